@@ -1,0 +1,126 @@
+"""What one field of a form is: its type, limits, default and meaning. Recipes and `RunConfig` share it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from core.errors import ConfigError
+
+FieldType = Literal["int", "float", "bool", "str", "choice", "path"]
+FieldValue = bool | int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field of a form, as `recipe.toml` describes it.
+
+    Attributes:
+        name: Key in `RunConfig` (or in its `options`) and, with dashes, the flag's name.
+        label: What the form calls it.
+        type: How it is entered and stored.
+        default: The value when nothing is said; None leaves it to be worked out.
+        minimum, maximum: Inclusive limits of a number.
+        choices: What a "choice" may be.
+        help: One or two plain sentences: what it does and when to change it.
+        unit: Shown behind the value ("samples", "s", …).
+        common: True puts it in the first, unfolded part of the form.
+        optional: True when it may be left empty.
+    """
+
+    name: str
+    label: str
+    type: FieldType
+    default: FieldValue = None
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    help: str = ""
+    unit: str = ""
+    common: bool = False
+    optional: bool = False
+
+    def check(self, value: FieldValue) -> FieldValue:
+        """`value` in this field's type.
+
+        Raises:
+            ConfigError: Wrong type, out of range, or not one of the choices; names the field and what is allowed.
+        """
+        if value is None or value == "":
+            if self.optional:
+                return None
+            raise self._wrong("nothing was given")
+        if self.type == "bool":
+            if isinstance(value, bool):
+                return value
+            raise self._wrong(f"{value!r} is neither true nor false")
+        if self.type in ("int", "float"):
+            return self._number(value)
+        if not isinstance(value, str):
+            raise self._wrong(f"{value!r} is not text")
+        if self.type == "choice" and value not in self.choices:
+            raise self._wrong(f"{value!r} is not one of the choices")
+        return value
+
+    def parse(self, text: str) -> FieldValue:
+        """`text` as typed in a form or on a command line, checked.
+
+        Raises:
+            ConfigError: As `check`.
+        """
+        text = text.strip()
+        if not text or self.type in ("str", "choice", "path"):
+            return self.check(text)
+        if self.type == "bool":
+            known = {
+                "true": True,
+                "yes": True,
+                "on": True,
+                "1": True,
+                "false": False,
+                "no": False,
+                "off": False,
+                "0": False,
+            }
+            if text.lower() not in known:
+                raise self._wrong(f"{text!r} is neither true nor false")
+            return known[text.lower()]
+        try:
+            return self.check(int(text.replace("_", "")) if self.type == "int" else float(text))
+        except ValueError:
+            raise self._wrong(f"{text!r} is not a number") from None
+
+    def _number(self, value: FieldValue) -> int | float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+            raise self._wrong(f"{value!r} is not a number")
+        if self.type == "int" and not float(value).is_integer():
+            raise self._wrong(f"{value!r} is not a whole number")
+        if self.minimum is not None and value < self.minimum:
+            raise self._wrong(f"{value!r} is below {_plain(self.minimum)}")
+        if self.maximum is not None and value > self.maximum:
+            raise self._wrong(f"{value!r} is above {_plain(self.maximum)}")
+        return int(value) if self.type == "int" else float(value)
+
+    def _wrong(self, what: str) -> ConfigError:
+        return ConfigError(self.name, f"{self.label} ({self.name}): {what}.", f"Give {self.allowed()}.")
+
+    def allowed(self) -> str:
+        """The values that are allowed, in words: "a whole number from 1 to 64"."""
+        if self.type == "choice":
+            return "one of " + ", ".join(self.choices)
+        if self.type == "bool":
+            return "true or false"
+        if self.type == "path":
+            return "a file or a folder"
+        if self.type == "str":
+            return "some text"
+        words = "a whole number" if self.type == "int" else "a number"
+        if self.minimum is not None and self.maximum is not None:
+            return f"{words} from {_plain(self.minimum)} to {_plain(self.maximum)}"
+        if self.minimum is not None:
+            return f"{words} of at least {_plain(self.minimum)}"
+        return f"{words} of at most {_plain(self.maximum)}" if self.maximum is not None else words
+
+
+def _plain(number: float) -> str:
+    return f"{number:g}" if abs(number) < 1e6 and number != int(number) else f"{number:.0f}"

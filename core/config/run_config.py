@@ -1,0 +1,122 @@
+"""`RunConfig`: everything that was asked of a run, as one value. Written to `run.toml`; enough to run it again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from core.config.fields import FieldSpec, FieldValue
+from core.errors import ConfigError
+
+MODES: Final = ("auto", "single", "ddp", "independent", "zero", "fsdp")
+PRECISIONS: Final = ("auto", "fp32", "bf16", "fp16")
+MERGE_POLICIES: Final = ("best", "average", "none")
+
+FIELDS: Final = (
+    FieldSpec("recipe", "Recipe", "str", "minigpt", help="What is trained: a folder with recipe.toml and train.py.", common=True),
+    FieldSpec("dataset_file", "Data", "path", "stdlib://", common=True,
+              help="A text file or a folder of them. stdlib:// is the source of this machine's own Python library."),
+    FieldSpec("mode", "Mode", "choice", "auto", choices=MODES,
+              help="How several devices share the work. auto: one device alone; several: DDP, or independent under Windows."),
+    FieldSpec("zero_stage", "ZeRO stage", "int", 1, 1, 3, help="1 shards the optimizer's state over the devices."),
+    FieldSpec("steps", "Steps", "int", None, 1, 10**12, common=True, optional=True,
+              help="Optimizer steps to train. Empty: until the epochs are done."),
+    FieldSpec("epochs", "Epochs", "int", None, 1, 10**6, common=True, optional=True,
+              help="Passes over the dataset. With steps given too, whichever ends first."),
+    FieldSpec("batch_size", "Micro-batch", "int", None, 1, 10**6, common=True, optional=True, unit="samples",
+              help="Samples that one device works on at once. Smaller if memory runs out."),
+    FieldSpec("grad_accum_steps", "Accumulation", "int", None, 1, 10**6, common=True, optional=True,
+              help="Micro-batches that are added up before each optimizer step."),
+    FieldSpec("global_batch_size", "Global batch", "int", None, 1, 10**9, common=True, optional=True, unit="samples",
+              help="Samples in one optimizer step over all devices: micro-batch × devices × accumulation."),
+    FieldSpec("seq_len", "Sequence length", "int", 128, 2, 10**6, common=True, unit="tokens", help="Tokens in one sample."),
+    FieldSpec("lr", "Learning rate", "float", 1e-3, 0.0, 100.0, common=True, help="The highest learning rate, after warm-up."),
+    FieldSpec("seed", "Seed", "int", 1234, 0, 2**63 - 1, help="The same seed, data and devices give the same run."),
+    FieldSpec("precision", "Precision", "choice", "auto", choices=PRECISIONS,
+              help="auto: bf16 where the device has it, else fp32. fp16 scales the loss."),
+    FieldSpec("eval_every", "Evaluate every", "int", 100, 1, 10**12, unit="steps", optional=True,
+              help="Measure the validation loss this often; always at the end."),
+    FieldSpec("checkpoint_every_steps", "Commit every", "int", None, 1, 10**12, unit="steps", optional=True,
+              help="Commit a generation (weights, optimizer, ledger) after so many steps."),
+    FieldSpec("checkpoint_every_s", "Commit every", "float", 300.0, 1.0, 10**7, unit="s", optional=True,
+              help="Commit a generation at least this often, by the clock."),
+    FieldSpec("keep_generations", "Generations kept", "int", 3, 1, 10_000, help="The last so many generations stay, and the best."),
+    FieldSpec("samples_per_block", "Samples in a block", "int", 100_000, 1, 10**12, unit="samples", help="The ledger's larger unit."),
+    FieldSpec("dataset_chunk_size", "Samples in a chunk", "int", 4_000, 1, 10**12, unit="samples",
+              help="The ledger's smaller unit: what one device claims at a time."),
+    FieldSpec("merge_policy", "Merge", "choice", "best", choices=MERGE_POLICIES,
+              help="Independent mode, at the end: keep the best device's weights, average all, or keep every one."),
+    FieldSpec("merge_every_chunks", "Merge every", "int", None, 1, 10**9, unit="chunks", optional=True,
+              help="Independent mode: also merge each time every device has trained so many chunks."),
+    FieldSpec("model", "Model", "str", None, optional=True, help="A model's name or folder, for recipes that take one."),
+    FieldSpec("strict", "Strict", "bool", False, help="Fail instead of falling back to one device."),
+    FieldSpec("start_timeout_s", "Start limit", "float", 180.0, 1.0, 86_400.0, unit="s",
+              help="Ranks that have not made their first step by then count as failed to start."),
+    FieldSpec("stop_timeout_s", "Stop limit", "float", 120.0, 1.0, 86_400.0, unit="s",
+              help="A stop that has not committed by then ends the ranks without."),
+    FieldSpec("log_file", "Copy of the metrics", "path", None, optional=True, help="metrics.jsonl is also written here."),
+)  # fmt: skip
+FIELD_BY_NAME: Final[Mapping[str, FieldSpec]] = {spec.name: spec for spec in FIELDS}
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """What was asked of a run. Its fields' meaning and limits stand in `FIELDS`; a bad value raises here.
+
+    `batch_size` is a rank's micro-batch. Of `batch_size`, `grad_accum_steps` and `global_batch_size` two are
+    enough (`core.config.batch.resolve_batch`). `devices` holds what `--devices` took: ``("auto",)``,
+    ``("cpu:2",)``, GPU UUIDs, ``cuda:0`` ….
+
+    Raises:
+        ConfigError: A field has a value that cannot be used; it names the field and what is allowed.
+    """
+
+    recipe: str = "minigpt"
+    dataset_file: str = "stdlib://"
+    mode: str = "auto"
+    zero_stage: int = 1
+    devices: tuple[str, ...] = ("auto",)
+    steps: int | None = None
+    epochs: int | None = None
+    batch_size: int | None = None
+    grad_accum_steps: int | None = None
+    global_batch_size: int | None = None
+    seq_len: int = 128
+    lr: float = 1e-3
+    seed: int = 1234
+    precision: str = "auto"
+    eval_every: int | None = 100
+    checkpoint_every_steps: int | None = None
+    checkpoint_every_s: float | None = 300.0
+    keep_generations: int = 3
+    samples_per_block: int = 100_000
+    dataset_chunk_size: int = 4_000
+    merge_policy: str = "best"
+    merge_every_chunks: int | None = None
+    model: str | None = None
+    strict: bool = False
+    start_timeout_s: float = 180.0
+    stop_timeout_s: float = 120.0
+    log_file: str | None = None
+    options: Mapping[str, FieldValue] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, spec in FIELD_BY_NAME.items():
+            object.__setattr__(self, name, spec.check(getattr(self, name)))
+        if not self.devices or not all(isinstance(d, str) and d.strip() for d in self.devices):
+            raise ConfigError(
+                "devices", "The list of devices names nothing.", "Name devices, for example cpu:2 or cuda:0,cuda:1."
+            )
+
+    def replace(self, **changes: Any) -> RunConfig:
+        """A copy with some fields changed, validated again."""
+        return dataclasses.replace(self, **changes)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for TOML and JSON; fields that are None are left out."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values["devices"] = list(self.devices)
+        values["options"] = dict(self.options)
+        return {name: value for name, value in values.items() if value is not None}

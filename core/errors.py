@@ -1,0 +1,105 @@
+"""Every failure that a person can meet has a title, a sentence of cause and a next step.
+
+The tree is shallow on purpose: what differs between errors is the exit code (``docs/exit-codes.md``) and
+the words. Code that can name a next step raises one of these; anything else that escapes is a defect.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class RankdeckError(Exception):
+    """A failure in words a person can act on.
+
+    Args:
+        cause: One sentence: what is wrong, with the values concerned.
+        next_step: One sentence: what the person can do now.
+        title: A few words; the class has a default.
+    """
+
+    title: str = "The run failed"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, cause: str, next_step: str, *, title: str | None = None) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.next_step = next_step
+        if title is not None:
+            self.title = title
+
+    def as_dict(self) -> dict[str, str]:
+        """The three parts, as `state.json` and the window carry them."""
+        return {"title": self.title, "cause": self.cause, "next_step": self.next_step}
+
+    def __str__(self) -> str:
+        return f"{self.title}: {self.cause} {self.next_step}"
+
+
+class UsageError(RankdeckError):
+    """Bad arguments, config or state file: nothing was started, nothing was changed (exit code 2)."""
+
+    title = "That cannot be run as asked"
+    exit_code: ClassVar[int] = 2
+
+
+class ConfigError(UsageError):
+    """A config field holds a value that cannot be used.
+
+    Args:
+        field: The field's name, so that a form can mark the place.
+        cause: See `RankdeckError`.
+        next_step: See `RankdeckError`.
+    """
+
+    title = "A setting has a value that cannot be used"
+
+    def __init__(self, field: str, cause: str, next_step: str) -> None:
+        super().__init__(cause, next_step)
+        self.field = field
+
+
+class DatasetError(UsageError):
+    """The dataset cannot be read, is empty, too small, or is not the one this run was started with."""
+
+    title = "The dataset cannot be used"
+
+
+class StateFileError(UsageError):
+    """A `chunk_tracker_state.json`, `run.toml`, `state.json` or manifest cannot be understood."""
+
+    title = "The state file cannot be used"
+
+
+class RunNotFoundError(UsageError):
+    """No run goes by that name, id or path."""
+
+    title = "There is no such run"
+
+
+class RunBusyError(UsageError):
+    """The run is live already: a second host must not touch its folder."""
+
+    title = "The run is already going"
+
+
+class PreflightError(RankdeckError):
+    """The machine is not ready: disk, permission, torch build, device (exit code 3)."""
+
+    title = "This machine is not ready for the run"
+    exit_code: ClassVar[int] = 3
+
+
+class ConnectionRefusedByHostError(RankdeckError):
+    """The run host answered that it will not talk to us: wrong token, wrong protocol, or not a host."""
+
+    title = "The run's host does not answer"
+
+
+class ProtocolError(RankdeckError):
+    """A line on the socket is not a message: not JSON, unknown type, wrong field, too long."""
+
+    title = "A message could not be understood"
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(cause, "Use the same version of Rankdeck on both ends.")
