@@ -1,0 +1,54 @@
+"""Which process is meant: a pid together with the moment it started, so that a recycled pid is never mistaken."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+import psutil
+
+_TOLERANCE_S: Final = 1.0
+"""Two readings of one start time differ by rounding and by small corrections of the system clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """One process, for good.
+
+    Attributes:
+        pid: Its number, which the system gives to another process later.
+        started: Unix time of its start in seconds, as psutil's `create_time`.
+    """
+
+    pid: int
+    started: float
+
+
+def own() -> ProcessId:
+    """This process."""
+    return ProcessId(os.getpid(), psutil.Process().create_time())
+
+
+def identify(pid: int) -> ProcessId | None:
+    """The process that has this pid now, or None when none has (a zombie still has it)."""
+    if pid <= 0:
+        return None
+    try:
+        return ProcessId(pid, psutil.Process(pid).create_time())
+    except (psutil.NoSuchProcess, psutil.AccessDenied, OverflowError):
+        # Our own processes can always be read: one that refuses is somebody else's, under a recycled pid.
+        return None
+
+
+def is_alive(process: ProcessId) -> bool:
+    """Whether that very process still runs. A zombie (ended, not yet reaped by its parent) does not."""
+    now = identify(process.pid)
+    if now is None or abs(now.started - process.started) >= _TOLERANCE_S:
+        return False
+    try:
+        return psutil.Process(process.pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.AccessDenied:
+        return True

@@ -1,0 +1,331 @@
+"""Finds and validates recipes: folders with a `recipe.toml` (what the form asks) and a `train.py`.
+
+A recipe is never imported here. A user's broken recipe is listed with its problem and breaks nothing else.
+
+`recipe.toml`::
+
+    format = "rankdeck-recipe"
+    version = 1
+    name = "minigpt"                       # the folder's name
+    title = "MiniGPT"
+    description = "One or two sentences."
+    entry = "train.py"                     # optional
+    modes = ["single", "ddp"]              # optional: the modes it can be trained in
+    [defaults]                             # optional: RunConfig fields
+    steps = 300
+    [[fields]]                             # the recipe's own fields, see core.config.fields.FieldSpec
+    name = "n_layer"
+    label = "Layers"
+    type = "int"
+    default = 4
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from core.config.fields import FieldSpec, FieldType, FieldValue
+from core.config.run_config import FIELD_BY_NAME, MODES, RunConfig
+from core.errors import ConfigError
+
+FORMAT: Final = "rankdeck-recipe"
+VERSION: Final = 1
+BUILT_IN: Final = Path(__file__).resolve().parents[1] / "workers" / "recipes"
+
+_TRAINABLE_MODES: Final = tuple(mode for mode in MODES if mode != "auto")
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_OPTION: Final = re.compile(r"[a-z][a-z0-9_]*")
+_TYPES: Final = tuple(get_args(FieldType))
+_SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec))
+_MANIFEST_KEYS: Final = ("format", "version", "name", "title", "description", "entry", "modes", "defaults", "fields")
+_NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What can be trained, and what its form asks.
+
+    Attributes:
+        name: The folder's name; `RunConfig.recipe`.
+        title: What lists and forms call it.
+        description: One or two sentences.
+        folder: Where `recipe.toml` and the entry file lie.
+        fields: The recipe's own fields; their values are `RunConfig.options`.
+        defaults: Values of `RunConfig` fields when nothing else is said.
+        modes: The modes it can be trained in.
+        entry: The file with the training code.
+        problem: Why it cannot be used; empty when it can.
+    """
+
+    name: str
+    title: str
+    description: str
+    folder: Path
+    fields: tuple[FieldSpec, ...] = ()
+    defaults: Mapping[str, FieldValue] = field(default_factory=dict)
+    modes: tuple[str, ...] = _TRAINABLE_MODES
+    entry: str = "train.py"
+    problem: str = ""
+
+
+class _ManifestError(Exception):
+    """What is wrong with a `recipe.toml`, in words; becomes `Recipe.problem`."""
+
+
+def find_recipes(extra: Sequence[Path] = ()) -> list[Recipe]:
+    """Every recipe there is, built in ones first, each folder's by name.
+
+    Args:
+        extra: Folders of the user's own recipes (each subfolder with a `recipe.toml`). A missing one is empty.
+
+    Returns:
+        Usable and broken ones; `Recipe.problem` tells which.
+    """
+    found: dict[str, Recipe] = {}
+    broken: list[Recipe] = []
+    for folder in (BUILT_IN, *extra):
+        for recipe in _in_folder(folder):
+            if recipe.name not in found:
+                found[recipe.name] = recipe
+            else:
+                words = f"The name {recipe.name!r} is taken by the recipe in {found[recipe.name].folder}."
+                broken.append(dataclasses.replace(recipe, problem=recipe.problem or words))
+    return [*found.values(), *broken]
+
+
+def get_recipe(name: str, extra: Sequence[Path] = ()) -> Recipe:
+    """The recipe of that name, or in that folder.
+
+    Raises:
+        ConfigError: There is none, or it is broken; says why.
+    """
+    folder = Path(name)
+    recipes = [_read(folder)] if (folder / "recipe.toml").is_file() else find_recipes(extra)
+    for recipe in recipes:
+        if len(recipes) == 1 or recipe.name == name:
+            if recipe.problem:
+                raise ConfigError(
+                    "recipe",
+                    f"The recipe {recipe.name!r} cannot be used: {recipe.problem}",
+                    f"Correct {recipe.folder / 'recipe.toml'} or choose another recipe.",
+                )
+            if recipe.name == name or recipe.folder == folder:
+                return recipe
+    names = [recipe.name for recipe in recipes if not recipe.problem]
+    raise ConfigError("recipe", f"There is no recipe {name!r}.", _nearest(name, names) or _one_of(names))
+
+
+def recipe_defaults(recipe: Recipe, given: Collection[str] = ()) -> dict[str, Any]:
+    """What a config of this recipe starts from: `RunConfig` fields, and `options` with every field's default.
+
+    Args:
+        recipe: A usable recipe.
+        given: Names of `RunConfig` fields that the person set. A default that would contradict one of them is
+            left out: `steps` when `epochs` is given (and the reverse), the batch when a global batch is given.
+    """
+    values: dict[str, Any] = {"recipe": recipe.name}
+    for name, value in recipe.defaults.items():
+        if name not in given and not _contradicts(name, given):
+            values[name] = value
+    values["options"] = {spec.name: spec.default for spec in recipe.fields if spec.default is not None}
+    return values
+
+
+def apply_recipe(config: RunConfig, recipe: Recipe | None = None) -> RunConfig:
+    """`config` with the recipe's defaults where a field says nothing (None), and its options checked and complete.
+
+    A field with a default of its own (`lr`, `seq_len` …) cannot say "nothing": whoever builds a config from what
+    a person gave starts from `recipe_defaults` instead.
+
+    Raises:
+        ConfigError: No such recipe; an option that it does not have, or with a value that cannot be used; a mode
+            that it cannot be trained in.
+    """
+    recipe = recipe or get_recipe(config.recipe)
+    if config.mode != "auto" and config.mode not in recipe.modes:
+        raise ConfigError(
+            "mode",
+            f"{recipe.title} cannot be trained in mode {config.mode!r}.",
+            f"Choose one of: auto, {', '.join(recipe.modes)}.",
+        )
+    given = {name for name in FIELD_BY_NAME if getattr(config, name) is not None}
+    filled = {name: value for name, value in recipe.defaults.items() if name not in given}
+    filled = {name: value for name, value in filled.items() if not _contradicts(name, given)}
+    return config.replace(options=check_options(recipe, config.options), **filled)
+
+
+def check_options(recipe: Recipe, options: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
+    """The recipe's options, every one of them, checked; text (from ``--set``) is parsed.
+
+    Raises:
+        ConfigError: An option that the recipe does not have (names the nearest), or a value that cannot be used.
+    """
+    specs = {spec.name: spec for spec in recipe.fields}
+    for name in options:
+        if name not in specs:
+            next_step = _nearest(name, specs) or (
+                _one_of(specs) if specs else "Leave it out: this recipe has no options of its own."
+            )
+            raise ConfigError(name, f"{recipe.title} has no option {name!r}.", next_step)
+    checked: dict[str, FieldValue] = {}
+    for name, spec in specs.items():
+        value = options.get(name, spec.default)
+        if spec.type == "str" and value == "":
+            checked[name] = ""  # a text may be empty on purpose: no prompt
+        elif isinstance(value, str) and spec.type in ("int", "float", "bool"):
+            checked[name] = spec.parse(value)
+        elif value is not None or name in options:
+            checked[name] = spec.check(value)
+    return {name: value for name, value in checked.items() if value is not None}
+
+
+def _contradicts(name: str, given: Collection[str]) -> bool:
+    if name in ("steps", "epochs"):
+        return "steps" in given or "epochs" in given
+    batch = {"batch_size", "grad_accum_steps", "global_batch_size"}
+    # With a global batch given, micro-batch and accumulation are worked out from it (core.config.batch).
+    return name in batch and ("global_batch_size" in given or len(batch.intersection(given)) > 1)
+
+
+def _in_folder(folder: Path) -> list[Recipe]:
+    try:
+        return [_read(path.parent) for path in sorted(folder.glob("*/recipe.toml"))]
+    except OSError as error:
+        return [_broken(folder, f"The folder cannot be read ({error.strerror or error}).")]
+
+
+def _broken(folder: Path, problem: str) -> Recipe:
+    return Recipe(folder.name, folder.name, "", folder, problem=problem)
+
+
+def _read(folder: Path) -> Recipe:
+    try:
+        manifest = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8-sig"))
+        return _recipe(folder, manifest)
+    except OSError as error:
+        return _broken(folder, f"recipe.toml cannot be read ({error.strerror or error}).")
+    except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError
+        return _broken(folder, f"recipe.toml is not TOML ({error}).")
+    except _ManifestError as error:
+        return _broken(folder, str(error))
+
+
+def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
+    _known_keys("recipe.toml", manifest, _MANIFEST_KEYS)
+    if manifest.get("format") != FORMAT:
+        raise _ManifestError(f'format is {manifest.get("format")!r}; it must be "{FORMAT}".')
+    if manifest.get("version") != VERSION:
+        raise _ManifestError(f"version is {manifest.get('version')!r}; this Rankdeck reads version {VERSION}.")
+    name = _text(manifest, "name", folder.name)
+    if name != folder.name or not _NAME.fullmatch(name):
+        raise _ManifestError(f"name is {name!r}; it must be the folder's name, in small letters, digits, - and _.")
+    entry = _text(manifest, "entry", "train.py")
+    if Path(entry).name != entry or not (folder / entry).is_file():
+        raise _ManifestError(f"entry is {entry!r}, and there is no such file in the folder.")
+    return Recipe(
+        name=name,
+        title=_text(manifest, "title", name),
+        description=_text(manifest, "description", ""),
+        folder=folder,
+        fields=_fields(manifest.get("fields", [])),
+        defaults=_defaults(manifest.get("defaults", {})),
+        modes=_modes(manifest.get("modes", list(_TRAINABLE_MODES))),
+        entry=entry,
+    )
+
+
+def _text(table: Mapping[str, Any], key: str, default: str) -> str:
+    value = table.get(key, default)
+    if not isinstance(value, str):
+        raise _ManifestError(f"{key} is {value!r}; it must be text.")
+    return value
+
+
+def _modes(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or any(mode not in _TRAINABLE_MODES for mode in value):
+        raise _ManifestError(f"modes is {value!r}; it must be a list out of {', '.join(_TRAINABLE_MODES)}.")
+    return tuple(value)
+
+
+def _defaults(table: object) -> dict[str, FieldValue]:
+    if not isinstance(table, dict):
+        raise _ManifestError("[defaults] must be a table.")
+    allowed = [name for name in FIELD_BY_NAME if name not in _NOT_A_DEFAULT]
+    _known_keys("[defaults]", table, allowed)
+    try:
+        return {name: FIELD_BY_NAME[name].check(value) for name, value in table.items()}
+    except ConfigError as error:
+        raise _ManifestError(f"[defaults]: {error.cause} {error.next_step}") from None
+
+
+def _fields(tables: object) -> tuple[FieldSpec, ...]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise _ManifestError("fields must be a list of [[fields]] tables.")
+    specs = tuple(_spec(number, table) for number, table in enumerate(tables, 1))
+    names = [spec.name for spec in specs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise _ManifestError(f"Two fields have the name {twice!r}.")
+    return specs
+
+
+def _spec(number: int, table: Mapping[str, Any]) -> FieldSpec:
+    name = table.get("name")
+    if not isinstance(name, str) or not _OPTION.fullmatch(name):
+        raise _ManifestError(f"Field {number} has the name {name!r}; it must be small letters, digits and _.")
+    if name in FIELD_BY_NAME:
+        raise _ManifestError(f"The field {name!r} is a common one of every run; set it under [defaults] instead.")
+    where = f"field {name!r}"
+    _known_keys(where, table, _SPEC_KEYS)
+    if table.get("type") not in _TYPES:
+        raise _ManifestError(f"{where}: type is {table.get('type')!r}; it must be one of {', '.join(_TYPES)}.")
+    for key, kind in (("label", str), ("help", str), ("unit", str), ("common", bool), ("optional", bool)):
+        if key in table and not isinstance(table[key], kind):
+            raise _ManifestError(f"{where}: {key} is {table[key]!r}; it must be {'text' if kind is str else kind}.")
+    _limits(where, table)
+    spec = FieldSpec(**{"label": name, **table, "choices": tuple(table.get("choices", ()))})
+    try:
+        default = "" if spec.type == "str" and spec.default == "" else spec.check(spec.default)
+    except ConfigError as error:
+        raise _ManifestError(f"{where}: the default cannot be used. {error.cause} {error.next_step}") from None
+    return dataclasses.replace(spec, default=default)
+
+
+def _limits(where: str, table: Mapping[str, Any]) -> None:
+    for key in ("minimum", "maximum"):
+        if key not in table:
+            continue
+        if table["type"] not in ("int", "float"):
+            raise _ManifestError(f"{where}: only a number has a {key}.")
+        if isinstance(table[key], bool) or not isinstance(table[key], int | float):
+            raise _ManifestError(f"{where}: {key} is {table[key]!r}; it must be a number.")
+    if "minimum" in table and "maximum" in table and table["minimum"] > table["maximum"]:
+        raise _ManifestError(f"{where}: minimum {table['minimum']} is above maximum {table['maximum']}.")
+    choices = table.get("choices", [])
+    if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
+        raise _ManifestError(f"{where}: choices must be a list of texts.")
+    if bool(choices) != (table["type"] == "choice"):
+        raise _ManifestError(f"{where}: choices belong to type 'choice', and it needs them.")
+
+
+def _known_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
+    known = list(known)
+    for key in table:
+        if key not in known:
+            raise _ManifestError(f"{where} has an unknown key {key!r}. {_nearest(key, known) or _one_of(known)}")
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"Did you mean {close[0]!r}?" if close else ""
+
+
+def _one_of(names: Iterable[str]) -> str:
+    return f"Choose one of: {', '.join(names)}."
