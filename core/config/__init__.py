@@ -1,6 +1,18 @@
-"""What a run is asked to do: `RunConfig`, its fields' meaning and limits, and its file formats."""
+"""What a run is asked to do: `RunConfig`, its fields' meaning and limits, its file formats and its flags."""
 
-from core.config.fields import FieldSpec
+from core.config.batch import Batch, resolve_batch
+from core.config.documents import read_config, to_toml
+from core.config.fields import FieldSpec, FieldValue
+from core.config.given import config_from_mapping
 from core.config.run_config import RunConfig
 
-__all__ = ["FieldSpec", "RunConfig"]
+__all__ = [
+    "Batch",
+    "FieldSpec",
+    "FieldValue",
+    "RunConfig",
+    "config_from_mapping",
+    "read_config",
+    "resolve_batch",
+    "to_toml",
+]

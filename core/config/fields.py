@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from core.errors import ConfigError
 
 FieldType = Literal["int", "float", "bool", "str", "choice", "path"]
 FieldValue = bool | int | float | str | None
+
+_TRUTH: Final[Mapping[str, bool]] = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +60,13 @@ class FieldSpec:
         if self.type == "bool":
             if isinstance(value, bool):
                 return value
-            raise self._wrong(f"{value!r} is neither true nor false")
+            raise self._wrong(f"{_shown(value)} is neither true nor false")
         if self.type in ("int", "float"):
             return self._number(value)
         if not isinstance(value, str):
-            raise self._wrong(f"{value!r} is not text")
+            raise self._wrong(f"{_shown(value)} is not text")
         if self.type == "choice" and value not in self.choices:
-            raise self._wrong(f"{value!r} is not one of the choices")
+            raise self._wrong(f"{_shown(value)} is not one of the choices")
         return value
 
     def parse(self, text: str) -> FieldValue:
@@ -71,35 +78,45 @@ class FieldSpec:
         text = text.strip()
         if not text or self.type in ("str", "choice", "path"):
             return self.check(text)
+        if self.optional and text.lower() == "none":
+            return None
         if self.type == "bool":
-            known = {
-                "true": True,
-                "yes": True,
-                "on": True,
-                "1": True,
-                "false": False,
-                "no": False,
-                "off": False,
-                "0": False,
-            }
-            if text.lower() not in known:
-                raise self._wrong(f"{text!r} is neither true nor false")
-            return known[text.lower()]
-        try:
-            return self.check(int(text.replace("_", "")) if self.type == "int" else float(text))
-        except ValueError:
-            raise self._wrong(f"{text!r} is not a number") from None
+            if text.lower() not in _TRUTH:
+                raise self._wrong(f"{_shown(text)} is neither true nor false")
+            return _TRUTH[text.lower()]
+        return self.check(self._parsed_number(text))
+
+    def text(self, value: FieldValue) -> str:
+        """`value` as `parse` reads it back: the shortest text that gives the same value."""
+        if value is None:
+            return "" if self.type in ("str", "choice", "path") else "none"
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
+
+    def _parsed_number(self, text: str) -> int | float:
+        for number in (int, float):  # as a float too: "1e6" is a whole number, "0.5" is not
+            try:
+                return number(text.replace("_", ""))
+            except ValueError:
+                continue
+        raise self._wrong(f"{_shown(text)} is not a number")
 
     def _number(self, value: FieldValue) -> int | float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-            raise self._wrong(f"{value!r} is not a number")
-        if self.type == "int" and not float(value).is_integer():
-            raise self._wrong(f"{value!r} is not a whole number")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self._wrong(f"{_shown(value)} is not a number")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self._wrong(f"{_shown(value)} is not a finite number")
+        if self.type == "int" and isinstance(value, float) and not value.is_integer():
+            raise self._wrong(f"{_shown(value)} is not a whole number")
         if self.minimum is not None and value < self.minimum:
-            raise self._wrong(f"{value!r} is below {_plain(self.minimum)}")
+            raise self._wrong(f"{_shown(value)} is below {_plain(self.minimum)}")
         if self.maximum is not None and value > self.maximum:
-            raise self._wrong(f"{value!r} is above {_plain(self.maximum)}")
-        return int(value) if self.type == "int" else float(value)
+            raise self._wrong(f"{_shown(value)} is above {_plain(self.maximum)}")
+        try:
+            return int(value) if self.type == "int" else float(value)
+        except OverflowError:
+            raise self._wrong(f"{_shown(value)} is too large") from None
 
     def _wrong(self, what: str) -> ConfigError:
         return ConfigError(self.name, f"{self.label} ({self.name}): {what}.", f"Give {self.allowed()}.")
@@ -123,4 +140,11 @@ class FieldSpec:
 
 
 def _plain(number: float) -> str:
+    if isinstance(number, int):
+        return str(number)
     return f"{number:g}" if abs(number) < 1e6 and number != int(number) else f"{number:.0f}"
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:76] + " ..."

@@ -1,0 +1,86 @@
+"""The batch arithmetic: global batch = micro-batch × ranks × accumulation. Two are given, the third follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.config.run_config import RunConfig
+from core.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """How one optimizer step's samples are shared out; `global_` = `micro` × `ranks` × `accumulation`.
+
+    Attributes:
+        micro: Samples that one rank works on at once.
+        ranks: Ranks that train in step (1 in parallel-independent: every rank steps by itself).
+        accumulation: Micro-batches that a rank adds up before an optimizer step.
+        global_: Samples in one optimizer step.
+    """
+
+    micro: int
+    ranks: int
+    accumulation: int
+    global_: int
+
+    def __str__(self) -> str:
+        return f"{self.global_} = {self.micro} × {self.ranks} × {self.accumulation}"
+
+
+def resolve_batch(config: RunConfig, ranks: int, default_micro: int) -> Batch:
+    """The batch that `config` asks for on so many ranks.
+
+    Args:
+        config: Any of micro-batch, accumulation and global batch may be missing.
+        ranks: Ranks that train in step.
+        default_micro: Micro-batch when nothing else decides it; with only a global batch given, its upper limit.
+
+    Raises:
+        ConfigError: The three contradict each other, or two of them leave no whole number for the third.
+    """
+    micro, accumulation, wanted = config.batch_size, config.grad_accum_steps, config.global_batch_size
+    if wanted is None:
+        micro, accumulation = micro or default_micro, accumulation or 1
+        return Batch(micro, ranks, accumulation, micro * ranks * accumulation)
+    if micro is not None and accumulation is not None:
+        if micro * ranks * accumulation != wanted:
+            raise _contradiction(micro, ranks, accumulation, wanted)
+        return Batch(micro, ranks, accumulation, wanted)
+    if micro is not None:
+        return Batch(micro, ranks, _third(wanted, ranks, micro, "micro-batch", "batch_size"), wanted)
+    if accumulation is not None:
+        return Batch(
+            _third(wanted, ranks, accumulation, "accumulation", "grad_accum_steps"), ranks, accumulation, wanted
+        )
+    share = _third(wanted, ranks, 1, "micro-batch", "batch_size")
+    micro = next(size for size in range(min(default_micro, share), 0, -1) if share % size == 0)
+    return Batch(micro, ranks, share // micro, wanted)
+
+
+def _third(wanted: int, ranks: int, other: int, name: str, field: str) -> int:
+    """`wanted` / (`ranks` × `other`), which must be whole."""
+    unit = ranks * other
+    if wanted % unit == 0:
+        return wanted // unit
+    below, above = wanted // unit * unit, (wanted // unit + 1) * unit
+    near = f"{below} or {above}" if below else str(above)
+    factors = f"{_ranks(ranks)} × {name} {other}" if other != 1 or ranks == 1 else _ranks(ranks)
+    raise ConfigError(
+        "global_batch_size",
+        f"A global batch of {wanted} cannot be shared out: it is not a multiple of {unit} ({factors}).",
+        f"Set the global batch to {near}, or change {field}.",
+    )
+
+
+def _contradiction(micro: int, ranks: int, accumulation: int, wanted: int) -> ConfigError:
+    return ConfigError(
+        "global_batch_size",
+        f"The batch numbers contradict each other: micro-batch {micro} × {_ranks(ranks)} × accumulation "
+        f"{accumulation} is {micro * ranks * accumulation}, but the global batch is given as {wanted}.",
+        "Leave out one of batch_size, grad_accum_steps and global_batch_size; the third is computed.",
+    )
+
+
+def _ranks(ranks: int) -> str:
+    return f"{ranks} rank{'' if ranks == 1 else 's'}"
