@@ -71,6 +71,12 @@ class StateFileError(UsageError):
     title = "The state file cannot be used"
 
 
+class NewerVersionError(StateFileError):
+    """A file was written by a newer Rankdeck: guessing at its meaning could lose work."""
+
+    title = "The file is from a newer Rankdeck"
+
+
 class RunNotFoundError(UsageError):
     """No run goes by that name, id or path."""
 
