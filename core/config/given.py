@@ -5,9 +5,10 @@ One layer is one `Given` (a file, a command line); a later layer wins over an ea
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,6 +78,32 @@ def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
     return Given(values, options, world_size, source)
 
 
+def with_absolute_paths(given: Given, folder: Path) -> Given:
+    """`given` with its paths made absolute: a run's host lives in another folder than the person who asked.
+
+    Args:
+        given: Paths in it are relative to `folder`; ``~`` is the home folder. Names and addresses stay.
+        folder: The config file's folder, or the working folder for flags.
+    """
+    values = dict(given.values)
+    for name in ("dataset_file", "log_file", *PLACE_KEYS):
+        if isinstance(values.get(name), str) and values[name].strip() and "://" not in values[name]:
+            values[name] = str(_absolute(values[name], folder))
+    for name, marker in (("recipe", "recipe.toml"), ("model", "")):
+        if isinstance(values.get(name), str) and values[name].strip():
+            path = _absolute(values[name], folder)
+            if (path / marker).exists():
+                values[name] = str(path)
+    return replace(given, values=values)
+
+
+def _absolute(text: str, folder: Path) -> Path:
+    path = Path(text.strip())
+    with contextlib.suppress(RuntimeError):  # "~nobody" is then a file's name
+        path = path.expanduser()
+    return (folder / path).absolute()
+
+
 def config_from_given(given: Given, base: RunConfig, option_fields: Sequence[FieldSpec] = ()) -> RunConfig:
     """`base` (a recipe's defaults) with what was given laid over it, every value checked.
 
@@ -124,7 +151,7 @@ def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]
         elif name in FIELD_BY_NAME:
             changes[name] = _checked(FIELD_BY_NAME[name], value)
         elif name in option_fields:
-            options[name] = _checked(option_fields[name], value)
+            options[name] = _option(name, value, option_fields)
         else:
             raise _unknown(name, [*FIELD_BY_NAME, *PLACE_KEYS, *ALIASES, *_AIOS_KEYS, "devices", *option_fields])
     for name, value in given.options.items():
@@ -134,12 +161,14 @@ def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]
 
 def _option(name: str, value: Any, option_fields: Mapping[str, FieldSpec]) -> FieldValue:
     if name in option_fields:
+        if option_fields[name].type == "str" and value == "":
+            return ""  # a recipe's text may be empty on purpose: no prompt
         return _checked(option_fields[name], value)
     if option_fields:
         raise _unknown(name, list(option_fields))
     if value is not None and not isinstance(value, bool | int | float | str):
         raise ConfigError(name, f"{name}: {value!r} is neither a number nor a text.", "Give a single value.")
-    return None if value == "" else value
+    return value
 
 
 def _checked(spec: FieldSpec, value: Any) -> FieldValue:

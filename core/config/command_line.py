@@ -1,0 +1,227 @@
+"""The flags of `rankdeck train`, made from the config fields, and back: the shortest command that does the same.
+
+It stands above `core.recipes`, because what a flag may leave out is a recipe's default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.config.documents import read_config
+from core.config.fields import FieldSpec
+from core.config.given import PLACE_KEYS, Given, config_from_given, normalise, with_absolute_paths
+from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
+from core.errors import ConfigError
+from core.recipes import Recipe, check_options, get_recipe, recipe_defaults
+
+_AIOS_FLAGS: Final = (
+    ("--ddp", None, "The same as --mode ddp."),
+    ("--parallel-independent", None, "The same as --mode independent."),
+    ("--cuda-ids", "0,1", "The same as --devices cuda:0,cuda:1."),
+    ("--world-size", "N", "How many devices to use when --devices is auto."),
+    ("--halt-max-steps", "N", "Longest reasoning of a sample, for recipes that have it."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainRequest:
+    """What `rankdeck train` was asked for.
+
+    Attributes:
+        config: What to train.
+        recipe: Its recipe.
+        run_dir: The run's own folder, when one was named.
+        runs_dir: The folder of runs, when one was named.
+        world_size: So many of the devices that "auto" finds, when asked for.
+    """
+
+    config: RunConfig
+    recipe: Recipe
+    run_dir: Path | None = None
+    runs_dir: Path | None = None
+    world_size: int | None = None
+
+
+def add_train_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds every flag of `rankdeck train` that says what to train and where the run lives."""
+    parser.add_argument(
+        "--config", metavar="FILE", help="A .toml, .yaml or .json file of settings; paths in it start from its folder."
+    )
+    _add_devices(parser)
+    common = parser.add_argument_group("settings used most")
+    rare = parser.add_argument_group("more settings")
+    for spec in FIELDS:
+        _add_field(common if spec.common else rare, spec)
+    rare.add_argument("--set", metavar="KEY=VALUE", action="append", help="A recipe's own field; may be repeated.")
+    place = parser.add_argument_group("where the run lives")
+    place.add_argument("--run-dir", metavar="PATH", help="The run's folder. Otherwise a new one under --runs-dir.")
+    place.add_argument("--runs-dir", metavar="PATH", help="The folder of runs. Otherwise RANKDECK_HOME or your own.")
+    aios = parser.add_argument_group("names that AI-OS's users know")
+    for flag, metavar, words in _AIOS_FLAGS:
+        if metavar is None:
+            aios.add_argument(flag, action="store_true", default=None, help=words)
+        else:
+            aios.add_argument(flag, metavar=metavar, help=words)
+
+
+def add_extension_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags with which `rankdeck resume` changes how far or where a run goes on."""
+    parser.add_argument("--steps", metavar="N", help="Train up to so many optimizer steps in all.")
+    parser.add_argument("--epochs", metavar="N", help="Train up to so many epochs in all.")
+    parser.add_argument("--dataset-file", metavar="PATH", help="Where the dataset lies now, if it has moved.")
+    _add_devices(parser)
+
+
+def request_from_arguments(arguments: argparse.Namespace, recipe_folders: Sequence[Path] = ()) -> TrainRequest:
+    """What the parsed flags (of `add_train_flags`) ask for: a config file's settings, flags laid over them.
+
+    Args:
+        arguments: What the parser returned.
+        recipe_folders: Folders of the user's own recipes.
+
+    Raises:
+        ConfigError: The file can't be read, a setting is unknown or has a value that can't be used, or the recipe
+            has no such option.
+    """
+    given = _given(arguments)
+    name = given.values.get("recipe", RunConfig.__dataclass_fields__["recipe"].default)
+    recipe = get_recipe(str(FIELD_BY_NAME["recipe"].check(name)), recipe_folders)
+    given = _place_halt_max_steps(given, recipe)
+    named = {key for key, value in given.values.items() if value is not None}
+    base = RunConfig(**recipe_defaults(recipe, named))
+    config = config_from_given(given, base, recipe.fields)
+    if given.options and not recipe.fields:
+        check_options(recipe, given.options)
+    places = {key: Path(str(given.values[key])) if given.values.get(key) else None for key in PLACE_KEYS}
+    return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], given.world_size)
+
+
+def _given(arguments: argparse.Namespace) -> Given:
+    names = [spec.name for spec in FIELDS] + [*PLACE_KEYS, "devices", "set"]
+    names += [flag.removeprefix("--").replace("-", "_") for flag, _, _ in _AIOS_FLAGS]
+    flags = {name: getattr(arguments, name) for name in names if getattr(arguments, name, None) is not None}
+    layer = with_absolute_paths(normalise(flags), Path.cwd())
+    if arguments.config is None:
+        return layer
+    path = Path(arguments.config)
+    return layer.over(with_absolute_paths(normalise(read_config(path), path), path.absolute().parent))
+
+
+def _place_halt_max_steps(given: Given, recipe: Recipe) -> Given:
+    """AI-OS's ``--halt-max-steps`` is an option of the recipes that reason in steps."""
+    if "halt_max_steps" not in given.values or any(spec.name == "halt_max_steps" for spec in recipe.fields):
+        return given
+    raise ConfigError(
+        "halt_max_steps",
+        f"--halt-max-steps is given, but the recipe {recipe.title} has no such setting.",
+        "Leave it out, or choose a recipe that has it.",
+    )
+
+
+def _add_devices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--devices",
+        metavar="LIST",
+        help="auto, cpu:2 (two CPU slots), cuda:0,cuda:1 or GPU UUIDs. See rankdeck devices.",
+    )
+
+
+def _add_field(group: argparse._ArgumentGroup, spec: FieldSpec) -> None:
+    default = "" if spec.default is None else f" Default: {spec.text(spec.default)}."
+    words = f"{spec.help}{default}".replace("%", "%%")
+    flag = _flag(spec.name)
+    if spec.type == "bool":
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=words)
+    else:
+        group.add_argument(flag, metavar=_metavar(spec), help=words)
+
+
+def _metavar(spec: FieldSpec) -> str:
+    if spec.type == "choice":
+        return "|".join(spec.choices)
+    return {"int": "N", "float": "X", "path": "PATH"}.get(spec.type, "TEXT")
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+# --- and back --------------------------------------------------------------------------------------------
+
+
+def to_command_line(config: RunConfig, recipe: Recipe | None = None, *, run_dir: Path | None = None) -> list[str]:
+    """The shortest `rankdeck train` command that asks for `config`.
+
+    Args:
+        config: What to train.
+        recipe: Its recipe, when the caller has it at hand; otherwise it is looked up.
+        run_dir: The run's folder, when it is to be named.
+
+    Raises:
+        ConfigError: There is no such recipe.
+    """
+    recipe = recipe or get_recipe(config.recipe)
+
+    def base(given: Collection[str]) -> RunConfig:
+        return RunConfig(**recipe_defaults(recipe, given)).replace(recipe=RunConfig().recipe)
+
+    names = _needed(config, base)
+    words = ["rankdeck", "train"]
+    for spec in FIELDS:
+        if spec.name in names:
+            words += _flag_words(spec, getattr(config, spec.name))
+        if spec.name == "mode" and "devices" in names:
+            words += ["--devices", ",".join(config.devices)]
+    words += _option_words(config, recipe, base(names).options)
+    return words + (["--run-dir", str(run_dir)] if run_dir is not None else [])
+
+
+def command_text(words: Sequence[str], windows: bool = sys.platform == "win32") -> str:
+    """`words` quoted so that they can be pasted: into sh, or into both PowerShell and cmd."""
+    if not windows:
+        return shlex.join(words)
+    return " ".join(word if re.fullmatch(r"[\w\-./:\\=+]+", word) else _quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    """`word` in double quotes by Windows' rules: a leading blank makes list2cmdline quote whatever it holds."""
+    return '"' + subprocess.list2cmdline([" " + word])[2:]
+
+
+def _needed(config: RunConfig, base: Callable[[Collection[str]], RunConfig]) -> set[str]:
+    """The fields that must be named: those that differ from what naming just these would leave as default."""
+    names: set[str] = set()
+    for _ in range(4):
+        start = base(names)
+        changed = {name for name in (*FIELD_BY_NAME, "devices") if getattr(config, name) != getattr(start, name)}
+        if changed == names:
+            return names
+        names = changed
+    return set(FIELD_BY_NAME) | {"devices"}
+
+
+def _flag_words(spec: FieldSpec, value: Any) -> list[str]:
+    flag = _flag(spec.name)
+    if isinstance(value, bool):
+        return [flag if value else flag.replace("--", "--no-", 1)]
+    text = spec.text(value)
+    return [f"{flag}={text}"] if text == "" or text.startswith("-") else [flag, text]
+
+
+def _option_words(config: RunConfig, recipe: Recipe, defaults: Mapping[str, Any]) -> list[str]:
+    specs = {spec.name: spec for spec in recipe.fields}
+    words: list[str] = []
+    for name in sorted({*config.options, *defaults}):
+        value = config.options.get(name)
+        if value != defaults.get(name):
+            text = specs[name].text(value) if name in specs else str("" if value is None else value)
+            words += ["--set", f"{name}={text}"]
+    return words

@@ -1,0 +1,146 @@
+"""Config files are read and written without loss, and what is wrong in one is named with its line."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config.documents import line_of, read_config, to_json, to_toml, to_yaml, upgrade
+from core.config.given import config_from_mapping
+from core.config.run_config import RunConfig
+from core.errors import ConfigError
+
+ODD = RunConfig(
+    dataset_file='C:\\Träining data\\"quoted"\ttab \u2028 ☃.txt',
+    devices=("GPU-1234", "cpu:2"),
+    steps=10**12,
+    lr=1e-05,
+    eval_every=None,
+    checkpoint_every_s=None,
+    strict=True,
+    options={"n_layer": 4, "dropout": 0.1, "bpe": False, "prompt": "", "odd key": "yes"},
+)
+
+
+@pytest.mark.parametrize("config", [RunConfig(), ODD])
+@pytest.mark.parametrize(("suffix", "write"), [(".toml", to_toml), (".json", to_json), (".yaml", to_yaml)])
+def test_what_is_written_reads_back(
+    tmp_path: Path, suffix: str, write: Callable[[RunConfig], str], config: RunConfig
+) -> None:
+    if suffix == ".yaml":
+        pytest.importorskip("yaml", reason="PyYAML is not installed")
+    path = tmp_path / f"run{suffix}"
+    path.write_text(write(config), encoding="utf-8", newline="\n")
+    assert config_from_mapping(read_config(path)) == config
+
+
+def test_any_text_and_number_survives_toml() -> None:
+    pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+    from hypothesis import given, settings
+    from hypothesis import strategies as st
+
+    text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+    values = st.one_of(st.booleans(), st.integers(), st.floats(allow_nan=False), text)
+
+    @settings(max_examples=200, deadline=None)
+    @given(options=st.dictionaries(text, values, max_size=4), data=text.filter(str.strip))
+    def check(options: dict[str, Any], data: str) -> None:
+        config = RunConfig(dataset_file=data, options=options)
+        document = tomllib.loads(to_toml(config))
+        assert document["dataset_file"] == data
+        assert document.get("options", {}) == options
+
+    check()
+
+
+def test_a_file_name_that_is_not_unicode_is_named() -> None:
+    with pytest.raises(ConfigError, match="not Unicode") as caught:
+        to_toml(RunConfig(dataset_file="bad\udc80name"))
+    assert caught.value.field == "dataset_file"
+
+
+def _write(tmp_path: Path, name: str, content: str | bytes) -> Path:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.toml", "steps = 1\nlr = = 2\n", "line 2"),
+        ("a.json", '{"steps": 1,\n "lr": }', "line 2, column 8"),
+        ("a.json", "[1, 2]", "no table of settings"),
+        ("a.json", "[" * 100_000, "nested too deep"),
+        ("a.ini", "steps=1", "'.ini'"),
+        ("a", "steps=1", "nothing"),
+        ("a.toml", b"lr = \xff\n", "not UTF-8"),
+        ("a.toml", "rankdeck = 2\n", "format 2"),
+        ("a.toml", 'rankdeck = "x"\n', "no format version"),
+        ("a.toml", "#" * (1 << 20) + "\n", "larger than 1 MiB"),
+    ],
+)
+def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, name: str, content: str | bytes, words: str) -> None:
+    path = _write(tmp_path, name, content)
+    with pytest.raises(ConfigError) as caught:
+        read_config(path)
+    assert words in caught.value.cause
+    assert str(path) in caught.value.cause
+    assert caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("steps: 1\n  lr: [\n", "line 2"), ("a: !!python/object:os.system {}", "not YAML")]
+)
+def test_broken_yaml_says_where(tmp_path: Path, content: str, words: str) -> None:
+    pytest.importorskip("yaml", reason="PyYAML is not installed")
+    with pytest.raises(ConfigError) as caught:
+        read_config(_write(tmp_path, "a.yaml", content))
+    assert words in caught.value.cause
+
+
+def test_an_empty_yaml_file_sets_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("yaml", reason="PyYAML is not installed")
+    assert read_config(_write(tmp_path, "a.yml", "# nothing yet\n")) == {}
+
+
+def test_yaml_without_pyyaml_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "yaml", None)
+    with pytest.raises(ConfigError) as caught:
+        read_config(_write(tmp_path, "a.yaml", "steps: 1\n"))
+    assert "PyYAML" in caught.value.cause
+    assert "TOML" in caught.value.next_step
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no such file"):
+        read_config(tmp_path / "none.toml")
+    with pytest.raises(ConfigError):
+        read_config(tmp_path)
+
+
+def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path) -> None:
+    assert read_config(_write(tmp_path, "a.toml", b"\xef\xbb\xbfsteps = 3\r\n")) == {"steps": 3}
+
+
+def test_old_files_go_through_every_upgrade(tmp_path: Path) -> None:
+    def rename(values: dict[str, Any]) -> dict[str, Any]:
+        return {"steps" if key == "iterations" else key: value for key, value in values.items()}
+
+    def double(values: dict[str, Any]) -> dict[str, Any]:
+        return {**values, "steps": values["steps"] * 2}
+
+    old = {"rankdeck": 1, "iterations": 5}
+    assert upgrade(old, tmp_path, version=3, upgrades={1: rename, 2: double}) == {"steps": 10}
+
+
+def test_the_line_of_a_key(tmp_path: Path) -> None:
+    path = _write(tmp_path, "a.toml", "steps = 1\n[more]\ngrad-accum-steps = 0\n")
+    assert line_of(path, "grad_accum_steps") == 3
+    assert line_of(path, "lr") is None
+    assert line_of(_write(tmp_path, "a.json", json.dumps({"lr": 1}, indent=1)), "lr") == 2

@@ -1,0 +1,79 @@
+"""A field's types, limits and words."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.config.fields import FieldSpec, FieldValue
+from core.errors import ConfigError
+
+STEPS = FieldSpec("steps", "Steps", "int", None, 1, 1000, optional=True)
+RATE = FieldSpec("lr", "Learning rate", "float", 0.001, 0.0, 100.0)
+MODE = FieldSpec("mode", "Mode", "choice", "auto", choices=("auto", "ddp"))
+STRICT = FieldSpec("strict", "Strict", "bool", False)
+DATA = FieldSpec("dataset_file", "Data", "path", "x")
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "value"),
+    [
+        (STEPS, "12", 12),
+        (STEPS, " 1_000 ", 1000),
+        (STEPS, "1e2", 100),
+        (STEPS, "", None),
+        (STEPS, "none", None),
+        (RATE, "3e-4", 3e-4),
+        (RATE, "1", 1.0),
+        (MODE, "ddp", "ddp"),
+        (STRICT, "Yes", True),
+        (STRICT, "0", False),
+        (DATA, "none", "none"),
+    ],
+)
+def test_text_is_read_in_the_fields_type(spec: FieldSpec, text: str, value: FieldValue) -> None:
+    parsed = spec.parse(text)
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "words"),
+    [
+        (STEPS, "0", "below 1"),
+        (STEPS, "1001", "above 1000"),
+        (STEPS, "1.5", "not a whole number"),
+        (STEPS, "many", "not a number"),
+        (STEPS, "9" * 5000, "not a finite number"),
+        (STEPS, "x" * 5000, "..."),
+        (RATE, "nan", "not a finite number"),
+        (RATE, "inf", "not a finite number"),
+        (RATE, "", "nothing was given"),
+        (MODE, "dpp", "not one of the choices"),
+        (STRICT, "maybe", "neither true nor false"),
+    ],
+)
+def test_a_wrong_value_names_the_field_and_what_is_allowed(spec: FieldSpec, text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        spec.parse(text)
+    assert caught.value.field == spec.name
+    assert words in caught.value.cause
+    assert spec.allowed() in caught.value.next_step
+    assert len(caught.value.cause) < 200
+
+
+def test_a_huge_whole_number_is_too_large_for_a_float() -> None:
+    with pytest.raises(ConfigError, match="too large"):
+        FieldSpec("x", "X", "float").check(10**400)
+
+
+@pytest.mark.parametrize("value", [True, "12", 1.5, float("nan")])
+def test_a_number_of_the_wrong_type_is_refused(value: FieldValue) -> None:
+    with pytest.raises(ConfigError):
+        STEPS.check(value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "value"), [(STEPS, 7), (STEPS, None), (RATE, 1e-05), (RATE, 0.1 + 0.2), (STRICT, True), (MODE, "ddp")]
+)
+def test_text_reads_back_as_the_same_value(spec: FieldSpec, value: FieldValue) -> None:
+    assert spec.parse(spec.text(value)) == value

@@ -1,0 +1,129 @@
+"""Names, aliases, AI-OS's flags, and which layer wins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config.fields import FieldSpec
+from core.config.given import Given, config_from_given, config_from_mapping, normalise, with_absolute_paths
+from core.config.run_config import RunConfig
+from core.errors import ConfigError
+
+LAYERS = FieldSpec("n_layer", "Layers", "int", 4, 1, 128)
+PROMPT = FieldSpec("prompt", "Prompt", "str", "Once")
+
+
+@pytest.mark.parametrize(
+    ("mapping", "expected"),
+    [
+        ({"batch-size": 4}, {"batch_size": 4}),
+        ({"micro_batch_size": 4}, {"batch_size": 4}),
+        ({"dataset": "a.txt"}, {"dataset_file": "a.txt"}),
+        ({"training": {"steps": 5}, "lr": 0.1}, {"steps": 5, "lr": 0.1}),
+        ({"lr": "1e-3"}, {"lr": 0.001}),
+        ({"steps": None}, {"steps": None}),
+        ({"devices": "cpu:1, cpu:1"}, {"devices": ("cpu:1", "cpu:1")}),
+        ({"devices": ["GPU-1"]}, {"devices": ("GPU-1",)}),
+        ({"ddp": True}, {"mode": "ddp"}),
+        ({"parallel-independent": True}, {"mode": "independent"}),
+        ({"ddp": False, "mode": "single"}, {"mode": "single"}),
+        ({"cuda-ids": "0,1"}, {"devices": ("cuda:0", "cuda:1")}),
+        ({"cuda_ids": [1]}, {"devices": ("cuda:1",)}),
+        ({"cuda_ids": 0}, {"devices": ("cuda:0",)}),
+        ({"cuda_ids": "0,1", "world_size": 2}, {"devices": ("cuda:0", "cuda:1")}),
+        ({"devices": "cpu:2", "world_size": "2"}, {"devices": ("cpu:2",)}),
+        ({"zero_stage": "zero1"}, {"mode": "zero", "zero_stage": 1}),
+        ({"ddp": True, "zero_stage": "zero2"}, {"mode": "zero", "zero_stage": 2}),
+        ({"zero-stage": "none", "ddp": True}, {"mode": "ddp", "zero_stage": 1}),
+        ({"mode": "zero", "zero_stage": 1}, {"mode": "zero", "zero_stage": 1}),
+        ({"options": {"n_layer": 2}}, {"options": {"n_layer": 2}}),
+        ({"set": ["n-layer=2"]}, {"options": {"n_layer": 2}}),
+        ({"set": "prompt="}, {"options": {"prompt": ""}}),
+        ({"n_layer": 2}, {"options": {"n_layer": 2}}),
+        ({"run_dir": "x", "runs-dir": "y"}, {}),
+    ],
+)
+def test_what_is_understood(mapping: dict[str, Any], expected: dict[str, Any]) -> None:
+    config = config_from_mapping(mapping, option_fields=(LAYERS, PROMPT))
+    assert config == RunConfig(**expected)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "field", "words"),
+    [
+        ({"stpes": 1}, "stpes", "steps"),
+        ({"qqqqqqqq": 1}, "qqqqqqqq", "--help"),
+        ({"batch_size": 1, "batch-size": 2}, "batch_size", "given twice"),
+        ({"batch_size": 1, "micro_batch_size": 2}, "batch_size", "given twice"),
+        ({"a": {"b": {"c": 1}}}, "b", "one level"),
+        ({"steps": True}, "steps", "not a number"),
+        ({"steps": [1]}, "steps", "not a number"),
+        ({"devices": []}, "devices", "names nothing"),
+        ({"devices": ""}, "devices", "names nothing"),
+        ({"devices": "cpu:1,,cpu:2"}, "devices", "empty place"),
+        ({"devices": [None]}, "devices", "no device"),
+        ({"ddp": True, "parallel_independent": True}, "mode", "both given"),
+        ({"mode": "single", "ddp": True}, "mode", "both given"),
+        ({"mode": "single", "zero_stage": "zero1"}, "mode", "both given"),
+        ({"mode": "zero", "zero_stage": "none"}, "zero_stage", "both given"),
+        ({"zero_stage": "zero9"}, "zero_stage", "not a number"),
+        ({"cuda_ids": "0", "devices": "cpu:1"}, "devices", "different devices"),
+        ({"cuda_ids": "0,1", "world_size": 3}, "world_size", "are 2"),
+        ({"world_size": 0}, "world_size", "below 1"),
+        ({"set": ["n_layer"]}, "options", "KEY=VALUE"),
+        ({"options": {"n_layers": 2}}, "n_layers", "n_layer"),
+        ({"options": {"n_layer": 0}}, "n_layer", "below 1"),
+    ],
+)
+def test_what_is_not_understood_is_named(mapping: dict[str, Any], field: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config_from_mapping(mapping, option_fields=(LAYERS, PROMPT))
+    assert caught.value.field == field
+    assert words in caught.value.cause + caught.value.next_step
+
+
+def test_an_option_that_holds_a_list_is_refused_even_without_a_recipe() -> None:
+    with pytest.raises(ConfigError, match="neither a number nor a text"):
+        config_from_mapping({"options": {"x": [1]}})
+
+
+def test_a_value_in_a_file_is_named_with_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text("lr = 0.1\nbatch-size = 0\n", encoding="utf-8", newline="\n")
+    with pytest.raises(ConfigError) as caught:
+        config_from_mapping({"lr": 0.1, "batch-size": 0}, source=path)
+    assert f"{path}, line 2" in caught.value.cause
+
+
+def test_flags_win_over_the_file() -> None:
+    file = normalise({"mode": "independent", "steps": 5, "cuda_ids": "0,1", "options": {"a": 1, "b": 1}})
+    flags = normalise({"ddp": True, "devices": "cpu:2", "set": ["b=2"]})
+    config = config_from_given(flags.over(file), RunConfig())
+    assert (config.mode, config.steps, config.devices) == ("ddp", 5, ("cpu:2",))
+    assert config.options == {"a": 1, "b": "2"}
+
+
+def test_named_devices_make_an_earlier_world_size_moot() -> None:
+    file = normalise({"world_size": 2})
+    assert normalise({"steps": 1}).over(file).world_size == 2
+    assert normalise({"devices": "cpu:3"}).over(file).world_size is None
+    assert normalise({"world_size": 4}).over(file).world_size == 4
+
+
+def test_paths_become_absolute_and_names_stay(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "recipe.toml").touch()
+    given = Given({"dataset_file": "a b.txt", "log_file": "m.jsonl", "run_dir": "r", "recipe": "mine", "model": "gpt2"})
+    values = with_absolute_paths(given, tmp_path).values
+    assert values == {
+        "dataset_file": str(tmp_path / "a b.txt"),
+        "log_file": str(tmp_path / "m.jsonl"),
+        "run_dir": str(tmp_path / "r"),
+        "recipe": str(tmp_path / "mine"),
+        "model": "gpt2",
+    }
+    kept = Given({"dataset_file": "stdlib://", "recipe": "minigpt"})
+    assert with_absolute_paths(kept, tmp_path).values == kept.values

@@ -1,0 +1,44 @@
+"""`RunConfig` and its table of fields agree, and a bad value raises at construction."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from core.config.run_config import FIELDS, RunConfig
+from core.errors import ConfigError
+
+
+def test_every_field_has_a_spec_with_the_same_default() -> None:
+    config = {f.name: f.default for f in dataclasses.fields(RunConfig) if f.name not in ("devices", "options")}
+    assert {spec.name: spec.default for spec in FIELDS} == config
+
+
+def test_every_field_says_what_it_does() -> None:
+    assert [spec.name for spec in FIELDS if not spec.help.endswith(".")] == []
+
+
+def test_a_bad_value_raises_at_construction() -> None:
+    with pytest.raises(ConfigError) as caught:
+        RunConfig(steps=0)
+    assert caught.value.field == "steps"
+
+
+@pytest.mark.parametrize("devices", [(), ("",), ("cpu:1", " ")])
+def test_devices_that_name_nothing_are_refused(devices: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        RunConfig(devices=devices)
+    assert caught.value.field == "devices"
+
+
+def test_a_change_is_checked_too() -> None:
+    with pytest.raises(ConfigError):
+        RunConfig().replace(precision="fp8")
+
+
+def test_as_dict_leaves_out_what_is_not_set() -> None:
+    values = RunConfig(steps=5, options={"n_layer": 2}).as_dict()
+    assert values["steps"] == 5
+    assert values["options"] == {"n_layer": 2}
+    assert "epochs" not in values
