@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from core.errors import NewerVersionError, PreflightError, RankdeckError, StateFileError
+from core.private_file import make_private
 
 REPLACE_TIMEOUT_S: Final = 5.0
 _RETRY_PAUSE_S: Final = 0.02
 _COPY_BYTES: Final = 1 << 20
 _TEMPORARY_SUFFIX: Final = ".rankdeck-tmp"
-_WINDOWS: Final = os.name == "nt"
+_WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system
 # ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, ERROR_USER_MAPPED_FILE
 _WINDOWS_BUSY: Final = (5, 32, 33, 1224)
 # ERROR_PATH_NOT_FOUND, INVALID_DRIVE, NOT_READY, BAD_NETPATH, BAD_NET_NAME
@@ -37,7 +38,8 @@ def write_atomic(path: Path, data: bytes | str, *, mode: int | None = None, dura
     Args:
         path: The file; its folder must exist.
         data: Text is written as UTF-8 with its line ends as they are.
-        mode: POSIX permission bits of the new file; None leaves them to the umask.
+        mode: Permission bits of the new file; None leaves them to the umask. Bits that shut out everybody else
+            (0o600) hold on Windows too, by an access list.
         durable: False skips fsync, for files that can be derived again.
 
     Raises:
@@ -68,6 +70,9 @@ def _replace_by(path: Path, fill: Callable[[IO[bytes]], None], mode: int | None,
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
         with os.fdopen(os.open(temporary, flags, 0o666 if mode is None else mode), "wb") as file:
+            if mode is not None and not mode & 0o077:
+                with contextlib.suppress(OSError):  # a drive without access lists cannot keep a file private
+                    make_private(temporary)
             fill(file)
             file.flush()
             if durable:
@@ -113,7 +118,7 @@ def sync_folder(folder: Path) -> None:
     """Makes names that were created or replaced in `folder` survive a power cut (POSIX; Windows has no such call)."""
     if _WINDOWS:
         return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     try:
         os.fsync(descriptor)
     except OSError as error:

@@ -1,0 +1,108 @@
+"""The lock that a live run host holds on its folder: two hosts cannot own one run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from core.errors import RunBusyError
+from core.files import explain
+from core.processes import ProcessId, own
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+_LOCKED_BYTE: Final = 1 << 30
+"""Windows locks keep others from reading the locked bytes, so a byte far behind the text is the one that is locked."""
+
+
+class RunLock:
+    """Held from construction until `release` or the end of the process, however it ends.
+
+    The operating system holds the lock, so a dead host's lock needs nobody to judge it stale: it is gone with the
+    process. The file's text (pid and start time) is for those who only want to know.
+
+    Args:
+        path: The lock file; it stays behind, empty, when the lock is released.
+
+    Raises:
+        RunBusyError: Another host holds it; names its pid.
+        PreflightError: The file cannot be made.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor: int | None = None
+        try:
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
+            descriptor = os.open(path, flags, 0o644)
+        except OSError as error:
+            raise explain(error, f"{path} could not be made") from error
+        try:
+            _lock(descriptor)
+        except OSError:
+            os.close(descriptor)
+            holder = lock_holder(path)
+            who = f"process {holder.pid}" if holder else "another process"
+            raise RunBusyError(
+                f"{who[0].upper()}{who[1:]} is the host of the run in {path.parent}.",
+                "Attach to it, or stop it first: rankdeck stop.",
+            ) from None
+        self._descriptor = descriptor
+        me = own()
+        text = json.dumps({"pid": me.pid, "started": me.started}).encode("utf-8")
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, text)
+
+    def release(self) -> None:
+        """Gives the folder free; a second call does nothing."""
+        if self._descriptor is None:
+            return
+        with contextlib.suppress(OSError):  # closing releases it too
+            os.ftruncate(self._descriptor, 0)
+            _unlock(self._descriptor)
+        os.close(self._descriptor)
+        self._descriptor = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+def lock_holder(path: Path) -> ProcessId | None:
+    """Who wrote its name into the lock file last; None when nobody did. It may be dead."""
+    try:
+        value = json.loads(path.read_bytes())
+        return ProcessId(int(value["pid"]), float(value["started"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+if sys.platform == "win32":
+
+    def _lock(descriptor: int) -> None:
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+
+    def _unlock(descriptor: int) -> None:
+        os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
