@@ -1,0 +1,16 @@
+"""The one place that knows the platform's rules about processes: who owns whom, and who dies with whom.
+
+* `ProcessTree` owns the ranks of a run host. When the host ends, however it ends, they end too.
+* `spawn_detached` starts a run host that outlives whoever started it.
+* `describe_exit` says in words how a process ended.
+
+Windows: one Job Object with kill-on-close; a child is put into it before its first instruction, so nothing it
+starts can escape. Linux: a session for each child, `PR_SET_PDEATHSIG`, and a watcher process that ends what
+is left of those sessions when the host is gone.
+"""
+
+from core.process_tree.detached import spawn_detached
+from core.process_tree.exit_words import describe_exit
+from core.process_tree.tree import Child, ProcessTree
+
+__all__ = ["Child", "ProcessTree", "describe_exit", "spawn_detached"]

@@ -1,0 +1,73 @@
+"""How a process ended, in words a person can act on."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from typing import Final
+
+_SIGNALS: Final[Mapping[str, str]] = {
+    "SIGKILL": "killed (often by the system's out-of-memory killer)",
+    "SIGSEGV": "crashed: it used memory that is not its own (segmentation fault)",
+    "SIGABRT": "aborted itself (a check in native code failed; its log says which)",
+    "SIGBUS": "crashed: memory that was promised is not there (bus error; often shared memory or a disk is full)",
+    "SIGFPE": "crashed: impossible arithmetic in native code",
+    "SIGILL": "crashed: an instruction this processor does not have (built for another processor)",
+    "SIGTERM": "ended on request",
+    "SIGINT": "interrupted (Ctrl+C)",
+    "SIGHUP": "ended because its terminal was closed",
+    "SIGXCPU": "ended: its limit of processor time is used up",
+    "SIGXFSZ": "ended: a file grew over its limit",
+}
+
+# Windows ends a process that crashes with the NTSTATUS of the exception as its exit code (ntstatus.h).
+_NTSTATUS: Final[Mapping[int, str]] = {
+    0x40010004: "ended by its run host, or because the person logged off",
+    0x80000003: "stopped at a breakpoint in native code",
+    0xC0000005: "crashed: it used memory that is not its own (access violation)",
+    0xC0000006: "crashed: a file it had mapped could not be read (disk or network drive)",
+    0xC0000017: "out of memory",
+    0xC000001D: "crashed: an instruction this processor does not have (built for another processor)",
+    0xC0000022: "refused: access denied (often by security software)",
+    0xC0000094: "crashed: division by zero in native code",
+    0xC00000FD: "crashed: its stack is used up (endless recursion in native code?)",
+    0xC000012D: "out of memory: the page file is full",
+    0xC0000135: "did not start: a DLL is missing",
+    0xC0000139: "did not start: a DLL is of the wrong version",
+    0xC000013A: "interrupted (Ctrl+C, or its console was closed)",
+    0xC0000142: "did not start: a DLL failed to initialise (often too little memory or page file)",
+    0xC0000374: "crashed: its heap is corrupt",
+    0xC0000409: "aborted itself (a check in native code failed; its log says which)",
+    0xC0000428: "did not start: a file's signature was refused",
+    0xE06D7363: "crashed: a C++ exception that nobody caught",
+}
+
+
+def describe_exit(returncode: int) -> str:
+    """`returncode` of a process in words: signals, NTSTATUS codes and plain exit codes.
+
+    Args:
+        returncode: As `subprocess` gives it: negative for a signal, 0 to 2**32 - 1 for a code.
+    """
+    if returncode == 0:
+        return "ended normally"
+    if -65 < returncode < 0:
+        return _signal_words(-returncode)
+    code = returncode & 0xFFFFFFFF  # some callers see the 32 bits of Windows with a sign
+    if code in _NTSTATUS:
+        return f"{_NTSTATUS[code]} (0x{code:08X})"
+    if code > 0xFFFF:
+        return f"ended with exit code 0x{code:08X}"
+    if code == 127:
+        return "ended with exit code 127 (the program was not found or could not be started)"
+    if 128 < code <= 128 + 64:
+        return f"ended with exit code {code} (as shells report: {_signal_words(code - 128)})"
+    return f"ended with exit code {code}"
+
+
+def _signal_words(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:  # real-time signals, and on Windows nearly all
+        name = {9: "SIGKILL", 6: "SIGABRT", 7: "SIGBUS", 1: "SIGHUP"}.get(number, f"signal {number}")
+    return f"{_SIGNALS.get(name, 'ended by a signal')} ({name})"
