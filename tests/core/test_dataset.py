@@ -1,0 +1,162 @@
+"""What a dataset is: its files, size and hash, and why one cannot be used."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.dataset import check_size, estimate_samples, identify, list_files
+from core.errors import DatasetError
+
+pytestmark = pytest.mark.windows
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "mein Ördner"
+    for name, text in {
+        "b.txt": "bbb",
+        "a/z.md": "zz",
+        "a/A.py": "print()",
+        "picture.png": "no text",
+        ".hidden.txt": "x",
+        ".git/config.txt": "x",
+        "__pycache__/x.py": "x",
+    }.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return root
+
+
+def test_a_file_is_known_by_its_own_hash(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"hello\n")
+    identity = identify(str(path))
+    assert identity.sha256 == hashlib.sha256(b"hello\n").hexdigest()
+    assert (identity.path, identity.kind, identity.files, identity.size_bytes) == (str(path), "file", 1, 6)
+    assert identity.utf8
+
+
+def test_a_file_that_moved_is_the_same_data(tmp_path: Path) -> None:
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_bytes(b"same")
+    assert identify(str(tmp_path / "one.txt")).sha256 == identify(str(tmp_path / "two.txt")).sha256
+
+
+def test_a_folder_is_its_text_files_in_order(folder: Path) -> None:
+    assert [path.relative_to(folder).as_posix() for path in list_files(str(folder))] == ["a/A.py", "a/z.md", "b.txt"]
+    identity = identify(str(folder))
+    assert (identity.kind, identity.files, identity.size_bytes) == ("folder", 3, 12)
+
+
+def test_a_folders_hash_holds_names_and_contents(folder: Path) -> None:
+    before = identify(str(folder)).sha256
+    assert identify(str(folder)).sha256 == before
+    (folder / "b.txt").write_bytes(b"bbB")
+    os.utime(folder / "b.txt", ns=(1, 1))
+    changed = identify(str(folder)).sha256
+    (folder / "b.txt").rename(folder / "c.txt")
+    assert len({before, changed, identify(str(folder)).sha256}) == 3
+
+
+def test_a_run_inside_the_folder_is_not_part_of_the_data(folder: Path) -> None:
+    before = identify(str(folder))
+    run = folder / "runs" / "minigpt-1"
+    (run / "logs").mkdir(parents=True)
+    for name in ("run.toml", "state.json", "metrics.jsonl", "logs/host.log"):
+        (run / name).write_text("growing", encoding="utf-8")
+    assert identify(str(folder)) == before
+
+
+def test_the_standard_library_is_always_there() -> None:
+    identity = identify("stdlib://")
+    assert (identity.path, identity.kind) == ("stdlib://", "stdlib")
+    assert identity.size_bytes > 1_000_000
+    files = list_files("stdlib://")
+    assert {"os.py", "dataclasses.py"} <= {path.name for path in files}
+    assert not any("site-packages" in path.parts or "test" in path.parts[-3:] for path in files)
+    assert identify("stdlib://") == identity
+
+
+def test_bytes_that_are_not_utf8_are_only_noted(tmp_path: Path) -> None:
+    path = tmp_path / "latin1.txt"
+    path.write_bytes("Käse".encode("latin-1") * 10)
+    assert not identify(str(path)).utf8
+    path.write_bytes("Käse".encode()[:2])
+    assert not identify(str(path)).utf8  # cut in the middle of a character
+
+
+@pytest.mark.parametrize(
+    ("content", "title"),
+    [(b"", "The dataset is empty"), (b"GIF\0\0", "The dataset is not text"), ("hi".encode("utf-16"), "not text")],
+)
+def test_a_file_without_text_is_refused(tmp_path: Path, content: bytes, title: str) -> None:
+    path = tmp_path / "x.txt"
+    path.write_bytes(content)
+    with pytest.raises(DatasetError) as caught:
+        identify(str(path))
+    assert title in caught.value.title
+    assert str(path) in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "No dataset"),
+        ("hf://roneneldan/TinyStories", "later version"),
+        ("s3://bucket/x", "no kind of dataset"),
+        ("there/is/no/such file.txt", "no file or folder"),
+    ],
+)
+def test_what_is_no_dataset_says_why(text: str, words: str) -> None:
+    with pytest.raises(DatasetError) as caught:
+        identify(text)
+    assert words in caught.value.cause
+    assert caught.value.next_step
+
+
+def test_a_path_with_a_nul_character_is_refused() -> None:
+    with pytest.raises(DatasetError):
+        identify("a\0b")
+
+
+def test_a_folder_without_text(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match="holds no text files"):
+        identify(str(tmp_path))
+    (tmp_path / "empty.txt").touch()
+    with pytest.raises(DatasetError, match="is empty"):
+        identify(str(tmp_path))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no named pipes in the file system")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(DatasetError, match="neither a file nor a folder"):
+        identify(str(tmp_path / "pipe.txt"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="chmod does not take reading away on Windows")
+@pytest.mark.skipif(sys.platform != "win32" and os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "secret.txt"
+    path.write_bytes(b"secret")
+    path.chmod(0)
+    with pytest.raises(DatasetError, match="permission"):
+        identify(str(path))
+
+
+def test_samples_are_counted_in_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_bytes(b"x" * 129)
+    identity = identify(str(path))
+    assert [estimate_samples(identity, n) for n in (128, 129, 64, 1)] == [1, 0, 2, 128]
+    check_size(identity, 64, 2)
+    with pytest.raises(DatasetError) as caught:
+        check_size(identity, 64, 3)
+    assert caught.value.title == "The dataset is too small"
+    assert "193 bytes" in caught.value.cause
