@@ -1,0 +1,153 @@
+"""One column of numbers that only grows at its end: rows kept in a file, then rows in memory.
+
+Files are read in blocks on demand and never memory-mapped: the run host truncates them when a run is
+resumed, which kills a process that has the page mapped on Linux, and which Windows refuses to the host
+while any process maps the file.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from app.models.pyramid import BIN, Floats, Pyramid
+
+BLOCK_ROWS: Final = 1 << 15
+CHUNK_ROWS: Final = 1 << 14
+
+
+class BlockCache:
+    """The blocks of rows read last, shared by all columns of a run, so that panning does not read twice.
+
+    Args:
+        blocks: How many blocks of `BLOCK_ROWS` float64 to keep (the default is 32 MiB).
+    """
+
+    def __init__(self, blocks: int = 128) -> None:
+        self._limit = blocks
+        self._blocks: OrderedDict[tuple[Path, int], Floats] = OrderedDict()
+
+    def get(self, path: Path, block: int, rows: int) -> Floats:
+        """At least the first `rows` rows of a block, if the file has them; a file that is shorter gives fewer."""
+        key = (path, block)
+        kept = self._blocks.get(key)
+        if kept is None or len(kept) < rows:
+            kept = np.fromfile(path, "<f8", BLOCK_ROWS, offset=block * BLOCK_ROWS * 8)
+            self._blocks[key] = kept
+        self._blocks.move_to_end(key)
+        while len(self._blocks) > self._limit:
+            self._blocks.popitem(last=False)
+        return kept
+
+    def forget(self, path: Path, from_row: int) -> None:
+        """Drops the blocks of a file that hold `from_row` or what comes after it."""
+        for key in [k for k in self._blocks if k[0] == path and (k[1] + 1) * BLOCK_ROWS > from_row]:
+            del self._blocks[key]
+
+
+class Column:
+    """Numbers by row; NaN where there is none.
+
+    Args:
+        missing: Rows before the first value, when a name turns up in the middle of a run.
+    """
+
+    def __init__(self, missing: int = 0) -> None:
+        self.pyramid = Pyramid()
+        self._path: Path | None = None
+        self._cache: BlockCache | None = None
+        self._kept = missing
+        self._chunks: list[Floats] = []
+        self._tail = 0
+        self.pyramid.extend_summary(np.full((3, missing // BIN), np.nan))
+
+    @classmethod
+    def of_file(cls, path: Path, rows: int, minmax: Floats, cache: BlockCache) -> Column:
+        """A column whose first `rows` rows lie in `path`.
+
+        Args:
+            path: Little-endian float64, one a row.
+            rows: How many of the file's rows count.
+            minmax: Shape ``(n, 2)``: minimum and maximum of each whole bin of 256 rows.
+            cache: Where blocks that were read are kept.
+        """
+        column = cls()
+        column._path, column._kept, column._cache = path, rows, cache
+        bins = min(len(minmax), rows // BIN)
+        column.pyramid.load(minmax[:bins, 0], minmax[:bins, 1])
+        for start in range(bins * BIN, rows - BIN + 1, BIN):
+            column.pyramid.extend(column.read(start, start + BIN))
+        return column
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self._kept + self._tail
+
+    @property
+    def rows_in_memory(self) -> int:
+        """How many of them are held in memory."""
+        return self._tail
+
+    def append(self, values: Floats) -> None:
+        """Adds rows at the end; work and memory grow by what is added, never by what is there."""
+        at = 0
+        while at < len(values):
+            used = self._tail % CHUNK_ROWS
+            if used == 0:
+                self._chunks.append(np.empty(CHUNK_ROWS))
+            count = min(CHUNK_ROWS - used, len(values) - at)
+            self._chunks[-1][used : used + count] = values[at : at + count]
+            self._tail += count
+            at += count
+        done, whole = self.pyramid.bins, self.rows // BIN
+        if whole > done:
+            self.pyramid.extend(self.read(done * BIN, whole * BIN))
+
+    def truncate(self, rows: int) -> None:
+        """Keeps the first `rows` rows."""
+        if rows >= self.rows:
+            return
+        if rows < self._kept and self._path is not None and self._cache is not None:
+            self._cache.forget(self._path, rows)
+        self._kept = min(self._kept, rows)
+        self._tail = rows - self._kept
+        del self._chunks[-(-self._tail // CHUNK_ROWS) :]
+        self.pyramid.truncate(rows // BIN)
+
+    def adopt_file(self, path: Path, rows: int, cache: BlockCache) -> None:
+        """Lets go of rows in memory that the file holds by now (`rows` of them, counted from the first)."""
+        if not self._kept < rows <= self.rows:
+            return
+        rest = self.read(rows, self.rows)
+        self._path, self._cache, self._kept = path, cache, rows
+        self._chunks, self._tail = [], 0
+        if len(rest):
+            self.append(rest)
+
+    def read(self, start: int, stop: int) -> Floats:
+        """Rows ``[start, stop)`` as a new array. Rows that their file no longer has are NaN."""
+        start, stop = max(0, start), min(stop, self.rows)
+        values = np.full(max(0, stop - start), np.nan)
+        if start < self._kept and self._path is not None and self._cache is not None:
+            self._read_file(self._path, self._cache, values, start, min(stop, self._kept))
+        position = max(start, self._kept)
+        while position < stop:
+            chunk, offset = divmod(position - self._kept, CHUNK_ROWS)
+            count = min(CHUNK_ROWS - offset, stop - position)
+            values[position - start : position - start + count] = self._chunks[chunk][offset : offset + count]
+            position += count
+        return values
+
+    def _read_file(self, path: Path, cache: BlockCache, values: Floats, start: int, stop: int) -> None:
+        for block in range(start // BLOCK_ROWS, -(-stop // BLOCK_ROWS)):
+            first = block * BLOCK_ROWS
+            low, high = max(start, first), min(stop, first + BLOCK_ROWS)
+            try:
+                rows = cache.get(path, block, high - first)[low - first : high - first]
+            except OSError:
+                continue  # removed under us (a rebuild is running): gaps until the run is opened anew
+            values[low - start : low - start + len(rows)] = rows

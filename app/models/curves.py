@@ -1,0 +1,193 @@
+"""From a series to what a plot draws: at most one bin a pixel, and a smoothed line over those bins.
+
+Bins lie on a fixed grid of rows (powers of two), not on the view's edges, so that a curve does not shimmer
+while it is moved. With fewer rows in view than pixels, every row is drawn as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from app.models.column import Column
+from app.models.pyramid import BIN, Floats, summarise
+from app.models.series import Series, XAxis, running_max
+
+RUN_IN_HALF_LIVES: Final = 8
+RUN_IN_BINS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """What is drawn of one column in one view.
+
+    Attributes:
+        x: Position on the axis of each bin.
+        low: Minimum of each bin; NaN where nothing was reported.
+        high: Maximum of each bin.
+        mean: Mean of each bin; NaN also where it is not known yet.
+        width: Rows in a bin; 1 means that every row is drawn.
+    """
+
+    x: Floats
+    low: Floats
+    high: Floats
+    mean: Floats
+    width: int
+
+
+EMPTY: Final = Curve(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 1)
+
+
+def reduce_rows(series: Series, name: str, axis: XAxis, first: int, last: int, bins: int) -> Curve:
+    """Rows ``[first, last)`` of a column in at most about `bins` bins; the cost grows with `bins`, not with rows."""
+    column, ticks = series.columns.get(name), series.columns.get(axis)
+    first, last = max(0, first), min(last, series.rows)
+    if column is None or ticks is None or last <= first:
+        return EMPTY
+    width = 1
+    while (last - first) > width * bins:
+        width *= 2
+    if width < BIN:
+        return _from_rows(column, ticks, first // width * width, last, width)
+    return _from_bins(column, ticks, first, last, width)
+
+
+def reduce_range(series: Series, name: str, axis: XAxis, low: float, high: float, bins: int) -> tuple[Curve, int]:
+    """The part of a column that a view from `low` to `high` shows, and one row more on both sides.
+
+    Returns:
+        The curve, and the row it begins with.
+    """
+    first = max(0, series.row_at(axis, low, "left") - 1)
+    last = min(series.rows, series.row_at(axis, high, "right") + 1)
+    curve = reduce_rows(series, name, axis, first, last, bins)
+    return curve, first // curve.width * curve.width
+
+
+def _from_rows(column: Column, ticks: Column, first: int, last: int, width: int) -> Curve:
+    x, y = running_max(ticks.read(first, last)), column.read(first, last)
+    if width == 1:
+        return Curve(x, y, y, y, 1)
+    whole = len(y) // width * width
+    summary = _with_rest(summarise(y[:whole], width), y[whole:])
+    starts = np.arange(0, len(x), width)
+    ends = np.minimum(starts + width, len(x)) - 1
+    return Curve((x[starts] + x[ends]) / 2, summary[0], summary[1], summary[2], width)
+
+
+def _from_bins(column: Column, ticks: Column, first: int, last: int, width: int) -> Curve:
+    level = (width // BIN).bit_length() - 1
+    start = first // width
+    whole = column.pyramid.level(level)
+    stop = min(-(-last // width), whole.shape[1])
+    summary, x = whole[:, start:stop], ticks.pyramid.level(level)[:, start:stop]
+    if stop * width < last:
+        # The last bin is not whole: its whole small bins, and then its single rows.
+        small = (stop << level, min(-(-last // BIN), column.pyramid.bins))
+        rest = (max(small[1] * BIN, stop * width), last)
+        summary = _joined(summary, column.pyramid.level(0)[:, small[0] : small[1]], column.read(*rest))
+        x = _joined(x, ticks.pyramid.level(0)[:, small[0] : small[1]], ticks.read(*rest))
+    return Curve(running_max((x[0] + x[1]) / 2), summary[0], summary[1], summary[2], width)
+
+
+def _joined(summary: Floats, small: Floats, rows: Floats) -> Floats:
+    """`summary` with one more bin, made of small bins and single rows."""
+    parts = np.concatenate((small, _with_rest(np.empty((3, 0)), rows)), axis=1)
+    if not parts.shape[1]:
+        return summary
+    weights = np.append(np.full(small.shape[1], float(BIN)), [float(len(rows))] * (len(rows) > 0))
+    known = ~np.isnan(parts[2])
+    mean = float(np.dot(parts[2][known], weights[known]) / weights[known].sum()) if known.any() else np.nan
+    last = np.array([[np.fmin.reduce(parts[0])], [np.fmax.reduce(parts[1])], [mean]])
+    return np.concatenate((summary, last), axis=1)
+
+
+def _with_rest(summary: Floats, rest: Floats) -> Floats:
+    """`summary` with one more bin for rows that do not fill one."""
+    return np.concatenate((summary, summarise(rest, len(rest))), axis=1) if len(rest) else summary
+
+
+def smooth(
+    series: Series, name: str, axis: XAxis, low: float, high: float, bins: int, half_life: float
+) -> tuple[Floats, Floats]:
+    """A smoothed line through the visible part of a column: an exponential moving average over rows.
+
+    After `half_life` rows an old value counts half. What is averaged are the means of the bins that are drawn,
+    each decayed by as many rows as it holds, so that the line is the same curve at any zoom; only where a bin is
+    wider than the half-life, the bin's mean is the smoother of the two. The average is corrected for its
+    beginning (divided by the sum of its weights: no pull towards zero or towards the first value) and runs in
+    over eight half-lives before the left edge. Gaps are skipped and stay gaps.
+
+    Returns:
+        x and y, of one length.
+    """
+    curve, first = reduce_range(series, name, axis, low, high, bins)
+    values, weight = 0.0, 0.0
+    if half_life > 0 and first > 0:
+        before = reduce_rows(series, name, axis, first - int(RUN_IN_HALF_LIVES * half_life), first, RUN_IN_BINS)
+        values, weight, _ = _average(before.mean, 0.5 ** (before.width / half_life), 0.0, 0.0)
+    if half_life <= 0:
+        return curve.x, curve.mean
+    return curve.x, _average(curve.mean, 0.5 ** (curve.width / half_life), values, weight)[2]
+
+
+def _average(means: Floats, keep: float, values: float, weight: float) -> tuple[float, float, Floats]:
+    """The running weighted sum, its weights, and their ratio at each bin."""
+    line = np.empty(len(means))
+    for i, mean in enumerate(means.tolist()):
+        if mean == mean:
+            values = keep * values + (1.0 - keep) * mean
+            weight = keep * weight + (1.0 - keep)
+            line[i] = values / weight
+        else:
+            line[i] = np.nan
+    return values, weight, line
+
+
+def mean_of(curves: Sequence[Curve]) -> Curve:
+    """The mean over ranks, aligned by position on the axis; where a rank has no value, that of the others.
+
+    For bins wider than one row, low and high are the means of the ranks' minima and maxima: bounds between which
+    the true mean of every row lies. What the ranks have not all reached yet (up to three bins) is left out.
+    """
+    curves = [curve for curve in curves if len(curve.x)]
+    if len(curves) < 2:
+        return curves[0] if curves else EMPTY
+    width = max(curve.width for curve in curves)
+    if all(len(c.x) == len(curves[0].x) and bool((c.x == curves[0].x).all()) for c in curves):
+        stacked = [np.stack([getattr(c, part) for c in curves]) for part in ("low", "high", "mean")]
+        return Curve(curves[0].x, _nanmean(stacked[0]), _nanmean(stacked[1]), _nanmean(stacked[2]), width)
+    x = np.unique(np.concatenate([curve.x for curve in curves]))
+    last = min(float(curve.x[-1]) for curve in curves)
+    ahead = int((x > last).sum())
+    x = x[x <= last] if ahead <= 3 else x
+    parts = [_nanmean(np.stack([_at(c, part, x) for c in curves])) for part in ("low", "high", "mean")]
+    return Curve(x, parts[0], parts[1], parts[2], width)
+
+
+def mean_line(lines: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """The mean of smoothed lines, aligned as `mean_of` does."""
+    curve = mean_of([Curve(x, y, y, y, 1) for x, y in lines])
+    return curve.x, curve.mean
+
+
+def _at(curve: Curve, part: str, x: Floats) -> Floats:
+    values: Floats = np.full(len(x), np.nan)
+    where = np.searchsorted(x, curve.x)
+    there = where < len(x)
+    where, source = where[there], getattr(curve, part)[there]
+    same = x[where] == curve.x[there]
+    values[where[same]] = source[same]
+    return values
+
+
+def _nanmean(values: Floats) -> Floats:
+    there = ~np.isnan(values)
+    count = there.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: Floats = np.where(there, values, 0.0).sum(axis=0) / count
+    return mean

@@ -1,0 +1,120 @@
+"""Minimum, maximum and mean of ever larger bins of one column, so that a plot reads what its pixels can show.
+
+Level 0 holds one entry for each whole bin of `BIN` rows; level k one for `BIN * 2**k` rows. Upper levels are
+made on first use and then only extended: a plot of ten million points touches a few thousand numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+BIN: Final = 256
+
+Floats = NDArray[np.float64]
+
+
+class _Level:
+    """Growing arrays of bin minima, maxima and means; `count` entries of each are valid."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.data: Floats = np.empty((3, 64))
+
+    def extend(self, values: Floats) -> None:
+        end = self.count + values.shape[1]
+        if end > self.data.shape[1]:
+            # Doubling is harmless here: ten million rows are 39,063 bins, copied in a tenth of a millisecond.
+            grown = np.empty((3, max(end, 2 * self.data.shape[1])))
+            grown[:, : self.count] = self.data[:, : self.count]
+            self.data = grown
+        self.data[:, self.count : end] = values
+        self.count = end
+
+
+def summarise(rows: Floats, width: int) -> Floats:
+    """Minimum, maximum and mean, NaN left out, of each `width` consecutive values; an all-NaN bin is NaN.
+
+    Args:
+        rows: Values; the length is a multiple of `width`.
+        width: Values in a bin.
+
+    Returns:
+        Shape ``(3, len(rows) // width)``: minima, maxima, means.
+    """
+    bins = rows.reshape(-1, width)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        low, high = np.fmin.reduce(bins, axis=1), np.fmax.reduce(bins, axis=1)
+        mean = bins.mean(axis=1)
+        ragged = np.isnan(mean)
+        if ragged.any():
+            part = bins[ragged]
+            there = ~np.isnan(part)
+            mean[ragged] = np.where(there, part, 0.0).sum(axis=1) / there.sum(axis=1)
+    return np.stack((low, high, mean))
+
+
+class Pyramid:
+    """The levels of one column. Means of bins that came from a file may arrive later (`set_means`)."""
+
+    def __init__(self) -> None:
+        self._levels = [_Level()]
+        self._means_from = 0
+
+    @property
+    def bins(self) -> int:
+        """Whole bins at level 0."""
+        return self._levels[0].count
+
+    @property
+    def has_means(self) -> bool:
+        """Whether the mean of every bin is known."""
+        return self._means_from == 0
+
+    def load(self, low: Floats, high: Floats) -> None:
+        """Starts from minima and maxima kept on disk; their means stay unknown (NaN) until `set_means`."""
+        self.truncate(0)
+        self._levels[0].extend(np.stack((low, high, np.full(len(low), np.nan))))
+        self._means_from = len(low)
+
+    def set_means(self, means: Floats) -> None:
+        """Means of the first ``len(means)`` bins, for those that `load` left open (extra ones are ignored)."""
+        count = min(len(means), self._means_from)
+        self._levels[0].data[2, :count] = means[:count]
+        self._means_from = 0 if count >= self._means_from else self._means_from
+        for level in self._levels[1:]:
+            level.count = 0
+
+    def extend(self, rows: Floats) -> None:
+        """Adds whole bins of rows."""
+        self._levels[0].extend(summarise(rows, BIN))
+
+    def extend_summary(self, summary: Floats) -> None:
+        """Adds bins that are summarised already: shape ``(3, n)``."""
+        self._levels[0].extend(summary)
+
+    def truncate(self, bins: int) -> None:
+        """Keeps the first `bins` bins of level 0."""
+        for k, level in enumerate(self._levels):
+            level.count = min(level.count, bins >> k)
+        self._means_from = min(self._means_from, bins)
+
+    def level(self, k: int) -> Floats:
+        """Minima, maxima and means at level `k`: shape ``(3, bins >> k)``, a view until the next change."""
+        while len(self._levels) <= k:
+            self._levels.append(_Level())
+        for below, level in zip(self._levels[:k], self._levels[1 : k + 1], strict=True):
+            whole = below.count // 2
+            if whole > level.count:
+                level.extend(_pairs(below.data[:, 2 * level.count : 2 * whole]))
+        return self._levels[k].data[:, : self._levels[k].count]
+
+
+def _pairs(below: Floats) -> Floats:
+    """Each two neighbouring bins as one. The mean of a bin with gaps counts as much as its neighbour's."""
+    left, right = below[:, ::2], below[:, 1::2]
+    mean = (left[2] + right[2]) / 2
+    mean = np.where(np.isnan(mean), np.where(np.isnan(left[2]), right[2], left[2]), mean)
+    return np.stack((np.fmin(left[0], right[0]), np.fmax(left[1], right[1]), mean))

@@ -1,0 +1,98 @@
+"""A series group: columns that share their rows, such as everything one rank reported at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from app.models.column import Column
+from app.models.pyramid import BIN, Floats
+
+XAxis = Literal["step", "ts"]
+
+
+class Series:
+    """Rows of named numbers in the order they were reported; `step` and `ts` are names like any other.
+
+    Where a counter runs backwards (a clock set back, a script that counts from zero in each epoch), an axis
+    is the highest value so far: rows stay in the order in which they happened.
+    """
+
+    def __init__(self, columns: Mapping[str, Column] | None = None, rows: int = 0) -> None:
+        self.columns: dict[str, Column] = dict(columns or {})
+        self.rows = rows
+
+    def append(self, rows: int, values: Mapping[str, Floats]) -> None:
+        """Adds rows; a name that is missing in `values` gets NaN, a new name NaN for all rows before.
+
+        Args:
+            rows: How many.
+            values: For each name an array of that length.
+        """
+        for name in values.keys() - self.columns.keys():
+            self.columns[name] = Column(missing=self.rows)
+        for name, column in self.columns.items():
+            column.append(values[name] if name in values else np.full(rows, np.nan))
+        self.rows += rows
+
+    def truncate(self, rows: int) -> None:
+        """Keeps the first `rows` rows."""
+        self.rows = min(rows, self.rows)
+        for column in self.columns.values():
+            column.truncate(rows)
+
+    def truncate_after(self, step: float) -> None:
+        """Drops the rows of steps after `step`: a resumed run trains them again."""
+        self.truncate(self.row_at("step", step, "right"))
+
+    def row_at(self, axis: XAxis, value: float, side: Literal["left", "right"] = "left") -> int:
+        """The first row at (`left`) or after (`right`) a value of an axis, by bisection over bins, then in one bin."""
+        column = self.columns.get(axis)
+        if column is None:
+            return 0
+        highs = running_max(column.pyramid.level(0)[1])
+        found = int(np.searchsorted(highs, value, side))
+        start = found * BIN
+        rows = column.read(start, min(start + BIN, self.rows))
+        if found and len(rows):
+            rows[0] = np.fmax(rows[0], highs[found - 1])
+        return start + int(np.searchsorted(running_max(rows), value, side))
+
+    def bounds(self, axis: XAxis) -> tuple[float, float] | None:
+        """The first and the last value of an axis; None where there is none."""
+        column = self.columns.get(axis)
+        if column is None or not self.rows:
+            return None
+        whole = column.pyramid.level(0)
+        rest = column.read(whole.shape[1] * BIN, self.rows)
+        first = float(column.read(0, 1)[0])
+        highs = np.concatenate((whole[1], rest))
+        last = float(np.fmax.reduce(highs)) if len(highs) else first
+        return None if np.isnan(first) or np.isnan(last) else (first, last)
+
+    def last(self, name: str) -> float | None:
+        """The newest known value of a name within its last 256 rows; None if there is none."""
+        column = self.columns.get(name)
+        if column is None:
+            return None
+        rows = column.read(self.rows - BIN, self.rows)
+        known = rows[~np.isnan(rows)]
+        return float(known[-1]) if len(known) else None
+
+    def value_at(self, name: str, axis: XAxis, value: float) -> float | None:
+        """What was reported last at or before a value of an axis; None before the first row and in gaps."""
+        column = self.columns.get(name)
+        row = self.row_at(axis, value, "right") - 1
+        if column is None or row < 0:
+            return None
+        found = float(column.read(row, row + 1)[0])
+        return None if np.isnan(found) else found
+
+
+def running_max(values: Floats) -> Floats:
+    """The highest value so far, NaN taken as "as before"; the array itself where it rises already."""
+    if len(values) < 2 or bool((values[1:] >= values[:-1]).all()):
+        return values
+    return np.fmax.accumulate(values)

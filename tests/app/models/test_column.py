@@ -1,0 +1,93 @@
+"""A column gives back exactly what went in, however it is spread over file and memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.models.column import BLOCK_ROWS, CHUNK_ROWS, BlockCache, Column
+from app.models.pyramid import BIN, summarise
+
+
+def file_column(folder: Path, values: np.ndarray, cache: BlockCache | None = None) -> Column:
+    path = folder / "loss.f64"
+    values.astype("<f8").tofile(path)
+    minmax = summarise(values[: len(values) // BIN * BIN], BIN)[:2].T
+    return Column.of_file(path, len(values), minmax, cache or BlockCache(4))
+
+
+@pytest.mark.parametrize("in_file", [0, 100, BLOCK_ROWS + 700])
+def test_reads_across_file_and_chunks(tmp_path: Path, in_file: int) -> None:
+    values = np.random.default_rng(1).normal(size=in_file + 2 * CHUNK_ROWS + 333)
+    column = file_column(tmp_path, values[:in_file]) if in_file else Column()
+    for part in np.array_split(values[in_file:], 7):
+        column.append(part)
+    assert column.rows == len(values)
+    seams = (in_file, in_file + CHUNK_ROWS)
+    for start, stop in ((0, len(values)), *((seam - 5, seam + 5) for seam in seams)):
+        np.testing.assert_array_equal(column.read(start, stop), values[max(0, start) : stop])
+    whole = len(values) // 512 * 512
+    np.testing.assert_array_equal(column.pyramid.level(1)[:2], summarise(values[:whole], 512)[:2])
+
+
+def test_a_late_name_has_gaps_before_it() -> None:
+    column = Column(missing=BIN * 3 + 10)
+    column.append(np.ones(BIN))
+    assert np.isnan(column.read(0, BIN * 3 + 10)).all()
+    assert column.read(BIN * 3 + 10, BIN * 3 + 12).tolist() == [1.0, 1.0]
+    assert column.pyramid.level(0)[0].tolist()[3] == 1.0
+
+
+def test_truncated_inside_the_file_then_grown(tmp_path: Path) -> None:
+    values = np.arange(5000.0)
+    column = file_column(tmp_path, values)
+    column.read(0, 5000)
+    column.truncate(1234)
+    (tmp_path / "loss.f64").write_bytes(values[:1234].astype("<f8").tobytes() + np.full(3000, -1.0).tobytes())
+    column.append(np.full(2000, -1.0))
+    expected = np.concatenate((values[:1234], np.full(2000, -1.0)))
+    np.testing.assert_array_equal(column.read(0, column.rows), expected)
+    np.testing.assert_array_equal(column.pyramid.level(0)[0], summarise(expected[: 12 * BIN], BIN)[0])
+
+
+def test_truncated_inside_the_memory() -> None:
+    column = Column()
+    column.append(np.arange(3.0 * CHUNK_ROWS))
+    column.truncate(CHUNK_ROWS)
+    column.append(np.array([5.0]))
+    assert column.read(CHUNK_ROWS - 1, CHUNK_ROWS + 9).tolist() == [CHUNK_ROWS - 1.0, 5.0]
+
+
+def test_a_file_that_shrank_or_went_away_reads_as_gaps(tmp_path: Path) -> None:
+    column = file_column(tmp_path, np.arange(2000.0))
+    (tmp_path / "loss.f64").write_bytes(np.arange(500.0).tobytes())
+    values = column.read(0, 2000)
+    assert values[499] == 499
+    assert np.isnan(values[500:]).all()
+    (tmp_path / "loss.f64").unlink()
+    gone = Column.of_file(tmp_path / "loss.f64", 2000, np.zeros((7, 2)), BlockCache(4))
+    assert np.isnan(gone.read(0, 2000)).all()
+
+
+def test_adopting_a_file_frees_memory_and_changes_nothing(tmp_path: Path) -> None:
+    values = np.random.default_rng(2).normal(size=3 * CHUNK_ROWS + 50)
+    column = Column()
+    column.append(values)
+    before = column.pyramid.level(0).copy()
+    values[: 2 * CHUNK_ROWS].tofile(tmp_path / "x.f64")
+    column.adopt_file(tmp_path / "x.f64", 2 * CHUNK_ROWS, BlockCache())
+    assert column.rows_in_memory == CHUNK_ROWS + 50
+    np.testing.assert_array_equal(column.read(0, column.rows), values)
+    np.testing.assert_array_equal(column.pyramid.level(0), before)
+    column.append(np.array([1.0]))
+    assert column.read(column.rows - 1, column.rows)[0] == 1.0
+
+
+def test_the_cache_is_bounded(tmp_path: Path) -> None:
+    cache = BlockCache(2)
+    values = np.arange(4.0 * BLOCK_ROWS)
+    column = file_column(tmp_path, values, cache)
+    np.testing.assert_array_equal(column.read(0, len(values)), values)
+    assert len(cache._blocks) == 2
