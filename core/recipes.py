@@ -106,20 +106,22 @@ def get_recipe(name: str, extra: Sequence[Path] = ()) -> Recipe:
     Raises:
         ConfigError: There is none, or it is broken; says why.
     """
-    folder = Path(name)
-    recipes = [_read(folder)] if (folder / "recipe.toml").is_file() else find_recipes(extra)
-    for recipe in recipes:
-        if len(recipes) == 1 or recipe.name == name:
-            if recipe.problem:
-                raise ConfigError(
-                    "recipe",
-                    f"The recipe {recipe.name!r} cannot be used: {recipe.problem}",
-                    f"Correct {recipe.folder / 'recipe.toml'} or choose another recipe.",
-                )
-            if recipe.name == name or recipe.folder == folder:
-                return recipe
-    names = [recipe.name for recipe in recipes if not recipe.problem]
-    raise ConfigError("recipe", f"There is no recipe {name!r}.", _nearest(name, names) or _one_of(names))
+    if (Path(name) / "recipe.toml").is_file():
+        recipes = [_read(Path(name).resolve())]
+        recipe: Recipe | None = recipes[0]
+    else:
+        recipes = find_recipes(extra)
+        recipe = next((recipe for recipe in recipes if recipe.name == name), None)
+    if recipe is None:
+        names = [recipe.name for recipe in recipes if not recipe.problem]
+        raise ConfigError("recipe", f"There is no recipe {name!r}.", _nearest(name, names) or _one_of(names))
+    if recipe.problem:
+        raise ConfigError(
+            "recipe",
+            f"The recipe {recipe.name!r} cannot be used: {recipe.problem}",
+            f"Correct {recipe.folder / 'recipe.toml'} or choose another recipe.",
+        )
+    return recipe
 
 
 def recipe_defaults(recipe: Recipe, given: Collection[str] = ()) -> dict[str, Any]:
@@ -288,7 +290,9 @@ def _spec(number: int, table: Mapping[str, Any]) -> FieldSpec:
         raise _ManifestError(f"{where}: type is {table.get('type')!r}; it must be one of {', '.join(_TYPES)}.")
     for key, kind in (("label", str), ("help", str), ("unit", str), ("common", bool), ("optional", bool)):
         if key in table and not isinstance(table[key], kind):
-            raise _ManifestError(f"{where}: {key} is {table[key]!r}; it must be {'text' if kind is str else kind}.")
+            raise _ManifestError(
+                f"{where}: {key} is {table[key]!r}; it must be {'text' if kind is str else 'true or false'}."
+            )
     _limits(where, table)
     spec = FieldSpec(**{"label": name, **table, "choices": tuple(table.get("choices", ()))})
     try:

@@ -1,0 +1,82 @@
+"""What is known about a device, once (`Device`) and now (`DeviceSample`, `HostSample`)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+DeviceKind = Literal["cuda", "cpu"]
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Something a rank can train on. Chosen, stored and passed on by `uuid`, which no reordering changes.
+
+    Attributes:
+        uuid: ``GPU-…`` as the NVIDIA driver gives it, or ``cpu:0``, ``cpu:1`` … for slots of the processor.
+        kind: ``cuda`` or ``cpu``.
+        index: Its place in the driver's order (that of the PCI bus), or the slot's number.
+        name: As the maker calls it.
+        memory_bytes: Its own memory, or the machine's for a CPU slot; None when the driver does not say.
+    """
+
+    uuid: str
+    kind: DeviceKind
+    index: int
+    name: str
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSample:
+    """One reading of a device. What it does not support, or did not answer, is None.
+
+    Attributes:
+        uuid: Which device.
+        ts: Unix time of the reading in seconds.
+        throttle_reasons: Why its clock is held down now, in words; empty when nothing holds it down.
+        error: Why there are no figures: "GPU is lost", "has not answered for 6 s" …
+    """
+
+    uuid: str
+    ts: float
+    utilization_percent: float | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    temperature_celsius: float | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    fan_percent: float | None = None
+    sm_clock_mhz: float | None = None
+    throttle_reasons: tuple[str, ...] = ()
+    error: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for a `device` line of metrics.jsonl; what is not known is left out."""
+        values = dataclasses.asdict(self)
+        values["throttle_reasons"] = list(self.throttle_reasons)
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class HostSample:
+    """One reading of the machine itself.
+
+    Attributes:
+        ts: Unix time of the reading in seconds.
+        cpu_percent: Share of all cores that was busy since the reading before; None at the first.
+        memory_used_bytes: Memory that programs cannot get without something being pushed out.
+        memory_total_bytes: Memory there is.
+        swap_used_bytes: Page file or swap in use; None where it cannot be read.
+    """
+
+    ts: float
+    cpu_percent: float | None = None
+    memory_used_bytes: int | None = None
+    memory_total_bytes: int | None = None
+    swap_used_bytes: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for a `device` line of metrics.jsonl; what is not known is left out."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}

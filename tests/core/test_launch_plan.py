@@ -1,0 +1,260 @@
+"""The launch plan as a table: platform × mode × devices → mode, backend, environment."""
+
+from __future__ import annotations
+
+import urllib.parse
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import pytest
+
+from core import protocol
+from core.config import RunConfig
+from core.devices.model import Device
+from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
+from core.launch_plan import LaunchPlan, file_url, plan_launch, resolve_mode
+from core.platforms import Platform, rendezvous_folder, this_platform
+from core.recipes import Recipe
+
+pytestmark = pytest.mark.windows
+
+LINUX = Platform("linux", "2.13.0+cu128", "12.8", 8)
+LINUX_CPU = Platform("linux", "2.13.0+cpu", None, 8)
+WINDOWS = Platform("windows", "2.13.0+cu128", "12.8", 8)
+GPUS = [Device(f"GPU-{i}{i}{i}{i}-aa", "cuda", i, f"Card {i}", 24 << 30) for i in range(3)]
+SLOTS = [Device(f"cpu:{i}", "cpu", i, f"CPU slot {i}") for i in range(4)]
+RECIPE = Recipe("minigpt", "MiniGPT", "", Path("recipes") / "minigpt")
+
+
+def plan(
+    mode: str,
+    devices: Sequence[Device],
+    platform: Platform,
+    *,
+    recipe: Recipe = RECIPE,
+    generation: int | None = None,
+    **changes: Any,
+) -> LaunchPlan:
+    run_dir = Path("runs") / "a run"
+    config = RunConfig(mode=mode, **changes)
+    folder = PureWindowsPath("C:/runs/a run") if platform.name == "windows" else PurePosixPath("/runs/a run")
+    return plan_launch(
+        config,
+        devices,
+        platform,
+        run_dir,
+        2,
+        folder / "rendezvous-2",
+        4321,
+        "s3cret",
+        generation,
+        "py",
+        recipe,
+        77,
+    )
+
+
+@pytest.mark.parametrize(
+    ("platform", "asked", "devices", "mode", "backend", "lanes"),
+    [
+        (LINUX, "auto", GPUS[:1], "single", "", 1),
+        (LINUX, "auto", GPUS[:2], "ddp", "nccl", 1),
+        (LINUX, "auto", SLOTS[:1], "single", "", 1),
+        (LINUX, "auto", SLOTS[:2], "ddp", "gloo", 1),
+        (LINUX, "single", GPUS[:1], "single", "", 1),
+        (LINUX, "ddp", GPUS, "ddp", "nccl", 1),
+        (LINUX, "ddp", SLOTS, "ddp", "gloo", 1),
+        (LINUX, "ddp", GPUS[:1], "single", "", 1),
+        (LINUX, "independent", GPUS, "independent", "", 3),
+        (LINUX, "independent", [GPUS[0], SLOTS[0]], "independent", "", 2),
+        (LINUX, "independent", SLOTS[:1], "single", "", 1),
+        (LINUX, "zero", GPUS[:2], "zero", "nccl", 1),
+        (LINUX, "zero", SLOTS[:2], "zero", "gloo", 1),
+        (LINUX, "zero", SLOTS[:1], "single", "", 1),
+        (LINUX_CPU, "ddp", GPUS[:2], "ddp", "gloo", 1),
+        (WINDOWS, "auto", GPUS[:1], "single", "", 1),
+        (WINDOWS, "auto", GPUS[:2], "independent", "", 2),
+        (WINDOWS, "auto", SLOTS[:2], "independent", "", 2),
+        (WINDOWS, "ddp", GPUS[:2], "ddp", "gloo", 1),
+        (WINDOWS, "ddp", SLOTS[:2], "ddp", "gloo", 1),
+        (WINDOWS, "zero", GPUS[:2], "zero", "gloo", 1),
+        (WINDOWS, "independent", GPUS[:2], "independent", "", 2),
+    ],
+)
+def test_mode_and_backend(
+    platform: Platform, asked: str, devices: list[Device], mode: str, backend: str, lanes: int
+) -> None:
+    made = plan(asked, devices, platform)
+    assert (made.mode, made.backend, made.lanes) == (mode, backend, lanes)
+    assert made.world_size == len(made.ranks) == len(devices)
+    assert resolve_mode(RunConfig(mode=asked), devices, platform) == mode
+    assert bool(made.notes) == (mode != asked and not (asked == "auto" and len(devices) == 1))
+
+
+@pytest.mark.parametrize(
+    ("platform", "changes", "devices", "error", "words"),
+    [
+        (LINUX, {"mode": "ddp"}, [], ConfigError, "No device"),
+        (LINUX, {"mode": "independent"}, [], ConfigError, "No device"),
+        (LINUX, {"mode": "single"}, GPUS[:2], ConfigError, "2 were chosen"),
+        (LINUX, {"mode": "ddp"}, [GPUS[0], SLOTS[0]], ConfigError, "one kind"),
+        (LINUX, {"mode": "zero", "zero_stage": 2}, GPUS[:2], UsageError, "stage 2 is not in this version"),
+        (WINDOWS, {"mode": "zero", "zero_stage": 3}, GPUS[:1], UsageError, "stage 3 is not in this version"),
+        (LINUX, {"mode": "fsdp"}, GPUS[:2], UsageError, "fsdp is not in this version"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_words(
+    platform: Platform, changes: dict[str, Any], devices: list[Device], error: type[RankdeckError], words: str
+) -> None:
+    with pytest.raises(error, match=words) as caught:
+        resolve_mode(RunConfig(**changes), devices, platform)
+    assert caught.value.exit_code == 2
+    assert caught.value.next_step
+
+
+@pytest.mark.parametrize("version", ["2.8.0", "2.8.0+cu128", "2.9.1+cpu", "2.10.0"])
+@pytest.mark.parametrize("mode", ["ddp", "zero"])
+def test_torch_for_windows_without_gloo_is_refused_where_gloo_is_needed(mode: str, version: str) -> None:
+    windows = Platform("windows", version, "12.8", 8)
+    with pytest.raises(PreflightError, match=r"2\.13\.0") as caught:
+        plan(mode, GPUS[:2], windows)
+    assert caught.value.exit_code == 3
+    assert version in caught.value.cause
+    assert plan("independent", GPUS[:2], windows).mode == "independent"
+    assert plan(mode, GPUS[:1], windows).mode == "single"
+    assert plan(mode, SLOTS[:2], Platform("linux", version, None, 8)).backend == "gloo"
+
+
+@pytest.mark.parametrize("version", ["2.7.1", "2.11.0+cu128", "2.13.0", "2.15.0", "3.0.0"])
+def test_torch_for_windows_with_gloo_is_taken(version: str) -> None:
+    assert plan("ddp", GPUS[:2], Platform("windows", version, "12.8", 8)).backend == "gloo"
+
+
+def test_a_recipe_is_trained_only_in_the_modes_it_has() -> None:
+    recipe = Recipe("one", "One", "", Path("one"), modes=("single",))
+    assert plan("auto", SLOTS[:1], LINUX, recipe=recipe).mode == "single"
+    with pytest.raises(ConfigError, match="One cannot be trained in mode 'ddp'"):
+        plan("auto", SLOTS[:2], LINUX, recipe=recipe)
+
+
+def test_each_gpu_rank_sees_its_own_card_by_uuid() -> None:
+    chosen = [GPUS[2], GPUS[0]]
+    for platform in (LINUX, WINDOWS):
+        made = plan("ddp", chosen, platform)
+        assert [rank.env["CUDA_VISIBLE_DEVICES"] for rank in made.ranks] == [gpu.uuid for gpu in chosen]
+        assert [rank.device for rank in made.ranks] == chosen
+        assert {rank.env["CUDA_DEVICE_ORDER"] for rank in made.ranks} == {"PCI_BUS_ID"}
+        assert {rank.env[protocol.ENV_DEVICE] for rank in made.ranks} == {"cuda:0"}
+
+
+def test_cpu_ranks_see_no_card() -> None:
+    assert [rank.env["CUDA_VISIBLE_DEVICES"] for rank in plan("ddp", SLOTS[:2], LINUX).ranks] == ["", ""]
+    assert [rank.env["CUDA_VISIBLE_DEVICES"] for rank in plan("ddp", SLOTS[:2], WINDOWS).ranks] == ["-1", "-1"]
+    assert plan("ddp", SLOTS[:2], LINUX).ranks[0].env[protocol.ENV_DEVICE] == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("cores", "ranks", "threads"), [(8, 1, "8"), (8, 2, "4"), (8, 3, "2"), (2, 2, "1"), (2, 4, "1"), (1, 1, "1")]
+)
+def test_cores_are_shared_fairly(cores: int, ranks: int, threads: str) -> None:
+    made = plan("auto", SLOTS[:ranks], Platform("linux", "2.13.0", None, cores))
+    assert {rank.env["OMP_NUM_THREADS"] for rank in made.ranks} == {threads}
+
+
+def test_what_every_rank_is_told() -> None:
+    made = plan("ddp", SLOTS[:2], LINUX, generation=4)
+    for number, rank in enumerate(made.ranks):
+        assert rank.rank == number
+        assert rank.argv == ("py", "-m", "workers.rank_main")
+        assert rank.log == Path("runs") / "a run" / "logs" / f"rank{number}.log"
+        told = {name: rank.env[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")}
+        assert told == {
+            "RANK": str(number),
+            "LOCAL_RANK": str(number),
+            "WORLD_SIZE": "2",
+            "LOCAL_WORLD_SIZE": "2",
+        }
+        assert rank.env["MASTER_ADDR"] == "127.0.0.1"
+        assert "MASTER_PORT" not in rank.env
+        assert rank.env["PYTHONUNBUFFERED"] == rank.env["PYTHONUTF8"] == "1"
+        assert (Path(rank.env["PYTHONPATH"]) / "core" / "launch_plan.py").is_file()
+        assert rank.env[protocol.ENV_PORT] == "4321"
+        assert rank.env[protocol.ENV_TOKEN] == "s3cret"
+        assert rank.env[protocol.ENV_ATTEMPT] == "2"
+        assert rank.env[protocol.ENV_GENERATION] == "4"
+        assert rank.env[protocol.ENV_HOST_PID] == "77"
+        assert rank.env[protocol.ENV_MODE] == "ddp"
+        assert rank.env[protocol.ENV_RENDEZVOUS].endswith("rendezvous-2")
+    assert plan("single", SLOTS[:1], LINUX).ranks[0].env[protocol.ENV_GENERATION] == ""
+
+
+def test_network_settings_by_platform() -> None:
+    nccl, gloo = plan("ddp", GPUS[:2], LINUX).ranks[0].env, plan("ddp", SLOTS[:2], LINUX).ranks[0].env
+    windows, alone = plan("ddp", GPUS[:2], WINDOWS).ranks[0].env, plan("single", GPUS[:1], LINUX).ranks[0].env
+    assert (nccl["NCCL_SOCKET_IFNAME"], nccl["GLOO_SOCKET_IFNAME"]) == ("lo", "lo")
+    assert gloo["GLOO_SOCKET_IFNAME"] == "lo"
+    assert "NCCL_SOCKET_IFNAME" not in gloo
+    assert windows["USE_LIBUV"] == "0"
+    assert not {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"} & set(windows)
+    assert not {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "USE_LIBUV"} & set(alone)
+    assert alone[protocol.ENV_RENDEZVOUS] == alone[protocol.ENV_BACKEND] == ""
+
+
+def test_what_leads_torch_astray_is_not_inherited() -> None:
+    inherited = {
+        "KUBERNETES_SERVICE_HOST": "10.0.0.1",
+        "KUBERNETES_PORT": "tcp://10.0.0.1:443",
+        "DOCKER_HOST": "tcp://localhost",
+        "MASTER_PORT": "29500",
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "RANK": "5",
+        "PATH": "/bin",
+        "Path": "C:\\Windows",
+        "RANKDECK_FAULT": "mid_chunk",
+    }
+    command = plan("ddp", SLOTS[:2], WINDOWS).ranks[1]
+    environment = command.environment(inherited)
+    assert {name: environment.get(name) for name in inherited} == {
+        **dict.fromkeys(inherited),
+        "RANK": "1",
+        "PATH": "/bin",
+        "Path": "C:\\Windows",
+        "RANKDECK_FAULT": "mid_chunk",
+    }
+    assert command.env.items() <= environment.items()
+
+
+@pytest.mark.parametrize("path", ["C:\\Users\\Jörg Ö\\my runs\\r#1 100%\\x", "D:\\runs\\x"])
+def test_a_windows_file_address_is_read_back_by_the_rule_torch_uses(path: str) -> None:
+    url = file_url(PureWindowsPath(path), WINDOWS)
+    assert url.startswith("file:///")
+    parts = urllib.parse.urlparse(url)
+    assert not parts.fragment
+    assert urllib.parse.unquote(parts.netloc + parts.path).lstrip("/").replace("/", "\\") == path
+
+
+def test_a_linux_file_address_is_the_path_as_it_stands() -> None:
+    path = PurePosixPath("/home/someone/späces and 100%/x")
+    assert urllib.parse.urlparse(file_url(path, LINUX)).path == str(path)
+
+
+def test_the_rendezvous_folder_is_one_that_torch_can_open(tmp_path: Path) -> None:
+    plain, hard = tmp_path / "a run", tmp_path / "lauf #1 für ✓"
+    plain.mkdir()
+    hard.mkdir()
+    assert rendezvous_folder(plain) == plain
+    found = rendezvous_folder(hard)
+    assert found != hard
+    assert found.is_dir()
+    (found / "rendezvous-test-only").touch()
+    (found / "rendezvous-test-only").unlink()
+
+
+def test_this_platform_knows_its_torch_without_importing_it() -> None:
+    platform = this_platform()
+    assert platform.physical_cores >= 1
+    assert platform.torch_version is not None
+    assert platform.torch_version[0].isdigit()
+    assert platform.has_nccl == (platform.name == "linux" and platform.cuda_build is not None)

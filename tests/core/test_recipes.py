@@ -1,0 +1,191 @@
+"""Recipes: the built-in ones are whole, a user's broken one is listed with its problem and breaks nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config import FieldSpec, RunConfig
+from core.errors import ConfigError
+from core.recipes import Recipe, apply_recipe, check_options, find_recipes, get_recipe, recipe_defaults
+
+pytestmark = pytest.mark.windows
+
+GOOD = """
+format = "rankdeck-recipe"
+version = 1
+name = "{name}"
+title = "Mine"
+modes = ["single", "ddp"]
+[defaults]
+steps = 40
+batch_size = 4
+[[fields]]
+name = "depth"
+label = "Depth"
+type = "int"
+default = 2
+minimum = 1
+maximum = 9
+[[fields]]
+name = "kind"
+type = "choice"
+choices = ["a", "b"]
+default = "a"
+[[fields]]
+name = "prompt"
+type = "str"
+default = ""
+"""
+
+
+def write_recipe(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "recipe.toml").write_text(text, encoding="utf-8", newline="\n")
+    (folder / "train.py").write_text("", encoding="utf-8", newline="\n")
+    return folder
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Recipe:
+    write_recipe(tmp_path / "mine", GOOD.format(name="mine"))
+    return get_recipe("mine", [tmp_path])
+
+
+def test_every_built_in_recipe_is_whole_and_explains_each_field() -> None:
+    recipes = find_recipes()
+    assert "minigpt" in [recipe.name for recipe in recipes]
+    for recipe in recipes:
+        assert recipe.problem == "", recipe.name
+        assert recipe.title
+        assert recipe.description
+        for spec in recipe.fields:
+            assert spec.help, f"{recipe.name}: {spec.name}"
+            assert spec.label != spec.name, f"{recipe.name}: {spec.name}"
+
+
+def test_the_built_in_recipe_fills_a_config_that_says_nothing() -> None:
+    config = apply_recipe(RunConfig())
+    assert config.steps == 300
+    assert config.batch_size == 8
+    assert config.options["n_layer"] == 4
+    assert config.options["tokenizer"] == "byte"
+    assert apply_recipe(config) == config
+
+
+def test_a_users_recipe_is_found_beside_the_built_in_ones(tmp_path: Path, mine: Recipe) -> None:
+    names = [recipe.name for recipe in find_recipes([tmp_path, tmp_path / "not there"])]
+    assert names.index("minigpt") < names.index("mine")
+    assert mine.folder == tmp_path / "mine"
+    assert mine.modes == ("single", "ddp")
+    assert mine.fields[1] == FieldSpec("kind", "kind", "choice", "a", choices=("a", "b"))
+    assert get_recipe(str(mine.folder)) == mine
+
+
+BROKEN = {
+    "not toml": ("name = [", "is not TOML"),
+    "another format": ('format = "x"', "format is 'x'"),
+    "a newer version": ('format = "rankdeck-recipe"\nversion = 2', "version is 2"),
+    "unknown key": (GOOD.format(name="broken") + "\nrange = 3", "unknown key 'range'"),
+    "misspelt key": (GOOD.format(name="broken").replace("minimum", "minimun"), "Did you mean 'minimum'"),
+    "another name": (GOOD.format(name="other"), "must be the folder's name"),
+    "bad type": (GOOD.format(name="broken").replace('"int"', '"integer"'), "must be one of int"),
+    "minimum above maximum": (GOOD.format(name="broken").replace("minimum = 1", "minimum = 10"), "above maximum"),
+    "default out of range": (GOOD.format(name="broken").replace("default = 2", "default = 20"), "20 is above 9"),
+    "default of another type": (GOOD.format(name="broken").replace("default = 2", 'default = "2"'), "not a number"),
+    "default not a choice": (GOOD.format(name="broken").replace('default = "a"', 'default = "c"'), "not one of"),
+    "no default": (GOOD.format(name="broken").replace("default = 2", ""), "nothing was given"),
+    "choices for a number": (GOOD.format(name="broken").replace("minimum = 1", 'choices = ["1"]'), "choices belong"),
+    "limit of a text": (GOOD.format(name="broken") + "maximum = 3", "only a number has a maximum"),
+    "twice the same": (GOOD.format(name="broken").replace('"kind"', '"depth"'), "Two fields have the name 'depth'"),
+    "a common field": (GOOD.format(name="broken").replace('"depth"', '"lr"'), "common one of every run"),
+    "bad field name": (GOOD.format(name="broken").replace('"depth"', '"my depth"'), "small letters"),
+    "unknown default": (GOOD.format(name="broken").replace("steps = 40", "stepz = 40"), "Did you mean 'steps'"),
+    "bad default": (GOOD.format(name="broken").replace("steps = 40", "steps = 0"), "0 is below 1"),
+    "unknown mode": (GOOD.format(name="broken").replace('"ddp"]', '"magic"]'), "must be a list out of"),
+    "fields not a list": ('format = "rankdeck-recipe"\nversion = 1\nfields = 3', "must be a list"),
+    "title not text": (GOOD.format(name="broken").replace('"Mine"', "7"), "title is 7; it must be text"),
+    "flag not a flag": (GOOD.format(name="broken").replace("minimum = 1", "common = 1"), "must be true or false"),
+}
+
+
+@pytest.mark.parametrize(("text", "words"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_recipe_is_listed_with_its_problem(tmp_path: Path, text: str, words: str) -> None:
+    write_recipe(tmp_path / "broken", text)
+    write_recipe(tmp_path / "whole", GOOD.format(name="whole"))
+    recipes = {recipe.name: recipe for recipe in find_recipes([tmp_path])}
+    assert words in recipes["broken"].problem
+    assert recipes["whole"].problem == ""
+    with pytest.raises(ConfigError, match="cannot be used") as caught:
+        get_recipe("broken", [tmp_path])
+    assert words in caught.value.cause
+
+
+def test_a_recipe_without_its_training_code_is_broken(tmp_path: Path) -> None:
+    (write_recipe(tmp_path / "mine", GOOD.format(name="mine")) / "train.py").unlink()
+    assert "no such file" in find_recipes([tmp_path])[-1].problem
+
+
+def test_a_recipe_that_is_not_utf8_is_broken(tmp_path: Path) -> None:
+    (write_recipe(tmp_path / "mine", "") / "recipe.toml").write_bytes(b'title = "\xff"')
+    assert "is not TOML" in find_recipes([tmp_path])[-1].problem
+
+
+def test_a_name_that_is_taken_does_not_replace_the_first(tmp_path: Path) -> None:
+    write_recipe(tmp_path / "minigpt", GOOD.format(name="minigpt"))
+    built_in, second = [recipe for recipe in find_recipes([tmp_path]) if recipe.name == "minigpt"]
+    assert built_in.problem == ""
+    assert "is taken by" in second.problem
+    assert get_recipe("minigpt", [tmp_path]) == built_in
+
+
+def test_an_unknown_recipe_is_an_error_that_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="no recipe 'minigtp'") as caught:
+        get_recipe("minigtp")
+    assert "minigpt" in caught.value.next_step
+    assert caught.value.field == "recipe"
+
+
+def test_options_are_completed_and_checked(mine: Recipe) -> None:
+    assert check_options(mine, {}) == {"depth": 2, "kind": "a", "prompt": ""}
+    assert check_options(mine, {"depth": "7", "prompt": "x"}) == {"depth": 7, "kind": "a", "prompt": "x"}
+    for options, words in (
+        ({"depht": 3}, "Did you mean 'depth'"),
+        ({"zzz": 3}, "depth, kind, prompt"),
+        ({"depth": 10}, "from 1 to 9"),
+        ({"depth": None}, "from 1 to 9"),
+        ({"kind": "c"}, "one of a, b"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            check_options(mine, options)
+        assert words in caught.value.next_step
+        assert caught.value.field in options
+
+
+def test_a_mode_the_recipe_does_not_have_is_refused(mine: Recipe) -> None:
+    with pytest.raises(ConfigError, match="cannot be trained in mode 'independent'"):
+        apply_recipe(RunConfig(recipe="mine", mode="independent"), mine)
+
+
+@pytest.mark.parametrize(
+    ("given", "filled"),
+    [
+        ({}, {"steps": 40, "batch_size": 4}),
+        ({"steps": 7}, {"steps": 7, "batch_size": 4}),
+        ({"epochs": 2}, {"steps": None, "batch_size": 4}),
+        ({"batch_size": 16}, {"steps": 40, "batch_size": 16}),
+        ({"grad_accum_steps": 2}, {"steps": 40, "batch_size": 4}),
+        ({"global_batch_size": 64}, {"steps": 40, "batch_size": None}),
+        ({"global_batch_size": 64, "batch_size": 8}, {"steps": 40, "batch_size": 8}),
+    ],
+)
+def test_a_default_never_contradicts_what_was_given(
+    mine: Recipe, given: dict[str, Any], filled: dict[str, int | None]
+) -> None:
+    applied = apply_recipe(RunConfig(recipe="mine", **given), mine)
+    started = RunConfig(**{**recipe_defaults(mine, given), **given})
+    for name, value in filled.items():
+        assert getattr(applied, name) == getattr(started, name) == value
+    assert applied.options == started.options
