@@ -1,0 +1,128 @@
+"""A rank's side of a commit: ask, copy the state at the boundary, write it while training goes on."""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from core.fault_points import reach
+from core.protocol import CommitBegin, CommitFailed, CommitStaged, CommitTo, Position
+from workers.checkpoint import Part, write_part
+from workers.inbox import Inbox
+from workers.reporter import Reporter
+
+BUSY: Final = -1
+_ASK_AGAIN_S: Final = 0.05
+
+
+class Commits:
+    """Stages this rank's parts, one generation after the other.
+
+    Args:
+        reporter: Where messages go.
+        inbox: Where answers come from.
+
+    Attributes:
+        last_step: The step of the newest part that was begun, or of the generation resumed from.
+    """
+
+    def __init__(self, reporter: Reporter, inbox: Inbox, last_step: int) -> None:
+        self.last_step = last_step
+        self._reporter = reporter
+        self._inbox = inbox
+        self._writer: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._last_s = time.monotonic()
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the last commit was begun."""
+        return time.monotonic() - self._last_s
+
+    def reset_age(self) -> None:
+        """Counts from now on, because a commit was voted for."""
+        self._last_s = time.monotonic()
+
+    def begin(
+        self,
+        step: int,
+        reason: str,
+        take: Callable[[], Part],
+        position: Callable[[int], Position],
+        val_loss: float | None,
+    ) -> int:
+        """Asks for a generation and stages this rank's part of it in the background.
+
+        Args:
+            step: Optimizer steps done.
+            reason: For the log.
+            take: Copies the state; called once the host has said yes.
+            position: The place in the data, for the generation that the host named.
+            val_loss: Measured at this very step, or None.
+
+        Returns:
+            The generation, or `BUSY` when the one before is still being made.
+        """
+        self._reporter.send(CommitBegin(step, reason))
+        answer = self._inbox.wait_for(CommitTo)
+        if answer.generation < 0:
+            return BUSY
+        self.wait_written()
+        self.last_step = step
+        self.reset_age()
+        part = take()
+        staged = CommitStaged(answer.generation, position(answer.generation), [], val_loss)
+        self._writer = threading.Thread(
+            target=self._write, args=(Path(answer.folder), part, staged), name=f"saver-{answer.generation}"
+        )
+        self._writer.start()
+        return answer.generation
+
+    def begin_surely(
+        self,
+        step: int,
+        reason: str,
+        take: Callable[[], Part],
+        position: Callable[[int], Position],
+        val_loss: float | None,
+    ) -> int:
+        """As `begin`, but asks again until the host is free, and returns when the part is on the disk."""
+        while (generation := self.begin(step, reason, take, position, val_loss)) == BUSY:
+            self._inbox.wait(_ASK_AGAIN_S)
+        self.wait_written()
+        return generation
+
+    def wait_written(self) -> None:
+        """Waits for the part that is being written, if any.
+
+        Raises:
+            BaseException: What went wrong there that is not the disk's fault.
+        """
+        if self._writer is not None:
+            self._writer.join()
+            self._writer = None
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def _write(self, folder: Path, part: Part, staged: CommitStaged) -> None:
+        try:
+            files = write_part(folder, part)
+            self._reporter.send(CommitStaged(staged.generation, staged.position, files, staged.val_loss))
+            reach("after_staged", part.step)
+        except OSError as error:
+            self._reporter.send(CommitFailed(staged.generation, _words(error, folder)))
+        except BaseException as error:  # carried over to the training thread, see wait_written
+            self._error = error
+
+
+def _words(error: OSError, folder: Path) -> str:
+    if error.errno == errno.ENOSPC or "No space left" in str(error):
+        return f"The disk that holds {folder} is full."
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"Files cannot be written to {folder}: no permission."
+    return f"Files could not be written to {folder} ({error})."

@@ -1,0 +1,84 @@
+"""What a person is told when a rank fails: title, cause, next step, for whatever was raised.
+
+torch is not imported here: it may be what is missing.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import traceback
+from typing import Final
+
+from core.errors import RankdeckError, UsageError
+from core.protocol import RankFailed
+
+_PEER_GONE: Final = re.compile(
+    r"closed by peer|reset by peer|Broken pipe|Connection refused|Timed out waiting|remote process exited"
+    r"|ncclRemoteError|ncclSystemError|Socket closed|Application timeout",
+    re.IGNORECASE,
+)
+_HOST_MEMORY: Final = re.compile(r"DefaultCPUAllocator|can't allocate memory|not enough memory", re.IGNORECASE)
+
+
+def explain(error: BaseException, device: str) -> RankFailed:
+    """A rank's last words.
+
+    Args:
+        error: What ended the rank.
+        device: What it ran on, for the words.
+    """
+    title, cause, next_step, usage = _words(error, device)
+    return RankFailed(title, cause, next_step, usage, "".join(traceback.format_exception(error))[-50_000:])
+
+
+def _words(error: BaseException, device: str) -> tuple[str, str, str, bool]:
+    text = " ".join(str(error).split())
+    if isinstance(error, RankdeckError):
+        return error.title, error.cause, error.next_step, isinstance(error, UsageError)
+    if type(error).__name__ == "OutOfMemoryError":
+        return (
+            "The device ran out of memory",
+            f"The model and one micro-batch do not fit into the memory of {device} ({_short(text)}).",
+            "Halve the micro-batch (accumulation keeps the global batch), shorten the sequence, "
+            "or turn gradient checkpointing on.",
+            False,
+        )
+    if isinstance(error, MemoryError) or _HOST_MEMORY.search(text):
+        return (
+            "The computer ran out of memory",
+            f"A rank asked for more main memory than there is ({_short(text)}).",
+            "Close other programs, use fewer CPU slots, or a smaller micro-batch.",
+            False,
+        )
+    if isinstance(error, ModuleNotFoundError):
+        return (
+            "A package is missing",
+            f"The recipe needs the Python package {error.name!r}, which is not installed here.",
+            f"Install it into the environment that Rankdeck runs in: pip install {error.name}",
+            True,
+        )
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return (
+            "The disk is full",
+            f"{error.filename or 'A file'} could not be written.",
+            "Free some space, resume.",
+            False,
+        )
+    if isinstance(error, RuntimeError) and _PEER_GONE.search(text):
+        return (
+            "Another rank ended",
+            f"The exchange of gradients broke off because another rank went away ({_short(text)}).",
+            "Look at the rank that failed first; this one is only its echo.",
+            False,
+        )
+    return (
+        "The training code failed",
+        f"{type(error).__name__}: {_short(text)}",
+        "The rank's log in the run's folder has the whole traceback.",
+        False,
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 400 else text[:397] + "..."

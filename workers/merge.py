@@ -1,0 +1,162 @@
+"""Parallel-independent: what becomes of the ranks' separate copies.
+
+Each rank's weights and their average are measured on the same held-out samples, and every figure is reported.
+Averaging copies that were trained apart is usually worse than either of them (`average` says so); averaged often,
+during training, it can help.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from core.errors import StateFileError
+from core.protocol import Merge, Merged, MergeDone, MergeReady
+from workers import tensor_files
+from workers.checkpoint import load_weights
+from workers.evaluation import Evaluation
+from workers.session import Session
+from workers.strategies import SingleStrategy
+
+MERGED_FILE: Final = "merged.safetensors"
+AVERAGE: Final = "average"
+_WARNING: Final = (
+    "The average of separately trained copies is usually worse than the best of them; "
+    "the merge policy 'best' keeps the best."
+)
+
+Weights = dict[str, Tensor]
+
+
+class MergeRounds:
+    """When a rank waits for a merge while it trains.
+
+    Args:
+        policy: "best", "average" or "none".
+        every_chunks: Chunks of a rank's own between two merges; None merges at the end only.
+        synchronised: Ranks that train in step have nothing to merge.
+
+    Attributes:
+        policy: As given.
+        done: Rounds behind this rank; saved with its weights.
+    """
+
+    def __init__(self, policy: str, every_chunks: int | None, synchronised: bool) -> None:
+        self.policy = policy
+        self.done = 0
+        self._every = None if synchronised or policy == "none" else every_chunks
+
+    def due(self, chunks_done: int) -> bool:
+        """Whether the next round is reached with so many chunks."""
+        return self._every is not None and chunks_done // self._every > self.done
+
+    def ready(self, step: int) -> MergeReady:
+        """What to tell the host on arriving at the round."""
+        return MergeReady(self.done + 1, step)
+
+    def take(self, order: Merged, model: nn.Module) -> None:
+        """Goes on with the merged weights; the optimizer keeps its own state."""
+        load_weights(Path(order.path), model)
+        self.done = order.round
+
+
+def merge(order: Merge, session: Session, model: nn.Module, evaluation: Evaluation | None, policy: str) -> None:
+    """Measures the ranks' weights of a generation and their average, and writes the chosen ones beside them.
+
+    `model` is borrowed for measuring and gets its own weights back.
+
+    Args:
+        order: Which generation.
+        session: Reports the figures.
+        model: The bare model.
+        evaluation: None when nothing is held out: then nothing can be compared and rank 0's weights are taken.
+        policy: "best", "average" or "none" (which exports the best rank's).
+
+    Raises:
+        StateFileError: A rank's weights cannot be read.
+    """
+    folder = Path(order.folder)
+    ranks = [_read(folder / f"weights_rank{rank}.safetensors") for rank in range(session.strategy.place.world_size)]
+    candidates = {f"rank {rank}": weights for rank, weights in enumerate(ranks)}
+    if len(ranks) > 1:
+        candidates[AVERAGE] = average(ranks)
+    losses = _measure(candidates, session, model, evaluation)
+    chosen = choose(losses, list(candidates), policy)
+    tensor_files.write(folder / MERGED_FILE, candidates[chosen])
+    session.reporter.event(
+        "merge",
+        round=order.round,
+        generation=order.generation,
+        policy=policy,
+        chosen=chosen,
+        val_losses=losses,
+        warning=_WARNING if policy == AVERAGE else None,
+    )
+    session.reporter.send(MergeDone(order.round, order.generation, MERGED_FILE, chosen, _finite(losses)))
+
+
+def average(ranks: Sequence[Weights]) -> Weights:
+    """The mean of floating-point tensors, in double precision, in their own dtype.
+
+    Integer and boolean buffers (counters, masks) have no meaningful mean: they are taken from the first.
+    """
+    merged: Weights = {}
+    for name, first in ranks[0].items():
+        if not first.is_floating_point():
+            merged[name] = first
+            continue
+        total = torch.zeros(first.shape, dtype=torch.float64)
+        for weights in ranks:
+            total += weights[name].double()
+        merged[name] = (total / len(ranks)).to(first.dtype)
+    return merged
+
+
+def choose(losses: Mapping[str, float], candidates: Sequence[str], policy: str) -> str:
+    """The candidate to export.
+
+    Args:
+        losses: Validation loss by candidate; may be empty when nothing could be measured.
+        candidates: Names, ranks first.
+        policy: "average" takes the average, "best" the lowest loss, "none" the lowest loss among the ranks.
+    """
+    if policy == AVERAGE and AVERAGE in candidates:
+        return AVERAGE
+    allowed = [name for name in candidates if policy == "best" or name != AVERAGE]
+    measured = [name for name in allowed if math.isfinite(losses.get(name, math.nan))]
+    return min(measured, key=lambda name: losses[name]) if measured else allowed[0]
+
+
+def _measure(
+    candidates: Mapping[str, Weights], session: Session, model: nn.Module, evaluation: Evaluation | None
+) -> dict[str, float]:
+    if evaluation is None:
+        return {}
+    own = tensor_files.snapshot(model.state_dict(keep_vars=True))
+    alone = SingleStrategy(session.strategy.place)
+    losses = {}
+    try:
+        for name, weights in candidates.items():
+            model.load_state_dict(weights)
+            losses[name] = evaluation.measure(model, alone)
+    finally:
+        model.load_state_dict(own)
+    return losses
+
+
+def _read(path: Path) -> Weights:
+    try:
+        return tensor_files.read(path)[0]
+    except StateFileError as error:
+        raise StateFileError(
+            f"The ranks cannot be merged: {error.cause}", "Every rank's weights lie in the generation's folder; resume."
+        ) from error
+
+
+def _finite(losses: Mapping[str, float]) -> dict[str, float]:
+    return {name: loss for name, loss in losses.items() if math.isfinite(loss)}

@@ -1,0 +1,60 @@
+"""How weights are updated: AdamW, weight decay on matrices only, linear warm-up then a cosine, clipping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import AdamW, Optimizer
+
+from workers.strategies import Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Optimization:
+    """The update rule of a run; the peak learning rate is `RunConfig.lr`.
+
+    Attributes:
+        kind: The optimizer's class.
+        options: Its own arguments (betas, eps, momentum, …).
+        weight_decay: For parameters of two dimensions or more; biases and norms get none.
+        warmup_steps: The learning rate rises from near 0 over so many steps.
+        min_lr_ratio: The cosine ends at this share of the peak; 1 keeps the rate constant.
+        clip_norm: Gradients longer than this are shortened to it; 0 never clips.
+    """
+
+    kind: Callable[..., Optimizer] = AdamW
+    options: Mapping[str, Any] = field(default_factory=dict)
+    weight_decay: float = 0.0
+    warmup_steps: int = 0
+    min_lr_ratio: float = 1.0
+    clip_norm: float = 0.0
+
+    def lr(self, step: int, total_steps: int, peak: float) -> float:
+        """The learning rate of step number `step` (1-based).
+
+        Warm-up is linear; after it Loshchilov and Hutter's cosine (arXiv 1608.03983) without restarts, down to
+        `min_lr_ratio` × `peak` at `total_steps`.
+        """
+        if step <= self.warmup_steps:
+            return peak * step / self.warmup_steps
+        span = max(1, total_steps - self.warmup_steps)
+        done = min(1.0, (step - self.warmup_steps) / span)
+        return peak * (self.min_lr_ratio + (1 - self.min_lr_ratio) * 0.5 * (1 + math.cos(math.pi * done)))
+
+    def optimizer(self, strategy: Strategy, model: nn.Module, lr: float) -> Optimizer:
+        """The optimizer over `model`'s trainable parameters, as the strategy makes it."""
+        parameters = [p for p in model.parameters() if p.requires_grad]
+        groups = [
+            {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": self.weight_decay},
+            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
+        ]
+        options = dict(self.options)
+        if self.kind is AdamW:
+            # One kernel for all parameters; on the CPU too, where it is about a tenth of a step faster.
+            options.setdefault("fused", all(torch.is_floating_point(p) for p in parameters))
+        return strategy.optimizer([group for group in groups if group["params"]], self.kind, lr=lr, **options)

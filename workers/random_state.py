@@ -1,0 +1,58 @@
+"""The state of every random generator a rank uses, as tensors and plain values."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+
+def capture(device: torch.device) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Python's, NumPy's, torch's and the device's generators."""
+    version, words, gauss = random.getstate()
+    numpy_state: Any = np.random.get_state(legacy=False)
+    tensors = {
+        "rng.python": torch.tensor(words, dtype=torch.int64),
+        "rng.numpy": torch.from_numpy(numpy_state["state"]["key"].astype(np.int64)),
+        "rng.torch": torch.get_rng_state().clone(),
+    }
+    if device.type == "cuda":
+        tensors["rng.cuda"] = torch.cuda.get_rng_state(device).clone()
+    values = {
+        "python": [version, gauss],
+        "numpy": [numpy_state["state"]["pos"], numpy_state["has_gauss"], numpy_state["gauss"]],
+    }
+    return tensors, values
+
+
+def restore(tensors: Mapping[str, torch.Tensor], values: Mapping[str, Any], device: torch.device) -> None:
+    """What `capture` gave; the device's generator is left alone where another kind of device was used."""
+    version, gauss = values["python"]
+    random.setstate((version, tuple(tensors["rng.python"].tolist()), gauss))
+    position, has_gauss, cached = values["numpy"]
+    key = tensors["rng.numpy"].numpy().astype(np.uint32)
+    np.random.set_state(("MT19937", key, position, has_gauss, cached))
+    torch.set_rng_state(tensors["rng.torch"])
+    if device.type == "cuda" and "rng.cuda" in tensors:
+        torch.cuda.set_rng_state(tensors["rng.cuda"], device)
+
+
+@contextmanager
+def untouched(device: torch.device) -> Iterator[None]:
+    """What happens inside leaves the generators as they were."""
+    tensors, values = capture(device)
+    try:
+        yield
+    finally:
+        restore(tensors, values, device)
+
+
+def seed_everything(seed: int) -> None:
+    """Seeds all generators alike."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)

@@ -1,0 +1,167 @@
+"""Entry point of a rank: `python -m workers.rank_main`, started by the run host with everything in the environment.
+
+It connects first and imports torch afterwards, so that the window shows within a second that something happens.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from core.config import RunConfig
+from core.config.documents import read_config
+from core.config.given import config_from_mapping
+from core.errors import ConfigError, RankdeckError, UsageError
+from core.protocol import (
+    ENV_ATTEMPT,
+    ENV_BACKEND,
+    ENV_DEVICE,
+    ENV_GENERATION,
+    ENV_HOST_PID,
+    ENV_MODE,
+    ENV_PORT,
+    ENV_RENDEZVOUS,
+    ENV_RUN_DIR,
+    ENV_TOKEN,
+    Bye,
+    Phase,
+)
+from core.recipes import Recipe, apply_recipe, get_recipe
+from workers.connection import HostAddress, HostConnection
+from workers.failures import explain
+from workers.parent_watch import tie_to_host
+from workers.reporter import Reporter
+
+if TYPE_CHECKING:
+    from workers.recipe_api import Run
+    from workers.session import Session
+
+_FAILED: Final = 1
+_USAGE: Final = 2
+
+
+def main() -> int:
+    """Runs one rank to its end.
+
+    Returns:
+        The exit code: 0, or 1 when it failed, or 2 when the person's input is at fault.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the host, which then stops the ranks in order
+    try:
+        tie_to_host(int(os.environ.get(ENV_HOST_PID) or 0))
+        connection = HostConnection(_address())
+    except RankdeckError as error:
+        sys.stderr.write(f"rankdeck: {error}\n")
+        return _FAILED
+    reporter = Reporter(connection, _rank(), int(os.environ.get(ENV_ATTEMPT) or 0))
+    try:
+        step = _train(connection, reporter)
+    except Exception as error:
+        traceback.print_exc()
+        connection.expect_close()
+        reporter.close(explain(error, os.environ.get(ENV_DEVICE, "this device")))
+        connection.close()
+        return _USAGE if isinstance(error, UsageError) else _FAILED
+    connection.expect_close()
+    delivered = reporter.close(Bye(step))
+    connection.close()
+    return 0 if delivered else _FAILED
+
+
+def _train(connection: HostConnection, reporter: Reporter) -> int:
+    """Imports torch, builds the session, runs the recipe.
+
+    Returns:
+        Optimizer steps done.
+    """
+    run_dir = Path(os.environ[ENV_RUN_DIR])
+    config = config_from_mapping(read_config(run_dir / "run.toml"), RunConfig())
+    recipe = get_recipe(config.recipe)
+    config = apply_recipe(config, recipe)
+    reporter.send(Phase("importing torch"))
+    session = _make_session(connection, reporter, run_dir, config)
+    from workers import random_state
+    from workers.recipe_api import Run
+
+    random_state.seed_everything(config.seed)  # alike on every rank, so that all build the same model
+    recipe_main = _load_recipe(recipe)
+    try:
+        recipe_main(Run(session))
+    finally:
+        session.strategy.close()
+    return session.step
+
+
+def _make_session(connection: HostConnection, reporter: Reporter, run_dir: Path, config: RunConfig) -> Session:
+    import torch
+
+    from workers.inbox import Inbox
+    from workers.session import Session
+    from workers.strategies import STRATEGIES, RankPlace
+
+    threads = os.environ.get("OMP_NUM_THREADS")
+    if threads:
+        torch.set_num_threads(int(threads))
+    on_cpu = os.environ.get(ENV_DEVICE, "cpu").startswith("cpu")
+    device = torch.device("cpu") if on_cpu else torch.device("cuda", 0)  # CUDA_VISIBLE_DEVICES shows it one GPU only
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        torch.set_float32_matmul_precision("high")
+    place = RankPlace(
+        _rank(),
+        int(os.environ.get("WORLD_SIZE") or 1),
+        device,
+        os.environ.get(ENV_BACKEND, ""),
+        os.environ.get(ENV_RENDEZVOUS, ""),
+    )
+    mode = os.environ.get(ENV_MODE, "single")
+    if mode not in STRATEGIES:
+        raise ConfigError("mode", f"There is no way to train in mode {mode!r} yet.", "Choose ddp or independent.")
+    generation = os.environ.get(ENV_GENERATION)
+    folder = run_dir / "generations" / generation if generation else None
+    return Session(config, run_dir, STRATEGIES[mode](place), reporter, Inbox(connection.inbox), folder)
+
+
+def _load_recipe(recipe: Recipe) -> Callable[[Run], None]:
+    """The recipe's `main`; files beside its entry can be imported by their names.
+
+    Raises:
+        ConfigError: It has no `main`.
+    """
+    path = recipe.folder / recipe.entry
+    spec = importlib.util.spec_from_file_location(f"rankdeck_recipe_{recipe.name}", path)
+    if spec is None or spec.loader is None:
+        raise ConfigError("recipe", f"{path} is not a Python file.", "Name one as `entry` in recipe.toml.")
+    sys.path.append(str(recipe.folder))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    recipe_main: Callable[[Run], None] | None = getattr(module, "main", None)
+    if recipe_main is None:
+        raise ConfigError("recipe", f"{path} has no function main(run).", "See docs: how to write a recipe.")
+    return recipe_main
+
+
+def _address() -> HostAddress:
+    try:
+        port, token = int(os.environ[ENV_PORT]), os.environ[ENV_TOKEN]
+    except (KeyError, ValueError):
+        raise UsageError(
+            "A rank is started by its run host; the environment lacks the host's port or token.",
+            "Use `rankdeck train`.",
+        ) from None
+    return HostAddress(port, token, _rank(), int(os.environ.get(ENV_ATTEMPT) or 0))
+
+
+def _rank() -> int:
+    return int(os.environ.get("RANK") or 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""A small GPT: pre-norm blocks, causal attention through `scaled_dot_product_attention`, tied embeddings."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The model's dimensions."""
+
+    vocab_size: int
+    seq_len: int
+    n_layer: int
+    n_head: int
+    n_embd: int
+    dropout: float = 0.0
+    grad_checkpointing: bool = False
+
+
+class Attention(nn.Module):
+    """Causal self-attention over `n_head` heads."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.n_head = shape.n_head
+        self.dropout = shape.dropout
+        self.qkv = nn.Linear(shape.n_embd, 3 * shape.n_embd, bias=False)
+        self.out = nn.Linear(shape.n_embd, shape.n_embd, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shape (batch, time, width) in and out."""
+        batch, time, width = x.shape
+        q, k, v = self.qkv(x).view(batch, time, 3, self.n_head, width // self.n_head).permute(2, 0, 3, 1, 4)
+        dropout = self.dropout if self.training else 0.0
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=dropout)
+        out: Tensor = self.out(y.transpose(1, 2).reshape(batch, time, width))
+        return out
+
+
+class Block(nn.Module):
+    """x + attention, x + feed-forward, each behind a layer norm."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(shape.n_embd)
+        self.attention = Attention(shape)
+        self.norm2 = nn.LayerNorm(shape.n_embd)
+        self.up = nn.Linear(shape.n_embd, 4 * shape.n_embd)
+        self.down = nn.Linear(4 * shape.n_embd, shape.n_embd)
+        self.dropout = nn.Dropout(shape.dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Shape (batch, time, width) in and out."""
+        x = x + self.dropout(self.attention(self.norm1(x)))
+        out: Tensor = x + self.dropout(self.down(F.gelu(self.up(self.norm2(x)))))
+        return out
+
+
+class MiniGPT(nn.Module):
+    """Predicts the next token. The output layer is the token embedding itself (Press and Wolf, arXiv 1608.05859)."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.tokens = nn.Embedding(shape.vocab_size, shape.n_embd)
+        self.positions = nn.Embedding(shape.seq_len, shape.n_embd)
+        self.dropout = nn.Dropout(shape.dropout)
+        self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.n_layer))
+        self.norm = nn.LayerNorm(shape.n_embd)
+        self._init_weights()
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Token ids of shape (batch, time) to logits of shape (batch, time, vocabulary)."""
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.dropout(self.tokens(tokens) + self.positions(places))
+        for block in self.blocks:
+            if self.shape.grad_checkpointing and self.training:
+                x = checkpoint(block, x, use_reentrant=False)
+            else:
+                x = block(x)
+        return F.linear(self.norm(x), self.tokens.weight)
+
+    @torch.no_grad()
+    def generate(self, prompt: Tensor, count: int, temperature: float, generator: torch.Generator) -> Tensor:
+        """Goes on from `prompt`, shape (time,), by `count` tokens; temperature 0 takes the likeliest.
+
+        Returns:
+            Prompt and continuation, shape (time + count,).
+        """
+        text = prompt
+        for _ in range(count):
+            logits = self(text[None, -self.shape.seq_len :])[0, -1].float()
+            if temperature > 0:
+                chances = F.softmax(logits / temperature, dim=-1).cpu()
+                chosen = torch.multinomial(chances, 1, generator=generator).to(text.device)
+            else:
+                chosen = logits.argmax().view(1)
+            text = torch.cat([text, chosen])
+        return text
+
+    def _init_weights(self) -> None:
+        """GPT-2's: normal with 0.02, and what is added to the residual stream smaller the deeper the model is."""
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            elif parameter.dim() >= 2:
+                into_residual = name.endswith(("out.weight", "down.weight"))
+                std = 0.02 / math.sqrt(2 * self.shape.n_layer) if into_residual else 0.02
+                nn.init.normal_(parameter, 0.0, std)

@@ -1,0 +1,76 @@
+"""Process groups over loopback: gloo that listens on 127.0.0.1 and nowhere else, or NCCL.
+
+torch's own gloo listens on whatever interface the machine's name resolves to, and on Windows the name of the
+loopback adapter cannot be known. So gloo is registered once more under another name, bound to 127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import datetime
+import warnings
+from typing import Any, Final
+
+import torch.distributed as dist
+
+from core.errors import RankdeckError
+from workers.strategies.base import RankPlace
+
+LOOPBACK_GLOO: Final = "loopbackgloo"
+
+
+class RendezvousError(RankdeckError):
+    """The ranks could not find each other or set up their connections."""
+
+    title = "The devices could not be connected"
+
+
+def make_process_group(place: RankPlace) -> dist.ProcessGroup:
+    """Joins the default process group and makes a second one for flags and sums on the CPU.
+
+    Returns:
+        The group for small CPU tensors. It has its own connections, so its collectives may be in flight while the
+        default group exchanges gradients.
+
+    Raises:
+        RendezvousError: No gloo in this torch build, a rank is missing, or connections fail.
+    """
+    _filter_known_warnings()
+    timeout = datetime.timedelta(seconds=place.timeout_s)
+    try:
+        _register_loopback_gloo()
+        backend = "nccl" if place.backend == "nccl" else LOOPBACK_GLOO
+        dist.init_process_group(
+            backend, init_method=place.rendezvous, rank=place.rank, world_size=place.world_size, timeout=timeout
+        )
+        group: dist.ProcessGroup = dist.new_group(backend=LOOPBACK_GLOO, timeout=timeout)
+    except (RuntimeError, ValueError) as error:
+        raise RendezvousError(
+            f"Rank {place.rank} of {place.world_size} could not join the others over {place.backend}: {error}",
+            "Choose parallel-independent, which needs no connection between devices, or one device; "
+            "`rankdeck doctor` checks this torch build.",
+        ) from error
+    return group
+
+
+def _register_loopback_gloo() -> None:
+    if hasattr(dist.Backend, LOOPBACK_GLOO.upper()):
+        return
+    dist.Backend.register_backend(LOOPBACK_GLOO, _make_loopback_gloo, extended_api=True, devices=["cpu", "cuda"])
+
+
+def _make_loopback_gloo(group: Any, _options: object = None) -> Any:
+    gloo: Any = dist.ProcessGroupGloo
+    options = gloo._Options()
+    options._devices = [gloo.create_device(hostname="127.0.0.1")]
+    options._timeout = group.timeout
+    options.global_ranks_in_group = group.global_ranks_in_group
+    options.group_name = group.group_id
+    return gloo(group.store, group.group_rank, group.group_size, options)
+
+
+def _filter_known_warnings() -> None:
+    """torch 2.13 warns at each call of two collectives that it will rename, and at an import of its own."""
+    warnings.filterwarnings(
+        "ignore", message=".*(all_gather_into_tensor|reduce_scatter_tensor).*", category=FutureWarning
+    )
+    warnings.filterwarnings("ignore", message=".*torch.jit.script.*", category=DeprecationWarning)

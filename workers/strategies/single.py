@@ -1,0 +1,24 @@
+"""One device alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workers.strategies.base import StateFiles, Strategy
+
+
+class SingleStrategy(Strategy):
+    """No other rank, no process group."""
+
+    name = "single"
+
+    def files(self) -> StateFiles:
+        """Everything."""
+        return StateFiles("weights.safetensors", "optimizer.safetensors")
+
+    def sources(self) -> tuple[Sequence[str], Sequence[str]]:
+        """The run's own, else what another mode left (after a fall back to one device)."""
+        return (
+            ("weights.safetensors", "weights_rank0.safetensors"),
+            ("optimizer.safetensors", "optimizer_shard*.safetensors", "optimizer_rank0.safetensors"),
+        )
