@@ -1,0 +1,366 @@
+"""Generations: weights, optimizer, random state, data position and ledger, committed as one.
+
+A generation is a folder `generations/<n>/`. What makes it exist is its `manifest.json`, written last and in one
+piece: before that it is a leftover which the next start removes. The manifest has size and SHA-256 of every file, so
+that a disk's fault is found before it is trained on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+import shutil
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import NewerVersionError, StateFileError
+from core.files import explain, read_json, require_format, sha256_file, sync_folder, write_atomic
+from core.protocol import ChunkDone, CommitStaged, Position, StagedFile
+
+FORMAT: Final = "rankdeck-generation"
+VERSION: Final = 1
+MANIFEST: Final = "manifest.json"
+LEDGER_COPY: Final = "chunk_tracker_state.json"
+_SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One committed generation, as its manifest says.
+
+    Attributes:
+        number: 1, 2, …
+        folder: Where its files are.
+        step: The highest optimizer step of its ranks.
+        created: Unix seconds.
+        world_size: Ranks that made it.
+        mode: "single", "ddp", "independent", ….
+        val_loss: The lowest validation loss that a rank measured for it; None if none did.
+        positions: Where each rank stood in the data.
+        files: Every file with size and SHA-256.
+        details: What else the host wanted kept with it.
+    """
+
+    number: int
+    folder: Path
+    step: int
+    created: float
+    world_size: int
+    mode: str
+    val_loss: float | None
+    positions: Mapping[int, Position]
+    files: tuple[StagedFile, ...]
+    details: Mapping[str, Any]
+
+    def ledger(self) -> Any:
+        """The ledger of that moment, as parsed JSON; raises `StateFileError`."""
+        return read_json(self.folder / LEDGER_COPY)
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedGeneration:
+    """A generation that has a manifest and cannot be used.
+
+    Attributes:
+        reason: One sentence that names the file.
+    """
+
+    number: int
+    folder: Path
+    reason: str
+
+
+class Generations:
+    """The generations of one run. The run host is the only writer.
+
+    Args:
+        folder: The run's `generations` folder; made by the first `begin`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.dir = folder
+        self._open: int | None = None
+        self._last_number = 0
+        self._in_use: int | None = None
+        self._damaged: set[int] = set()
+
+    # making one
+
+    def begin(self) -> tuple[int, Path]:
+        """Makes the next generation's folder, for ranks to write into, and removes what earlier ones left unfinished.
+
+        Returns:
+            Its number and its folder. A number is never used twice by one host, so that a rank which writes too late
+            cannot spoil a newer generation.
+
+        Raises:
+            PreflightError: Disk full, no permission, drive missing.
+        """
+        self.remove_unfinished()
+        self._last_number = max(self._last_number, *self._numbers(), 0) + 1
+        folder = self._folder(self._last_number)
+        try:
+            folder.mkdir(parents=True)
+            sync_folder(self.dir)
+        except OSError as error:
+            raise explain(error, f"{folder} could not be made") from error
+        self._open = self._last_number
+        return self._last_number, folder
+
+    def commit(
+        self,
+        number: int,
+        parts: Mapping[int, CommitStaged],
+        ledger: Mapping[str, Any],
+        *,
+        mode: str,
+        world_size: int,
+        details: Mapping[str, Any] | None = None,
+    ) -> Generation:
+        """Makes an open generation exist: the ledger's copy, then the manifest.
+
+        Args:
+            number: As `begin` gave it.
+            parts: What each rank staged.
+            ledger: The ledger as it is with this generation (`Ledger.preview`).
+            mode: The run's mode.
+            world_size: Ranks of the run.
+            details: Anything else to keep, as JSON values.
+
+        Raises:
+            StateFileError: A staged file is missing, has another size than its rank said, or a name that is not one.
+            PreflightError: The disk refuses; the generation does not exist then.
+        """
+        folder = self._folder(number)
+        staged = _checked_files(folder, [file for rank in sorted(parts) for file in parts[rank].files])
+        copy = folder / LEDGER_COPY
+        write_atomic(copy, _json(ledger))
+        files = (*staged, StagedFile(copy.name, copy.stat().st_size, sha256_file(copy)))
+        losses = [p.val_loss for p in parts.values() if p.val_loss is not None and math.isfinite(p.val_loss)]
+        generation = Generation(
+            number=number,
+            folder=folder,
+            step=max((part.position.step for part in parts.values()), default=0),
+            created=time.time(),
+            world_size=world_size,
+            mode=mode,
+            val_loss=min(losses, default=None),
+            positions={rank: part.position for rank, part in sorted(parts.items())},
+            files=files,
+            details=dict(details or {}),
+        )
+        write_atomic(folder / MANIFEST, _json(_manifest(generation)))
+        self._open = None
+        self._in_use = number
+        return generation
+
+    def abandon(self, number: int) -> None:
+        """Gives up an open generation and removes what of it can be removed; a committed one is left alone."""
+        if self._open == number:
+            self._open = None
+        if not (self._folder(number) / MANIFEST).exists():
+            self._remove(number)
+
+    def remove_unfinished(self) -> Sequence[Path]:
+        """Removes every folder without a manifest, but for the open one. For the host, when it starts.
+
+        Returns:
+            Folders that could not be removed (a file in them is in use); the next call tries again.
+        """
+        unfinished = [n for n in self._numbers() if n != self._open and not (self._folder(n) / MANIFEST).exists()]
+        return [self._folder(number) for number in unfinished if not self._remove(number)]
+
+    def prune(self, keep: int, protect: Collection[int] = ()) -> Sequence[int]:
+        """Removes old generations: all but the last `keep`, the best by validation loss, and the one in use.
+
+        Damaged ones are left for a person to look at.
+
+        Args:
+            keep: How many of the newest stay; at least 1.
+            protect: Others that must stay.
+
+        Returns:
+            The numbers that were removed.
+        """
+        known = [generation for generation in self.list() if generation.number not in self._damaged]
+        best = min(
+            (g for g in known if g.val_loss is not None), key=lambda g: (g.val_loss or 0.0, -g.number), default=None
+        )
+        stay = {g.number for g in known[-max(keep, 1) :]} | set(protect) | {self._in_use, self._open}
+        if best is not None:
+            stay.add(best.number)
+        return [g.number for g in known if g.number not in stay and self._remove(g.number)]
+
+    # finding one
+
+    def list(self) -> Sequence[Generation]:
+        """Every generation whose manifest can be read, oldest first. Hashes are not looked at."""
+        found = []
+        for number in self._numbers():
+            try:
+                if (self._folder(number) / MANIFEST).exists():
+                    found.append(self.load(number))
+            except StateFileError:
+                continue  # `newest_valid` names it
+        return found
+
+    def load(self, number: int) -> Generation:
+        """What a generation's manifest says, its files not looked at.
+
+        Raises:
+            NewerVersionError: A newer Rankdeck wrote it.
+            StateFileError: There is none, or it is damaged.
+        """
+        folder = self._folder(number)
+        path = folder / MANIFEST
+        return _parse(require_format(read_json(path), path, FORMAT, VERSION), number, folder)
+
+    def verify(self, number: int) -> Generation:
+        """Reads a whole generation and holds it against its manifest.
+
+        Raises:
+            NewerVersionError: A newer Rankdeck wrote it.
+            StateFileError: Its manifest is damaged, or a file is missing or not the one that was written; names it.
+        """
+        generation = self.load(number)
+        for file in generation.files:
+            path = generation.folder / file.name
+            try:
+                size = path.stat().st_size
+                if size != file.size:
+                    raise _damaged(f"{path} has {size} bytes; {file.size} were written.")
+                if sha256_file(path) != file.sha256:
+                    raise _damaged(f"{path} does not hold what was written: its SHA-256 differs.")
+            except FileNotFoundError:
+                raise _damaged(f"{path} is missing.") from None
+            except OSError as error:
+                raise _damaged(explain(error, f"{path} could not be read").cause) from error
+        return generation
+
+    def newest_valid(self) -> tuple[Generation | None, Sequence[DamagedGeneration]]:
+        """The newest generation that is whole, and the newer ones that are not, newest first.
+
+        Raises:
+            NewerVersionError: A newer Rankdeck made the newest one; to use an older one would lose its work.
+        """
+        damaged = []
+        for number in reversed(self._numbers()):
+            if not (self._folder(number) / MANIFEST).exists():
+                continue
+            try:
+                generation = self.verify(number)
+            except NewerVersionError:
+                raise
+            except StateFileError as error:
+                self._damaged.add(number)
+                damaged.append(DamagedGeneration(number, self._folder(number), error.cause))
+                continue
+            self._in_use = number
+            return generation, damaged
+        return None, damaged
+
+    def _folder(self, number: int) -> Path:
+        return self.dir / str(number)
+
+    def _numbers(self) -> Sequence[int]:
+        """Numbers of all folders, whole or not, in ascending order."""
+        try:
+            names = [item.name for item in self.dir.iterdir()]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise explain(error, f"{self.dir} could not be read") from error
+        return sorted(int(name) for name in names if name.isascii() and name.isdigit() and name == str(int(name)))
+
+    def _remove(self, number: int) -> bool:
+        """Removes a folder, its manifest first, so that what a kill leaves of it does not pass for a generation."""
+        folder = self._folder(number)
+        try:
+            (folder / MANIFEST).unlink(missing_ok=True)
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False  # a file is in use (Windows): it is a leftover now, and removed at a later start
+        return True
+
+
+def _checked_files(folder: Path, files: Iterable[StagedFile]) -> tuple[StagedFile, ...]:
+    """The staged files, each there, each with its size, each named once."""
+    by_name: dict[str, StagedFile] = {}
+    for file in files:
+        if not _SAFE_NAME.fullmatch(file.name) or file.name in (MANIFEST, LEDGER_COPY):
+            raise _damaged(f"A rank staged a file under the name {file.name!r}, which cannot be used.")
+        if by_name.setdefault(file.name, file) != file:
+            raise _damaged(f"Two ranks staged different files under the name {file.name}.")
+        path = folder / file.name
+        if not path.is_file() or path.stat().st_size != file.size:
+            raise _damaged(f"{path} is not the file of {file.size} bytes that its rank staged.")
+    return tuple(by_name.values())
+
+
+def _manifest(generation: Generation) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "generation": generation.number,
+        "step": generation.step,
+        "created": generation.created,
+        "world_size": generation.world_size,
+        "mode": generation.mode,
+        "val_loss": generation.val_loss,
+        "positions": {str(rank): dataclasses.asdict(position) for rank, position in generation.positions.items()},
+        "files": {file.name: {"size": file.size, "sha256": file.sha256} for file in generation.files},
+        "details": dict(generation.details),
+    }
+
+
+def _parse(document: Mapping[str, Any], number: int, folder: Path) -> Generation:
+    try:
+        val_loss = document["val_loss"]
+        if document["generation"] != number:
+            raise _damaged(f"{folder / MANIFEST} is generation {document['generation']}'s, not {number}'s.")
+        return Generation(
+            number=number,
+            folder=folder,
+            step=int(document["step"]),
+            created=float(document["created"]),
+            world_size=int(document["world_size"]),
+            mode=str(document["mode"]),
+            val_loss=None if val_loss is None else float(val_loss),
+            positions={int(rank): _position(value) for rank, value in document["positions"].items()},
+            files=tuple(_file(name, value, folder) for name, value in document["files"].items()),
+            details=dict(document["details"]),
+        )
+    except KeyError as error:
+        raise _damaged(f"{folder / MANIFEST} lacks {error.args[0]!r}.") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise _damaged(f"{folder / MANIFEST} has a field that cannot be read ({error}).") from None
+
+
+def _position(value: Mapping[str, Any]) -> Position:
+    return Position(
+        step=int(value["step"]),
+        samples_seen=int(value["samples_seen"]),
+        completed=[ChunkDone(**{key: int(item) for key, item in chunk.items()}) for chunk in value["completed"]],
+        partial=[[int(item) for item in chunk] for chunk in value["partial"]],
+    )
+
+
+def _file(name: str, value: Mapping[str, Any], folder: Path) -> StagedFile:
+    if not _SAFE_NAME.fullmatch(name):
+        raise _damaged(f"{folder / MANIFEST} names a file {name!r}, which cannot be one of its own.")
+    return StagedFile(name, int(value["size"]), str(value["sha256"]))
+
+
+def _damaged(cause: str) -> StateFileError:
+    return StateFileError(cause, "An older generation can be used instead.", title="A generation is damaged")
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
