@@ -1,0 +1,28 @@
+"""Sets up this checkout and starts Rankdeck or its tests, with nothing but Python >= 3.11 and pip.
+
+    python installer/bootstrap.py run [ARGS...]     `rankdeck ARGS...`; with no ARGS the window opens
+    python installer/bootstrap.py test [ARGS...]    the test suite, offscreen; ARGS go to pytest
+
+The first call makes `.venv` in the checkout and installs the versions that constraints.txt names; later
+calls find it ready and add a few milliseconds. This file must parse on any Python, so that an old one gets
+a sentence instead of a syntax error: the work is in the modules beside it.
+"""
+
+import sys
+
+if sys.version_info < (3, 11):
+    sys.stderr.write(
+        "This Python is too old: Rankdeck needs Python 3.11 or newer, and this is Python "
+        + sys.version.split()[0]
+        + ".\nInstall Python 3.11 or newer, and run the same line with it.\n"
+    )
+    sys.exit(3)
+
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from installer.start import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,77 @@
+"""What a person sees while the checkout is being set up: one progress line, or one failure in words."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Final, Self, TextIO
+
+QUIET_INTERVAL_S: Final = 15.0
+
+
+class SetupError(Exception):
+    """The checkout cannot be set up. Says what is wrong and what to do, like every failure of Rankdeck.
+
+    Args:
+        title: A few words.
+        cause: One sentence.
+        next_step: One sentence, or lines with a command to run.
+        exit_code: 1 something failed on the way, 2 wrong arguments, 3 this machine is not ready.
+    """
+
+    def __init__(self, title: str, cause: str, next_step: str, *, exit_code: int = 1) -> None:
+        super().__init__(title)
+        self.title = title
+        self.cause = cause
+        self.next_step = next_step
+        self.exit_code = exit_code
+
+    def __str__(self) -> str:
+        return f"{self.title}\n{self.cause}\n{self.next_step}"
+
+
+class ProgressLine:
+    """One line that is rewritten on a terminal; elsewhere a plain line for each new thing.
+
+    Use it as a context manager, so that a terminal's line is ended whatever happens.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._terminal = stream.isatty()
+        self._started = time.monotonic()
+        self._text = ""
+        self._printed = 0.0
+        self._width = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._terminal and self._width:
+            self._stream.write("\n")
+            self._stream.flush()
+
+    def say(self, text: str) -> None:
+        """Starts a new thing: a line that stays."""
+        self.show(text, always=True)
+
+    def show(self, text: str, *, always: bool = False) -> None:
+        """Rewrites the line; off a terminal it is printed when `always`, or when nothing was for a while."""
+        now = time.monotonic()
+        line = f"[{now - self._started:4.0f} s] {text}"
+        if self._terminal:
+            line = line[:119]
+            self._stream.write("\r" + line.ljust(self._width))
+            self._stream.flush()
+            self._width = len(line)
+        elif (always and text != self._text) or now - self._printed >= QUIET_INTERVAL_S:
+            print(line, file=self._stream, flush=True)
+            self._printed = now
+        self._text = text
+
+    def refresh(self) -> None:
+        """Shows the same text with the time that has passed."""
+        self.show(self._text)

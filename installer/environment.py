@@ -1,0 +1,213 @@
+"""The checkout's `.venv`: whether it is whole and current, and how it is made.
+
+A file inside it says what was installed. It says "installing" from before the first file is written until
+after the last one, so an environment that was half made when something was killed is never taken for a
+whole one: it is made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from installer.console import ProgressLine, SetupError
+from installer.torch_build import has_nvidia_driver
+
+LAYOUT: Final = 1
+LOCK_LIMIT_S: Final = 1800.0
+NEEDED_GB: Final = 3.0
+NEEDED_GB_WITH_CUDA: Final = 10.0
+
+
+class Environment:
+    """The `.venv` of one checkout.
+
+    Args:
+        root: The checkout: the folder with pyproject.toml.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = root / ".venv"
+        self.log = self.folder / "bootstrap.log"
+        self._state_file = self.folder / "rankdeck-venv.json"
+        self._constraints = root / "constraints.txt"
+        self._nvidia = has_nvidia_driver(sys.platform)
+
+    @property
+    def python(self) -> Path:
+        """The interpreter in it."""
+        return self.folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+
+    @property
+    def site_packages(self) -> Path:
+        """Where its packages are."""
+        if sys.platform == "win32":
+            return self.folder / "Lib" / "site-packages"
+        return self.folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+
+    # --- what is there -----------------------------------------------------------------------------------
+
+    def is_ready(self, extras: frozenset[str]) -> bool:
+        """Whether nothing has to be done: whole, made from what the checkout says today, with these extras."""
+        state = self._read_state()
+        return (
+            state.get("state") == "ready"
+            and state.get("base") == self._base()
+            and state.get("requirements") == self._requirements_hash()
+            and extras <= set(state.get("extras", ()))
+            and self.python.exists()
+        )
+
+    def note_qt(self) -> None:
+        """Remembers that Qt's system libraries are there."""
+        self._write_state({**self._read_state(), "qt": True})
+
+    def has_qt(self) -> bool:
+        """Whether Qt's system libraries were there once."""
+        return bool(self._read_state().get("qt"))
+
+    def _base(self) -> dict[str, Any]:
+        """What an environment cannot be changed into: another one of these, and it is made from nothing."""
+        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        return {
+            "layout": LAYOUT,
+            "python": version,
+            "root": str(self.root),
+            "platform": sys.platform,
+            "nvidia": self._nvidia,
+        }
+
+    def _requirements_hash(self) -> str:
+        import tomllib  # here, because old Pythons have none and are told so before
+
+        project = tomllib.loads((self.root / "pyproject.toml").read_text(encoding="utf-8"))
+        parts = [project["project"], project["build-system"], project["tool"]["setuptools"]]
+        text = json.dumps(parts, sort_keys=True) + self._constraints.read_text(encoding="utf-8")
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def _read_state(self) -> dict[str, Any]:
+        try:
+            value = json.loads(self._state_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    def _write_state(self, state: dict[str, Any]) -> None:
+        fresh = self._state_file.with_suffix(".new")
+        fresh.write_text(json.dumps(state), encoding="utf-8", newline="\n")
+        fresh.replace(self._state_file)
+
+    # --- making it ---------------------------------------------------------------------------------------
+
+    def make_ready(self, extras: frozenset[str], progress: ProgressLine) -> None:
+        """Makes or updates the environment; of several processes that want to, one does and the others wait.
+
+        Raises:
+            SetupError: It cannot be done; the sentence says why.
+        """
+        with self._lock(progress):
+            if not self.is_ready(extras):
+                self._build(extras, progress)
+
+    def _build(self, extras: frozenset[str], progress: ProgressLine) -> None:
+        from installer.packages import create_venv, install_packages
+
+        state = self._read_state()
+        extras |= frozenset(state.get("extras", ()))
+        wanted = {"base": self._base(), "requirements": self._requirements_hash(), "extras": sorted(extras)}
+        kept = state.get("state") == "ready" and state.get("base") == wanted["base"] and self.python.exists()
+        if not kept:
+            self._check_disk()
+            self._clear(state, progress)
+        self._write_state({**wanted, "state": "installing"})
+        if not kept:
+            create_venv(self, progress)
+        install_packages(self, extras, progress)
+        self._write_state({**wanted, "state": "ready"})
+
+    def _check_disk(self) -> None:
+        import shutil
+
+        needed = NEEDED_GB_WITH_CUDA if self._nvidia else NEEDED_GB
+        free = shutil.disk_usage(self.root).free / 1e9
+        if free < needed:
+            raise SetupError(
+                "There is too little disk space",
+                f"{self.folder} needs about {needed:.0f} GB; {free:.1f} GB are free.",
+                "Free some space, or move this checkout to another disk.",
+                exit_code=3,
+            )
+
+    def _clear(self, state: dict[str, Any], progress: ProgressLine) -> None:
+        """Takes away what is in the way; an environment that this script did not make is moved aside instead."""
+        import shutil
+
+        doomed = self.root / f".venv-removed-{os.getpid()}-{time.time_ns():x}"
+        try:
+            if self.folder.exists() and any(self.folder.iterdir()):
+                # Renaming first: on Windows it fails as a whole while a program of the environment runs.
+                self.folder.rename(doomed)
+                if state:
+                    progress.say("removing the old .venv")
+                    shutil.rmtree(doomed, ignore_errors=True)
+                else:
+                    progress.say(f"the .venv that was here was not made by this script; it is now {doomed.name}")
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise SetupError(
+                "The environment cannot be made",
+                f"{self.folder} cannot be replaced ({error}).",
+                "Close programs that use it (a Rankdeck window, a training), and check that the folder can be written.",
+                exit_code=3,
+            ) from error
+
+    @contextlib.contextmanager
+    def _lock(self, progress: ProgressLine) -> Iterator[None]:
+        """One process at a time. The operating system gives the lock back when its holder dies."""
+        path = self.root / ".venv.lock"
+        deadline = time.monotonic() + LOCK_LIMIT_S
+        try:
+            stream = path.open("a+b")
+        except OSError as error:
+            raise SetupError(
+                "The environment cannot be made",
+                f"{self.root} cannot be written ({error}).",
+                "Copy the checkout to a folder of yours.",
+                exit_code=3,
+            ) from error
+        with stream:
+            while not _try_lock(stream.fileno()):
+                if time.monotonic() > deadline:
+                    raise SetupError(
+                        "Another setup does not end",
+                        f"Another process has been setting up this checkout for {LOCK_LIMIT_S / 60:.0f} minutes.",
+                        "Wait for it or end it, then try again.",
+                    )
+                progress.show("another process is setting up this checkout; waiting for it")
+                time.sleep(0.5)
+            yield
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Takes the lock on an open file without waiting."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,130 @@
+"""What goes into the environment, in order: pip, torch in the right build, the other packages, Rankdeck itself."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from installer.console import ProgressLine, SetupError
+from installer.pip_run import PipError, run_pip
+from installer.qt_libraries import apt_command, apt_install, is_debian, is_root
+from installer.torch_build import ENV_TORCH_INDEX, has_nvidia_driver, pinned_torch_version, read_driver, torch_sources
+
+if TYPE_CHECKING:
+    from installer.environment import Environment
+
+_VENV_LIMIT_S: Final = 300.0
+_PIP_OPTIONS: Final = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "3")
+_PIP_WITH_OPTION_PYTHON: Final = (22, 3)
+
+
+def create_venv(environment: Environment, progress: ProgressLine) -> None:
+    """Makes the environment with a pip in it.
+
+    Raises:
+        SetupError: This Python has neither `ensurepip` nor a pip that could stand in.
+    """
+    progress.say("making .venv")
+    borrowed = False
+    if importlib.util.find_spec("ensurepip") is None:
+        package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+        borrowed = _pip_version() >= _PIP_WITH_OPTION_PYTHON
+        if not borrowed and is_debian() and is_root():
+            apt_install([package], progress, environment.log)
+        elif not borrowed:
+            step = f"Run: {apt_command([package])}" if is_debian() else "Install pip or ensurepip for this Python."
+            raise SetupError("This Python cannot make environments", "Its ensurepip is missing.", step, exit_code=3)
+    _run_venv(environment, ["--without-pip"] if borrowed else [])
+    if borrowed:
+        # This Python's own pip installs another one over there.
+        run_pip(
+            Path(sys.executable),
+            ["--python", str(environment.python), "install", *_PIP_OPTIONS, "pip"],
+            progress,
+            environment.log,
+            environment.folder / "tmp",
+        )
+
+
+def _run_venv(environment: Environment, options: list[str]) -> None:
+    # An environment made by an environment's own Python would hang on it: take the one that it came from.
+    python = getattr(sys, "_base_executable", None) or sys.executable
+    command = [python, "-m", "venv", *options, str(environment.folder)]
+    with environment.log.open("ab") as output:
+        code = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=_VENV_LIMIT_S, check=False
+        ).returncode
+    if code:
+        tail = "\n".join(environment.log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
+        raise SetupError(
+            "The environment cannot be made",
+            f"`{' '.join(command)}` ended with code {code}:\n{tail}",
+            "Check that this Python is complete (`python -m ensurepip --version`) and that the disk is not full.",
+        )
+
+
+def _pip_version() -> tuple[int, ...]:
+    """The version of this Python's pip; empty when it has none."""
+    if importlib.util.find_spec("pip") is None:
+        return ()
+    answer = subprocess.run(
+        [sys.executable, "-m", "pip", "--version"], capture_output=True, text=True, timeout=60, check=False
+    ).stdout.split()
+    numbers = answer[1].split(".")[:2] if len(answer) > 1 else []
+    return tuple(int(number) for number in numbers if number.isdigit())
+
+
+def install_packages(environment: Environment, extras: frozenset[str], progress: ProgressLine) -> None:
+    """Installs the pinned requirements and the project itself.
+
+    Raises:
+        PipError: pip failed.
+    """
+    constraints = environment.root / "constraints.txt"
+    scratch = environment.folder / "tmp"
+    project = tomllib.loads((environment.root / "pyproject.toml").read_text(encoding="utf-8"))
+    requirements = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
+    for extra in sorted(extras):
+        requirements += project["project"]["optional-dependencies"][extra]
+    install = ("install", *_PIP_OPTIONS, "-c", str(constraints))
+
+    _install_torch(environment, constraints, progress)
+    progress.say("installing the other packages")
+    run_pip(environment.python, [*install, "--only-binary", ":all:", *requirements], progress, environment.log, scratch)
+    progress.say("installing Rankdeck from this checkout")
+    run_pip(
+        environment.python,
+        [*install, "--no-deps", "--no-build-isolation", "--editable", str(environment.root)],
+        progress,
+        environment.log,
+        scratch,
+    )
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _install_torch(environment: Environment, constraints: Path, progress: ProgressLine) -> None:
+    """Tries the places that may have the right build, best first."""
+    version = pinned_torch_version(constraints.read_text(encoding="utf-8"))
+    driver = read_driver() if has_nvidia_driver(sys.platform) else None
+    sources = torch_sources(sys.platform, version, driver, os.environ.get(ENV_TORCH_INDEX) or None)
+    failure: PipError | None = None
+    for source in sources:
+        progress.say(f"installing {source.words}")
+        index = ["--index-url", source.index] if source.index else []
+        arguments = ["install", *_PIP_OPTIONS, "--only-binary", ":all:", "--no-deps", *index, source.requirement]
+        try:
+            run_pip(environment.python, arguments, progress, environment.log, environment.folder / "tmp")
+        except PipError as error:
+            if not error.missing:
+                raise
+            failure = error
+        else:
+            return
+    if failure is not None:
+        raise failure

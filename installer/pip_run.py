@@ -1,0 +1,182 @@
+"""Runs pip with one progress line, keeps what it said in a log, and puts its failures into words."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from installer.console import ProgressLine, SetupError
+
+_REFRESH_S: Final = 0.5
+_TAIL_LINES: Final = 400
+_SHOWN_LINES: Final = 12
+_END_LIMIT_S: Final = 10.0
+# These would send packages somewhere else than into the environment that pip was called for.
+_UNWANTED: Final = (
+    "PIP_TARGET",
+    "PIP_PREFIX",
+    "PIP_USER",
+    "PIP_ROOT",
+    "PIP_REQUIRE_VIRTUALENV",
+    "PYTHONPATH",
+    "PYTHONHOME",
+)
+
+_NETWORK: Final = (
+    "name resolution", "getaddrinfo failed", "new connection", "network is unreachable", "connection refused",
+    "proxyerror", "read timed out", "connect timeout", "connection aborted", "connection reset", "sslerror",
+    "certificate verify failed", "max retries exceeded", "connection broken",
+)  # fmt: skip
+_DISK: Final = ("no space left on device", "errno 28", "not enough space on the disk", "winerror 112", "quota exceeded")
+_PERMISSION: Final = ("permission denied", "winerror 5]", "winerror 32]", "read-only file system")
+
+
+class PipError(SetupError):
+    """pip ended with an error.
+
+    Attributes:
+        missing: No such version was found where pip looked, so another place may have it.
+    """
+
+    def __init__(self, cause: str, next_step: str, *, missing: bool) -> None:
+        super().__init__("The Python packages could not be installed", cause, next_step)
+        self.missing = missing
+
+
+def run_pip(python: Path, arguments: Sequence[str], progress: ProgressLine, log: Path, scratch: Path) -> None:
+    """Runs ``python -m pip …`` to its end.
+
+    Args:
+        python: The interpreter whose pip it is.
+        arguments: What follows ``pip``.
+        progress: Where each download is shown.
+        log: What pip says is added to this file.
+        scratch: A folder for pip's temporary files, on the environment's disk: ``/tmp`` is often too small.
+
+    Raises:
+        PipError: pip failed.
+    """
+    scratch.mkdir(exist_ok=True)
+    environment = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
+    environment.update(TMPDIR=str(scratch), TEMP=str(scratch), TMP=str(scratch), PYTHONIOENCODING="utf-8")
+    command = [str(python), "-m", "pip", *arguments]
+    tail: deque[str] = deque(maxlen=_TAIL_LINES)
+    with log.open("ab") as output:
+        output.write(f"\n$ {' '.join(command)}\n".encode())
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+        )
+        try:
+            for line in _lines(process, progress, scratch):
+                output.write(line)
+                output.flush()
+                tail.append(line.decode("utf-8", errors="replace").rstrip())
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            code = _end(process)
+    if code:
+        raise explain_failure(list(tail), log)
+
+
+def _lines(process: subprocess.Popen[bytes], progress: ProgressLine, scratch: Path) -> Iterator[bytes]:
+    """pip's lines as they come; the progress line goes on between them.
+
+    A thread reads, because a pipe cannot be waited for with a time limit on Windows.
+    """
+    lines: queue.Queue[bytes | None] = queue.Queue()
+    pipe = process.stdout
+    if pipe is None:
+        return
+
+    def read() -> None:
+        for line in pipe:
+            lines.put(line)
+        lines.put(None)
+
+    reader = threading.Thread(target=read, name="pip-output", daemon=True)
+    reader.start()
+    activity = PipActivity(scratch)
+    while True:
+        try:
+            line = lines.get(timeout=_REFRESH_S)
+        except queue.Empty:
+            progress.show(activity.words())
+            continue
+        if line is None:
+            break
+        activity.follow(line.decode("utf-8", errors="replace"))
+        progress.show(activity.words())
+        yield line
+    reader.join()
+    pipe.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """pip's exit code; pip is ended first if it still runs because we were interrupted."""
+    try:
+        return process.wait(timeout=_END_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait(timeout=_END_LIMIT_S)
+
+
+class PipActivity:
+    """What pip is doing now, read from its lines and from the size of the file it is downloading."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._words = "asking pip"
+        self._file = ""
+        self._total = ""
+        self._count = 0
+
+    def follow(self, line: str) -> None:
+        """Takes in one of pip's lines."""
+        if found := re.match(r"\s*Downloading (\S+)(?: \(([\d.]+ \w+)\))?", line):
+            self._file = found[1].split("#")[0].rsplit("/", 1)[-1]
+            self._total = found[2] or ""
+        elif found := re.match(r"\s*(?:Collecting|Processing) (\S+)", line):
+            self._file = ""
+            self._count += 1
+            name = re.split(r"[\\/]", found[1])[-1]
+            self._words = f"package {self._count}: {re.split(r'[=<>!~;-]', name)[0]}"
+        elif found := re.match(r"\s*Installing collected packages: (.*)", line):
+            self._file = ""
+            self._words = f"unpacking {found[1].count(',') + 1} packages"
+
+    def words(self) -> str:
+        """A few words for the progress line."""
+        if not self._file:
+            return self._words
+        done = sum(path.stat().st_size for path in self._scratch.glob(f"pip-unpack-*/{self._file}"))
+        part = f"{done / 1e6:.0f} MB of {self._total}" if self._total else f"{done / 1e6:.0f} MB"
+        return f"{self._words}, {part}" if done else f"{self._words}, {self._total}"
+
+
+def explain_failure(lines: list[str], log: Path) -> PipError:
+    """Finds the cause in pip's own words: no network, no such version, disk, permission, or something else."""
+    text = "\n".join(lines).lower()
+    shown = "\n".join(f"    {line}" for line in lines[-_SHOWN_LINES:])
+    said = f"The last lines of {log}:\n{shown}"
+    missing = "no matching distribution found" in text or "could not find a version" in text
+    if any(sign in text for sign in _DISK):
+        return PipError(f"The disk is full. {said}", "Free some space and run the same line again.", missing=False)
+    if any(sign in text for sign in _NETWORK):
+        step = "Check the network (and pip's proxy settings), and run the same line again; what was downloaded is kept."
+        return PipError(f"The package index could not be reached. {said}", step, missing=True)
+    if missing:
+        step = "Try Python 3.11, 3.12 or 3.13: the newest Python is often not served yet."
+        return PipError(f"pip found no build of a package for this Python and platform. {said}", step, missing=True)
+    if any(sign in text for sign in _PERMISSION):
+        step = "Close programs that use this checkout's .venv, check that the folder can be written, and try again."
+        return PipError(f"A file could not be written. {said}", step, missing=False)
+    return PipError(f"pip ended with an error. {said}", f"Look at {log} for the whole of it.", missing=False)
