@@ -18,6 +18,7 @@ DRAIN_INTERVAL_MS: Final = 50
 DRAIN_BUDGET_S: Final = 0.012
 CAPACITY: Final = 64
 JOIN_TIMEOUT_S: Final = 3.0
+Send = Callable[[Any], bool]
 _log = logging.getLogger(__name__)
 
 
@@ -127,6 +128,49 @@ class Worker(threading.Thread):
             _log.warning("the thread %s did not end within %.0f s", self.name, timeout_s)
             return False
         return True
+
+
+class Feed(QObject):
+    """Base of what a thread fills and the window shows: a worker on one side, `_on_item` on the GUI thread.
+
+    Whoever makes one calls `close` before letting it go.
+    """
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._mailbox: Mailbox | None = None
+        self._worker: Worker | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a worker fills it."""
+        return self._worker is not None
+
+    def close(self) -> None:
+        """Ends the worker within a bounded time; nothing is delivered any more. A second call does nothing."""
+        if self._worker is None or self._mailbox is None:
+            return
+        self._worker.stopping.set()
+        self._mailbox.close()
+        self._worker.stop()
+        self._mailbox.deleteLater()
+        self._worker = self._mailbox = None
+
+    def _start(self, name: str, work: Callable[[threading.Event, Send], None]) -> None:
+        """Runs `work(stopping, send)` in a new thread; the one before, if there is one, is ended first."""
+        Feed.close(self)
+        mailbox = Mailbox(self)
+        mailbox.delivered.connect(self._on_item)
+        mailbox.drained.connect(self._on_drained)
+        self._mailbox = mailbox
+        self._worker = Worker(name, lambda stopping: work(stopping, mailbox.put))
+        self._worker.start()
+
+    def _on_item(self, item: object) -> None:
+        """One item arrived."""
+
+    def _on_drained(self) -> None:
+        """A round of items is over."""
 
 
 def every(period_s: float, action: Callable[[], None]) -> Callable[[threading.Event], None]:

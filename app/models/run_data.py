@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from app.bridge import Mailbox, Worker
+from app.bridge import Feed
 from app.models import run_follower
 from app.models.metrics_batch import Event, MetricsBatch
 from app.models.run_follower import CaughtUp, Kept, Means, OldEvents, Opened, Problem, Progress, RunFollower
@@ -17,7 +17,7 @@ from core.run_store import RunState, RunStore
 Connect = Callable[[RunStore, float], run_follower.Connection]
 
 
-class RunData(QObject):
+class RunData(Feed):
     """The run that is shown. A thread reads it; everything here happens on the GUI thread.
 
     Args:
@@ -45,8 +45,6 @@ class RunData(QObject):
         self.run_dir: Path | None = None
         self.is_caught_up = False
         self._connect = connect
-        self._mailbox: Mailbox | None = None
-        self._worker: Worker | None = None
         self._change = ChangeSet()
 
     def open(self, run_dir: Path) -> None:
@@ -58,38 +56,24 @@ class RunData(QObject):
         store = RunStore.open(run_dir)
         self.close()
         self.run_dir = store.dir
-        mailbox = Mailbox(self)
-        mailbox.delivered.connect(self._on_delivered)
-        mailbox.drained.connect(self._on_drained)
-        self._mailbox = mailbox
         connect = self._connect
-        self._worker = Worker("run follower", lambda stopping: RunFollower(store, mailbox.put, connect, stopping).run())
-        self._worker.start()
+        self._start("run follower", lambda stopping, send: RunFollower(store, send, connect, stopping).run())
 
     def close(self) -> None:
         """Ends reading; `series` is empty afterwards."""
-        if self._worker is None or self._mailbox is None:
+        if not self.is_open:
             return
-        self._worker.stopping.set()
-        self._mailbox.close()
-        self._worker.stop()
-        self._mailbox.deleteLater()
-        self._worker = self._mailbox = None
+        super().close()
         self.series, self.state, self.run_dir, self.is_caught_up = RunSeries(), None, None, False
         self._change = ChangeSet()
         self.reset.emit()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether a run is shown."""
-        return self._worker is not None
 
     @property
     def samples(self) -> list[Event]:
         """Texts that the model wrote, oldest first (`sample` events)."""
         return self.series.events_of("sample")
 
-    def _on_delivered(self, item: object) -> None:
+    def _on_item(self, item: object) -> None:
         if isinstance(item, MetricsBatch):
             self._change |= self.series.apply(item)
         elif isinstance(item, RunState):

@@ -1,0 +1,107 @@
+"""The machine's devices and their last minutes, read once a second in a thread."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from PySide6.QtCore import QObject, Signal
+
+from app.bridge import Feed, Send
+from core.devices import Device, DeviceSample, HostSample
+
+SAMPLE_S: Final = 1.0
+HISTORY: Final = 120
+
+
+class Monitor(Protocol):
+    """What is used of `core.devices.DeviceMonitor`. Its calls come back within a limit of their own."""
+
+    @property
+    def problem(self) -> str | None: ...
+
+    def devices(self) -> list[Device]: ...
+
+    def sample(self) -> list[DeviceSample]: ...
+
+    def host(self) -> HostSample: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReading:
+    """One look at everything.
+
+    Attributes:
+        problem: Why there are no GPUs to see (no driver …), in words; None if nothing is wrong.
+    """
+
+    devices: tuple[Device, ...]
+    samples: tuple[DeviceSample, ...]
+    host: HostSample
+    problem: str | None
+
+
+class DeviceTable(Feed):
+    """Devices by UUID with their newest sample and its history.
+
+    Args:
+        make_monitor: Makes the monitor, in the thread: finding a driver takes a while.
+        parent: Qt owner.
+
+    Signals:
+        devices_changed: Devices came or went, or `problem` changed.
+        sampled: New figures for all devices, once a second.
+    """
+
+    devices_changed = Signal()
+    sampled = Signal()
+
+    def __init__(self, make_monitor: Callable[[], Monitor], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.devices: list[Device] = []
+        self.host: HostSample | None = None
+        self.problem: str | None = None
+        self.is_known = False
+        self._make_monitor = make_monitor
+        self._history: dict[str, deque[DeviceSample]] = {}
+
+    def open(self) -> None:
+        """Starts reading."""
+        make_monitor = self._make_monitor
+
+        def work(stopping: threading.Event, send: Send) -> None:
+            monitor = make_monitor()
+            while not stopping.is_set():
+                send(_read(monitor))
+                stopping.wait(SAMPLE_S)
+
+        self._start("devices", work)
+
+    def sample(self, uuid: str) -> DeviceSample | None:
+        """The newest figures of a device; None before the first."""
+        history = self._history.get(uuid)
+        return history[-1] if history else None
+
+    def history(self, uuid: str) -> Sequence[DeviceSample]:
+        """Its last two minutes, oldest first."""
+        return tuple(self._history.get(uuid, ()))
+
+    def _on_item(self, item: object) -> None:
+        if not isinstance(item, DeviceReading):
+            return
+        changed = not self.is_known or list(item.devices) != self.devices or item.problem != self.problem
+        self.is_known = True
+        self.devices, self.problem, self.host = list(item.devices), item.problem, item.host
+        for sample in item.samples:
+            self._history.setdefault(sample.uuid, deque(maxlen=HISTORY)).append(sample)
+        if changed:
+            self.devices_changed.emit()
+        self.sampled.emit()
+
+
+def _read(monitor: Monitor) -> DeviceReading:
+    devices, samples = tuple(monitor.devices()), tuple(monitor.sample())
+    return DeviceReading(devices, samples, monitor.host(), monitor.problem)

@@ -1,0 +1,108 @@
+"""The ledger of the run that is shown: what is trained, what is in work, what is to do."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QObject, Signal
+
+from app.bridge import Feed, Send
+from core.errors import RankdeckError
+from core.ledger import BlockProgress, Ledger, LedgerProgress, read_state_file
+from core.run_store import RunStore
+
+POLL_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSnapshot:
+    """What the state file says.
+
+    Attributes:
+        progress: Epoch, blocks, chunks and samples done.
+        blocks: One strip of chunks each, for the current epoch.
+        generation: The committed generation whose weights hold all that; None before the first.
+        chunk_size: Samples in a chunk.
+        samples_per_block: Samples in a block.
+    """
+
+    progress: LedgerProgress
+    blocks: tuple[BlockProgress, ...]
+    generation: int | None
+    chunk_size: int
+    samples_per_block: int
+
+
+def read_ledger(path: Path) -> LedgerSnapshot:
+    """The state file of a run of ours.
+
+    Raises:
+        StateFileError: It cannot be understood.
+    """
+    ledger = Ledger.from_file(read_state_file(path))
+    grid = ledger.grid
+    blocks = tuple(ledger.blocks())
+    return LedgerSnapshot(ledger.progress(), blocks, ledger.generation, grid.chunk_size, grid.samples_per_block)
+
+
+class LedgerData(Feed):
+    """Reads a run's `chunk_tracker_state.json` whenever it changes.
+
+    Signals:
+        changed: A `LedgerSnapshot`, or None when there is no file (yet).
+        failed: A `RankdeckError`: the file cannot be understood.
+    """
+
+    changed = Signal(object)
+    failed = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.snapshot: LedgerSnapshot | None = None
+
+    def open(self, run_dir: Path) -> None:
+        """Follows the ledger in a run's folder."""
+        self.close()
+        path = RunStore(run_dir).ledger
+
+        def work(stopping: threading.Event, send: Send) -> None:
+            seen: tuple[int, int] | None = None
+            while not stopping.is_set():
+                stamp = _stamp(path)
+                if stamp is not None and stamp != seen and send(_read(path)):
+                    seen = stamp
+                stopping.wait(POLL_S)
+
+        self._start("ledger", work)
+
+    def close(self) -> None:
+        """Ends reading; there is no snapshot afterwards."""
+        super().close()
+        if self.snapshot is not None:
+            self.snapshot = None
+            self.changed.emit(None)
+
+    def _on_item(self, item: object) -> None:
+        if isinstance(item, LedgerSnapshot):
+            self.snapshot = item
+            self.changed.emit(item)
+        elif isinstance(item, RankdeckError):
+            self.failed.emit(item)
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _read(path: Path) -> LedgerSnapshot | RankdeckError:
+    try:
+        return read_ledger(path)
+    except RankdeckError as error:
+        return error
