@@ -104,23 +104,29 @@ def list_files(text: str) -> list[Path]:
     return _files_of(kind, root)
 
 
-def estimate_samples(identity: DatasetIdentity, seq_len: int) -> int:
-    """Samples of `seq_len` tokens when each byte is one token, plus the byte to be predicted after the last."""
-    return max(0, (identity.size_bytes - 1) // seq_len)
+def estimate_samples(identity: DatasetIdentity, seq_len: int, held_out: float = 0.0) -> int:
+    """Training samples when each byte is one token: exact for byte-level training, an upper limit otherwise.
+
+    Args:
+        identity: The dataset.
+        seq_len: Tokens in a sample.
+        held_out: Share of the text that is kept for validation, from 0 to 1; at least one sample then.
+    """
+    kept = max(int(identity.size_bytes * held_out), seq_len + 1) if held_out else 0
+    return max(0, (identity.size_bytes - kept - 1) // seq_len)
 
 
-def check_size(identity: DatasetIdentity, seq_len: int, needed_samples: int) -> None:
-    """Refuses a dataset that has fewer than `needed_samples` samples of `seq_len` bytes.
+def check_size(identity: DatasetIdentity, seq_len: int) -> None:
+    """Refuses a dataset without a sample to train on and one to hold out, if each byte is a token.
 
     Raises:
         DatasetError: It is too small.
     """
-    samples = estimate_samples(identity, seq_len)
-    if samples < needed_samples:
-        needed_bytes = needed_samples * seq_len + 1
+    needed_bytes = 2 * (seq_len + 1)
+    if identity.size_bytes < needed_bytes:
         raise _error(
-            f"{identity.path} has {identity.size_bytes:,} bytes, which is {samples} samples of {seq_len} tokens; "
-            f"training needs at least {needed_samples} ({needed_bytes:,} bytes).",
+            f"{identity.path} has {identity.size_bytes:,} bytes; with sequences of {seq_len} tokens, one to train on "
+            f"and one to measure with, at least {needed_bytes:,} are needed.",
             "Choose more text or a shorter sequence length (--seq-len).",
             "The dataset is too small",
         )

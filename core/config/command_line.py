@@ -77,6 +77,9 @@ def add_extension_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", metavar="N", help="Train up to so many optimizer steps in all.")
     parser.add_argument("--epochs", metavar="N", help="Train up to so many epochs in all.")
     parser.add_argument("--dataset-file", metavar="PATH", help="Where the dataset lies now, if it has moved.")
+    parser.add_argument(
+        "--dataset-chunk-size", metavar="N", help="The chunk size of an AI-OS state file whose folder does not say it."
+    )
     _add_devices(parser)
 
 

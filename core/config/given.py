@@ -252,16 +252,17 @@ def _world_size(values: dict[str, Any]) -> int | None:
     devices = device_texts(values["devices"]) if "devices" in values else ("auto",)
     if devices == ("auto",):
         return size
-    count = sum(_slots(text) for text in devices)
+    count = _count(devices)
     if count != size:
         raise _contradiction("world_size", f"--world-size {size} is given, but the devices named are {count}")
     return None
 
 
-def _slots(text: str) -> int:
-    """How many ranks one device text stands for: ``cpu:2`` is two slots, everything else one device."""
-    kind, _, number = text.partition(":")
-    return int(number) if kind == "cpu" and number.isdecimal() else 1
+def _count(devices: Sequence[str]) -> int:
+    """How many ranks these texts stand for: ``cpu:2`` alone is two slots; named one by one, each is one."""
+    slots = [text for text in devices if text.lower().startswith("cpu")]
+    number = slots[0].partition(":")[2] if len(slots) == 1 else ""
+    return len(devices) - 1 + int(number) if number.isdecimal() else len(devices)
 
 
 def _contradiction(field_name: str, what: str) -> ConfigError:

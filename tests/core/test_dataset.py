@@ -152,11 +152,12 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
 
 def test_samples_are_counted_in_bytes(tmp_path: Path) -> None:
     path = tmp_path / "t.txt"
-    path.write_bytes(b"x" * 129)
+    path.write_bytes(b"x" * 130)
     identity = identify(str(path))
-    assert [estimate_samples(identity, n) for n in (128, 129, 64, 1)] == [1, 0, 2, 128]
-    check_size(identity, 64, 2)
+    assert [estimate_samples(identity, n) for n in (129, 130, 64, 1)] == [1, 0, 2, 129]
+    assert [estimate_samples(identity, 10, held_out=share) for share in (0.0, 0.5, 0.01)] == [12, 6, 11]
+    check_size(identity, 64)
     with pytest.raises(DatasetError) as caught:
-        check_size(identity, 64, 3)
+        check_size(identity, 65)
     assert caught.value.title == "The dataset is too small"
-    assert "193 bytes" in caught.value.cause
+    assert "132" in caught.value.cause

@@ -35,6 +35,8 @@ PROMPT = FieldSpec("prompt", "Prompt", "str", "Once")
         ({"cuda_ids": 0}, {"devices": ("cuda:0",)}),
         ({"cuda_ids": "0,1", "world_size": 2}, {"devices": ("cuda:0", "cuda:1")}),
         ({"devices": "cpu:2", "world_size": "2"}, {"devices": ("cpu:2",)}),
+        ({"devices": "cpu:0,cpu:1", "world_size": 2}, {"devices": ("cpu:0", "cpu:1")}),
+        ({"devices": "cuda:0,cpu:2", "world_size": 3}, {"devices": ("cuda:0", "cpu:2")}),
         ({"zero_stage": "zero1"}, {"mode": "zero", "zero_stage": 1}),
         ({"ddp": True, "zero_stage": "zero2"}, {"mode": "zero", "zero_stage": 2}),
         ({"zero-stage": "none", "ddp": True}, {"mode": "ddp", "zero_stage": 1}),

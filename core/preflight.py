@@ -1,0 +1,221 @@
+"""Everything that can be known to fail is found here, before a run's folder is made or changed.
+
+What the person typed is a `UsageError` (exit code 2), what the machine lacks a `PreflightError` (exit code 3).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core.config.batch import Batch, resolve_batch
+from core.config.run_config import RunConfig
+from core.dataset import DatasetIdentity, check_size, estimate_samples, identify
+from core.devices import Device, resolve_devices
+from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
+from core.files import explain
+from core.launch_plan import resolve_mode
+from core.platforms import Platform
+from core.recipes import Recipe, apply_recipe
+
+MIN_FREE_BYTES: Final = 200 * 1_000_000
+"""Below this a run can't commit even a small model's generations."""
+OLDEST_TORCH: Final = (2, 7)
+DEFAULT_MICRO_BATCH: Final = 8
+RUN_FILES: Final = ("run.toml", "state.json", "metrics.jsonl", "chunk_tracker_state.json", "generations")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A run that can start, as far as can be known beforehand.
+
+    Attributes:
+        config: What was asked, the recipe's defaults filled in.
+        recipe: Its recipe.
+        mode: The mode it will train in.
+        devices: What it will train on.
+        batch: How one optimizer step is shared out.
+        dataset: What it trains on.
+        samples: Samples to train on, counted as if each byte were a token.
+        notes: What the person should know though it stops nothing.
+    """
+
+    config: RunConfig
+    recipe: Recipe
+    mode: str
+    devices: tuple[Device, ...]
+    batch: Batch
+    dataset: DatasetIdentity
+    samples: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimizer steps in one pass over the dataset (of one rank, in independent mode), at least 1."""
+        share = self.samples / (len(self.devices) if self.mode == "independent" else 1)
+        return max(1, -(-int(share) // self.batch.global_))
+
+
+def check(
+    config: RunConfig,
+    recipe: Recipe,
+    available: Sequence[Device],
+    platform: Platform,
+    runs_dir: Path,
+    run_dir: Path | None = None,
+) -> Checked:
+    """Checks a new run as a whole; changes nothing on disk.
+
+    Args:
+        config: What is asked.
+        recipe: Its recipe.
+        available: This machine's devices.
+        platform: This machine.
+        runs_dir: Where a new folder would be made.
+        run_dir: The run's own folder, when one was named.
+
+    Raises:
+        UsageError: Config, devices, dataset or folder cannot be used as asked.
+        PreflightError: This machine cannot run it: torch, disk, permission.
+    """
+    config = apply_recipe(config, recipe)
+    devices = resolve_devices(config.devices, available)
+    mode = resolve_mode(config, devices, platform)
+    _check_mode(mode, recipe)
+    batch = batch_of(config, len(devices), mode)
+    dataset = identify(config.dataset_file)
+    check_size(dataset, config.seq_len)
+    samples = samples_of(dataset, config)
+    if run_dir is not None:
+        check_new_run_dir(run_dir)
+    check_torch(platform)
+    check_folder(run_dir or runs_dir, needed_bytes=MIN_FREE_BYTES + 2 * dataset.size_bytes)
+    if config.log_file is not None:
+        _check_log_file(Path(config.log_file))
+    notes = _notes(config, mode, len(devices), samples, dataset)
+    return Checked(config, recipe, mode, tuple(devices), batch, dataset, samples, notes)
+
+
+def batch_of(config: RunConfig, ranks: int, mode: str) -> Batch:
+    """The batch arithmetic in this mode: an independent rank steps by itself.
+
+    Raises:
+        ConfigError: The three batch numbers contradict each other.
+    """
+    return resolve_batch(config, 1 if mode == "independent" else ranks, DEFAULT_MICRO_BATCH)
+
+
+def _check_mode(mode: str, recipe: Recipe) -> None:
+    if mode not in recipe.modes:
+        raise ConfigError(
+            "mode",
+            f"{recipe.title} cannot be trained in mode {mode!r}.",
+            f"Choose one of: auto, {', '.join(recipe.modes)}.",
+        )
+
+
+def samples_of(dataset: DatasetIdentity, config: RunConfig) -> int:
+    """Samples to train on when each byte is a token; recipes that hold text out say so as `val_fraction`."""
+    held_out = config.options.get("val_fraction")
+    return estimate_samples(dataset, config.seq_len, held_out if isinstance(held_out, float) else 0.0)
+
+
+def check_new_run_dir(run_dir: Path) -> None:
+    """Refuses a folder that cannot become a new run's.
+
+    Raises:
+        UsageError: It is a file, or holds a run already.
+    """
+    if run_dir.exists() and not run_dir.is_dir():
+        raise UsageError(f"{run_dir} is a file, not a folder.", "Choose another folder: --run-dir.")
+    held = next((name for name in RUN_FILES if (run_dir / name).exists()), None)
+    if held is not None:
+        raise UsageError(
+            f"{run_dir} holds a run already ({held}).",
+            f'Go on with it: rankdeck resume "{run_dir}"; or choose another folder: --run-dir.',
+            title="That folder is taken",
+        )
+
+
+def check_torch(platform: Platform) -> None:
+    """Refuses a Python without a torch that ranks can use; torch is not imported for that.
+
+    Raises:
+        PreflightError: There is none, or it is too old.
+    """
+    version = platform.torch_version
+    if version is None:
+        raise PreflightError(
+            "PyTorch is not installed in this Python.", "Install it: pip install torch", title="PyTorch is missing"
+        )
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST_TORCH:
+        oldest = ".".join(map(str, OLDEST_TORCH))
+        raise PreflightError(
+            f"PyTorch {version} is older than {oldest}.", "Update it: pip install -U torch", title="PyTorch is too old"
+        )
+
+
+def check_folder(folder: Path, needed_bytes: int = MIN_FREE_BYTES) -> None:
+    """Refuses a folder in which nothing can be written, or whose disk is nearly full. It need not exist yet.
+
+    Raises:
+        UsageError: A file stands where a folder belongs.
+        PreflightError: No permission, a drive that is missing or read-only, or too little space.
+    """
+    try:
+        existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+        if not existing.is_dir():
+            raise UsageError(f"{existing} is a file, not a folder.", "Choose another folder.")
+        free = shutil.disk_usage(existing).free
+        with tempfile.TemporaryFile(dir=existing):  # leaves no trace; os.access says nothing about Windows' rights
+            pass
+    except StopIteration:
+        raise PreflightError(f"The drive of {folder} is missing.", "Connect it or choose another folder.") from None
+    except OSError as error:
+        raise _machine_words(explain(error, f"{folder} could not be written")) from error
+    if free < needed_bytes:
+        raise PreflightError(
+            f"{folder} has {free / 1e6:,.0f} MB free; this run needs at least {needed_bytes / 1e6:,.0f} MB.",
+            "Free some space or choose another drive: --runs-dir.",
+            title="The disk is too full",
+        )
+
+
+def _machine_words(error: RankdeckError) -> PreflightError:
+    return PreflightError(error.cause, error.next_step, title=error.title)
+
+
+def _check_log_file(path: Path) -> None:
+    if path.is_dir():
+        raise ConfigError("log_file", f"{path} is a folder, not a file.", "Name a file: --log-file metrics.jsonl")
+    try:
+        if path.exists():
+            with path.open("ab"):
+                pass
+    except OSError as error:
+        raise _machine_words(explain(error, f"{path} could not be written")) from error
+    check_folder(path.parent, needed_bytes=0)
+
+
+def _notes(config: RunConfig, mode: str, ranks: int, samples: int, dataset: DatasetIdentity) -> tuple[str, ...]:
+    notes: list[str] = []
+    if not dataset.utf8:
+        notes.append("The dataset is not UTF-8 throughout; its bytes are taken as they are.")
+    chunks = -(-samples // min(config.dataset_chunk_size, config.samples_per_block))
+    if mode == "independent" and chunks < ranks:
+        notes.append(
+            f"The dataset makes only {chunks} chunks for {ranks} devices, so some have nothing to do in an epoch; "
+            "a smaller --dataset-chunk-size shares it out better."
+        )
+    if mode == "independent" and config.merge_policy == "average":
+        notes.append(
+            "Averaging ranks that trained apart usually gives a worse model than the best of them; "
+            "both are measured and the better one is kept."
+        )
+    return tuple(notes)

@@ -1,0 +1,420 @@
+"""What resuming means, found out before anything is touched: a value that window and command line can show.
+
+Three things can be named: a run of ours (its folder, id or state file), AI-OS's `chunk_tracker_state.json`, or a
+folder with one. AI-OS's file comes without weights that we could load, so there a *new* run trains what is left;
+nothing in its folder is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from core.chunk_grid import ChunkGrid
+from core.config.given import config_from_given, normalise, with_absolute_paths
+from core.config.run_config import RunConfig
+from core.dataset import DatasetIdentity, check_size, identify
+from core.devices import Device, DeviceMonitor, resolve_devices
+from core.errors import ConfigError, DatasetError, RunBusyError, RunNotFoundError, StateFileError, UsageError
+from core.generations import Generations
+from core.launch_plan import resolve_mode
+from core.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
+from core.ledger_file import FILE_NAME
+from core.platforms import Platform, this_platform
+from core.preflight import MIN_FREE_BYTES, batch_of, check_folder, check_torch, samples_of
+from core.recipes import apply_recipe, get_recipe, recipe_defaults
+from core.run_state import RunState
+from core.run_store import RunStore, find_run
+
+CHANGEABLE: Final = ("steps", "epochs", "devices", "dataset_file", "dataset_chunk_size", "recipe")
+"""What may be given anew when a run is resumed. The chunk size only says what it was, or is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumePlan:
+    """What will happen if the run goes on.
+
+    Attributes:
+        run_dir: The run's folder; None when a new run is made (AI-OS's state file).
+        runs_dir: Where a new run's folder would be made.
+        config: What will be asked of the run.
+        generation: The committed generation of weights it goes on from; None starts with fresh weights.
+        step: Optimizer steps those weights have seen.
+        progress: Blocks and chunks done, and of how many, where that is known.
+        mode_then, mode_now: The modes, resolved.
+        devices_then, devices_now: UUIDs, or CPU slots.
+        damaged: Why newer generations are not used, one sentence each.
+        warnings: What the person should know before agreeing.
+        state_file: AI-OS's file, which the new run's ledger starts from; None for a run of ours.
+    """
+
+    run_dir: Path | None
+    runs_dir: Path
+    config: RunConfig
+    generation: int | None
+    step: int
+    progress: LedgerProgress | None
+    mode_then: str
+    mode_now: str
+    devices_then: tuple[str, ...]
+    devices_now: tuple[str, ...]
+    damaged: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    state_file: LedgerFile | None = None
+
+    @property
+    def is_new_run(self) -> bool:
+        """True when a new run's folder is made and the named one is only read."""
+        return self.run_dir is None
+
+    def lines(self) -> list[str]:
+        """The plan in plain words, one sentence a line."""
+        lines = [f"A new run takes over from {self.state_file.path}."] if self.state_file is not None else []
+        if self.run_dir is not None:
+            lines.append(f"Run {self.run_dir.name} goes on.")
+        lines += self._weights_lines()
+        lines += self._data_lines()
+        lines.append(self._target())
+        now = f"{self.mode_now} on {', '.join(self.devices_now)}"
+        then = f"{self.mode_then} on {', '.join(self.devices_then)}"
+        same = (self.mode_then, self.devices_then) in ((self.mode_now, self.devices_now), ("", ()))
+        lines.append(f"Devices: {now}" + ("." if same else f"; it was {then}."))
+        return [*lines, *(f"Note: {warning}" for warning in self.warnings)]
+
+    def _weights_lines(self) -> list[str]:
+        lines = [f"Not used: {words}" for words in self.damaged]
+        if self.generation is not None:
+            return [*lines, f"Weights: generation {self.generation}, step {self.step:,}."]
+        return [*lines, "Weights: none were committed, so it begins with fresh ones."]
+
+    def _data_lines(self) -> list[str]:
+        done = self.progress
+        if done is None:
+            return ["Data: from the beginning."]
+        of_epochs = f" of {done.epochs}" if done.epochs else ""
+        return [
+            f"Data: epoch {done.epoch + 1}{of_epochs}; {done.blocks_done} of {done.blocks_total} blocks and "
+            f"{done.chunks_done} of {done.chunks_total} chunks done in it."
+        ]
+
+    def _target(self) -> str:
+        limits = [f"step {self.config.steps:,}"] if self.config.steps is not None else []
+        limits += [f"{self.config.epochs} epochs"] if self.config.epochs is not None else []
+        return f"It trains until {' or '.join(limits) if limits else 'it is stopped'}."
+
+
+def plan_resume(
+    text: str,
+    runs_dir: Path,
+    changes: Mapping[str, Any] | None = None,
+    *,
+    available: Sequence[Device] | None = None,
+    platform: Platform | None = None,
+) -> ResumePlan:
+    """What resuming `text` would do; reads only.
+
+    Args:
+        text: A run's folder, id or name, or the path of a `chunk_tracker_state.json` (ours or AI-OS's).
+        runs_dir: Where runs are looked up, and where a new one would be made.
+        changes: Some of `CHANGEABLE`, as flags give them.
+        available: This machine's devices; None looks.
+        platform: This machine; None looks.
+
+    Raises:
+        RunNotFoundError: Nothing goes by that name.
+        RunBusyError: The run is live.
+        StateFileError: A state file is damaged, of the wrong kind or newer, or doesn't fit dataset or chunk size.
+        DatasetError: The dataset is not there, or not the same.
+        ConfigError, UsageError: A change that can't be; nothing left to train.
+        PreflightError: This machine isn't ready.
+    """
+    if available is None:
+        with DeviceMonitor() as monitor:
+            available = monitor.devices()
+    platform = platform or this_platform()
+    changes = dict(changes or {})
+    path = _state_file_of(text)
+    if path is not None:
+        file = read_state_file(path)
+        if file.form != "rankdeck":
+            return _plan_aios(file, runs_dir, changes, available, platform)
+        store = _store_around(path)
+    else:
+        store = find_run(runs_dir, text)
+    return _plan_own(store, runs_dir, changes, available, platform)
+
+
+def _state_file_of(text: str) -> Path | None:
+    """The state file that `text` names by path: itself, or the one in a folder that holds no run of ours."""
+    path = Path(text).expanduser()
+    if path.is_file() and path.name not in ("run.toml", "state.json", "metrics.jsonl"):
+        return path.absolute()
+    if path.is_dir() and not any((path / name).exists() for name in ("run.toml", "state.json")):
+        inside = path / FILE_NAME
+        if inside.is_file():
+            return inside.absolute()
+        raise RunNotFoundError(f"{path} holds neither a run nor a {FILE_NAME}.", "Look at the list: rankdeck runs.")
+    if path.name == FILE_NAME and not path.parent.joinpath("run.toml").exists():
+        raise RunNotFoundError(f"There is no file {path}.", "Check the path.", title="The state file is missing")
+    return None
+
+
+def _store_around(path: Path) -> RunStore:
+    """The run whose state file, or whose generation's copy of it, this is."""
+    for folder in (path.parent, path.parent.parent.parent):
+        if (folder / "run.toml").exists():
+            return RunStore.open(folder)
+    raise StateFileError(
+        f"{path} is a state file of Rankdeck's, but the run it belongs to is not around it.",
+        "Name the run's folder instead: rankdeck resume RUN_FOLDER",
+    )
+
+
+# --- a run of ours ---------------------------------------------------------------------------------------
+
+
+def _plan_own(
+    store: RunStore, runs_dir: Path, changes: dict[str, Any], available: Sequence[Device], platform: Platform
+) -> ResumePlan:
+    state = store.state()
+    if store.is_locked() or state.is_live:
+        raise RunBusyError(
+            f"{state.run_id} is {state.state}.", f"Watch it with rankdeck attach {store.dir.name}, or stop it first."
+        )
+    config = _changed(store.config(), changes, store.dir)
+    top = Ledger.from_file(read_state_file(store.ledger)) if store.ledger.exists() else None
+    generation, damaged = Generations(store.generations).newest_valid()
+    ledger = top
+    if generation is not None:
+        ledger = Ledger.from_file(read_state_file(generation.folder / FILE_NAME))
+    elif damaged:
+        raise StateFileError(
+            f"Every generation in {store.generations} is damaged: {damaged[0].reason}",
+            "Put a copy of the generations folder back, or start a new run.",
+        )
+    step = generation.step if generation is not None else 0
+    _check_something_left(state, config, step, changes)
+    _check_data(config, ledger)
+    config = apply_recipe(config, get_recipe(config.recipe))
+    devices = resolve_devices(config.devices, available)
+    mode = resolve_mode(config, devices, platform)
+    then = state.mode if generation is None else generation.mode
+    if generation is not None:
+        _check_ranks(then, generation.world_size, mode, len(devices))
+    batch_of(config, len(devices), mode)
+    check_torch(platform)
+    check_folder(store.dir, needed_bytes=MIN_FREE_BYTES)
+    devices_now = tuple(device.uuid for device in devices)
+    progress = _progress(ledger, config)
+    if progress is not None and progress.finished:
+        raise _nothing_left(state, f"{config.epochs} epochs", f"--epochs {(config.epochs or 0) + 1}")
+    return ResumePlan(
+        run_dir=store.dir,
+        runs_dir=runs_dir,
+        config=config,
+        generation=None if generation is None else generation.number,
+        step=step,
+        progress=progress,
+        mode_then=then,
+        mode_now=mode,
+        devices_then=state.devices,
+        devices_now=devices_now,
+        damaged=tuple(f"generation {item.number}: {item.reason}" for item in damaged),
+        warnings=_own_warnings(state, generation is None, mode, then, devices_now),
+    )
+
+
+def _changed(config: RunConfig, changes: dict[str, Any], folder: Path) -> RunConfig:
+    """`config` with what was given anew; a new limit replaces the old one, be it steps or epochs."""
+    if "recipe" in changes and changes["recipe"] != config.recipe:
+        raise ConfigError(
+            "recipe",
+            f"The run in {folder} trains {config.recipe}, not {changes['recipe']}.",
+            "Leave --recipe out, or start a new run.",
+        )
+    given = with_absolute_paths(normalise(changes), Path.cwd())
+    if "dataset_chunk_size" in changes:
+        wanted = config_from_given(given, config).dataset_chunk_size
+        if wanted != config.dataset_chunk_size:
+            raise _other_chunk_size(str(folder), config.dataset_chunk_size, wanted)
+    if ("steps" in changes) != ("epochs" in changes):
+        config = config.replace(steps=None, epochs=None)
+    return config_from_given(given, config)
+
+
+def _other_chunk_size(where: str, before: int, now: int) -> StateFileError:
+    return StateFileError(
+        f"The chunk size is not the same: {where} was made with {before} samples, and {now} is asked for now.",
+        f"Resume with --dataset-chunk-size {before}, or start a new run.",
+    )
+
+
+def _check_something_left(state: RunState, config: RunConfig, step: int, changes: Mapping[str, Any]) -> None:
+    extended = "steps" in changes or "epochs" in changes
+    if config.steps is not None and extended and config.steps <= step:
+        raise ConfigError(
+            "steps",
+            f"The run has done {step:,} steps already, so --steps {config.steps} leaves nothing to train.",
+            f"Give more than {step}.",
+        )
+    if state.state == "finished" and not extended:
+        raise _nothing_left(state, f"{step:,} steps", f"--steps {max(2 * step, 1)}")
+
+
+def _nothing_left(state: RunState, done: str, more: str) -> UsageError:
+    return UsageError(
+        f"{state.run_id} has finished what it was asked to do ({done}).",
+        f"Give it more to do: rankdeck resume {state.run_id} {more}",
+        title="There is nothing left to train",
+    )
+
+
+def _progress(ledger: Ledger | None, config: RunConfig) -> LedgerProgress | None:
+    if ledger is None:
+        return None
+    if ledger.epochs != config.epochs:
+        ledger.limit_epochs(config.epochs)
+    return ledger.progress()
+
+
+def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
+    """Refuses a dataset or a cut that is not the one the weights were trained on."""
+    identity = identify(config.dataset_file)
+    check_size(identity, config.seq_len)
+    if ledger is not None:
+        ledger.check_same(identity.as_dict(), config.dataset_chunk_size, config.samples_per_block)
+    return identity
+
+
+def _check_ranks(then: str, world_then: int, now: str, world_now: int) -> None:
+    """Refuses to leave out ranks that trained alone: the ledger counts chunks that only their weights have seen."""
+    if then == "independent" and (now != "independent" or world_now < world_then):
+        raise ConfigError(
+            "devices",
+            f"The run trains independently on {world_then} devices, each with weights of its own; "
+            f"mode {now} on {world_now} would lose what the others have learned.",
+            f"Name at least {world_then} devices in mode independent, for example --devices cpu:{world_then}.",
+        )
+
+
+def _own_warnings(state: RunState, fresh: bool, mode: str, then: str, devices_now: tuple[str, ...]) -> tuple[str, ...]:
+    warnings = []
+    if state.state == "interrupted" and not fresh:
+        warnings.append("It was interrupted; steps after that generation are trained again.")
+    if not fresh and (mode, len(devices_now)) != (then, len(state.devices)):
+        warnings.append("Other devices or another mode: the weights go on, but not bit for bit as they would have.")
+    if state.fallback and mode != "single":
+        warnings.append(f"It had fallen back to one device: {state.fallback}")
+    return tuple(warnings)
+
+
+# --- AI-OS's state file ----------------------------------------------------------------------------------
+
+
+def _plan_aios(
+    file: LedgerFile, runs_dir: Path, changes: dict[str, Any], available: Sequence[Device], platform: Platform
+) -> ResumePlan:
+    config = _aios_config(file, changes)
+    devices = resolve_devices(config.devices, available)
+    mode = resolve_mode(config, devices, platform)
+    batch_of(config, len(devices), mode)
+    identity = identify(config.dataset_file)
+    check_size(identity, config.seq_len)
+    progress = _aios_progress(file, config, identity, len(devices), mode)
+    check_torch(platform)
+    check_folder(runs_dir, needed_bytes=MIN_FREE_BYTES + 2 * identity.size_bytes)
+    return ResumePlan(
+        run_dir=None,
+        runs_dir=runs_dir,
+        config=config,
+        generation=None,
+        step=0,
+        progress=progress,
+        mode_then="",
+        mode_now=mode,
+        devices_then=(),
+        devices_now=tuple(device.uuid for device in devices),
+        warnings=_aios_warnings(file),
+        state_file=file,
+    )
+
+
+def _aios_config(file: LedgerFile, changes: dict[str, Any]) -> RunConfig:
+    if changes.get("dataset_file") is None:
+        named = f" (it was called {file.dataset_name!r})" if file.dataset_name else ""
+        raise DatasetError(
+            f"{file.path} does not say where its dataset lies{named}.",
+            "Name it: rankdeck resume PATH --dataset-file FILE",
+            title="The dataset is not known",
+        )
+    chunk_size = file.chunk_size
+    given = with_absolute_paths(normalise(changes), Path.cwd())
+    recipe = get_recipe(str(given.values.get("recipe") or RunConfig().recipe))
+    base = RunConfig(**recipe_defaults(recipe, {*given.values, "steps", "epochs"}))
+    base = base.replace(samples_per_block=RunConfig().samples_per_block)
+    config = config_from_given(given, base, recipe.fields)
+    if chunk_size is not None and "dataset_chunk_size" in changes and config.dataset_chunk_size != chunk_size:
+        raise _other_chunk_size(str(file.path), chunk_size, config.dataset_chunk_size)
+    if "dataset_chunk_size" not in changes:
+        config = config.replace(dataset_chunk_size=chunk_size or RunConfig().dataset_chunk_size)
+    if config.steps is None and config.epochs is None:
+        config = config.replace(epochs=file.current_epoch + 1)
+    return apply_recipe(config, recipe)
+
+
+def _aios_progress(
+    file: LedgerFile, config: RunConfig, identity: DatasetIdentity, world: int, mode: str
+) -> LedgerProgress:
+    """What the new run's ledger will start from, its samples counted as if each byte were a token.
+
+    Raises:
+        StateFileError: The file names chunks that this dataset can't have, however it is cut into tokens.
+    """
+    samples = max(1, samples_of(identity, config))
+    grid = ChunkGrid(samples, config.samples_per_block, config.dataset_chunk_size)
+    if file.total_blocks is not None and file.total_blocks > grid.blocks:
+        raise StateFileError(
+            f"{file.path} was made with a dataset of {file.total_blocks} blocks; {identity.path} has at most "
+            f"{grid.blocks} of {config.samples_per_block} samples.",
+            "Name the dataset that the file was made with: --dataset-file.",
+        )
+    ledger = Ledger.imported(
+        file if file.total_blocks is None else _without_total(file),
+        dataset=identity.as_dict(),
+        samples=samples,
+        samples_per_block=config.samples_per_block,
+        chunk_size=config.dataset_chunk_size,
+        seed=config.seed,
+        world=world,
+        lanes=world if mode == "independent" else 1,
+        epochs=config.epochs,
+    )
+    progress = ledger.progress()
+    if progress.finished:
+        raise UsageError(
+            f"Every chunk of {file.path} is done for the {config.epochs} epochs asked for.",
+            f"Give it more to do: --epochs {(config.epochs or 0) + 1}",
+            title="There is nothing left to train",
+        )
+    return progress
+
+
+def _without_total(file: LedgerFile) -> LedgerFile:
+    """Before the tokens are counted the number of blocks is only an upper limit, so it isn't compared yet."""
+    return replace(file, total_blocks=None)
+
+
+def _aios_warnings(file: LedgerFile) -> tuple[str, ...]:
+    warnings = [
+        "AI-OS's weights are not read: the new run starts with fresh ones and trains the chunks that are not done.",
+        "AI-OS cuts text into samples in another way, so a chunk's number there and here means different text.",
+        f"Nothing in {file.path.parent} is changed.",
+    ]
+    if file.chunk_size is None:
+        warnings.append(
+            f"The folder's name does not say the chunk size; {RunConfig().dataset_chunk_size} is taken unless "
+            "--dataset-chunk-size is given."
+        )
+    return tuple(warnings)

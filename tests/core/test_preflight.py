@@ -1,0 +1,147 @@
+"""What is refused before a run's folder is made, and with which exit code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from core.config.run_config import RunConfig
+from core.devices import Device
+from core.errors import RankdeckError
+from core.platforms import Platform
+from core.preflight import Checked, check, check_folder
+from core.recipes import get_recipe, recipe_defaults
+
+LINUX = Platform("linux", "2.13.0+cpu", None, 4)
+WINDOWS = Platform("windows", "2.13.0+cu128", "12.8", 8)
+SLOTS = [Device(f"cpu:{n}", "cpu", n, "Processor") for n in range(4)]
+GPUS = [Device(f"GPU-{n}", "cuda", n, "RTX", 48 << 30) for n in range(2)]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"some text to learn\n" * 1000)
+    return path
+
+
+def _check(tmp_path: Path, text: Path, platform: Platform = LINUX, **changes: Any) -> Checked:
+    recipe = get_recipe("minigpt")
+    run_dir = changes.pop("run_dir", None)
+    base = {"dataset_file": str(text), "devices": ("cpu:2",), "seq_len": 32}
+    config = RunConfig(**recipe_defaults(recipe)).replace(**{**base, **changes})
+    return check(config, recipe, GPUS if platform is WINDOWS else SLOTS, platform, tmp_path / "runs", run_dir)
+
+
+def test_a_run_that_can_start_is_described(tmp_path: Path, text: Path) -> None:
+    checked = _check(tmp_path, text, batch_size=4)
+    assert (checked.mode, len(checked.devices), str(checked.batch)) == ("ddp", 2, "8 = 4 × 2 × 1")
+    assert checked.dataset.size_bytes == 19_000
+    assert checked.steps_per_epoch == -(-checked.samples // 8)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_an_independent_rank_steps_by_itself(tmp_path: Path, text: Path) -> None:
+    checked = _check(tmp_path, text, batch_size=4, mode="independent")
+    assert str(checked.batch) == "4 = 4 × 1 × 1"
+    assert checked.steps_per_epoch == -(-(checked.samples // 2) // 4)
+
+
+def test_notes_say_what_stops_nothing(tmp_path: Path, text: Path) -> None:
+    text.write_bytes(b"\xff" * 19_000)
+    notes = _check(tmp_path, text, mode="independent", merge_policy="average", dataset_chunk_size=4000).notes
+    assert [any(word in note for note in notes) for word in ("UTF-8", "1 chunks", "Averaging")] == [True] * 3
+
+
+class Case(NamedTuple):
+    """One refusal: what is asked, the exit code, words that must be in it."""
+
+    changes: dict[str, Any]
+    code: int
+    words: str
+    platform: Platform = LINUX
+
+
+REFUSALS = [
+    Case({"devices": ("cuda:7",)}, 2, "cuda:7"),
+    Case({"mode": "single"}, 2, "one device"),
+    Case({"mode": "fsdp"}, 2, "fsdp"),
+    Case({"mode": "zero", "zero_stage": 3}, 2, "stage 3"),
+    Case({"batch_size": 4, "grad_accum_steps": 1, "global_batch_size": 9}, 2, "contradict"),
+    Case({"seq_len": 10_000}, 2, "20,002"),
+    Case({"dataset_file": "hf://a/b"}, 2, "later version"),
+    Case({"options": {"n_layers": 2}}, 2, "n_layers"),
+    Case({}, 3, "not installed", Platform("linux", None, None, 4)),
+    Case({}, 3, "older than 2.7", Platform("linux", "2.3.1", None, 4)),
+    Case({"devices": ("GPU-0", "GPU-1"), "mode": "ddp"}, 3, "gloo", Platform("windows", "2.9.1", "12.8", 8)),
+]
+
+
+@pytest.mark.parametrize("case", REFUSALS, ids=lambda case: case.words)
+def test_what_cannot_run_is_refused_and_nothing_is_made(tmp_path: Path, text: Path, case: Case) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    recipe = get_recipe("minigpt")
+    values = {"dataset_file": str(text), "devices": ("cpu:2",), "seq_len": 32, **case.changes}
+    config = RunConfig(**{**recipe_defaults(recipe), **values})
+    with pytest.raises(RankdeckError) as caught:
+        check(config, recipe, [*GPUS, *SLOTS], case.platform, tmp_path / "runs")
+    assert (caught.value.exit_code, case.words in caught.value.cause) == (case.code, True), str(caught.value)
+    assert caught.value.next_step
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_run_folder_that_is_a_file_or_taken(tmp_path: Path, text: Path) -> None:
+    with pytest.raises(RankdeckError, match="is a file") as caught:
+        _check(tmp_path, text, run_dir=text)
+    assert caught.value.exit_code == 2
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    assert _check(tmp_path, text, run_dir=taken).mode == "ddp"
+    (taken / "run.toml").touch()
+    with pytest.raises(RankdeckError, match="holds a run already") as caught:
+        _check(tmp_path, text, run_dir=taken)
+    assert "resume" in caught.value.next_step
+
+
+def test_a_folder_under_a_file_cannot_be_made(text: Path) -> None:
+    with pytest.raises(RankdeckError) as caught:
+        check_folder(text / "runs")
+    assert caught.value.exit_code == 2
+
+
+def test_a_nearly_full_disk_is_named_with_both_figures(tmp_path: Path) -> None:
+    free = shutil.disk_usage(tmp_path).free
+    with pytest.raises(RankdeckError) as caught:
+        check_folder(tmp_path / "new" / "runs", needed_bytes=free + (1 << 40))
+    assert caught.value.exit_code == 3
+    assert caught.value.title == "The disk is too full"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's: a folder in which even root can write nothing")
+def test_a_folder_that_cannot_be_written() -> None:
+    with pytest.raises(RankdeckError) as caught:
+        check_folder(Path("/proc/rankdeck-runs"), needed_bytes=0)
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="needs a user whom a mode of 0500 stops")
+def test_a_folder_without_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(RankdeckError) as caught:
+        check_folder(tmp_path / "runs")
+    assert caught.value.exit_code == 3
+
+
+def test_a_log_file_that_cannot_be_one(tmp_path: Path, text: Path) -> None:
+    assert _check(tmp_path, text, log_file=str(tmp_path / "new" / "m.jsonl")).mode == "ddp"
+    with pytest.raises(RankdeckError, match="is a folder"):
+        _check(tmp_path, text, log_file=str(tmp_path))
+
+
+def test_windows_with_several_gpus_trains_independently(tmp_path: Path, text: Path) -> None:
+    assert _check(tmp_path, text, WINDOWS, devices=("auto",)).mode == "independent"

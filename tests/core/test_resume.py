@@ -1,0 +1,310 @@
+"""What resuming would do: for runs of ours, damaged ones, and AI-OS's state files. Nothing is ever changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config.run_config import RunConfig
+from core.dataset import identify
+from core.devices import Device
+from core.errors import ConfigError, DatasetError, RankdeckError, RunBusyError, RunNotFoundError, StateFileError
+from core.generations import Generations
+from core.ledger import Ledger
+from core.platforms import Platform
+from core.protocol import ChunkDone, CommitStaged, Position, StagedFile
+from core.recipes import get_recipe, recipe_defaults
+from core.resume import ResumePlan, plan_resume
+from core.run_store import RunStore
+
+LINUX = Platform("linux", "2.13.0+cpu", None, 4)
+SLOTS = [Device(f"cpu:{n}", "cpu", n, "Processor") for n in range(4)]
+CHUNK = 50
+TEXT = b"some text to learn\n" * 4000
+
+
+def tree(root: Path) -> dict[str, str]:
+    """Every file under `root` with its hash, to see that nothing was changed."""
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        for path in sorted(root.rglob("*"))
+    }
+
+
+def plan(text: str | Path, runs_dir: Path, **changes: Any) -> ResumePlan:
+    """A plan that has changed nothing on disk."""
+    before = tree(runs_dir)
+    try:
+        return plan_resume(str(text), runs_dir, changes, available=SLOTS, platform=LINUX)
+    finally:
+        assert tree(runs_dir) == before
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    (tmp_path / "text.txt").write_bytes(TEXT)
+    return tmp_path
+
+
+def make_run(runs: Path, state: str = "stopped", *, generations: int = 2, **changes: Any) -> RunStore:
+    """A run of two ranks that has committed a chunk in each of its generations."""
+    base = recipe_defaults(get_recipe("minigpt"))
+    values = {"dataset_file": str(runs / "text.txt"), "devices": ("cpu:2",), "mode": "ddp"}
+    config = RunConfig(**{**base, **values, "dataset_chunk_size": CHUNK, "steps": 100, **changes})
+    store = RunStore.create(runs, config)
+    lanes = 2 if config.mode == "independent" else 1
+    identity = identify(config.dataset_file)
+    ledger = Ledger.new(identity.as_dict(), 590, config.samples_per_block, CHUNK, config.seed, 2, lanes)
+    kept = Generations(store.generations)
+    for number in range(generations):
+        grants = [ledger.claim(lane, number) for lane in range(lanes)]
+        number, folder = kept.begin()
+        parts = {}
+        for rank in range(2):
+            grant = grants[rank % lanes]
+            done = ChunkDone(grant.epoch, grant.block_id, grant.chunk_id, number * 10, grant.count)
+            weights = folder / f"weights{rank}.safetensors"
+            weights.write_bytes(b"w" * 100)
+            file = StagedFile(weights.name, 100, hashlib.sha256(b"w" * 100).hexdigest())
+            parts[rank] = CommitStaged(number, Position(number * 10, number * CHUNK, [done]), [file])
+        positions = {rank: part.position for rank, part in parts.items()}
+        kept.commit(number, parts, ledger.preview(positions, number), mode=config.mode, world_size=2)
+        ledger.commit(positions, number)
+    if generations:
+        store.ledger.write_text(json.dumps(ledger.as_dict()), encoding="utf-8")
+    now = store.stored_state().replace(
+        state=state, mode=config.mode, devices=("cpu:0", "cpu:1"), step=generations * 10, world_size=2
+    )
+    store.write_state(now.replace(generation=generations or None))
+    return store
+
+
+def test_a_stopped_run_goes_on_from_its_newest_generation(runs: Path) -> None:
+    store = make_run(runs)
+    result = plan(store.dir, runs)
+    assert (result.run_dir, result.generation, result.step, result.is_new_run) == (store.dir, 2, 20, False)
+    assert result.config == store.config()
+    assert result.progress is not None
+    assert (result.progress.chunks_done, result.progress.chunks_total) == (2, 12)
+    assert result.lines() == [
+        f"Run {store.dir.name} goes on.",
+        "Weights: generation 2, step 20.",
+        "Data: epoch 1; 0 of 1 blocks and 2 of 12 chunks done in it.",
+        "It trains until step 100.",
+        "Devices: ddp on cpu:0, cpu:1.",
+    ]
+
+
+@pytest.mark.parametrize("name", ["id", "start of the id", "state file", "copy in a generation"])
+def test_a_run_goes_by_several_names(runs: Path, name: str) -> None:
+    store = make_run(runs)
+    text = {
+        "id": store.dir.name,
+        "start of the id": store.dir.name[:-1],
+        "state file": str(store.ledger),
+        "copy in a generation": str(store.generations / "1" / "chunk_tracker_state.json"),
+    }[name]
+    assert plan(text, runs).run_dir == store.dir
+
+
+def test_a_damaged_generation_is_named_and_the_one_before_is_used(runs: Path) -> None:
+    store = make_run(runs)
+    (store.generations / "2" / "weights0.safetensors").write_bytes(b"x" * 100)
+    result = plan(store.dir, runs)
+    assert (result.generation, result.step) == (1, 10)
+    assert result.progress is not None and result.progress.chunks_done == 1
+    assert any("Not used: generation 2" in line and "SHA-256" in line for line in result.lines())
+
+
+def test_when_every_generation_is_damaged_nothing_is_trained_twice_unasked(runs: Path) -> None:
+    store = make_run(runs, generations=1)
+    (store.generations / "1" / "weights0.safetensors").unlink()
+    with pytest.raises(StateFileError, match="Every generation"):
+        plan(store.dir, runs)
+
+
+def test_a_run_that_never_committed_begins_again(runs: Path) -> None:
+    result = plan(make_run(runs, "failed", generations=0).dir, runs)
+    assert (result.generation, result.step, result.progress) == (None, 0, None)
+    assert "Weights: none were committed, so it begins with fresh ones." in result.lines()
+
+
+def test_a_missing_top_level_file_is_no_obstacle(runs: Path) -> None:
+    store = make_run(runs)
+    store.ledger.unlink()
+    assert plan(store.dir, runs).generation == 2
+
+
+def test_a_live_run_is_busy(runs: Path) -> None:
+    store = make_run(runs)
+    with store.lock(), pytest.raises(RunBusyError, match=r"stopped|live"):
+        plan_resume(str(store.dir), runs, available=SLOTS, platform=LINUX)
+
+
+def test_a_finished_run_has_nothing_left_but_can_be_given_more(runs: Path) -> None:
+    store = make_run(runs, "finished")
+    with pytest.raises(RankdeckError, match="20 steps") as caught:
+        plan(store.dir, runs)
+    assert caught.value.exit_code == 2
+    assert "--steps" in caught.value.next_step
+    assert plan(store.dir, runs, steps="150").config.steps == 150
+    epochs = plan(store.dir, runs, epochs="2").config
+    assert (epochs.steps, epochs.epochs) == (None, 2)
+    with pytest.raises(ConfigError, match="20 steps already"):
+        plan(store.dir, runs, steps="20")
+
+
+def test_more_or_fewer_ranks_go_on_with_the_same_weights(runs: Path) -> None:
+    result = plan(make_run(runs).dir, runs, devices="cpu:1")
+    assert (result.mode_now, result.devices_now) == ("single", ("cpu:0",))
+    assert any("not bit for bit" in line for line in result.lines())
+    assert "Devices: single on cpu:0; it was ddp on cpu:0, cpu:1." in result.lines()
+
+
+def test_independent_ranks_are_not_left_out(runs: Path) -> None:
+    store = make_run(runs, mode="independent")
+    assert plan(store.dir, runs, devices="cpu:3").mode_now == "independent"
+    with pytest.raises(ConfigError, match="would lose"):
+        plan(store.dir, runs, devices="cpu:1")
+
+
+def test_a_changed_dataset_is_refused_with_both_named(runs: Path) -> None:
+    store = make_run(runs)
+    (runs / "text.txt").write_bytes(TEXT + b"more")
+    with pytest.raises(StateFileError) as caught:
+        plan(store.dir, runs)
+    assert "76000 bytes" in caught.value.cause and "76004 bytes" in caught.value.cause
+
+
+def test_a_dataset_that_moved_is_the_same(runs: Path) -> None:
+    store = make_run(runs)
+    (runs / "text.txt").rename(runs / "moved.txt")
+    with pytest.raises(DatasetError):
+        plan(store.dir, runs)
+    moved = plan(store.dir, runs, dataset_file=str(runs / "moved.txt"))
+    assert moved.config.dataset_file == str(runs / "moved.txt")
+
+
+def test_another_chunk_size_is_refused_with_both_named(runs: Path) -> None:
+    store = make_run(runs)
+    with pytest.raises(StateFileError) as caught:
+        plan(store.dir, runs, dataset_chunk_size="60")
+    assert "50" in caught.value.cause and "60" in caught.value.cause
+    toml = store.run_toml.read_text(encoding="utf-8")
+    store.run_toml.write_text(
+        toml.replace("dataset_chunk_size = 50", "dataset_chunk_size = 70"), encoding="utf-8", newline="\n"
+    )
+    with pytest.raises(StateFileError) as caught:
+        plan(store.dir, runs)
+    assert "50" in caught.value.cause and "70" in caught.value.cause
+
+
+def test_another_recipe_is_refused(runs: Path) -> None:
+    with pytest.raises(ConfigError, match="minigpt"):
+        plan(make_run(runs).dir, runs, recipe="other")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda text: text[: len(text) // 2], "cut off"),
+        (lambda _: "[1, 2]", "list"),
+        (lambda text: text.replace('"version": 1', '"version": 99'), "version 99"),
+    ],
+)
+def test_a_damaged_state_file_is_refused(runs: Path, damage: Any, words: str) -> None:
+    store = make_run(runs)
+    store.ledger.write_text(damage(store.ledger.read_text(encoding="utf-8")), encoding="utf-8")
+    with pytest.raises(StateFileError) as caught:
+        plan(store.dir, runs)
+    assert words in caught.value.cause
+    assert caught.value.exit_code == 2
+
+
+def test_nothing_by_that_name(runs: Path) -> None:
+    for text in ("nothing", str(runs / "chunk_tracker_state.json"), str(runs)):
+        with pytest.raises(RunNotFoundError):
+            plan(text, runs)
+
+
+def test_our_state_file_without_its_run(runs: Path) -> None:
+    store = make_run(runs)
+    lost = runs / "elsewhere" / "a" / "chunk_tracker_state.json"
+    lost.parent.mkdir(parents=True)
+    lost.write_bytes(store.ledger.read_bytes())
+    with pytest.raises(StateFileError, match="is not around it"):
+        plan(lost, runs)
+
+
+# --- AI-OS's state file
+
+
+def aios_file(folder: Path, chunks: int = 3, **changes: Any) -> Path:
+    """AI-OS's file with some chunks of the first epoch done."""
+    folder.mkdir(parents=True, exist_ok=True)
+    completed = [
+        {"block_id": 0, "chunk_id": n, "gpu_id": n % 2, "optimizer_step": n, "steps": CHUNK} for n in range(chunks)
+    ]
+    document = {
+        "brain_id": "b",
+        "dataset_name": "text",
+        "completed_chunks": completed,
+        "started_blocks": [0],
+        "completed_blocks": [],
+        "current_epoch": 0,
+        "blocks_this_epoch": [],
+        "total_blocks_in_dataset": 1,
+        "total_steps": chunks * CHUNK,
+        "in_progress_chunks": [],
+        **changes,
+    }
+    path = folder / "chunk_tracker_state.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("by_folder", [True, False])
+def test_aios_file_starts_a_new_run_on_what_is_left(runs: Path, by_folder: bool) -> None:
+    path = aios_file(runs / "brain" / "datasets" / f"text_cs{CHUNK}")
+    result = plan(path.parent if by_folder else path, runs, dataset_file=str(runs / "text.txt"), devices="cpu:2")
+    assert result.is_new_run and result.state_file is not None
+    assert (result.config.dataset_chunk_size, result.config.epochs, result.config.steps) == (CHUNK, 1, None)
+    assert result.progress is not None and result.progress.chunks_done == 3
+    text = " ".join(result.lines())
+    assert str(path) in text and "3 of 3 chunks" not in text and "fresh" in text
+
+
+def test_aios_file_needs_its_dataset_named(runs: Path) -> None:
+    with pytest.raises(DatasetError, match="'text'") as caught:
+        plan(aios_file(runs / f"text_cs{CHUNK}"), runs)
+    assert "--dataset-file" in caught.value.next_step
+
+
+def test_aios_file_with_another_chunk_size_is_refused(runs: Path) -> None:
+    with pytest.raises(StateFileError) as caught:
+        plan(aios_file(runs / f"text_cs{CHUNK}"), runs, dataset_file=str(runs / "text.txt"), dataset_chunk_size="40")
+    assert "50" in caught.value.cause and "40" in caught.value.cause
+
+
+def test_aios_file_outside_its_folder_takes_the_size_that_is_given(runs: Path) -> None:
+    path = aios_file(runs / "loose")
+    result = plan(path, runs, dataset_file=str(runs / "text.txt"), dataset_chunk_size="50")
+    assert result.config.dataset_chunk_size == 50
+    assert any("does not say the chunk size" in line for line in result.lines())
+
+
+def test_aios_file_of_a_larger_dataset_is_refused(runs: Path) -> None:
+    path = aios_file(runs / f"text_cs{CHUNK}", total_blocks_in_dataset=7)
+    with pytest.raises(StateFileError, match="7 blocks"):
+        plan(path, runs, dataset_file=str(runs / "text.txt"))
+
+
+def test_aios_file_with_everything_done(runs: Path) -> None:
+    path = aios_file(runs / f"text_cs{CHUNK}", chunks=12, blocks_this_epoch=[0], completed_blocks=[0])
+    with pytest.raises(RankdeckError, match="Every chunk"):
+        plan(path, runs, dataset_file=str(runs / "text.txt"))
+    assert plan(path, runs, dataset_file=str(runs / "text.txt"), epochs="2").config.epochs == 2
