@@ -1,0 +1,81 @@
+"""What every test gets: a run folder of its own, no screen, and a check that it leaves nothing behind.
+
+A failing test that started runs shows what their processes wrote (`logs/*.log`), because that is where the
+reason stands.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.helpers import leaks, run_logs
+
+if sys.platform != "win32":
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+# Every path that tests use has a space and letters outside ASCII, as people's folders do.
+RUNS_NAME: Final = "Läufe mit Raum"
+LEAK_LIMIT_S: Final = 3.0
+
+_homes = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keeps the person's own settings and runs out of reach, also while modules are imported."""
+    home = tempfile.TemporaryDirectory(prefix="rankdeck tests ", ignore_cleanup_errors=True)
+    config.stash[_homes] = home
+    os.environ["RANKDECK_HOME"] = str(Path(home.name) / RUNS_NAME)
+    os.environ["XDG_CONFIG_HOME"] = str(Path(home.name) / "config")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Takes away what `pytest_configure` made."""
+    home = config.stash.get(_homes, None)
+    if home is not None:
+        home.cleanup()
+
+
+@pytest.fixture
+def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for this test's runs; it is also what the command line and the window use by default."""
+    folder = tmp_path / RUNS_NAME
+    folder.mkdir()
+    monkeypatch.setenv("RANKDECK_HOME", str(folder))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that a test starts without saying where belong to that test."""
+    monkeypatch.setenv("RANKDECK_HOME", str(tmp_path / RUNS_NAME))
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing_behind(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """Fails a test after which a thread, process, socket, Qt timer, Qt thread or top-level widget is still there."""
+    uses_qt = bool({"qtbot", "qapp"} & set(request.fixturenames))
+    before = leaks.Held.now(uses_qt)
+    yield
+    left = leaks.wait_until_gone(before, uses_qt, tmp_path, LEAK_LIMIT_S)
+    if left:
+        leaks.end_processes(before, tmp_path)
+        pytest.fail(f"{request.node.nodeid} leaves behind:\n  " + "\n  ".join(left), pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds the logs of the runs below a failed test's folder to its report."""
+    report = yield
+    folder = getattr(item, "funcargs", {}).get("tmp_path")
+    if report.failed and call.when != "setup" and isinstance(folder, Path):
+        report.sections.extend(run_logs.sections(folder))
+    return report
