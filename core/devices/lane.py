@@ -1,0 +1,100 @@
+"""A thread that makes calls which may never return, and says what it waits for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Lane(Generic[T]):
+    """Makes one call after another in a daemon thread of its own, so that a driver that hangs blocks nobody else.
+
+    Whoever wants a value asks (`ask`) and waits as long as he likes (`wait`); the answer of a call that took longer
+    is kept for the next one who asks. While a call is under way no second one is started.
+
+    Args:
+        name: The thread's name.
+        call: What is called. It may raise: see `failure`.
+    """
+
+    def __init__(self, name: str, call: Callable[[], T]) -> None:
+        self._call = call
+        self._changed = threading.Condition()
+        self._wanted = False
+        self._closed = False
+        self._asked_at: float | None = None
+        self._answers = 0
+        self.latest: T | None = None
+        self.failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def ask(self) -> int:
+        """Starts a call, unless one is under way.
+
+        Returns:
+            A ticket for `wait`.
+        """
+        with self._changed:
+            if self._asked_at is None:
+                self._asked_at = time.monotonic()
+                self._wanted = True
+                self._changed.notify_all()
+            return self._answers + 1
+
+    def wait(self, ticket: int, deadline: float) -> bool:
+        """Waits for the call until `deadline` (on `time.monotonic`).
+
+        Returns:
+            Whether it has ended: `latest` or `failure` is fresh then.
+        """
+        with self._changed:
+            while self._answers < ticket and not self._closed:
+                left = deadline - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    break
+            return self._answers >= ticket
+
+    @property
+    def silent_for_s(self) -> float:
+        """Seconds that the call under way has taken so far; 0 when none is."""
+        asked_at = self._asked_at
+        return 0.0 if asked_at is None else time.monotonic() - asked_at
+
+    def close(self, deadline: float) -> bool:
+        """Ends the thread; one that hangs is left behind (it is a daemon and ends with the process).
+
+        Returns:
+            Whether it ended by `deadline`.
+        """
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join(max(0.0, deadline - time.monotonic()))
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._wanted and not self._closed:
+                    self._changed.wait()
+                if self._closed:
+                    return
+                self._wanted = False
+            value: T | None = None
+            failure: Exception | None = None
+            try:
+                value = self._call()
+            except Exception as error:  # kept and shown: a driver's fault must not end the thread that reports it
+                failure = error
+            with self._changed:
+                self._asked_at = None
+                self._answers += 1
+                self.failure = failure
+                if failure is None:
+                    self.latest = value
+                self._changed.notify_all()

@@ -1,0 +1,34 @@
+"""What NVML says in codes, in words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# nvml.h, nvmlClocksEventReasons. "idle" and a clock that somebody set are no complaint, so they are not in it.
+_REASONS: Final = (
+    (0x0004, "power cap: the card draws all it may"),
+    (0x0008, "hardware slowdown (too hot, or its power supply)"),
+    (0x0020, "hot: the driver lowers the clock"),
+    (0x0040, "too hot: the hardware halves the clock"),
+    (0x0080, "power brake: the power supply asks for less"),
+    (0x0010, "waits for another card in its sync group"),
+)
+
+_SHORT_OF_GPU: Final = {
+    "NVMLError_LibraryNotFound": "No NVIDIA driver is installed here (its NVML library was not found).",
+    "NVMLError_DriverNotLoaded": "The NVIDIA driver is installed but not running.",
+    "NVMLError_LibRmVersionMismatch": "The NVIDIA driver was updated; restart this machine to use its GPUs.",
+    "NVMLError_NoPermission": "This user may not use the NVIDIA driver.",
+    "NVMLError_FunctionNotFound": "The NVIDIA driver is too old to be asked for its GPUs.",
+}
+
+
+def throttle_reasons(bits: int) -> tuple[str, ...]:
+    """Why the clock is held down, worst first as NVML's bits say; empty when nothing holds it."""
+    return tuple(words for bit, words in _REASONS if bits & bit)
+
+
+def why_no_gpu(error: BaseException) -> str:
+    """Why NVML cannot be used, from the error of its first call."""
+    known = _SHORT_OF_GPU.get(type(error).__name__)
+    return known or f"The NVIDIA driver does not work: {error}."

@@ -1,0 +1,81 @@
+"""The processor as devices, on this machine's own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from core.devices import DeviceMonitor
+from core.devices.cpu import MAX_SLOTS, MIN_SLOTS, HostReader, cpu_slots, processor_name
+
+pytestmark = pytest.mark.windows
+
+
+def test_slots_are_named_after_the_processor_and_counted_by_its_cores() -> None:
+    slots = cpu_slots()
+    assert MIN_SLOTS <= len(slots) <= MAX_SLOTS
+    assert [slot.uuid for slot in slots] == [f"cpu:{number}" for number in range(len(slots))]
+    assert all(processor_name() in slot.name and slot.kind == "cpu" for slot in slots)
+    assert slots[0].memory_bytes == psutil.virtual_memory().total
+    assert len(cpu_slots(5)) == 5
+
+
+def busy_work() -> int:
+    return sum(number * number for number in range(1_500_000))
+
+
+def test_the_machine_is_read_from_one_sample_to_the_next() -> None:
+    reader = HostReader()
+    for _ in range(50):
+        busy_work()
+        sample = reader.host()
+        if sample.cpu_percent is not None:
+            break
+    assert sample.cpu_percent is not None
+    assert 0 < sample.cpu_percent <= 100
+    assert sample.memory_used_bytes is not None
+    assert sample.memory_total_bytes is not None
+    assert 0 < sample.memory_used_bytes < sample.memory_total_bytes
+    assert reader.host().cpu_percent is not None  # asked again at once: the last figure stands
+    assert sample.as_dict()["cpu_percent"] == sample.cpu_percent
+
+
+def test_a_slot_shows_the_process_that_trains_on_it() -> None:
+    reader = HostReader()
+    (slot,) = cpu_slots(1)
+    reader.watch({slot.uuid: os.getpid()})
+    busy_work()
+    own = reader.slot(slot, reader.host())
+    assert own.error is None
+    assert own.memory_used_bytes == pytest.approx(psutil.Process().memory_info().rss, rel=0.5)
+    assert own.utilization_percent is not None
+    assert 0 < own.utilization_percent <= 100
+    reader.watch({})
+    machine = reader.slot(slot, reader.host())
+    assert machine.memory_used_bytes != own.memory_used_bytes
+
+
+def test_a_slot_whose_process_has_ended_says_so() -> None:
+    reader = HostReader()
+    (slot,) = cpu_slots(1)
+    with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as child:
+        reader.watch({slot.uuid: child.pid, "cpu:1": 2**31 - 1})
+    assert reader.slot(slot, reader.host()).error == "its process has ended"
+
+
+def test_a_monitor_without_gpus_offers_slots_and_says_why() -> None:
+    with DeviceMonitor() as monitor:
+        if any(device.kind == "cuda" for device in monitor.devices()):
+            pytest.skip("this machine has NVIDIA GPUs")
+        assert [device.uuid for device in monitor.devices()] == [device.uuid for device in monitor.cpu_slots()]
+        assert "NVIDIA driver" in str(monitor.problem)
+        assert monitor.driver is None
+        samples = monitor.sample()
+        assert [sample.uuid for sample in samples] == [device.uuid for device in monitor.devices()]
+        assert all(sample.error is None and sample.memory_used_bytes for sample in samples)
+        monitor.look_again()
+        assert [device.kind for device in monitor.devices()] == ["cpu"] * len(samples)
