@@ -9,27 +9,35 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections import Counter
 from typing import Final
 
 from core.protocol import ENV_HOST_PID
 
 ENV_FAULT: Final = "RANKDECK_FAULT"
 
-RANK_POINTS: Final = ("before_claim", "mid_chunk", "weights_write", "before_staged", "after_staged")
-HOST_POINTS: Final = ("before_manifest", "manifest_written", "ledger_replace", "ledger_replaced")
-
 _wanted = os.environ.get(ENV_FAULT, "")
+_times: Counter[str] = Counter()
 
 
-def reach(name: str, number: int = -1) -> None:
+def reach(name: str, number: int | None = None) -> None:
     """Kills the run host and every rank, hard, if the environment names this moment.
 
+    In ranks: `before_claim`, `mid_chunk`, `weights_write`, `before_staged`, `after_staged` (number: optimizer step).
+    In the host: `before_manifest`, `manifest_written`, `ledger_replaced` (number: generation), and
+    `replace:<file name>` just before any file is replaced (number: how often that has happened).
+
     Args:
-        name: One of `RANK_POINTS` or `HOST_POINTS`.
-        number: The optimizer step (in a rank) or the generation (in the host); ``"name"`` alone in the environment
-            means the first time, ``"name@number"`` that one.
+        name: The moment.
+        number: Which of its occurrences; None counts them in this process, from 1. ``"name"`` alone in the
+            environment means the first, ``"name@number"`` that one.
     """
-    if _wanted and _wanted in (name, f"{name}@{number}"):
+    if not _wanted:
+        return
+    if number is None:
+        _times[name] += 1
+        number = _times[name]
+    if _wanted in (name, f"{name}@{number}"):
         _kill_run()
 
 

@@ -79,9 +79,7 @@ def write_part(folder: Path, part: Part) -> list[StagedFile]:
     staged = []
     for name, (tensors, values) in part.files.items():
         reach("weights_write", part.step)
-        path = folder / name
-        tensor_files.write(path, tensors, values)
-        staged.append(StagedFile(name, path.stat().st_size, sha256_file(path)))
+        staged.append(tensor_files.write(folder / name, tensors, values))
     reach("before_staged", part.step)
     return staged
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from workers.recipe_api import Run
     from workers.session import Session
 
+ENV_RECIPE_DIR: Final = "RANKDECK_RECIPE_DIR"  # as core.launch_plan names it
+
 _FAILED: Final = 1
 _USAGE: Final = 2
 
@@ -82,7 +84,7 @@ def _train(connection: HostConnection, reporter: Reporter) -> int:
     """
     run_dir = Path(os.environ[ENV_RUN_DIR])
     config = config_from_mapping(read_config(run_dir / "run.toml"), RunConfig())
-    recipe = get_recipe(config.recipe)
+    recipe = get_recipe(os.environ.get(ENV_RECIPE_DIR) or config.recipe)
     config = apply_recipe(config, recipe)
     reporter.send(Phase("importing torch"))
     session = _make_session(connection, reporter, run_dir, config)

@@ -122,7 +122,7 @@ class Reporter:
                     step, ts, scalars = entry
                     lines.append(self._line(ts, "step", {"step": step, **scalars}))
             if self.dropped > self._told:
-                lines.append(self._drop_alert())
+                lines.insert(0, self._drop_alert())  # in front, since a Bye must stay the last line
             try:
                 self._sender.send_bytes(b"".join(lines))
             except OSError as error:

@@ -6,20 +6,34 @@ and named in the metadata.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from core.errors import StateFileError
+from core.protocol import StagedFile
 
 _VALUES_KEY: Final = "rankdeck"
 _TIED_KEY: Final = "tied"
+_DTYPE_NAMES: Final = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
 
 
 def snapshot(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -34,37 +48,52 @@ def snapshot(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return result
 
 
-def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, Any] | None = None) -> None:
-    """Writes a file and waits until it is on the disk.
+def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, Any] | None = None) -> StagedFile:
+    """Writes a file and waits until it is on the disk. The same tensors and values make the same bytes.
+
+    The format is written by hand because the safetensors package orders metadata at random and copies every tensor;
+    it is read by the package.
 
     Args:
         path: Where; overwritten.
         tensors: CPU tensors.
         values: What JSON can hold.
 
+    Returns:
+        Name, size and SHA-256.
+
     Raises:
         OSError: Disk full, no permission.
     """
-    first: dict[tuple[Any, ...], str] = {}
-    tied: dict[str, str] = {}
-    unique = {}
-    for name in sorted(tensors):
-        original = first.setdefault(_memory(tensors[name]), name)
-        if original == name:
-            unique[name] = tensors[name]
-        else:
-            tied[name] = original
+    unique, tied = _split_tied(tensors)
     metadata = {"format": "pt"}
-    if tied:
-        metadata[_TIED_KEY] = json.dumps(tied, sort_keys=True)
     if values is not None:
         metadata[_VALUES_KEY] = json.dumps(dict(values), sort_keys=True)
-    try:
-        save_file(unique, path, metadata=_ordered(metadata))
-    except SafetensorError as error:
-        raise OSError(str(error)) from error
-    with path.open("rb+") as file:
+    if tied:
+        metadata[_TIED_KEY] = json.dumps(tied, sort_keys=True)
+    # Widest numbers first, so that every tensor starts at a multiple of its own number's size.
+    order = sorted(unique, key=lambda name: (-unique[name].element_size(), name))
+    header: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name in order:
+        begin, end = end, end + unique[name].nbytes
+        header[name] = {
+            "dtype": _DTYPE_NAMES[unique[name].dtype],
+            "shape": list(unique[name].shape),
+            "data_offsets": [begin, end],
+        }
+    head = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+    head += b" " * (-len(head) % 8)
+    digest = hashlib.sha256()
+    with path.open("wb") as file:
+        pieces: list[bytes | memoryview] = [struct.pack("<Q", len(head)), head]
+        for piece in (*pieces, *(_bytes_of(unique[name]) for name in order)):
+            digest.update(piece)
+            file.write(piece)
+        file.flush()
         os.fsync(file.fileno())
+        size = file.tell()
+    return StagedFile(path.name, size, digest.hexdigest())
 
 
 def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
@@ -95,5 +124,23 @@ def _memory(tensor: torch.Tensor) -> tuple[Any, ...]:
     return (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), str(tensor.device))
 
 
-def _ordered(metadata: Mapping[str, str]) -> dict[str, str]:
-    return {key: metadata[key] for key in sorted(metadata)}
+def _split_tied(tensors: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Tensors without repetition, and the names that share another's memory."""
+    first: dict[tuple[Any, ...], str] = {}
+    unique: dict[str, torch.Tensor] = {}
+    tied: dict[str, str] = {}
+    for name in sorted(tensors):
+        original = first.setdefault(_memory(tensors[name]), name)
+        if original == name:
+            unique[name] = tensors[name].detach().contiguous()
+        else:
+            tied[name] = original
+    return unique, tied
+
+
+def _bytes_of(tensor: torch.Tensor) -> memoryview:
+    """The tensor's memory, not copied."""
+    if tensor.numel() == 0:
+        return memoryview(b"")
+    array: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+    return memoryview(array)

@@ -82,6 +82,8 @@ class HostStub:
         self._merging = False
         self._server = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._server.getsockname()[1]
+        self._server.settimeout(0.1)
+        self._closing = False
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
 
@@ -91,11 +93,12 @@ class HostStub:
         thread.start()
 
     def _accept(self) -> None:
-        while True:
+        while not self._closing:
             try:
                 peer, _ = self._server.accept()
-            except OSError:
-                return
+            except TimeoutError:
+                continue
+            peer.settimeout(None)
             self._start(self._talk, peer)
 
     def _talk(self, peer: socket.socket) -> None:
@@ -168,7 +171,8 @@ class HostStub:
         index = done + sequence
         if index >= len(self._chunks[lane]):
             return Grant(sequence, exhausted=True)
-        return Grant(sequence, *self._chunks[lane][index], offset=offset if sequence == 0 else 0)
+        epoch, block, chunk, start, count = self._chunks[lane][index]
+        return Grant(sequence, epoch, block, chunk, start, count, offset if sequence == 0 else 0)
 
     def _begin(self, rank: int, message: CommitBegin) -> None:
         if self.lanes == 1:
@@ -241,11 +245,12 @@ class HostStub:
 
     def close(self) -> None:
         """Ends all threads."""
-        self._server.close()
+        self._closing = True
         for peer in self._ranks.values():
             try:
                 peer.shutdown(socket.SHUT_RDWR)
             except OSError:
                 continue
-        for thread in self._threads[1:]:
+        for thread in self._threads:
             thread.join(5.0)
+        self._server.close()

@@ -82,6 +82,7 @@ class DdpStrategy(Strategy):
         if self.place.device.type != "cpu" or not isinstance(wrapped, DistributedDataParallel):
             return None
         sampled: Any = wrapped
+        sampled.logger.set_runtime_stats_and_log()  # DDP itself does so at the next forward pass only
         times: dict[str, int] = sampled._get_ddp_logging_data()
         exchange, overlap = times.get("backward_comm_time"), times.get("backward_compute_comm_overlap_time")
         if exchange is None or overlap is None:

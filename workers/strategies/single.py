@@ -12,6 +12,16 @@ class SingleStrategy(Strategy):
 
     name = "single"
 
+    @property
+    def lane_rank(self) -> int:
+        """Always 0, also when a rank among others measures something by itself."""
+        return 0
+
+    @property
+    def lane_size(self) -> int:
+        """Always 1."""
+        return 1
+
     def files(self) -> StateFiles:
         """Everything."""
         return StateFiles("weights.safetensors", "optimizer.safetensors")

@@ -1,0 +1,135 @@
+"""Batches from chunks: every sample once an epoch, the same order for any number of ranks, resumable at any step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.ledger import Ledger
+from core.protocol import Position
+from workers.batches import ChunkPlan, LaneBatches, LaneProgress, StepBatch
+
+plans = st.builds(
+    ChunkPlan,
+    samples=st.integers(1, 90),
+    samples_per_block=st.integers(1, 40),
+    chunk_size=st.integers(1, 17),
+    seed=st.integers(0, 5),
+)
+
+
+def ledger_of(plan: ChunkPlan, world: int, lanes: int, epochs: int) -> Ledger:
+    dataset = {"path": "x", "kind": "file", "files": 1, "size_bytes": 1, "sha256": "0" * 64}
+    return Ledger.new(
+        dataset, plan.samples, plan.samples_per_block, plan.chunk_size, plan.seed, world, lanes, epochs, "run"
+    )
+
+
+def lane(plan: ChunkPlan, ledger: Ledger, number: int, batch: int, micro: int, rank: int, size: int) -> LaneBatches:
+    return LaneBatches(plan, lambda sequence: ledger.claim(number, sequence), batch, micro, rank, size)
+
+
+def all_batches(batches: LaneBatches) -> list[StepBatch]:
+    taken: list[StepBatch] = []
+    while (batch := batches.next(len(taken) + 1)) is not None:
+        taken.append(batch)
+    return taken
+
+
+def indices(batches: Sequence[StepBatch]) -> list[int]:
+    """What was trained, without the samples of weight 0 that only keep a rank in step."""
+    return [int(i) for batch in batches for micro in batch.micro_batches if micro.weight for i in micro.indices]
+
+
+@settings(max_examples=80, deadline=None)
+@given(plan=plans, world=st.integers(1, 4), batch=st.integers(1, 24), micro=st.integers(1, 5), epochs=st.integers(1, 3))
+def test_in_step_every_sample_is_trained_once_an_epoch(
+    plan: ChunkPlan, world: int, batch: int, micro: int, epochs: int
+) -> None:
+    ledger = ledger_of(plan, world, 1, epochs)
+    ranks = [all_batches(lane(plan, ledger, 0, batch, micro, rank, world)) for rank in range(world)]
+    assert {len(steps) for steps in ranks} == {plan.lane_steps(epochs, 0, 1, batch)}
+    counts = Counter(i for steps in ranks for i in indices(steps))
+    assert counts == dict.fromkeys(range(plan.samples), epochs)
+    alone = all_batches(lane(plan, ledger_of(plan, 1, 1, epochs), 0, batch, micro, 0, 1))
+    for number, steps in enumerate(zip(*ranks, strict=True)):
+        assert [i for step in steps for i in indices([step])] == indices([alone[number]])
+        weights = sum(m.weight for step in steps for m in step.micro_batches)
+        assert weights / world == pytest.approx(1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(plan=plans, world=st.integers(1, 4), batch=st.integers(1, 24), epochs=st.integers(1, 3))
+def test_independent_lanes_share_every_epoch_between_them(plan: ChunkPlan, world: int, batch: int, epochs: int) -> None:
+    ledger = ledger_of(plan, world, world, epochs)
+    lanes = [all_batches(lane(plan, ledger, number, batch, 3, 0, 1)) for number in range(world)]
+    assert Counter(i for steps in lanes for i in indices(steps)) == dict.fromkeys(range(plan.samples), epochs)
+    for number, steps in enumerate(lanes):
+        assert len(steps) == plan.lane_steps(epochs, number, world, batch)
+        for step in steps:
+            for done in step.finished:
+                assert plan.owner(done.epoch, done.block_id, done.chunk_id, world) == number
+
+
+@settings(max_examples=60, deadline=None)
+@given(plan=plans, batch=st.integers(1, 24), epochs=st.integers(1, 2), stop=st.integers(0, 30), lost=st.integers(0, 3))
+def test_what_is_resumed_goes_on_with_the_very_next_sample(
+    plan: ChunkPlan, batch: int, epochs: int, stop: int, lost: int
+) -> None:
+    """A commit after `stop` steps, `lost` more steps that a crash takes away, then another process."""
+    whole = all_batches(lane(plan, ledger_of(plan, 1, 1, epochs), 0, batch, 3, 0, 1))
+    ledger = ledger_of(plan, 1, 1, epochs)
+    first = lane(plan, ledger, 0, batch, 3, 0, 1)
+    before = [b for b in (first.next(step + 1) for step in range(min(stop, len(whole)))) if b is not None]
+    position = first.position(len(before), 1)
+    progress = LaneProgress(position.samples_seen, first.progress.chunks_done)
+    for step in range(lost):
+        first.next(len(before) + step + 1)
+    ledger.commit({0: position})
+    again = Ledger.from_dict(ledger.as_dict())
+    second = lane(plan, again, 0, batch, 3, 0, 1)
+    second.progress = progress
+    after = all_batches(second)
+    assert indices(before) + indices(after) == indices(whole)
+    assert second.progress.samples_seen == plan.samples * epochs
+    assert second.progress.chunks_done == sum(len(batch.finished) for batch in whole)
+
+
+def test_completed_chunks_are_named_until_a_generation_holds_them() -> None:
+    plan = ChunkPlan(samples=40, samples_per_block=40, chunk_size=4, seed=1)
+    batches = lane(plan, ledger_of(plan, 1, 1, 1), 0, 4, 4, 0, 1)
+
+    def named(position: Position) -> int:
+        return len(position.completed)
+
+    batches.next(1)
+    assert named(batches.position(1, generation=1)) == 1
+    batches.next(2)
+    assert named(batches.position(2, generation=2)) == 2, "generation 1 is not committed yet"
+    batches.committed(1)
+    assert named(batches.position(2)) == 1
+    batches.next(3)
+    batches.committed(2)
+    assert named(batches.position(3)) == 1
+    batches.committed(9)
+    assert named(batches.position(3)) == 1, "a generation this rank had no part in changes nothing"
+
+
+def test_chunks_are_numbered_as_the_ledger_numbers_them() -> None:
+    plan = ChunkPlan(samples=107, samples_per_block=30, chunk_size=8, seed=3)
+    grid = ledger_of(plan, 2, 2, 1).grid
+    assert list(plan.sizes()) == [grid.count(index) for index in range(grid.chunks)]
+    assert [plan.chunk_index(*grid.ids(index)) for index in range(grid.chunks)] == list(range(grid.chunks))
+
+
+def test_an_epoch_has_its_own_order() -> None:
+    plan = ChunkPlan(samples=64, samples_per_block=64, chunk_size=64, seed=3)
+    first, second = plan.order(0, 0, 0, 0, 64), plan.order(1, 0, 0, 0, 64)
+    assert sorted(first) == sorted(second) == list(range(64))
+    assert not np.array_equal(first, second)
+    assert np.array_equal(first, plan.order(0, 0, 0, 0, 64))

@@ -1,0 +1,161 @@
+"""A rank's part of a generation: back bit by bit, or refused in words."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from core.errors import StateFileError
+from core.protocol import StagedFile
+from workers import random_state, tensor_files
+from workers.checkpoint import load_part, load_weights, take_part, write_part
+from workers.strategies import RankPlace, SingleStrategy
+from workers.strategies.independent import IndependentStrategy
+
+CPU = torch.device("cpu")
+
+
+class Tied(nn.Module):
+    """Two names for one parameter, a buffer of integers, and something to train."""
+
+    def __init__(self, width: int = 4) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(5, width)
+        self.norm = nn.BatchNorm1d(width)
+        self.head = nn.Linear(width, 5, bias=False)
+        self.head.weight = self.embedding.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.head(self.norm(self.embedding(x)))
+        return y
+
+
+def trained(steps: int = 3) -> tuple[Tied, torch.optim.Optimizer]:
+    model = Tied()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, betas=(0.9, 0.95), fused=True)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(torch.randint(0, 5, (8,))).square().mean().backward()
+        optimizer.step()
+    return model, optimizer
+
+
+def committed(tmp_path: Path, strategy: SingleStrategy | IndependentStrategy) -> tuple[Tied, list[StagedFile]]:
+    model, optimizer = trained()
+    part = take_part(strategy, model, optimizer, 3, {"step": 3, "samples_seen": 24})
+    expected = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with torch.no_grad():
+        model.embedding.weight.zero_()  # training goes on while the part is written
+    staged = write_part(tmp_path, part)
+    model.load_state_dict(expected)
+    manifest = {"files": [{"name": f.name, "size": f.size, "sha256": f.sha256} for f in staged]}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return model, staged
+
+
+def test_weights_optimizer_and_counters_come_back_bit_by_bit(tmp_path: Path) -> None:
+    strategy = SingleStrategy(RankPlace(0, 1, CPU))
+    random_state.seed_everything(5)
+    model, staged = committed(tmp_path, strategy)
+    assert [file.name for file in staged] == ["weights.safetensors", "optimizer.safetensors", "rank0.safetensors"]
+    drawn = (random.random(), float(np.random.rand()), float(torch.rand(())))
+    random_state.seed_everything(99)
+
+    other, optimizer = trained(1)
+    counters = load_part(tmp_path, strategy, other, optimizer)
+    assert counters == {"step": 3, "samples_seen": 24}
+    assert (random.random(), float(np.random.rand()), float(torch.rand(()))) == drawn
+    assert other.head.weight is other.embedding.weight
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, other.state_dict()[name]), name
+    # the optimizer goes on alike
+    random_state.seed_everything(7)
+    reference, reference_optimizer = trained(0)
+    load_part(tmp_path, strategy, reference, reference_optimizer)
+    for net, steps in ((other, optimizer), (reference, reference_optimizer)):
+        steps.zero_grad()
+        net(torch.arange(5)).square().mean().backward()
+        steps.step()
+    assert torch.equal(other.embedding.weight, reference.embedding.weight)
+    assert optimizer.state_dict()["param_groups"][0]["betas"] in ((0.9, 0.95), [0.9, 0.95])
+
+
+def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+    strategy = SingleStrategy(RankPlace(0, 1, CPU))
+    committed(tmp_path, strategy)
+    path = tmp_path / "weights.safetensors"
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(bytes(data))
+    with pytest.raises(StateFileError, match="SHA-256"):
+        load_part(tmp_path, strategy, *trained(0))
+
+
+def test_a_file_cut_short_is_refused_without_a_manifest_too(tmp_path: Path) -> None:
+    strategy = SingleStrategy(RankPlace(0, 1, CPU))
+    committed(tmp_path, strategy)
+    (tmp_path / "manifest.json").unlink()
+    path = tmp_path / "rank0.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(StateFileError, match=r"rank0\.safetensors cannot be read"):
+        load_part(tmp_path, strategy, *trained(0))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    strategy = SingleStrategy(RankPlace(0, 1, CPU))
+    committed(tmp_path, strategy)
+    (tmp_path / "optimizer.safetensors").unlink()
+    with pytest.raises(StateFileError, match=r"no optimizer\.safetensors"):
+        load_part(tmp_path, strategy, *trained(0))
+
+
+def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
+    committed(tmp_path, SingleStrategy(RankPlace(0, 1, CPU)))
+    with pytest.raises(StateFileError, match="do not fit this model"):
+        load_weights(tmp_path / "weights.safetensors", Tied(width=6))
+
+
+def test_one_device_can_take_over_what_independent_ranks_wrote(tmp_path: Path) -> None:
+    model, _ = committed(tmp_path, IndependentStrategy(RankPlace(0, 2, CPU)))
+    other, optimizer = trained(0)
+    load_part(tmp_path, SingleStrategy(RankPlace(0, 1, CPU)), other, optimizer)
+    assert torch.equal(model.embedding.weight, other.embedding.weight)
+
+
+def test_a_rank_that_was_not_there_before_starts_from_rank_0(tmp_path: Path) -> None:
+    model, _ = committed(tmp_path, IndependentStrategy(RankPlace(0, 1, CPU)))
+    other, optimizer = trained(0)
+    counters = load_part(tmp_path, IndependentStrategy(RankPlace(1, 2, CPU)), other, optimizer)
+    assert counters["step"] == 3 and torch.equal(model.embedding.weight, other.embedding.weight)
+
+
+def test_tied_weights_are_written_once(tmp_path: Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    tensors = tensor_files.snapshot(Tied(64).state_dict(keep_vars=True))
+    tensor_files.write(path, tensors)
+    assert path.stat().st_size < 2 * 5 * 64 * 4 + 1_500
+    read, values = tensor_files.read(path)
+    assert set(read) == set(tensors) and values == {}
+    assert torch.equal(read["head.weight"], read["embedding.weight"])
+
+
+def test_the_same_tensors_make_the_same_file(tmp_path: Path) -> None:
+    tensors = {"b": torch.arange(3), "a": torch.ones(2, 2, dtype=torch.bfloat16), "c": torch.zeros(0)}
+    tensor_files.write(tmp_path / "1", tensors, {"x": 1})
+    tensor_files.write(tmp_path / "2", dict(reversed(tensors.items())), {"x": 1})
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
+def test_what_happens_untouched_leaves_every_generator_alone() -> None:
+    random_state.seed_everything(3)
+    with random_state.untouched(CPU):
+        assert (random.random(), np.random.randn(), torch.randn(3)) is not None
+    after = (random.random(), float(np.random.rand()), float(torch.rand(())))
+    random_state.seed_everything(3)
+    assert after == (random.random(), float(np.random.rand()), float(torch.rand(())))

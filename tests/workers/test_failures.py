@@ -1,0 +1,43 @@
+"""A rank's last words, for a person."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from core.errors import DatasetError, RankdeckError
+from workers.failures import explain
+
+pytestmark = pytest.mark.windows
+
+
+class OutOfMemoryError(RuntimeError):
+    """Named as torch's."""
+
+
+@pytest.mark.parametrize(
+    ("error", "title", "in_cause", "usage"),
+    [
+        (DatasetError("Empty.", "Choose another."), "The dataset cannot be used", "Empty.", True),
+        (RankdeckError("c", "n", title="t"), "t", "c", False),
+        (OutOfMemoryError("CUDA out of memory. Tried 2 GiB"), "The device ran out of memory", "cuda:0", False),
+        (MemoryError(), "The computer ran out of memory", "main memory", False),
+        (RuntimeError("DefaultCPUAllocator: can't allocate"), "The computer ran out of memory", "Default", False),
+        (ModuleNotFoundError("No module named 'tokenizers'", name="tokenizers"), "A package is missing", "token", True),
+        (OSError(errno.ENOSPC, "No space", "/x/y"), "The disk is full", "/x/y", False),
+        (RuntimeError("[gloo/pair.cc] Connection closed by peer [127.0.0.1]"), "Another rank ended", "gloo", False),
+        (ZeroDivisionError("division by zero"), "The training code failed", "ZeroDivisionError: division", False),
+    ],
+)
+def test_words(error: BaseException, title: str, in_cause: str, usage: bool) -> None:
+    words = explain(error, "cuda:0")
+    assert words.title == title and in_cause in words.cause and words.usage is usage and words.next_step
+
+
+def test_the_traceback_goes_with_it() -> None:
+    try:
+        raise ValueError("inner\nlines")
+    except ValueError as error:
+        words = explain(error, "cpu")
+    assert "test_failures.py" in words.traceback and "\n" not in words.cause
