@@ -1,0 +1,114 @@
+"""Work that would hold up the window: runs in the background, its result arrives on the GUI thread."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, Signal
+
+from core.errors import RankdeckError
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+_WORKERS: Final = 3
+CLOSE_WAIT_MS: Final = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[T]):
+    """One piece of background work and what to do with its outcome.
+
+    Attributes:
+        work: Runs in a worker thread; must not touch widgets.
+        on_success: Gets the result, on the GUI thread.
+        on_failure: Gets the error, on the GUI thread.
+        topic: A newer operation of the same topic makes this one's outcome stale: it is dropped. Empty: never stale.
+    """
+
+    work: Callable[[], T]
+    on_success: Callable[[T], None]
+    on_failure: Callable[[RankdeckError], None]
+    topic: str = ""
+
+
+class OperationRunner(QObject):
+    """Runs `Operation`s in a few threads of its own; `close()` ends it and drops what is still on its way.
+
+    The outcome crosses threads as a queued signal, so callbacks only ever run on the thread this object lives in.
+    """
+
+    _ended = Signal(int, object, object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pool = QThreadPool(self)
+        self._pool.setMaxThreadCount(_WORKERS)
+        self._numbers = itertools.count(1)
+        self._open: dict[int, Operation[Any]] = {}
+        self._latest: dict[str, int] = {}
+        self._closed = False
+        self._ended.connect(self._on_ended, Qt.ConnectionType.QueuedConnection)
+
+    def run(self, operation: Operation[T]) -> None:
+        """Starts `operation`; returns at once. Does nothing after `close()`."""
+        if self._closed:
+            return
+        number = next(self._numbers)
+        self._open[number] = operation
+        if operation.topic:
+            self._latest[operation.topic] = number
+        self._pool.start(_Task(number, operation.work, self._ended.emit))
+
+    def is_busy(self, topic: str) -> bool:
+        """True while the latest operation of `topic` has not come back."""
+        return self._latest.get(topic, 0) in self._open
+
+    def close(self) -> None:
+        """Waits a bounded time for what runs, and delivers nothing any more."""
+        self._closed = True
+        self._open.clear()
+        self._pool.clear()
+        if not self._pool.waitForDone(CLOSE_WAIT_MS):
+            _log.warning("background work was still running %d ms after the window was closed", CLOSE_WAIT_MS)
+
+    def _on_ended(self, number: int, result: object, error: object) -> None:
+        operation = self._open.pop(number, None)
+        if operation is None or (operation.topic and self._latest.get(operation.topic) != number):
+            return
+        if isinstance(error, RankdeckError):
+            operation.on_failure(error)
+        else:
+            operation.on_success(result)
+
+
+class _Task(QRunnable):
+    def __init__(self, number: int, work: Callable[[], object], ended: Callable[[int, object, object], None]) -> None:
+        super().__init__()
+        self._number = number
+        self._work = work
+        self._ended = ended
+
+    def run(self) -> None:
+        try:
+            result = self._work()
+        except RankdeckError as error:
+            self._ended(self._number, None, error)
+        except Exception as error:
+            # A defect of ours: the person gets one message, the log the traceback; the window goes on.
+            _log.exception("background work failed")
+            self._ended(self._number, None, unexpected(error))
+        else:
+            self._ended(self._number, result, None)
+
+
+def unexpected(error: BaseException) -> RankdeckError:
+    """Words for an error that nothing foresaw."""
+    return RankdeckError(
+        f"{type(error).__name__}: {error}.",
+        "Try once more; if it comes back, please report it with the text that stands in the terminal.",
+        title="Something unexpected went wrong",
+    )

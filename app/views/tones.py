@@ -1,0 +1,58 @@
+"""Colours derived from the palette, so that they follow light and dark without being told.
+
+A tone is always shown with a word or a sign beside it; no meaning hangs on colour alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtGui import QColor, QPalette
+
+_TONES: Final[dict[str, tuple[str, str]]] = {
+    # Okabe–Ito hues, darkened for white and lightened for black until text in them has a contrast of at least 4.5.
+    "accent": ("#0067a3", "#5cb8ee"),
+    "info": ("#0067a3", "#5cb8ee"),
+    "success": ("#00734f", "#35c49a"),
+    "warning": ("#8a5a00", "#e9ab2f"),
+    "error": ("#b3400a", "#f08a5d"),
+}
+
+
+def is_dark(palette: QPalette) -> bool:
+    """True when the window's ground is darker than its text."""
+    ground = palette.color(QPalette.ColorRole.Window).lightness()
+    return ground < palette.color(QPalette.ColorRole.WindowText).lightness()
+
+
+def tone(palette: QPalette, name: str) -> QColor:
+    """The colour of "accent", "info", "success", "warning" or "error" on this palette; "muted" for lesser text."""
+    if name == "muted":
+        return muted(palette)
+    light, dark = _TONES[name]
+    return QColor(dark if is_dark(palette) else light)
+
+
+def muted(palette: QPalette) -> QColor:
+    """Text that steps back: still at least 4.5 to 1 against the ground."""
+    return blend(palette.color(QPalette.ColorRole.WindowText), palette.color(QPalette.ColorRole.Window), 0.68)
+
+
+def rule(palette: QPalette) -> QColor:
+    """A thin line between parts, an empty bar, a frame."""
+    return blend(palette.color(QPalette.ColorRole.WindowText), palette.color(QPalette.ColorRole.Window), 0.2)
+
+
+def tint(palette: QPalette, name: str) -> QColor:
+    """The ground of a bar that carries `name`: a breath of the tone over the window's colour."""
+    return blend(tone(palette, name), palette.color(QPalette.ColorRole.Window), 0.14)
+
+
+def blend(front: QColor, back: QColor, share: float) -> QColor:
+    """`share` of `front` over `back`."""
+    rest = 1.0 - share
+    return QColor(
+        round(share * front.red() + rest * back.red()),
+        round(share * front.green() + rest * back.green()),
+        round(share * front.blue() + rest * back.blue()),
+    )
