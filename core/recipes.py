@@ -24,7 +24,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import os
 import re
+import sys
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -79,18 +81,30 @@ class _ManifestError(Exception):
     """What is wrong with a `recipe.toml`, in words; becomes `Recipe.problem`."""
 
 
+def user_recipes_folder() -> Path:
+    """Where a person's own recipes lie: `RANKDECK_RECIPES`, else ``recipes`` in the user's own data folder."""
+    told = os.environ.get("RANKDECK_RECIPES", "").strip()
+    if told:
+        return Path(told).expanduser().absolute()
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA", "").strip()
+        return (Path(local) if local else Path.home() / "AppData" / "Local") / "Rankdeck" / "recipes"
+    data = os.environ.get("XDG_DATA_HOME", "").strip()
+    return (Path(data) if data else Path.home() / ".local" / "share") / "rankdeck" / "recipes"
+
+
 def find_recipes(extra: Sequence[Path] = ()) -> list[Recipe]:
-    """Every recipe there is, built in ones first, each folder's by name.
+    """Every recipe there is: built in, in `user_recipes_folder`, and in `extra`; each folder's by name.
 
     Args:
-        extra: Folders of the user's own recipes (each subfolder with a `recipe.toml`). A missing one is empty.
+        extra: More folders of recipes (each subfolder with a `recipe.toml`). A missing one is empty.
 
     Returns:
         Usable and broken ones; `Recipe.problem` tells which.
     """
     found: dict[str, Recipe] = {}
     broken: list[Recipe] = []
-    for folder in (BUILT_IN, *extra):
+    for folder in (BUILT_IN, user_recipes_folder(), *extra):
         for recipe in _in_folder(folder):
             if recipe.name not in found:
                 found[recipe.name] = recipe

@@ -90,6 +90,8 @@ class SessionRules:
             if not any(_session(process) == pid for process in psutil.pids()):
                 self._sessions.discard(pid)
                 self._tell_watcher(f"-{pid}\n")
+        except PermissionError:
+            return  # somebody is left in it, and we may not touch him
 
     def terminate(self, victims: Collection[ProcessId]) -> None:
         """See `PlatformRules.terminate`."""

@@ -9,7 +9,15 @@ import pytest
 
 from core.config import FieldSpec, RunConfig
 from core.errors import ConfigError
-from core.recipes import Recipe, apply_recipe, check_options, find_recipes, get_recipe, recipe_defaults
+from core.recipes import (
+    Recipe,
+    apply_recipe,
+    check_options,
+    find_recipes,
+    get_recipe,
+    recipe_defaults,
+    user_recipes_folder,
+)
 
 pytestmark = pytest.mark.windows
 
@@ -68,8 +76,8 @@ def test_every_built_in_recipe_is_whole_and_explains_each_field() -> None:
 
 def test_the_built_in_recipe_fills_a_config_that_says_nothing() -> None:
     config = apply_recipe(RunConfig())
-    assert config.steps == 300
-    assert config.batch_size == 8
+    defaults = get_recipe("minigpt").defaults
+    assert (config.steps, config.batch_size) == (defaults["steps"], defaults["batch_size"])
     assert config.options["n_layer"] == 4
     assert config.options["tokenizer"] == "byte"
     assert apply_recipe(config) == config
@@ -82,6 +90,14 @@ def test_a_users_recipe_is_found_beside_the_built_in_ones(tmp_path: Path, mine: 
     assert mine.modes == ("single", "ddp")
     assert mine.fields[1] == FieldSpec("kind", "kind", "choice", "a", choices=("a", "b"))
     assert get_recipe(str(mine.folder)) == mine
+
+
+def test_a_persons_own_folder_is_always_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_recipe(tmp_path / "own" / "mine", GOOD.format(name="mine"))
+    monkeypatch.setenv("RANKDECK_RECIPES", str(tmp_path / "own"))
+    assert get_recipe("mine").folder == tmp_path / "own" / "mine"
+    monkeypatch.delenv("RANKDECK_RECIPES")
+    assert user_recipes_folder().name == "recipes"
 
 
 BROKEN = {
