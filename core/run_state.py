@@ -135,8 +135,10 @@ _ALLOWED: Final = {name: get_args(hint) or (hint,) for name, hint in get_type_hi
 def _typed(name: str, value: Any, path: Path) -> Any:
     if name == "host":
         return _host(value, path)
-    if name == "devices" and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(value)
+    if name == "devices":
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        raise _wrong(name, value, path)
     if name == "error" and isinstance(value, Mapping):
         return {str(key): str(text) for key, text in value.items()}
     allowed = _ALLOWED[name]
