@@ -1,0 +1,124 @@
+"""The wall, the types and the style, checked like everything else; the checkers' own words stand in the failure."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CHECK_LIMIT_S = 600.0
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs this Python in the checkout."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=CHECK_LIMIT_S,
+        check=False,
+    )
+
+
+def checked(module: str, *arguments: str) -> None:
+    """Runs a checker and fails with what it said."""
+    pytest.importorskip(module, reason=f"{module} is not installed (it is in the `test` extra)")
+    program = {"importlinter": "from importlinter.cli import lint_imports_command; lint_imports_command()"}.get(module)
+    answer = run("-c", program, *arguments) if program else run("-m", module, *arguments)
+    assert answer.returncode == 0, f"{answer.stdout}\n{answer.stderr}"
+
+
+@pytest.mark.timeout(CHECK_LIMIT_S)
+def test_types() -> None:
+    checked("mypy")
+
+
+@pytest.mark.timeout(CHECK_LIMIT_S)
+def test_types_for_windows() -> None:
+    checked("mypy", "--platform", "win32", "--cache-dir", ".mypy_cache/win32")
+
+
+def test_style() -> None:
+    checked("ruff", "check")
+
+
+def test_layout() -> None:
+    checked("ruff", "format", "--check", "--diff")
+
+
+def test_layers() -> None:
+    checked("importlinter", "--verbose")
+
+
+def modules_below(package: str) -> Iterator[str]:
+    """Every module of a package that is not a program of its own."""
+    for path in sorted((ROOT / package).rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        if not name.endswith("__main__"):
+            yield name
+
+
+def loaded_by(modules: list[str], unwanted: list[str]) -> list[str]:
+    """Which of the unwanted packages are there after importing modules in a fresh process."""
+    program = (
+        "import importlib, json, sys\n"
+        "for name in json.loads(sys.argv[1]): importlib.import_module(name)\n"
+        "print(json.dumps([name for name in json.loads(sys.argv[2]) if name in sys.modules]))\n"
+    )
+    answer = run("-c", program, json.dumps(modules), json.dumps(unwanted))
+    assert answer.returncode == 0, answer.stderr
+    found: list[str] = json.loads(answer.stdout)
+    return found
+
+
+@pytest.mark.windows
+def test_core_needs_no_qt_torch_or_numpy() -> None:
+    modules = [name for name in modules_below("core") if os.name == "nt" or not name.endswith(".windows")]
+    assert len(modules) > 20
+    assert loaded_by(modules, ["PySide6", "pyqtgraph", "torch", "numpy", "safetensors", "app", "workers"]) == []
+
+
+@pytest.mark.windows
+def test_the_window_does_not_load_torch() -> None:
+    assert loaded_by(["app.main"], ["torch", "workers", "safetensors"]) == []
+    assert "PySide6" in loaded_by(["app.main"], ["PySide6"])
+
+
+@pytest.mark.windows
+def test_the_command_line_is_light() -> None:
+    # It runs in scripts, often: what only a training needs must not be paid for by `rankdeck runs`.
+    assert loaded_by(["core.cli"], ["PySide6", "torch", "numpy", "hypothesis", "pytest"]) == []
+
+
+@pytest.mark.windows
+def test_the_installer_is_pure_python() -> None:
+    modules = ", ".join(name for name in modules_below("installer") if name != "installer.bootstrap")
+    program = f"import sys; sys.path.insert(0, sys.argv[1]); import {modules}"
+    answer = subprocess.run(
+        # -I -S: nothing but the standard library can be imported.
+        [sys.executable, "-I", "-S", "-c", program, str(ROOT)], capture_output=True, text=True, timeout=60, check=False
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_every_test_file_is_in_a_package() -> None:
+    # Two test files of one name in folders that are no packages hide one another.
+    folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
+    assert [str(folder.relative_to(ROOT)) for folder in sorted(folders) if not (folder / "__init__.py").is_file()] == []
+
+
+def test_there_is_a_checker_for_each_check() -> None:
+    missing = [name for name in ("mypy", "ruff", "importlinter") if importlib.util.find_spec(name) is None]
+    if os.environ.get("CI"):
+        assert missing == [], "CI must not skip a check because its checker is not installed"
