@@ -153,10 +153,13 @@ def plan_launch(
         protocol.ENV_HOST_PID: str(host_pid) if host_pid else "",
         ENV_RECIPE_DIR: str(recipe.folder),
     }
+    program = (str(recipe.folder / recipe.program),) if recipe.program else ("-m", "workers.rank_main")
     commands = tuple(
         RankCommand(
             rank=rank,
-            argv=(python, "-m", "workers.rank_main"),
+            argv=(python, str(recipe.folder / recipe.program))
+            if recipe.program
+            else (python, "-m", "workers.rank_main"),
             env={**shared, **_rank_environment(rank, len(devices), device, platform)},
             removed_env=_REMOVED,
             cwd=run_dir,

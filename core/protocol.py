@@ -37,6 +37,8 @@ ENV_MODE: Final = "RANKDECK_MODE"
 ENV_DEVICE: Final = "RANKDECK_DEVICE"
 ENV_GENERATION: Final = "RANKDECK_GENERATION"
 ENV_HOST_PID: Final = "RANKDECK_HOST_PID"
+ENV_CONFIG: Final = "RANKDECK_CONFIG"
+"""The config of this attempt where it is not `run.toml`'s (after a fallback to one device)."""
 
 Role = Literal["rank", "client"]
 

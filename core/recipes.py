@@ -10,6 +10,7 @@ A recipe is never imported here. A user's broken recipe is listed with its probl
     title = "MiniGPT"
     description = "One or two sentences."
     entry = "train.py"                     # optional
+    program = "rank.py"                    # optional: run this file as the rank itself, instead of our own rank
     modes = ["single", "ddp"]              # optional: the modes it can be trained in
     [defaults]                             # optional: RunConfig fields
     steps = 300
@@ -46,7 +47,9 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _OPTION: Final = re.compile(r"[a-z][a-z0-9_]*")
 _TYPES: Final = tuple(get_args(FieldType))
 _SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec))
-_MANIFEST_KEYS: Final = ("format", "version", "name", "title", "description", "entry", "modes", "defaults", "fields")
+_MANIFEST_KEYS: Final = (
+    "format", "version", "name", "title", "description", "entry", "program", "modes", "defaults", "fields",
+)  # fmt: skip
 _NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file")
 
 
@@ -63,6 +66,8 @@ class Recipe:
         defaults: Values of `RunConfig` fields when nothing else is said.
         modes: The modes it can be trained in.
         entry: The file with the training code.
+        program: A file that is run as each rank's process and speaks the protocol itself; empty for Rankdeck's own
+            rank, which imports `entry`.
         problem: Why it cannot be used; empty when it can.
     """
 
@@ -74,6 +79,7 @@ class Recipe:
     defaults: Mapping[str, FieldValue] = field(default_factory=dict)
     modes: tuple[str, ...] = _TRAINABLE_MODES
     entry: str = "train.py"
+    program: str = ""
     problem: str = ""
 
 
@@ -242,9 +248,11 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
     name = _text(manifest, "name", folder.name)
     if name != folder.name or not _NAME.fullmatch(name):
         raise _ManifestError(f"name is {name!r}; it must be the folder's name, in small letters, digits, - and _.")
-    entry = _text(manifest, "entry", "train.py")
-    if Path(entry).name != entry or not (folder / entry).is_file():
-        raise _ManifestError(f"entry is {entry!r}, and there is no such file in the folder.")
+    program = _text(manifest, "program", "")
+    entry = _text(manifest, "entry", program or "train.py")
+    for key, file in (("entry", entry), ("program", program)):
+        if file and (Path(file).name != file or not (folder / file).is_file()):
+            raise _ManifestError(f"{key} is {file!r}, and there is no such file in the folder.")
     return Recipe(
         name=name,
         title=_text(manifest, "title", name),
@@ -254,6 +262,7 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
         defaults=_defaults(manifest.get("defaults", {})),
         modes=_modes(manifest.get("modes", list(_TRAINABLE_MODES))),
         entry=entry,
+        program=program,
     )
 
 

@@ -21,6 +21,7 @@ from core.errors import ConfigError, RankdeckError, UsageError
 from core.protocol import (
     ENV_ATTEMPT,
     ENV_BACKEND,
+    ENV_CONFIG,
     ENV_DEVICE,
     ENV_GENERATION,
     ENV_HOST_PID,
@@ -83,7 +84,7 @@ def _train(connection: HostConnection, reporter: Reporter) -> int:
         Optimizer steps done.
     """
     run_dir = Path(os.environ[ENV_RUN_DIR])
-    config = config_from_mapping(read_config(run_dir / "run.toml"), RunConfig())
+    config = config_from_mapping(read_config(Path(os.environ.get(ENV_CONFIG) or run_dir / "run.toml")), RunConfig())
     recipe = get_recipe(os.environ.get(ENV_RECIPE_DIR) or config.recipe)
     config = apply_recipe(config, recipe)
     reporter.send(Phase("importing torch"))

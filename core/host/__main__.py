@@ -1,0 +1,68 @@
+"""``python -m core.host RUN_DIR``: hosts one run until it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from core.errors import RankdeckError, UsageError
+from core.host.host import RunHost
+from core.run_store import RunStore
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the host; returns the run's exit code."""
+    if len(arguments) != 1:
+        sys.stderr.write("Usage: python -m core.host RUN_DIR\n")
+        return UsageError.exit_code
+    try:
+        store = RunStore.open(Path(arguments[0]))
+        _log_to(store.logs / "host.log")
+        with store.lock():
+            return asyncio.run(_host(store))
+    except RankdeckError as error:
+        logging.getLogger(__name__).error("%s", error)
+        return error.exit_code
+
+
+async def _host(store: RunStore) -> int:
+    host = RunHost(store)
+    loop = asyncio.get_running_loop()
+
+    def stop(number: int, _: object = None) -> None:
+        loop.call_soon_threadsafe(host.request_stop, False, signal.Signals(number).name)
+
+    for name in ("SIGTERM", "SIGINT", "SIGBREAK"):
+        number = getattr(signal, name, None)
+        if number is not None:
+            signal.signal(number, stop)
+    return await host.run()
+
+
+def _log_to(path: Path) -> None:
+    """Logs to `path`, unless that is where standard error goes already (as it does in a detached host)."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    if not _is_same_file(path):
+        handlers.append(logging.FileHandler(path, encoding="utf-8"))
+    form = logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
+    form.converter = time.localtime
+    for handler in handlers:
+        handler.setFormatter(form)
+    logging.basicConfig(level=logging.INFO, handlers=handlers)
+
+
+def _is_same_file(path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(sys.stderr.fileno()), path.stat())
+    except (OSError, ValueError, AttributeError):  # no standard error, or no file yet
+        return False
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,460 @@
+"""One start of a run's ranks, from spawning them to the last one's end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
+
+from core.errors import RankdeckError, UsageError
+from core.generations import Generation, Generations
+from core.host.commit_runner import CommitRunner
+from core.host.failures import SETTLE_S, Sign, describe, root_cause
+from core.host.gathering import Gathered, Next, next_action
+from core.host.ledger_keeper import LedgerKeeper
+from core.host.ranks import Rank, Ranks
+from core.host.stop_ladder import KILL_WAIT_S, Rung, StopLadder
+from core.launch_plan import LaunchPlan
+from core.listener import Connection
+from core.process_tree import ProcessTree
+from core.protocol import (
+    Bye,
+    Claim,
+    CommitBegin,
+    CommitFailed,
+    CommitPlease,
+    CommitStaged,
+    DataReady,
+    Finish,
+    Merge,
+    Merged,
+    MergeDone,
+    MergeReady,
+    Message,
+    Phase,
+    RankDone,
+    RankFailed,
+    Stop,
+)
+
+log = logging.getLogger(__name__)
+
+POLL_S: Final = 0.025
+FINISH_LIMIT_S: Final = 30.0
+"""Ranks that were told to end have so long; their work is committed already."""
+ASK_AGAIN_S: Final = 2.0
+DRAIN_LIMIT_S: Final = 1.0
+"""After the ranks are gone their last lines may still be on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt ended.
+
+    Attributes:
+        kind: "not_started" is a failure before the first step; the others are as the run's states.
+        error: Title, cause and next step, for a failure or a stop without a commit.
+        root: The failure that came first.
+        usage: The person's input is at fault.
+        model: The file to export as `model.safetensors`, if any.
+        unkillable: Pids that would not die.
+    """
+
+    kind: Literal["finished", "stopped", "failed", "not_started"]
+    error: dict[str, str] | None = None
+    root: Sign | None = None
+    usage: bool = False
+    model: Path | None = None
+    unkillable: tuple[int, ...] = ()
+
+
+class AttemptEvents(Protocol):
+    """What an attempt tells its host."""
+
+    def phase_changed(self, phase: str) -> None:
+        """Where the attempt is, in words."""
+
+    def training_began(self) -> None:
+        """The first step is made."""
+
+    def data_ready(self, data: DataReady) -> None:
+        """The dataset's size is known."""
+
+    def stepped(self, step: int, epoch: int, loss: float | None, tokens_per_s: float | None) -> None:
+        """New figures: the furthest rank's step, the mean loss, the throughput of all."""
+
+    def emit(self, event: str, **fields: Any) -> None:
+        """Writes a line of the host's own into the metrics."""
+
+    def committed(self, generation: Generation) -> None:
+        """A generation exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What an attempt works with; all of it belongs to the host.
+
+    Attributes:
+        plan: Who is started and how.
+        generation: Where the ranks go on from.
+        start_timeout_s: Limit for the first step, counted anew when the data is ready.
+        keep_generations: How many of the newest stay.
+        extra_env: Variables for every rank on top of the plan's.
+    """
+
+    plan: LaunchPlan
+    generation: Generation | None
+    generations: Generations
+    keeper: LedgerKeeper
+    disk: Executor
+    ladder: StopLadder
+    start_timeout_s: float
+    keep_generations: int
+    extra_env: dict[str, str]
+
+
+class Attempt:
+    """Supervises the ranks of one attempt; `run` from beginning to end, everything else is called by the host.
+
+    Args:
+        given: See `Given`.
+        events: Whom to tell.
+    """
+
+    def __init__(self, given: Given, events: AttemptEvents) -> None:
+        self._given = given
+        self._events = events
+        self._ranks = Ranks(given.plan)
+        self._commits = CommitRunner(
+            given.plan,
+            given.generations,
+            given.keeper,
+            given.disk,
+            keep=given.keep_generations,
+            send=lambda rank, message: self._ranks[rank].send(message),
+            emit=events.emit,
+            on_committed=events.committed,
+        )
+        self._tree = ProcessTree()
+        self._outcome: Outcome | None = None
+        self._data: DataReady | None = None
+        self._preparing: asyncio.Task[None] | None = None
+        self._began = False
+        self._start_by = float("inf")
+        self._finish_by: float | None = None
+        self._asked_at = float("-inf")
+        self._merging: dict[int, int] | None = None
+        self._merged_steps: dict[int, int] | None = None
+        self._merged: Path | None = None
+        self._rounds = 0
+        self._handlers: dict[type[Message], Callable[[Rank, Any], None]] = {
+            Phase: self._on_phase,
+            DataReady: self._on_data_ready,
+            Claim: self._on_claim,
+            CommitBegin: lambda r, m: self._commits.coordinator.begin(r.number, m.step, m.reason),
+            CommitStaged: lambda r, m: self._commits.coordinator.staged(r.number, m),
+            CommitFailed: lambda r, m: self._commits.coordinator.failed(r.number, m.generation, m.cause),
+            MergeReady: self._on_merge_ready,
+            MergeDone: self._on_merge_done,
+            RankDone: self._on_rank_done,
+            RankFailed: lambda r, m: self._ranks.said_failed(r, m, time.monotonic()),
+            Bye: self._on_bye,
+        }
+
+    async def run(self) -> Outcome:
+        """Starts the ranks and stays until the last one is gone, whatever happens."""
+        try:
+            await self._spawn()
+            while self._outcome is None:
+                self._tick(time.monotonic())
+                await asyncio.sleep(POLL_S)
+        except RankdeckError as error:
+            self._outcome = Outcome("not_started", error.as_dict(), usage=isinstance(error, UsageError))
+        finally:
+            self._commits.quiet = True
+            unkillable = await self._end()
+        return replace(self._outcome, unkillable=tuple(unkillable))
+
+    # what the host passes on
+
+    def connected(self, connection: Connection, number: int) -> None:
+        """A rank's connection."""
+        rank = self._ranks[number]
+        rank.connection = connection
+        self._events.phase_changed(f"rank {number} connected")
+        if self._data is not None:
+            rank.send(self._data)
+        if self._given.ladder.is_asked:
+            rank.send(Stop())
+
+    def message_received(self, number: int, message: Message) -> None:
+        """What a rank says."""
+        handler = self._handlers.get(type(message))
+        if handler is None:
+            log.warning("rank %d sent a %s, which is not for a rank to send", number, type(message).__name__)
+            return
+        handler(self._ranks[number], message)
+
+    def lines_received(self, number: int, parsed: list[dict[str, Any]]) -> None:
+        """A rank's metrics, written already."""
+        rank = self._ranks[number]
+        for value in reversed(parsed):
+            if value["event"] == "step":
+                first = rank.first_step is None
+                rank.note_step(value)
+                if first:
+                    self._on_first_step(rank)
+                break
+        else:
+            return
+        steps = [r for r in self._ranks if r.first_step is not None]
+        losses = [r.loss for r in steps if r.loss is not None]
+        rates = [r.tokens_per_s for r in steps if r.tokens_per_s is not None]
+        self._events.stepped(
+            max(r.step for r in steps),
+            max(r.epoch for r in steps),
+            sum(losses) / len(losses) if losses else None,
+            sum(rates) if rates else None,
+        )
+
+    def closed(self, number: int, connection: Connection) -> None:
+        """A rank's connection is gone."""
+        rank = self._ranks[number]
+        if rank.connection is connection:
+            rank.connection = None
+            rank.lost_at = time.monotonic()
+            self._commits.coordinator.rank_lost(number)
+
+    def stop_asked(self) -> None:
+        """The ladder's first rung: ranks commit at their next boundary."""
+        self._ranks.broadcast(Stop())
+
+    def commit_asked(self) -> None:
+        """Somebody wants a generation now."""
+        if self._began:
+            self._ranks.broadcast(CommitPlease("asked for"))
+
+    @property
+    def has_begun(self) -> bool:
+        """A first step was made: there may be something to commit."""
+        return self._began
+
+    # starting
+
+    async def _spawn(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._events.phase_changed("spawning")
+        for rank in self._ranks:
+            if self._given.ladder.is_asked:
+                return
+            command = rank.command
+            env = {**command.environment(os.environ), **self._given.extra_env}
+            rank.child = await loop.run_in_executor(None, self._tree.spawn, command.argv, env, command.cwd, command.log)
+            log.info("rank %d is process %d on %s", rank.number, rank.child.pid, command.device.uuid)
+        self._start_by = time.monotonic() + self._given.start_timeout_s
+
+    @property
+    def processes(self) -> dict[str, int]:
+        """Device uuid → pid of the rank on it."""
+        return {rank.command.device.uuid: rank.child.pid for rank in self._ranks if rank.child is not None}
+
+    def _on_phase(self, rank: Rank, message: Phase) -> None:
+        rank.phase = message.name
+        if message.name == "ready":
+            self._events.emit("rank_ready", of=rank.number, device=rank.command.device.uuid)
+        if not self._began:
+            detail = f" ({message.detail})" if message.detail else ""
+            self._events.phase_changed(f"rank {rank.number}: {message.name}{detail}")
+
+    def _on_data_ready(self, rank: Rank, message: DataReady) -> None:
+        if rank.number != 0 or self._preparing is not None:
+            log.warning("rank %d says that the data is ready, again or unasked", rank.number)
+            return
+        self._start_by = time.monotonic() + self._given.start_timeout_s
+        self._preparing = asyncio.get_running_loop().create_task(self._prepare(message))
+
+    async def _prepare(self, data: DataReady) -> None:
+        plan, given = self._given.plan, self._given
+        try:
+            await asyncio.get_running_loop().run_in_executor(
+                given.disk, given.keeper.prepare, data, given.generation, plan.world_size, plan.lanes
+            )
+        except RankdeckError as error:
+            log.error("the ledger refuses: %s", error.cause)
+            usage = isinstance(error, UsageError)
+            self._outcome = self._outcome or Outcome("failed", error.as_dict(), usage=usage)
+            return
+        self._data = data
+        self._events.data_ready(data)
+        self._ranks.broadcast(data)
+
+    def _on_first_step(self, rank: Rank) -> None:
+        log.info("rank %d has made step %s", rank.number, rank.first_step)
+        if not self._began and self._ranks.started:
+            self._began = True
+            self._events.training_began()
+
+    # working
+
+    def _on_claim(self, rank: Rank, message: Claim) -> None:
+        try:
+            rank.send(self._given.keeper.claim(rank.number, message))
+        except RankdeckError as error:
+            self._ranks.sign(rank, time.monotonic()).what = f"made a claim that cannot be ({error.cause})"
+
+    def _on_merge_ready(self, rank: Rank, message: MergeReady) -> None:
+        rank.ready = message
+
+    def _on_rank_done(self, rank: Rank, message: RankDone) -> None:
+        rank.done, rank.ready = message, None
+        if rank.first_step is None:
+            rank.step = message.step
+        if not self._began and self._ranks.started:
+            self._began = True
+            self._events.training_began()
+
+    def _on_merge_done(self, rank: Rank, message: MergeDone) -> None:
+        newest = self._commits.newest
+        if self._merging is None or rank.number != 0 or newest is None or Path(message.file).name != message.file:
+            log.warning("rank %d says that a merge is done that nobody asked for", rank.number)
+            return
+        self._merged_steps, self._merging = self._merging, None
+        self._merged = newest.folder / message.file if message.file else None
+
+    def _on_bye(self, rank: Rank, message: Bye) -> None:
+        rank.bye = message
+        if message.dropped:
+            log.warning("rank %d has thrown away %d metrics lines", rank.number, message.dropped)
+
+    # watching
+
+    def _tick(self, now: float) -> None:
+        self._ranks.poll(now, finishing=self._finish_by is not None)
+        self._commits.tick(now)
+        rung = self._given.ladder.rung(now)
+        if self._finish_by is not None:
+            if self._ranks.all_exited or now > self._finish_by or rung is Rung.END:
+                self._outcome = self._outcome or self._completed()
+        elif rung is Rung.END or (rung is Rung.ASKED and not self._began):
+            self._outcome = self._outcome or self._stopped_short()
+        elif self._ranks.signs:
+            first = min(sign.at for sign in self._ranks.signs.values())
+            if self._ranks.all_exited or now - first > SETTLE_S:
+                self._outcome = self._outcome or self._failed()
+        elif not self._began and now > self._start_by:
+            self._outcome = self._outcome or self._start_overdue(now)
+        else:
+            self._gather(now)
+
+    def _gather(self, now: float) -> None:
+        gathered = Gathered(
+            {r.number: r.done for r in self._ranks if r.done is not None},
+            {r.number: r.ready for r in self._ranks if r.ready is not None},
+            self._given.plan.world_size,
+            merges=self._given.plan.lanes > 1,
+        )
+        if not gathered.all_wait:
+            return
+        action = next_action(
+            gathered,
+            committing=self._commits.coordinator.busy,
+            holds_all=self._commits.coordinator.holds(gathered.steps),
+            merging=self._merging is not None,
+            merged_steps=self._merged_steps,
+        )
+        if action is Next.COMMIT and self._commits.retry_at is None and now - self._asked_at > ASK_AGAIN_S:
+            self._asked_at = now
+            self._events.phase_changed("committing")
+            self._ranks.broadcast(CommitPlease("every rank waits"))
+        elif action is Next.MERGE:
+            self._merge(gathered)
+        elif action is Next.RELEASE:
+            self._release(gathered)
+        elif action is Next.FINISH:
+            self._events.phase_changed("ending")
+            self._finish_by = now + FINISH_LIMIT_S
+            self._commits.quiet = True  # what a rank still begins now is of no use to anybody
+            self._ranks.broadcast(Finish())
+
+    def _merge(self, gathered: Gathered) -> None:
+        newest = self._commits.newest
+        assert newest is not None  # `holds_all` says so
+        self._merging = gathered.steps
+        self._rounds = gathered.round or self._rounds + 1
+        self._events.phase_changed("merging")
+        self._ranks[0].send(Merge(self._rounds, newest.number, str(newest.folder)))
+
+    def _release(self, gathered: Gathered) -> None:
+        self._merged_steps = None
+        self._events.phase_changed("")
+        for number in gathered.ready:
+            self._ranks[number].ready = None
+            self._ranks[number].send(Merged(self._rounds, str(self._merged or "")))
+
+    # ending
+
+    def _completed(self) -> Outcome:
+        finished = all(rank.done is not None and rank.done.finished for rank in self._ranks)
+        return Outcome("finished" if finished else "stopped", model=self._model())
+
+    def _stopped_short(self) -> Outcome:
+        """A stop whose ranks are ended without a commit of where they stood."""
+        if not self._began:
+            return Outcome("stopped", model=self._model())
+        step = max(rank.step for rank in self._ranks)
+        kept = self._commits.newest or self._given.generation
+        done = f"Generation {kept.number} holds step {kept.step}" if kept else "No generation was committed"
+        if kept is not None and kept.step >= step and not self._commits.coordinator.busy:
+            return Outcome("stopped", model=self._model())
+        why = "at once, as asked" if self._given.ladder.is_hurried else "at the stop limit, before it had committed"
+        error = {
+            "title": "Stopped without a last commit",
+            "cause": f"The run was ended {why}. {done}; it stood at step {step}.",
+            "next_step": "Resume it: what came after that commit is trained again.",
+        }
+        return Outcome("stopped", error, model=self._model())
+
+    def _start_overdue(self, now: float) -> Outcome:
+        late = next(rank for rank in self._ranks if not rank.started)
+        sign = self._ranks.sign(late, now)
+        sign.what = f"made no first step within {self._given.start_timeout_s:g} s"
+        return self._failed()
+
+    def _failed(self) -> Outcome:
+        signs = list(self._ranks.signs.values())
+        root = root_cause(signs)
+        kept = self._commits.newest or self._given.generation
+        resume = f"Resume the run: it goes on from generation {kept.number} (step {kept.step})." if kept else ""
+        error = describe(root, signs, resume)
+        for sign in signs:
+            log.error("rank %d failed%s", sign.rank, "; this is the root cause" if sign is root else " as an echo")
+        return Outcome("failed" if self._began else "not_started", error, root, root.usage)
+
+    def _model(self) -> Path | None:
+        """The weights to export: the merge, or those of the newest generation (of its first rank, if each has some)."""
+        if self._merged is not None and self._merged_steps is not None:
+            return self._merged
+        kept = self._commits.newest or self._given.generation
+        names = [] if kept is None else [file.name for file in kept.files if file.name.startswith("weights")]
+        return kept.folder / min(names) if kept is not None and names else None
+
+    async def _end(self) -> list[int]:
+        """Ends what is left of the ranks within bounds, and hears their last lines."""
+        loop = asyncio.get_running_loop()
+        self._commits.coordinator.abandon("The attempt has ended.")
+        if self._preparing is not None:
+            await asyncio.wait([self._preparing], timeout=DRAIN_LIMIT_S)
+        await self._commits.settle(KILL_WAIT_S)
+        now = time.monotonic()
+        unkillable = await loop.run_in_executor(None, lambda: self._tree.stop(lambda: None, now, KILL_WAIT_S))
+        await loop.run_in_executor(None, self._tree.close, 0.0 if unkillable else KILL_WAIT_S)
+        deadline = loop.time() + DRAIN_LIMIT_S
+        while any(rank.connection is not None for rank in self._ranks) and loop.time() < deadline:
+            await asyncio.sleep(POLL_S)
+        return unkillable

@@ -1,0 +1,51 @@
+"""`device` lines once a second: a thread of its own, because a driver in trouble answers late."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+from core.devices import DeviceMonitor
+
+log = logging.getLogger(__name__)
+
+EVERY_S: Final = 1.0
+HOST: Final = "host"
+"""What stands for `uuid` in the line about the machine itself."""
+
+
+class DeviceSampler:
+    """Samples until it is closed.
+
+    Args:
+        monitor: Asked once a second; it neither raises nor hangs.
+        uuids: The run's devices; others are left out.
+        on_samples: Called on the sampler's thread with the fields of each line.
+    """
+
+    def __init__(
+        self, monitor: DeviceMonitor, uuids: Collection[str], on_samples: Callable[[list[dict[str, Any]]], None]
+    ) -> None:
+        self._monitor = monitor
+        self._uuids = frozenset(uuids)
+        self._on_samples = on_samples
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="device-sampler", daemon=True)
+        self._thread.start()
+
+    def close(self, timeout_s: float = 2.0) -> None:
+        """Ends the thread; one that waits for a driver is left behind."""
+        self._closing.set()
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        while not self._closing.wait(max(0.0, due - time.monotonic())):
+            due = max(due + EVERY_S, time.monotonic())
+            lines = [s.as_dict() for s in self._monitor.sample() if s.uuid in self._uuids]
+            lines.append({"uuid": HOST, **self._monitor.host().as_dict()})
+            if not self._closing.is_set():
+                self._on_samples(lines)

@@ -1,0 +1,58 @@
+"""`environment.json`: what a run ran with, for the person who wonders later why it was different then."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import core
+from core.devices import Device
+from core.launch_plan import LaunchPlan
+from core.platforms import Platform
+
+PACKAGES: Final = (
+    "torch", "numpy", "safetensors", "tokenizers", "deepspeed", "transformers", "accelerate", "psutil",
+    "nvidia-ml-py", "orjson", "PySide6-Essentials", "pyqtgraph",
+)  # fmt: skip
+
+
+def describe_environment(
+    machine: Platform, plan: LaunchPlan, devices: Sequence[Device], driver: str | None, attempt: int
+) -> dict[str, Any]:
+    """Versions, machine, devices and commands. Reads package metadata only: torch is not imported."""
+    return {
+        "written": time.time(),
+        "attempt": attempt,
+        "rankdeck": core.__version__,
+        "python": sys.version.split()[0],
+        "executable": sys.executable,
+        "os": platform.platform(),
+        "machine": platform.machine(),
+        "cpu": platform.processor(),
+        "cores": machine.physical_cores,
+        "logical_cores": os.cpu_count(),
+        "packages": {name: version for name in PACKAGES if (version := _version(name)) is not None},
+        "torch": machine.torch_version,
+        "torch_cuda": machine.cuda_build,
+        "driver": driver,
+        "devices": [
+            {"uuid": d.uuid, "kind": d.kind, "index": d.index, "name": d.name, "memory_bytes": d.memory_bytes}
+            for d in devices
+        ],
+        "mode": plan.mode,
+        "backend": plan.backend,
+        "command": [sys.executable, *sys.argv],
+        "ranks": [{"rank": c.rank, "argv": list(c.argv), "device": c.device.uuid} for c in plan.ranks],
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,508 @@
+"""The run host: composes the parts, walks through the run's states, and is the only writer of its folder."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import orjson
+
+from core.columns import ColumnsWriter
+from core.config import RunConfig
+from core.config.documents import to_toml
+from core.dataset import identify
+from core.devices import Device, DeviceMonitor, resolve_devices
+from core.errors import RankdeckError
+from core.files import copy_atomic, write_atomic
+from core.generations import Generation, Generations
+from core.host.attempt import Attempt, Given, Outcome
+from core.host.device_samples import DeviceSampler
+from core.host.environment import describe_environment
+from core.host.ledger_keeper import LedgerKeeper
+from core.host.metrics_sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, MetricsSink
+from core.host.states import HostState
+from core.host.status_board import StatusBoard
+from core.host.stop_ladder import StopLadder
+from core.host.work_plan import on_one_device, total_steps
+from core.launch_plan import LaunchPlan, plan_launch
+from core.listener import Connection, Listener
+from core.metrics_file import MetricsWriter
+from core.platforms import Platform, rendezvous_folder, this_platform
+from core.preflight import batch_of
+from core.processes import own
+from core.protocol import ENV_CONFIG, CommitRequest, DataReady, Message, StopRequest
+from core.recipes import Recipe, apply_recipe, get_recipe
+from core.run_store import RunState, RunStore
+
+log = logging.getLogger(__name__)
+
+TOKEN_BYTES: Final = 32
+SINK_CLOSE_S: Final = 10.0
+FINAL_TRIES: Final = 3
+EXIT_FAILED, EXIT_STOPPED_AT_ONCE = 1, 130
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What is found out once, before the first attempt."""
+
+    config: RunConfig
+    recipe: Recipe
+    machine: Platform
+    devices: tuple[Device, ...]
+    generation: Generation | None
+    keeper: LedgerKeeper
+
+
+class RunHost:
+    """One run, from planning to its end. Made and run by ``python -m core.host``; everything is on one event loop.
+
+    The loop's thread never waits for a disk or a driver: metrics go through `MetricsSink`, small files through one
+    disk thread, devices through `DeviceSampler`.
+
+    Args:
+        store: The run's folder, locked by this process.
+    """
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+        self._config = RunConfig()
+        self._first = store.stored_state()
+        fresh = self._first.host is None and self._first.state == HostState.STARTING
+        self._number = self._first.attempt if fresh else self._first.attempt + 1
+        self._disk: Executor = ThreadPoolExecutor(1, thread_name_prefix="disk")
+        self._client_token = secrets.token_urlsafe(TOKEN_BYTES)
+        self._listener = Listener(self._first.run_id, self._client_token, self)
+        self._board = StatusBoard(store, self._starting(), self._disk, lambda: self._listener.clients)
+        self._state = HostState.STARTING
+        self._ladder = StopLadder(self._config.stop_timeout_s)
+        self._sink: MetricsSink | None = None
+        self._monitor: DeviceMonitor | None = None
+        self._sampler: DeviceSampler | None = None
+        self._attempt: Attempt | None = None
+        self._setting: _Setting | None = None
+        self._plan: LaunchPlan | None = None
+        self._port = 0
+        self._paused = False
+        self._generations = Generations(store.generations)
+
+    async def run(self) -> int:
+        """The whole run.
+
+        Returns:
+            The exit code.
+        """
+        self._loop = asyncio.get_running_loop()
+        ticking: asyncio.Task[None] | None = None
+        try:
+            self._port = await self._listener.start()
+            await self._on_disk(self._store.write_host_json, self._port, self._client_token, os.getpid())
+            ticking = self._loop.create_task(self._board.run())
+            outcome = await self._work()
+            exit_code = _exit_code(outcome, self._ladder)
+        except RankdeckError as error:
+            log.error("%s", error)
+            outcome, exit_code = Outcome("failed", error.as_dict()), error.exit_code
+        except Exception as error:
+            log.exception("the run host itself failed")
+            outcome, exit_code = Outcome("failed", _own_failure(error)), EXIT_FAILED
+        try:
+            exit_code = await self._conclude(outcome, exit_code)
+        finally:
+            if ticking is not None:
+                ticking.cancel()
+            await self._close()
+        return exit_code
+
+    def request_stop(self, now: bool, by: str) -> None:
+        """A stop, asked for by a client or a signal. A second one, or `now`, ends the ranks without a commit."""
+        moment = time.monotonic()
+        again = self._ladder.is_asked
+        log.info("a stop is asked for by %s%s", by, ", at once" if now or again else "")
+        self.emit("stop_requested", now=now or again, by=by)
+        if now or again:
+            self._ladder.hurry(moment)
+        else:
+            self._ladder.ask(moment)
+        if self._state is HostState.TRAINING:
+            self._enter(HostState.STOPPING, phase="stopping")
+        if self._attempt is not None and not again:
+            self._attempt.stop_asked()
+
+    # the run
+
+    async def _work(self) -> Outcome:
+        self.phase_changed("planning")
+        self._sink = MetricsSink(
+            *await self._in_thread(self._open_metrics), self._on_written_anywhere, self._on_trouble_anywhere
+        )
+        setting = self._setting = await self._find_out()
+        config, devices = setting.config, setting.devices
+        while True:
+            if self._ladder.is_asked:
+                return Outcome("stopped")
+            outcome = await self._one_attempt(config, devices)
+            plan = self._plan
+            if plan is None or outcome.kind != "not_started" or outcome.usage:
+                return outcome
+            if config.strict or plan.lanes > 1 or plan.world_size == 1:
+                return outcome
+            config, devices = await self._fall_back(config, devices, plan, outcome)
+
+    def _open_metrics(self) -> tuple[MetricsWriter, ColumnsWriter]:
+        self._config = self._store.config()
+        log_file = None if self._config.log_file is None else self._store.dir / self._config.log_file
+        writer = MetricsWriter(self._store.metrics, log_file)
+        if writer.copy_problem is not None:
+            log.warning("%s", writer.copy_problem)
+        return writer, ColumnsWriter(self._store.dir)
+
+    async def _find_out(self) -> _Setting:
+        recipe = await self._in_thread(get_recipe, self._config.recipe)
+        self._config = config = apply_recipe(self._config, recipe)
+        self._ladder = _moved(self._ladder, config.stop_timeout_s)
+        self._monitor = DeviceMonitor()
+        machine = await self._in_thread(this_platform)
+        devices = resolve_devices(config.devices, await self._in_thread(self._monitor.devices))
+        self.phase_changed("reading the dataset")
+        dataset = await self._in_thread(identify, config.dataset_file)
+        self.phase_changed("checking generations")
+        await self._on_disk(self._generations.remove_unfinished)
+        generation, damaged = await self._on_disk(self._generations.newest_valid)
+        for bad in damaged:
+            self.emit(
+                "alert",
+                kind="generation_damaged",
+                title=f"Generation {bad.number} is damaged",
+                cause=bad.reason,
+                next_step=f"Generation {generation.number} is used." if generation else "The run starts anew.",
+                generation=bad.number,
+            )
+        keeper = LedgerKeeper(self._store.ledger, config, dataset.as_dict(), self._first.run_id)
+        self._sampler = DeviceSampler(self._monitor, [d.uuid for d in devices], self._on_samples_anywhere)
+        return _Setting(config, recipe, machine, tuple(devices), generation, keeper)
+
+    async def _one_attempt(self, config: RunConfig, devices: tuple[Device, ...]) -> Outcome:
+        setting, monitor = self._setting, self._monitor
+        assert setting is not None and monitor is not None
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        rendezvous = rendezvous_folder(self._store.dir) / f".rendezvous-{self._number}-{secrets.token_hex(4)}"
+        plan = self._plan = plan_launch(
+            config,
+            devices,
+            setting.machine,
+            self._store.dir,
+            self._number,
+            rendezvous,
+            self._port,
+            token,
+            None if setting.generation is None else setting.generation.number,
+            sys.executable,
+            setting.recipe,
+            os.getpid(),
+        )
+        self._listener.expect_ranks(self._number, plan.world_size, token)
+        environment = describe_environment(setting.machine, plan, devices, monitor.driver, self._number)
+        await self._on_disk(
+            write_atomic, self._store.environment, orjson.dumps(environment, option=orjson.OPT_INDENT_2)
+        )
+        self._announce(config, plan)
+        extra_env = {ENV_CONFIG: ""}
+        if config != setting.config:
+            attempt_toml = self._store.dir / "attempt.toml"
+            await self._on_disk(write_atomic, attempt_toml, to_toml(config))
+            extra_env[ENV_CONFIG] = str(attempt_toml)
+        self._attempt = Attempt(
+            Given(
+                plan=plan,
+                generation=setting.generation,
+                generations=self._generations,
+                keeper=setting.keeper,
+                disk=self._disk,
+                ladder=self._ladder,
+                start_timeout_s=config.start_timeout_s,
+                keep_generations=config.keep_generations,
+                extra_env=extra_env,
+            ),
+            self,
+        )
+        try:
+            return await self._attempt.run()
+        finally:
+            self._attempt = None
+            with contextlib.suppress(OSError):  # nobody reads it any more; torch often removes it itself
+                rendezvous.unlink(missing_ok=True)
+
+    def _announce(self, config: RunConfig, plan: LaunchPlan) -> None:
+        setting = self._setting
+        assert setting is not None
+        uuids = [command.device.uuid for command in plan.ranks]
+        batch = batch_of(config, plan.world_size, plan.mode)
+        self._board.change(
+            attempt=self._number, mode=plan.mode, devices=tuple(uuids), world_size=plan.world_size, step=0
+        )
+        self.emit(
+            "launch",
+            mode=plan.mode,
+            devices=uuids,
+            world_size=plan.world_size,
+            backend=plan.backend,
+            resumed_from=self._resumed_from(plan),
+            generation=None if setting.generation is None else setting.generation.number,
+            total_steps=config.steps,
+            tokens_per_step=batch.global_ * config.seq_len * plan.lanes,
+            notes=list(plan.notes),
+        )
+
+    def _resumed_from(self, plan: LaunchPlan) -> dict[str, int] | None:
+        """Rank → the step its curve is taken back to; None at the very first start."""
+        setting = self._setting
+        if self._number <= 1 or setting is None:
+            return None
+        known = {} if setting.generation is None else setting.generation.positions
+        ranks = max(plan.world_size, self._first.world_size, *(rank + 1 for rank in known), 0)
+        return {str(rank): known[rank].step if rank in known else 0 for rank in range(ranks)}
+
+    async def _fall_back(
+        self, config: RunConfig, devices: tuple[Device, ...], plan: LaunchPlan, outcome: Outcome
+    ) -> tuple[RunConfig, tuple[Device, ...]]:
+        """The config and device to go on with, after saying so."""
+        guilty = outcome.root.rank if outcome.root is not None else 0
+        device = next((d for rank, d in enumerate(devices) if rank != guilty), devices[0])
+        reason = outcome.error["cause"] if outcome.error else "Its ranks could not start."
+        words = (
+            f"{plan.mode.upper()} on {plan.world_size} devices could not start, so the run goes on with "
+            f"{device.uuid} alone. {reason}"
+        )
+        log.warning("%s", words)
+        self.emit("fallback", reason=reason, mode="single", devices=[device.uuid], was=plan.mode)
+        self._board.change(fallback=words, phase="falling back to one device")
+        self._number += 1
+        batch = batch_of(config, plan.world_size, plan.mode)
+        return on_one_device(config, device, batch), (device,)
+
+    # the end
+
+    async def _conclude(self, outcome: Outcome, exit_code: int) -> int:
+        """Exports the model, writes the last lines, then the last state. Nothing here waits without a bound."""
+        error = outcome.error
+        if outcome.model is not None and outcome.kind in ("finished", "stopped"):
+            self.phase_changed("exporting the model")
+            try:
+                await self._on_disk(copy_atomic, outcome.model, self._store.model)
+            except RankdeckError as problem:
+                log.error("%s", problem)
+                error, exit_code = error or problem.as_dict(), exit_code or EXIT_FAILED
+        if outcome.unkillable:
+            error = _named(error, outcome.unkillable)
+            exit_code = exit_code or EXIT_FAILED
+        kind = HostState.FAILED if outcome.kind == "not_started" else HostState(outcome.kind)
+        event = "failed" if kind is HostState.FAILED else "finished"
+        self.emit(event, state=str(kind), step=self._board.state.step, exit_code=exit_code, **(error or {}))
+        lost = await self._close_sink()
+        if lost:
+            exit_code = exit_code or EXIT_FAILED
+            error = error or {
+                "title": "Some metrics are lost",
+                "cause": f"The disk took no more: at least {lost} lines of metrics could not be written.",
+                "next_step": "Free some space before the next run.",
+            }
+        log.info("the run is %s, exit code %d%s", kind, exit_code, f": {error['cause']}" if error else "")
+        self._enter(kind, phase="", error=error, exit_code=exit_code)
+        for _ in range(FINAL_TRIES):
+            await self._board.flush()
+            if not self._board.is_failing:
+                break
+            await asyncio.sleep(0.5)
+        return exit_code
+
+    async def _close_sink(self) -> int:
+        if self._sampler is not None:
+            await self._in_thread(self._sampler.close)
+        if self._sink is None:
+            return 0
+        sink, self._sink = self._sink, None
+        lost = await self._in_thread(sink.close, SINK_CLOSE_S)
+        await asyncio.sleep(0)  # its last word on the file's size has been called into the loop
+        return lost
+
+    async def _close(self) -> None:
+        await self._listener.close()
+        await self._in_thread(self._store.remove_host_json)
+        if self._monitor is not None:
+            await self._in_thread(self._monitor.close)
+        self._disk.shutdown(wait=True)
+
+    # AttemptEvents
+
+    def phase_changed(self, phase: str) -> None:
+        if phase != self._board.state.phase:
+            log.info("phase: %s", phase or "-")
+            self._board.change(phase=phase)
+
+    def training_began(self) -> None:
+        if self._state is HostState.STARTING:
+            self._enter(HostState.TRAINING, phase="")
+
+    def data_ready(self, data: DataReady) -> None:
+        if self._plan is not None:
+            self._board.change(total_steps=total_steps(self._config, self._plan, data.samples))
+        if self._monitor is not None and self._attempt is not None:
+            self._monitor.watch(self._attempt.processes)
+
+    def stepped(self, step: int, epoch: int, loss: float | None, tokens_per_s: float | None) -> None:
+        self._board.progress(step=step, epoch=epoch, loss=loss, tokens_per_s=tokens_per_s)
+
+    def committed(self, generation: Generation) -> None:
+        self._board.change(generation=generation.number)
+
+    def emit(self, event: str, **fields: Any) -> None:
+        """Writes a line of the host's own into the metrics."""
+        value = {"ts": time.time(), "event": event, "rank": -1, "attempt": self._number, **fields}
+        if self._sink is not None:
+            self._sink.put([orjson.dumps(value)], [value])
+
+    # ListenerEvents
+
+    def connected(self, connection: Connection) -> None:
+        hello = connection.hello
+        if hello is None or hello.role == "client":
+            self._board.greet(connection)
+        elif self._attempt is not None:
+            self._attempt.connected(connection, hello.rank)
+
+    def message_received(self, connection: Connection, message: Message) -> None:
+        hello = connection.hello
+        if hello is not None and hello.role == "rank":
+            if self._attempt is not None and hello.attempt == self._number:
+                self._attempt.message_received(hello.rank, message)
+        elif isinstance(message, StopRequest):
+            self.request_stop(message.now, "a person")
+        elif isinstance(message, CommitRequest):
+            if self._attempt is not None:
+                self._attempt.commit_asked()
+        else:
+            connection.refuse(f"A client has no business sending a {type(message).__name__}.")
+
+    def lines_received(self, connection: Connection, lines: list[bytes], parsed: list[dict[str, Any]]) -> None:
+        if self._sink is None:
+            return
+        self._sink.put(lines, parsed)
+        if not self._paused and self._sink.pending_bytes > HIGH_WATER_BYTES:
+            self._paused = True
+            self._listener.pause_ranks()
+        for value in parsed:
+            if value["event"] == "eval":
+                val_loss = value.get("val_loss")
+                self._board.progress(val_loss=float(val_loss) if isinstance(val_loss, int | float) else None)
+        hello = connection.hello
+        if self._attempt is not None and hello is not None and hello.attempt == self._number:
+            self._attempt.lines_received(hello.rank, parsed)
+
+    def closed(self, connection: Connection) -> None:
+        hello = connection.hello
+        if hello is not None and hello.role == "rank" and self._attempt is not None and hello.attempt == self._number:
+            self._attempt.closed(hello.rank, connection)
+
+    # from other threads
+
+    def _on_written(self, size_bytes: int) -> None:
+        self._board.appended(size_bytes)
+        if self._paused and (self._sink is None or self._sink.pending_bytes < LOW_WATER_BYTES):
+            self._paused = False
+            self._listener.resume_ranks()
+
+    def _on_trouble(self, words: str | None) -> None:
+        if words is None:
+            log.info("the disk takes metrics again")
+            self._board.change(phase="")
+        elif self._board.state.phase != words:
+            log.error("metrics cannot be written: %s", words)
+            self._board.change(phase=words)
+            self.emit(
+                "alert",
+                kind="disk",
+                title="Metrics cannot be written",
+                cause=words,
+                next_step="Free some space: nothing is lost, and writing goes on by itself.",
+            )
+
+    def _on_samples(self, samples: list[dict[str, Any]]) -> None:
+        for fields in samples:
+            self.emit("device", **{**fields, "ts": fields.get("ts", time.time())})
+
+    def _on_trouble_anywhere(self, words: str | None) -> None:
+        self._loop.call_soon_threadsafe(self._on_trouble, words)
+
+    def _on_samples_anywhere(self, samples: list[dict[str, Any]]) -> None:
+        self._loop.call_soon_threadsafe(self._on_samples, samples)
+
+    def _on_written_anywhere(self, size_bytes: int) -> None:
+        self._loop.call_soon_threadsafe(self._on_written, size_bytes)
+
+    # small things
+
+    def _starting(self) -> RunState:
+        return self._first.replace(
+            state=str(HostState.STARTING),
+            attempt=self._number,
+            host=own(),
+            phase="starting",
+            error=None,
+            exit_code=None,
+            fallback=None,
+            tokens_per_s=None,
+        )
+
+    def _enter(self, state: HostState, **fields: Any) -> None:
+        log.info("state: %s → %s", self._state, state)
+        self._state = state
+        self._board.change(state=str(state), **fields)
+
+    def _on_disk(self, call: Callable[..., T], *arguments: Any) -> Awaitable[T]:
+        return self._loop.run_in_executor(self._disk, call, *arguments)
+
+    def _in_thread(self, call: Callable[..., T], *arguments: Any) -> Awaitable[T]:
+        return self._loop.run_in_executor(None, call, *arguments)
+
+
+def _exit_code(outcome: Outcome, ladder: StopLadder) -> int:
+    if outcome.kind in ("finished", "stopped"):
+        return 0 if outcome.error is None else EXIT_STOPPED_AT_ONCE if ladder.is_hurried else EXIT_FAILED
+    return 2 if outcome.usage else EXIT_FAILED
+
+
+def _moved(ladder: StopLadder, timeout_s: float) -> StopLadder:
+    """A ladder with the run's own limit, on the same rung."""
+    moved = StopLadder(timeout_s)
+    if ladder.is_asked:
+        moved.ask(time.monotonic())
+    if ladder.is_hurried:
+        moved.hurry(time.monotonic())
+    return moved
+
+
+def _own_failure(error: Exception) -> dict[str, str]:
+    return {
+        "title": "The run host failed",
+        "cause": f"Rankdeck itself went wrong ({type(error).__name__}: {error}).",
+        "next_step": "Look at logs/host.log and report it; the run can be resumed.",
+    }
+
+
+def _named(error: Mapping[str, str] | None, pids: tuple[int, ...]) -> dict[str, str]:
+    """The error with the processes that would not die."""
+    which = f"Process {', '.join(map(str, pids))} would not end, even when killed (a driver that hangs?)."
+    if error is None:
+        return {"title": "A rank would not end", "cause": which, "next_step": "Restart the machine to be rid of it."}
+    return {**error, "cause": f"{error['cause']} {which}"}

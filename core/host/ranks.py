@@ -1,0 +1,162 @@
+"""The ranks of one attempt: each one's process, connection, and what it has said."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from core.host.failures import Sign, last_lines
+from core.launch_plan import LaunchPlan, RankCommand
+from core.listener import Connection
+from core.process_tree import Child
+from core.protocol import Bye, MergeReady, Message, RankDone, RankFailed
+
+log = logging.getLogger(__name__)
+
+SILENT_LIMIT_S: Final = 5.0
+"""A rank whose connection is closed has so long to end by itself."""
+
+
+@dataclass(slots=True, eq=False)
+class Rank:
+    """One rank as the host knows it.
+
+    Attributes:
+        phase: Where it is, as it last said.
+        first_step: The first optimizer step it reported in this attempt; None before.
+        step, epoch, loss, tokens_per_s: From its newest step line.
+        done: It trains no further.
+        ready: It waits at a merge round.
+        bye: It has said goodbye.
+        lost_at: When its connection was closed.
+        exited_at: When its process was seen to have ended.
+    """
+
+    command: RankCommand
+    child: Child | None = None
+    connection: Connection | None = None
+    phase: str = "spawning"
+    first_step: int | None = None
+    step: int = 0
+    epoch: int = 0
+    loss: float | None = None
+    tokens_per_s: float | None = None
+    done: RankDone | None = None
+    ready: MergeReady | None = None
+    bye: Bye | None = None
+    lost_at: float | None = None
+    exited_at: float | None = None
+
+    @property
+    def number(self) -> int:
+        """Its rank."""
+        return self.command.rank
+
+    @property
+    def started(self) -> bool:
+        """It has made a step, or has none left to make."""
+        return self.first_step is not None or self.done is not None
+
+    def send(self, message: Message) -> None:
+        """To a rank that is not connected it is nothing."""
+        if self.connection is not None:
+            self.connection.send(message)
+
+    def note_step(self, value: dict[str, Any]) -> None:
+        """Takes a step line's figures."""
+        step, loss, tokens = value.get("step"), value.get("loss"), value.get("tokens_per_s")
+        if isinstance(step, int):
+            self.step = step
+            if self.first_step is None:
+                self.first_step = step
+        epoch = value.get("epoch")
+        self.epoch = epoch if isinstance(epoch, int) else self.epoch
+        self.loss = float(loss) if isinstance(loss, int | float) else None
+        self.tokens_per_s = float(tokens) if isinstance(tokens, int | float) else None
+
+
+@dataclass(slots=True)
+class Ranks:
+    """All ranks of an attempt and the signs of failure that they gave.
+
+    Args:
+        plan: Who they are.
+    """
+
+    plan: LaunchPlan
+    all: list[Rank] = field(init=False)
+    signs: dict[int, Sign] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.all = [Rank(command) for command in self.plan.ranks]
+
+    def __iter__(self) -> Iterator[Rank]:
+        return iter(self.all)
+
+    def __getitem__(self, rank: int) -> Rank:
+        return self.all[rank]
+
+    @property
+    def synchronised(self) -> bool:
+        """They train in step."""
+        return self.plan.lanes == 1
+
+    @property
+    def started(self) -> bool:
+        """The attempt has got going: in step, one rank's first step proves that all are there."""
+        return any(r.started for r in self) if self.synchronised else all(r.started for r in self)
+
+    @property
+    def all_exited(self) -> bool:
+        """No process is left that was seen to run."""
+        return all(rank.exited_at is not None for rank in self if rank.child is not None)
+
+    def broadcast(self, message: Message) -> None:
+        """Sends to every rank."""
+        for rank in self:
+            rank.send(message)
+
+    def poll(self, now: float, *, finishing: bool) -> None:
+        """Looks for ranks that ended, or went silent, when they should not have.
+
+        Args:
+            now: Seconds on the monotonic clock.
+            finishing: The ranks have been told that they may end.
+        """
+        for rank in self:
+            if rank.child is None or rank.exited_at is not None:
+                continue
+            code = rank.child.poll()
+            if code is not None:
+                self._exited(rank, code, now, finishing)
+            elif rank.lost_at is not None and now - rank.lost_at > SILENT_LIMIT_S and rank.bye is None:
+                sign = self.sign(rank, rank.lost_at)
+                sign.what = sign.what or "closed its connection to the run's host and did not end"
+
+    def said_failed(self, rank: Rank, message: RankFailed, now: float) -> None:
+        """A rank's last words."""
+        log.error("rank %d: %s %s\n%s", rank.number, message.title, message.cause, message.traceback)
+        self.sign(rank, now).said = message
+
+    def sign(self, rank: Rank, now: float) -> Sign:
+        """This rank's sign of failure, begun at `now` if there was none."""
+        if rank.number not in self.signs:
+            log.error("rank %d failed at step %d (%s)", rank.number, rank.step, rank.phase)
+            self.signs[rank.number] = Sign(
+                rank.number, now, rank.step if rank.first_step is not None else 0, rank.phase, log=rank.command.log
+            )
+        return self.signs[rank.number]
+
+    def _exited(self, rank: Rank, code: int, now: float, finishing: bool) -> None:
+        rank.exited_at = now
+        log.info("rank %d has ended with code %d", rank.number, code)
+        if finishing or (rank.bye is not None and code == 0 and rank.done is not None):
+            return
+        # Its socket closed when it died; the exit code is seen at the next poll, perhaps after another rank's echo.
+        sign = self.sign(rank, now if rank.lost_at is None else min(rank.lost_at, now))
+        sign.returncode = code
+        sign.tail = last_lines(rank.command.log)
+        if code == 0 and not sign.what:
+            sign.what = "ended without saying why"

@@ -1,0 +1,110 @@
+"""The run's state as others see it: `state.json` on disk, `RunStatus` and `Appended` to clients."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, Final
+
+from core.errors import RankdeckError
+from core.listener import Connection
+from core.protocol import Appended, RunStatus
+from core.run_store import RunState, RunStore
+
+log = logging.getLogger(__name__)
+
+TICK_S: Final = 0.04
+"""Clients hear of new lines 25 times a second at most."""
+QUIET_S: Final = 1.0
+"""Progress alone is written and sent once a second; a change of state or phase at the next tick."""
+_BEHIND_BYTES: Final = 256 << 10
+"""A client with so much unread is told the newest size later: it needs to hear only the last one."""
+
+
+class StatusBoard:
+    """Holds the `RunState` and makes it known.
+
+    Args:
+        store: Where `state.json` lies.
+        state: The state to begin with.
+        disk: A single thread that all writing of the folder's small files goes through, in order.
+        clients: The connections to tell.
+    """
+
+    def __init__(
+        self, store: RunStore, state: RunState, disk: Executor, clients: Callable[[], list[Connection]]
+    ) -> None:
+        self.state = state
+        self._store = store
+        self._disk = disk
+        self._clients = clients
+        self._urgent = True
+        self._dirty = True
+        self._next_quiet = 0.0
+        self._size_bytes = 0
+        self._told_bytes = 0
+        self._failing = False
+
+    def change(self, **fields: Any) -> None:
+        """What a person should see at once: state, phase, error."""
+        self.state = self.state.replace(**fields)
+        self._urgent = True
+
+    def progress(self, **fields: Any) -> None:
+        """What changes with every step."""
+        self.state = self.state.replace(**fields)
+        self._dirty = True
+
+    @property
+    def is_failing(self) -> bool:
+        """`state.json` could not be written the last time."""
+        return self._failing
+
+    def appended(self, size_bytes: int) -> None:
+        """`metrics.jsonl` is whole up to here."""
+        self._size_bytes = size_bytes
+
+    def greet(self, client: Connection) -> None:
+        """What a new client needs to know first."""
+        client.send(RunStatus(self.state.as_dict()))
+        if self._told_bytes:
+            client.send(Appended(self._told_bytes))
+
+    async def run(self) -> None:
+        """Ticks until it is cancelled; `flush` afterwards."""
+        while True:
+            await self._tick()
+            await asyncio.sleep(TICK_S)
+
+    async def flush(self) -> None:
+        """Writes and tells what is left."""
+        self._urgent = True
+        await self._tick()
+
+    async def _tick(self) -> None:
+        if self._size_bytes != self._told_bytes:
+            self._told_bytes = self._size_bytes
+            for client in self._clients():
+                if client.unread_bytes < _BEHIND_BYTES:
+                    client.send(Appended(self._told_bytes))
+        now = time.monotonic()
+        if not self._urgent and not (self._dirty and now >= self._next_quiet):
+            return
+        self._urgent = self._dirty = False
+        self._next_quiet = now + QUIET_S
+        self.state = self.state.replace(updated=time.time())
+        state = self.state
+        for client in self._clients():
+            if client.unread_bytes < _BEHIND_BYTES:
+                client.send(RunStatus(state.as_dict()))
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._disk, self._store.write_state, state)
+            self._failing = False
+        except RankdeckError as error:
+            self._dirty = True  # again in a second
+            if not self._failing:
+                log.warning("state.json could not be written: %s", error.cause)
+            self._failing = True

@@ -1,0 +1,56 @@
+"""How a stop gets harder with time: ask → deadline shared by all ranks → end the tree, and name who would not die."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+KILL_WAIT_S: Final = 8.0
+"""What ending a tree may take: a quarter for processes to end on request (SIGTERM), the rest for killed ones."""
+
+
+class Rung(IntEnum):
+    """Where a stop stands; it only ever climbs."""
+
+    NONE = 0
+    ASKED = 1
+    END = 2
+
+
+class StopLadder:
+    """One stop of one run. Pure: the caller brings the time (seconds on a monotonic clock) and does the work.
+
+    Args:
+        timeout_s: From being asked until the ranks are ended without a commit; all ranks share it.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._end_at: float | None = None
+        self._hurried = False
+
+    @property
+    def is_asked(self) -> bool:
+        """A stop was asked for, of whatever kind."""
+        return self._end_at is not None
+
+    @property
+    def is_hurried(self) -> bool:
+        """A stop without waiting for a commit was asked for."""
+        return self._hurried
+
+    def ask(self, now: float) -> None:
+        """A stop at the next step boundary. A second one never moves the deadline back."""
+        if self._end_at is None:
+            self._end_at = now + self._timeout_s
+
+    def hurry(self, now: float) -> None:
+        """A stop without waiting for a commit."""
+        self._hurried = True
+        self._end_at = now if self._end_at is None else min(now, self._end_at)
+
+    def rung(self, now: float) -> Rung:
+        """What is due by now."""
+        if self._end_at is None:
+            return Rung.NONE
+        return Rung.ASKED if now < self._end_at else Rung.END
