@@ -200,7 +200,7 @@ def test_children_die_with_an_owner_whose_watcher_was_killed_before(tmp_path: Pa
         assert owner.stdout is not None
         pids = [int(pid) for pid in owner.stdout.readline().split()]
         processes = [identify(pid) for pid in pids]
-        (watcher,) = [child for child in psutil.Process(owner.pid).children() if child.cmdline()[-1] == "watch"]
+        (watcher,) = [child for child in psutil.Process(owner.pid).children() if child.pid not in pids]
         watcher.kill()
         owner.kill()
     for pid, process in zip(pids, processes, strict=True):

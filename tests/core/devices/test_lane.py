@@ -38,7 +38,8 @@ def test_a_call_that_hangs_blocks_neither_its_caller_nor_another_lane() -> None:
     assert hanging.ask() == ticket  # no second call while one is under way
     assert healthy.wait(healthy.ask(), soon())
     assert hanging.latest is None
-    assert hanging.silent_for_s > 0
+    while hanging.silent_for_s == 0.0:
+        time.sleep(0.005)  # the clock of Windows ticks every 16 ms
     assert not hanging.close(time.monotonic())
     released.set()
     assert hanging.close(soon())
