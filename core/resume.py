@@ -100,9 +100,10 @@ class ResumePlan:
         ]
 
     def _target(self) -> str:
-        limits = [f"step {self.config.steps:,}"] if self.config.steps is not None else []
-        limits += [f"{self.config.epochs} epochs"] if self.config.epochs is not None else []
-        return f"It trains until {' or '.join(limits) if limits else 'it is stopped'}."
+        steps, epochs = self.config.steps, self.config.epoch_limit
+        limits = [f"step {steps:,}"] if steps is not None else []
+        limits += [f"the end of epoch {epochs}"] if epochs is not None else []
+        return f"It trains until {' or '.join(limits)}."
 
 
 def plan_resume(
@@ -184,9 +185,9 @@ def _plan_own(
             f"{state.run_id} is {state.state}.", f"Watch it with rankdeck attach {store.dir.name}, or stop it first."
         )
     config = _changed(store.config(), changes, store.dir)
-    top = Ledger.from_file(read_state_file(store.ledger)) if store.ledger.exists() else None
+    top = read_state_file(store.ledger) if store.ledger.exists() else None  # damaged: refused here
     generation, damaged = Generations(store.generations).newest_valid()
-    ledger = top
+    ledger = Ledger.from_file(top) if top is not None and top.form == "rankdeck" else None
     if generation is not None:
         ledger = Ledger.from_file(read_state_file(generation.folder / FILE_NAME))
     elif damaged:
@@ -209,7 +210,8 @@ def _plan_own(
     devices_now = tuple(device.uuid for device in devices)
     progress = _progress(ledger, config)
     if progress is not None and progress.finished:
-        raise _nothing_left(state, f"{config.epochs} epochs", f"--epochs {(config.epochs or 0) + 1}")
+        epochs = config.epoch_limit or 0
+        raise _nothing_left(state, f"{epochs} epoch{'s' if epochs != 1 else ''}", f"--epochs {epochs + 1}")
     return ResumePlan(
         run_dir=store.dir,
         runs_dir=runs_dir,
@@ -274,8 +276,8 @@ def _nothing_left(state: RunState, done: str, more: str) -> UsageError:
 def _progress(ledger: Ledger | None, config: RunConfig) -> LedgerProgress | None:
     if ledger is None:
         return None
-    if ledger.epochs != config.epochs:
-        ledger.limit_epochs(config.epochs)
+    if ledger.epochs != config.epoch_limit:
+        ledger.limit_epochs(config.epoch_limit)
     return ledger.progress()
 
 

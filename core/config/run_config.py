@@ -277,6 +277,11 @@ class RunConfig:
         """A copy with some fields changed, validated again."""
         return dataclasses.replace(self, **changes)
 
+    @property
+    def epoch_limit(self) -> int | None:
+        """How often the dataset is trained: as asked; once when neither steps nor epochs are given; else no limit."""
+        return 1 if self.epochs is None and self.steps is None else self.epochs
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for TOML and JSON; fields that are None are left out."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}

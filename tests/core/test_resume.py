@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.config.run_config import RunConfig
-from core.dataset import identify
 from core.devices import Device
 from core.errors import ConfigError, DatasetError, RankdeckError, RunBusyError, RunNotFoundError, StateFileError
-from core.generations import Generations
-from core.ledger import Ledger
 from core.platforms import Platform
-from core.protocol import ChunkDone, CommitStaged, Position, StagedFile
-from core.recipes import get_recipe, recipe_defaults
 from core.resume import ResumePlan, plan_resume
-from core.run_store import RunStore
+from tests.helpers.made_runs import CHUNK, TEXT, aios_file, make_run, tree
 
 LINUX = Platform("linux", "2.13.0+cpu", None, 4)
 SLOTS = [Device(f"cpu:{n}", "cpu", n, "Processor") for n in range(4)]
-CHUNK = 50
-TEXT = b"some text to learn\n" * 4000
-
-
-def tree(root: Path) -> dict[str, str]:
-    """Every file under `root` with its hash, to see that nothing was changed."""
-    return {
-        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-        for path in sorted(root.rglob("*"))
-    }
 
 
 def plan(text: str | Path, runs_dir: Path, **changes: Any) -> ResumePlan:
@@ -48,39 +30,6 @@ def plan(text: str | Path, runs_dir: Path, **changes: Any) -> ResumePlan:
 def runs(tmp_path: Path) -> Path:
     (tmp_path / "text.txt").write_bytes(TEXT)
     return tmp_path
-
-
-def make_run(runs: Path, state: str = "stopped", *, generations: int = 2, **changes: Any) -> RunStore:
-    """A run of two ranks that has committed a chunk in each of its generations."""
-    base = recipe_defaults(get_recipe("minigpt"))
-    values = {"dataset_file": str(runs / "text.txt"), "devices": ("cpu:2",), "mode": "ddp"}
-    config = RunConfig(**{**base, **values, "dataset_chunk_size": CHUNK, "steps": 100, **changes})
-    store = RunStore.create(runs, config)
-    lanes = 2 if config.mode == "independent" else 1
-    identity = identify(config.dataset_file)
-    ledger = Ledger.new(identity.as_dict(), 590, config.samples_per_block, CHUNK, config.seed, 2, lanes)
-    kept = Generations(store.generations)
-    for number in range(generations):
-        grants = [ledger.claim(lane, number) for lane in range(lanes)]
-        number, folder = kept.begin()
-        parts = {}
-        for rank in range(2):
-            grant = grants[rank % lanes]
-            done = ChunkDone(grant.epoch, grant.block_id, grant.chunk_id, number * 10, grant.count)
-            weights = folder / f"weights{rank}.safetensors"
-            weights.write_bytes(b"w" * 100)
-            file = StagedFile(weights.name, 100, hashlib.sha256(b"w" * 100).hexdigest())
-            parts[rank] = CommitStaged(number, Position(number * 10, number * CHUNK, [done]), [file])
-        positions = {rank: part.position for rank, part in parts.items()}
-        kept.commit(number, parts, ledger.preview(positions, number), mode=config.mode, world_size=2)
-        ledger.commit(positions, number)
-    if generations:
-        store.ledger.write_text(json.dumps(ledger.as_dict()), encoding="utf-8")
-    now = store.stored_state().replace(
-        state=state, mode=config.mode, devices=("cpu:0", "cpu:1"), step=generations * 10, world_size=2
-    )
-    store.write_state(now.replace(generation=generations or None))
-    return store
 
 
 def test_a_stopped_run_goes_on_from_its_newest_generation(runs: Path) -> None:
@@ -241,30 +190,6 @@ def test_our_state_file_without_its_run(runs: Path) -> None:
 
 
 # --- AI-OS's state file
-
-
-def aios_file(folder: Path, chunks: int = 3, **changes: Any) -> Path:
-    """AI-OS's file with some chunks of the first epoch done."""
-    folder.mkdir(parents=True, exist_ok=True)
-    completed = [
-        {"block_id": 0, "chunk_id": n, "gpu_id": n % 2, "optimizer_step": n, "steps": CHUNK} for n in range(chunks)
-    ]
-    document = {
-        "brain_id": "b",
-        "dataset_name": "text",
-        "completed_chunks": completed,
-        "started_blocks": [0],
-        "completed_blocks": [],
-        "current_epoch": 0,
-        "blocks_this_epoch": [],
-        "total_blocks_in_dataset": 1,
-        "total_steps": chunks * CHUNK,
-        "in_progress_chunks": [],
-        **changes,
-    }
-    path = folder / "chunk_tracker_state.json"
-    path.write_text(json.dumps(document), encoding="utf-8")
-    return path
 
 
 @pytest.mark.parametrize("by_folder", [True, False])

@@ -42,3 +42,12 @@ def test_as_dict_leaves_out_what_is_not_set() -> None:
     assert values["steps"] == 5
     assert values["options"] == {"n_layer": 2}
     assert "epochs" not in values
+
+
+def test_the_dataset_is_trained_once_when_no_end_is_given() -> None:
+    assert [RunConfig(steps=s, epochs=e).epoch_limit for s, e in ((None, None), (5, None), (5, 2), (None, 3))] == [
+        1,
+        None,
+        2,
+        3,
+    ]

@@ -1,0 +1,35 @@
+"""`rankdeck`: the window when nothing but window options are given, else the command line (which loads no Qt)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+WINDOW_OPTIONS = ("--window",)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Opens the window, or runs a command; returns the exit code.
+
+    Args:
+        argv: The words after the program's name; None takes this process's.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if is_for_window(words):
+        from app.main import main as open_window
+
+        return open_window(words)
+    from core.cli import main as run_command
+
+    return run_command(words)
+
+
+def is_for_window(words: Sequence[str]) -> bool:
+    """Whether these words ask for the window: none at all, or only its own options and Qt's (``-style`` …)."""
+    if not words or words[0] in WINDOW_OPTIONS:
+        return True
+    return words[0].startswith("-") and not words[0].startswith("--") and words[0] != "-h"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

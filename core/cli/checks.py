@@ -1,0 +1,248 @@
+"""What `rankdeck doctor` looks at. Every check answers in a bounded time and says what to do."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+import psutil
+
+from core.cli.words import gibibytes
+from core.devices import DeviceMonitor
+from core.errors import RankdeckError
+from core.launch_plan import GOOD_TORCH, check_gloo
+from core.platforms import Platform
+from core.preflight import check_folder, check_torch
+from core.recipes import find_recipes
+
+Level = Literal["ok", "warn", "fail"]
+OLDEST_PYTHON: Final = (3, 11)
+_SOCKET_LIMIT_S: Final = 2.0
+_LOW_DISK_BYTES: Final = 5 * 10**9
+_LOW_MEMORY_BYTES: Final = 2 << 30
+_LOW_PAGE_FILE_BYTES: Final = 8 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the doctor's: what was looked at, how it is, and what to do when it isn't well."""
+
+    name: str
+    level: Level
+    text: str
+    next_step: str = ""
+
+
+def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
+    """Every check, one after another.
+
+    Args:
+        runs_dir: Where runs would be made.
+        platform: This machine.
+    """
+    with DeviceMonitor() as monitor:
+        yield check_python()
+        yield torch_build(platform)
+        yield gloo(platform)
+        yield torchvision(platform)
+        yield pyside()
+        yield gpus(monitor, platform)
+        yield memory()
+        yield disk(runs_dir)
+        yield loopback()
+        yield recipes()
+        if sys.platform == "win32":
+            yield page_file()
+            yield long_paths()
+            yield sleep_setting()
+
+
+def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
+    """Whether this Python is new enough."""
+    text = f"Python {'.'.join(map(str, version))} ({sys.executable})"
+    if version[:2] < OLDEST_PYTHON:
+        return Finding("Python", "fail", text, "Install Python 3.11 or newer.")
+    return Finding("Python", "ok", text)
+
+
+def torch_build(platform: Platform) -> Finding:
+    """Whether there is a PyTorch that can be used; it is not imported."""
+    try:
+        check_torch(platform)
+    except RankdeckError as error:
+        return Finding("PyTorch", "fail", error.cause, error.next_step)
+    build = f"for CUDA {platform.cuda_build}" if platform.cuda_build else "for the processor only"
+    return Finding("PyTorch", "ok", f"torch {platform.torch_version}, {build}")
+
+
+def gloo(platform: Platform) -> Finding:
+    """Whether this PyTorch can connect several devices."""
+    try:
+        check_gloo(platform)
+    except RankdeckError as error:
+        return Finding("Several devices", "warn", error.cause, error.next_step)
+    if platform.torch_version is None:
+        return Finding("Several devices", "warn", "not known without PyTorch", f"Install torch {GOOD_TORCH}.")
+    return Finding("Several devices", "ok", "NCCL and gloo" if platform.has_nccl else "gloo")
+
+
+def torchvision(platform: Platform) -> Finding:
+    """Whether a torchvision lies beside that was made for another torch: then `import transformers` fails."""
+    version = _installed("torchvision")
+    if version is None or platform.torch_version is None:
+        return Finding("torchvision", "ok", "not installed, not needed")
+    wanted = next(
+        (found[1] for line in importlib.metadata.requires("torchvision") or () if (found := _EXACT.match(line))), None
+    )
+    public, _, build = platform.torch_version.partition("+")
+    other_build = build == "cpu" and "+" not in version and sys.platform != "darwin"
+    if other_build or (wanted is not None and wanted.partition("+")[0] != public):
+        return Finding(
+            "torchvision",
+            "warn",
+            f"torchvision {version} was not made for torch {platform.torch_version}; importing transformers may fail",
+            "Remove it (pip uninstall torchvision) or install the one for this torch from the same place as torch.",
+        )
+    return Finding("torchvision", "ok", f"torchvision {version}")
+
+
+_EXACT: Final = re.compile(r"torch\s*\(?==\s*([\w.+]+)")
+
+
+def pyside(python: tuple[int, ...] = sys.version_info[:2]) -> Finding:
+    """Whether the window's Qt is there, and not the one that ends the process on Python 3.11."""
+    version = _installed("PySide6-Essentials") or _installed("PySide6")
+    if version is None:
+        return Finding("Window", "warn", "PySide6 is not installed", "Install it: pip install PySide6-Essentials")
+    if version == "6.12.0" and python == (3, 11):
+        return Finding(
+            "Window", "fail", "PySide6 6.12.0 ends long-lived windows on Python 3.11",
+            "Install another: pip install PySide6-Essentials==6.11.3",
+        )  # fmt: skip
+    return Finding("Window", "ok", f"PySide6 {version}")
+
+
+def gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
+    """Which GPUs the driver names, and whether this PyTorch can use them."""
+    found = [device for device in monitor.devices() if device.kind == "cuda"]
+    if not found:
+        return Finding("GPUs", "ok", f"none; training uses CPU slots. {monitor.problem or ''}".strip())
+    text = f"{', '.join(device.name for device in found)}; driver {monitor.driver or 'not known'}"
+    if platform.torch_version is not None and platform.cuda_build is None:
+        step = "Install the CUDA build of PyTorch from pytorch.org."
+        return Finding("GPUs", "warn", f"{text}, but this PyTorch is for the processor only", step)
+    if monitor.problem:
+        return Finding("GPUs", "warn", f"{text}. {monitor.problem}", "Look at that device: rankdeck devices")
+    return Finding("GPUs", "ok", text)
+
+
+def memory() -> Finding:
+    """How much memory is free."""
+    figures = psutil.virtual_memory()
+    text = f"{gibibytes(figures.available)} of {gibibytes(figures.total)} free"
+    if figures.available < _LOW_MEMORY_BYTES:
+        return Finding("Memory", "warn", text, "Close other programs; each rank needs about 0.5 GiB and its model.")
+    return Finding("Memory", "ok", text)
+
+
+def disk(runs_dir: Path) -> Finding:
+    """Whether runs can be written, and how much space there is."""
+    try:
+        check_folder(runs_dir)
+    except RankdeckError as error:
+        return Finding("Runs folder", "fail", error.cause, error.next_step)
+    existing = next(path for path in (runs_dir.absolute(), *runs_dir.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    text = f"{runs_dir}, {gibibytes(free)} free"
+    if free < _LOW_DISK_BYTES:
+        return Finding("Runs folder", "warn", text, "Free some space, or set RANKDECK_HOME to another drive.")
+    return Finding("Runs folder", "ok", text)
+
+
+def loopback() -> Finding:
+    """Whether two programs on this machine can talk over 127.0.0.1."""
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(_SOCKET_LIMIT_S)
+            with socket.create_connection(server.getsockname(), timeout=_SOCKET_LIMIT_S) as client:
+                accepted, _ = server.accept()
+                with accepted:
+                    client.sendall(b"rankdeck")
+                    accepted.settimeout(_SOCKET_LIMIT_S)
+                    received = accepted.recv(16)
+    except OSError as error:
+        step = "Let Python talk to 127.0.0.1 in the firewall or the security program."
+        return Finding("Loopback", "fail", f"127.0.0.1 does not work: {error}", step)
+    if received != b"rankdeck":
+        return Finding("Loopback", "fail", "something changed what was sent", "Look for a proxy or security program.")
+    return Finding("Loopback", "ok", "127.0.0.1 works")
+
+
+def recipes() -> Finding:
+    """Whether every recipe can be used."""
+    found = find_recipes()
+    broken = [f"{recipe.name}: {recipe.problem}" for recipe in found if recipe.problem]
+    if broken:
+        return Finding("Recipes", "warn", "; ".join(broken), "Correct their recipe.toml.")
+    return Finding("Recipes", "ok", ", ".join(recipe.name for recipe in found))
+
+
+def page_file() -> Finding:
+    """Windows: whether the page file leaves room; every rank that loads CUDA reserves several GiB it never uses."""
+    total = psutil.swap_memory().total
+    text = f"{gibibytes(total)} of page file"
+    if total < _LOW_PAGE_FILE_BYTES:
+        step = "Let Windows manage the page file's size: System, Advanced, Performance, Virtual memory."
+        return Finding("Page file", "warn", text, step)
+    return Finding("Page file", "ok", text)
+
+
+def long_paths() -> Finding:
+    """Windows: whether paths over 260 characters work."""
+    if sys.platform == "win32":
+        import winreg
+
+        try:
+            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, r"SYSTEM\CurrentControlSet\Control\FileSystem") as key:
+                if winreg.QueryValueEx(key, "LongPathsEnabled")[0] == 1:
+                    return Finding("Long paths", "ok", "paths over 260 characters work")
+        except OSError:
+            pass  # the value is not there: the old limit holds
+    step = "Keep the runs folder's path short, or set LongPathsEnabled to 1 (see Microsoft's page on it)."
+    return Finding("Long paths", "warn", "paths are limited to 260 characters", step)
+
+
+def sleep_setting(ask: Callable[[], str] | None = None) -> Finding:
+    """Windows: whether the machine falls asleep while it trains overnight."""
+    try:
+        answer = (ask or _ask_powercfg)()
+    except (OSError, subprocess.SubprocessError):
+        return Finding("Sleep", "ok", "could not be read")
+    indexes = re.findall(r"0x([0-9a-f]{8})", answer)
+    if len(indexes) < 2:
+        return Finding("Sleep", "ok", "could not be read")
+    seconds = int(indexes[-2], 16)  # the last two are: plugged in, on battery
+    if seconds:
+        step = "Set sleep to never while plugged in before a long run."
+        return Finding("Sleep", "warn", f"the machine sleeps after {seconds // 60} minutes", step)
+    return Finding("Sleep", "ok", "never, while plugged in")
+
+
+def _ask_powercfg() -> str:
+    command = ["powercfg", "/query", "SCHEME_CURRENT", "SUB_SLEEP", "STANDBYIDLE"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True, errors="replace").stdout
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

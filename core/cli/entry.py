@@ -1,0 +1,96 @@
+"""The command line's door: words in, exit code out. Whatever goes wrong ends in three lines, never in a traceback."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import core
+from core.cli.parser import parse
+from core.cli.terminal import Terminal
+from core.errors import RankdeckError
+from core.run_store import default_runs_dir
+
+# Each command's module is imported when it is asked for: `rankdeck runs` needs no device library.
+_COMMANDS: Final = {
+    "train": "core.cli.train",
+    "resume": "core.cli.train",
+    "stop": "core.cli.runs",
+    "pause": "core.cli.runs",
+    "attach": "core.cli.runs",
+    "runs": "core.cli.runs",
+    "show": "core.cli.runs",
+    "devices": "core.cli.machine",
+    "recipes": "core.cli.machine",
+    "doctor": "core.cli.doctor",
+}
+INTERRUPTED: Final = 130
+DEFECT_LOG: Final = "rankdeck-errors.log"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Args:
+        argv: Its words, without the program's name; None takes this process's.
+
+    Returns:
+        The exit code: 0 done, 1 the run failed, 2 bad arguments, config or state file, 3 a check of this machine
+        refused, 130 interrupted.
+    """
+    words = sys.argv[1:] if argv is None else list(argv)
+    terminal = Terminal()
+    try:
+        return _run(words, terminal)
+    except RankdeckError as error:
+        terminal.error(error)
+        return error.exit_code
+    except SystemExit as ending:  # --help
+        return ending.code if isinstance(ending.code, int) else 0
+    except KeyboardInterrupt:
+        terminal.end_progress()
+        return INTERRUPTED
+    except Exception as error:
+        terminal.error(_defect(error))
+        return RankdeckError.exit_code
+
+
+def _run(words: Sequence[str], terminal: Terminal) -> int:
+    arguments = parse(words)
+    if arguments.version:
+        terminal.say(f"Rankdeck {core.__version__}")
+        return 0
+    if arguments.command is None:
+        parse(["--help"])
+    terminal.quiet = bool(getattr(arguments, "json", False) or getattr(arguments, "detach", False))
+    module = importlib.import_module(_COMMANDS[arguments.command])
+    code: int = getattr(module, arguments.command)(arguments, terminal)
+    return code
+
+
+def _defect(error: Exception) -> RankdeckError:
+    """An error that nobody foresaw, its traceback kept in a file."""
+    text = time.strftime("%Y-%m-%d %H:%M:%S ") + " ".join(sys.argv) + "\n" + "".join(traceback.format_exception(error))
+    for folder in (default_runs_dir(), Path(tempfile.gettempdir())):
+        path = folder / DEFECT_LOG
+        try:
+            with path.open("a", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+                file.write(text + "\n")
+        except OSError:
+            continue
+        return RankdeckError(
+            f"{type(error).__name__}: {error or 'no words'}.",
+            f"Please report it with what {path} says last.",
+            title="This is a defect in Rankdeck",
+        )
+    return RankdeckError(
+        f"{type(error).__name__}: {error or 'no words'}.",
+        "Please report it; the details could not be written anywhere.",
+        title="This is a defect in Rankdeck",
+    )

@@ -1,0 +1,166 @@
+"""Watches a run until it ends: reads its metrics and state from its folder, as every client does."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core.cli.interrupts import Interrupts
+from core.cli.progress_line import RunProgress
+from core.cli.terminal import Terminal
+from core.cli.words import number
+from core.client import stop_run
+from core.errors import RankdeckError
+from core.run_state import LIVE_STATES, RunState
+from core.run_store import MetricsTail, RunStore
+
+POLL_S: Final = 0.1
+PLAIN_LINE_EVERY_S: Final = 5.0
+"""Where nobody looks (a file, a pipe), the progress line is printed this often."""
+INTERRUPTED_TWICE: Final = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How watching ended; `state` is live when it was only left."""
+
+    state: RunState
+    progress: RunProgress
+    interrupts: int
+
+
+class Follower:
+    """Shows one run's metrics and states as they come.
+
+    Args:
+        store: The run.
+        terminal: Where to show them.
+        as_json: Print each metrics line and each change of state as JSON instead of a progress line.
+        offset: Bytes of the metrics file that are not shown (what an earlier attempt wrote).
+    """
+
+    def __init__(self, store: RunStore, terminal: Terminal, as_json: bool, offset: int = 0) -> None:
+        self._store = store
+        self._terminal = terminal
+        self._as_json = as_json
+        self._tail = MetricsTail(store.metrics, offset)
+        self._progress = RunProgress()
+        self._shown: tuple[str, str] | None = None
+        self._next_plain_line_s = time.monotonic() + PLAIN_LINE_EVERY_S
+        self._line_shown = ""
+
+    def replay(self) -> None:
+        """Takes what is there already without showing it."""
+        while lines := self._tail.read():
+            for line in lines:
+                self._progress.take(_parsed(line))
+
+    def until_end(self, interrupts: Interrupts, on_interrupt: Callable[[int], bool]) -> Ending:
+        """Shows what comes until the run has ended, or `on_interrupt` says to leave.
+
+        Args:
+            interrupts: Counts Ctrl+C.
+            on_interrupt: Called once for each, with its number; returns True to leave the run.
+
+        Raises:
+            StateFileError: `state.json` is damaged.
+        """
+        handled = 0
+        while True:
+            state = self._store.state()  # first the state, then the lines: so no line before an end is missed
+            self._show_lines()
+            self._show_state(state)
+            if state.state not in LIVE_STATES:
+                break
+            leave = False
+            while handled < interrupts.count and not leave:
+                handled += 1
+                leave = on_interrupt(handled)
+            if leave:
+                break
+            time.sleep(POLL_S)
+        self._terminal.end_progress()
+        return Ending(state, self._progress, handled)
+
+    def _show_lines(self) -> None:
+        while lines := self._tail.read():
+            for line in lines:
+                parsed = _parsed(line)
+                self._progress.take(parsed)
+                if self._as_json:
+                    self._terminal.data(line.decode("utf-8", errors="replace"))
+                elif words := event_words(parsed):
+                    self._terminal.say(words)
+
+    def _show_state(self, state: RunState) -> None:
+        if (state.state, state.phase) != self._shown:
+            self._shown = (state.state, state.phase)
+            if self._as_json:
+                self._terminal.json({**state.as_dict(), "ts": state.updated, "event": "state", "rank": -1})
+                return
+        if not self._as_json:
+            self._show_progress(state)
+
+    def _show_progress(self, state: RunState) -> None:
+        phase = f"{state.state}: {state.phase}" if state.phase else state.state
+        text = self._progress.text() if self._progress.step and state.state == "training" else phase
+        if self._terminal.is_interactive:
+            self._terminal.progress(text)
+        elif text != self._line_shown and time.monotonic() >= self._next_plain_line_s:
+            self._next_plain_line_s = time.monotonic() + PLAIN_LINE_EVERY_S
+            self._line_shown = text
+            self._terminal.say(text)
+
+
+class StopLadder:
+    """What Ctrl+C does to a run in the foreground: first a stop with everything committed, then an end now.
+
+    Args:
+        store: The run.
+        terminal: Where to say so.
+    """
+
+    def __init__(self, store: RunStore, terminal: Terminal) -> None:
+        self._store = store
+        self._terminal = terminal
+
+    def climb(self, number: int) -> bool:
+        """Sends what the `number`-th Ctrl+C asks for; never leaves the run."""
+        now = number > 1
+        words = "Ending now." if now else "Stopping at the next step, committing. Ctrl+C again ends now."
+        self._terminal.warn(words)
+        try:
+            stop_run(self._store, now=now)
+        except RankdeckError as error:
+            # It has just ended by itself, or its host is still starting: then the next Ctrl+C asks again.
+            if self._store.state().state in LIVE_STATES:
+                self._terminal.warn(f"{error.cause} {error.next_step}")
+        return False
+
+
+def event_words(line: Mapping[str, Any]) -> str:
+    """A metrics line that a person should see on a line of its own, in words; empty for all others."""
+    event, step = line.get("event"), line.get("step")
+    if event == "launch":
+        devices = ", ".join(map(str, line.get("devices") or ()))
+        return f"Training on {devices} ({line.get('mode')})."
+    if event == "eval":
+        return f"step {step}: validation loss {number(line.get('val_loss'))}"
+    if event == "commit":
+        return f"step {step}: generation {line.get('generation')} committed"
+    if event == "fallback":
+        return f"Falling back to one device: {line.get('reason')}"
+    if event == "alert":
+        return "Alert: " + str(line.get("message") or line.get("cause") or line.get("reason") or line.get("name", ""))
+    return ""
+
+
+def _parsed(line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

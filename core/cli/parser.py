@@ -1,0 +1,108 @@
+"""The command line's grammar. A mistake in it becomes a `UsageError`: three lines, never a page of usage."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from core.config.command_line import add_extension_flags, add_train_flags
+from core.errors import UsageError
+
+VERSION_FLAG: Final = "--version"
+_RUN_HELP: Final = "A run's id, the start of one, its name, or its folder."
+
+
+class Parser(argparse.ArgumentParser):
+    """An `ArgumentParser` that raises instead of printing and exiting; --help still prints."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raises the parser's complaint in our words."""
+        raise UsageError(_sentence(message), self._next_step(message), title="The command cannot be understood")
+
+    def _next_step(self, message: str) -> str:
+        wrong = re.search(r"(?:unrecognized arguments|ambiguous option): (--?[\w-]+)", message)
+        if wrong is not None:
+            near = difflib.get_close_matches(wrong[1], list(self._option_string_actions), n=1)
+            if near:
+                return f"Did you mean {near[0]}? {self.prog} --help lists every flag."
+        choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+        if choice is not None:
+            names = re.findall(r"[\w-]+", choice[2])
+            near = difflib.get_close_matches(choice[1], names, n=1)
+            return f"Did you mean {near[0]}?" if near else f"The commands are: {', '.join(names)}."
+        return f"{self.prog} --help lists what it takes."
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """`words` (without the program's name) as a namespace whose `command` says what to do.
+
+    Raises:
+        UsageError: They cannot be understood.
+        SystemExit: After --help.
+    """
+    parser, commands = _build()
+    arguments, rest = parser.parse_known_args(list(words))
+    if rest:
+        commands.get(arguments.command, parser).error(f"unrecognized arguments: {' '.join(rest)}")
+    return arguments
+
+
+def _build() -> tuple[Parser, dict[str, Parser]]:
+    parser = Parser(prog="rankdeck", description="Trains PyTorch models on several devices.", allow_abbrev=False)
+    parser.add_argument(VERSION_FLAG, action="store_true", help="Print the version.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    made: dict[str, Parser] = {}
+
+    def command(name: str, words: str) -> Parser:
+        made[name] = commands.add_parser(name, help=words, description=words, allow_abbrev=False)
+        return made[name]
+
+    train = command("train", "Train in the foreground; Ctrl+C stops and commits, a second Ctrl+C ends now.")
+    add_train_flags(train)
+    _add_output(train)
+    resume = command("resume", "Go on with a stopped or interrupted run.")
+    resume.add_argument("path", metavar="PATH", help="A run's folder or id, or a chunk_tracker_state.json.")
+    add_extension_flags(resume)
+    resume.add_argument("--recipe", metavar="NAME", help="What to train when the state file is AI-OS's.")
+    resume.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
+    resume.add_argument("--dry-run", action="store_true", help="Only say what would happen.")
+    _add_output(resume)
+    stop = command("stop", "Stop a live run at its next step boundary, with everything committed.")
+    stop.add_argument("--now", action="store_true", help="End at once, without committing.")
+    pause = command("pause", "Pause a live run (comes with a later version).")
+    attach = command("attach", "Watch a live run; Ctrl+C leaves it going.")
+    show = command("show", "Show one run.")
+    for parser_of_run in (stop, pause, attach, show):
+        parser_of_run.add_argument("run", metavar="RUN", help=_RUN_HELP)
+        parser_of_run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
+    runs = command("runs", "List the runs there are.")
+    runs.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
+    doctor = command("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.")
+    doctor.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
+    listing = (attach, show, runs, doctor, command("devices", "List the devices that can train."))
+    for parser_of_list in (*listing, command("recipes", "List what can be trained.")):
+        parser_of_list.add_argument("--json", action="store_true", help="JSON on stdout.")
+    return parser, made
+
+
+def _add_output(parser: Parser) -> None:
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="One JSON object a line on stdout: metrics and states.")
+    output.add_argument("--detach", action="store_true", help="Print the run's id and leave it to its host.")
+
+
+def _sentence(message: str) -> str:
+    """argparse's words as a sentence."""
+    unknown = re.match(r"unrecognized arguments: (.*)", message)
+    if unknown is not None:
+        return f"There is no flag or argument {unknown[1]}."
+    missing = re.match(r"the following arguments are required: (.*)", message)
+    if missing is not None:
+        return f"Something is missing: {missing[1]}."
+    wrong = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
+    if wrong is not None:
+        return f"There is no command {wrong[1]!r}."
+    return f"{message[0].upper()}{message[1:].rstrip('.')}."

@@ -1,0 +1,97 @@
+"""What has been seen of a run's metrics, and the one line that says it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final
+
+from core.cli.words import count, duration, number
+
+_RATE_WINDOW_STEPS: Final = 200
+
+
+class RunProgress:
+    """Takes a run's metrics lines one by one and keeps what a progress line and a summary need."""
+
+    def __init__(self) -> None:
+        self.total_steps: int | None = None
+        self.mode = ""
+        self.val_loss: float | None = None
+        self.epoch = 0
+        self._last: dict[int, Mapping[str, Any]] = {}
+        self._times: deque[tuple[int, float]] = deque(maxlen=_RATE_WINDOW_STEPS)
+        self._ranks = 1
+
+    def take(self, line: Mapping[str, Any]) -> None:
+        """One metrics line, parsed."""
+        event = line.get("event")
+        if event == "step":
+            self._take_step(line)
+        elif event == "eval" and isinstance(line.get("val_loss"), float | int):
+            self.val_loss = float(line["val_loss"])
+        elif event == "launch":
+            self._last.clear()
+            self._times.clear()
+            self.mode = str(line.get("mode", ""))
+            total, ranks = line.get("total_steps"), line.get("world_size")
+            self.total_steps = total if isinstance(total, int) else None
+            self._ranks = ranks if isinstance(ranks, int) else 1
+
+    @property
+    def step(self) -> int:
+        """Optimizer steps done; of the rank that is furthest behind, when each steps by itself."""
+        steps = [int(line["step"]) for line in self._last.values()]
+        return min(steps, default=0) if self.mode == "independent" else max(steps, default=0)
+
+    @property
+    def loss(self) -> float | None:
+        """The last loss, the mean over ranks."""
+        return self._mean("loss")
+
+    @property
+    def tokens_per_s(self) -> float | None:
+        """All ranks together."""
+        values = self._values("tokens_per_s")
+        return sum(values) if values else None
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds that the steps still to do will take, from the last steps' pace; None when it can't be told."""
+        if self.total_steps is None or len(self._times) < 2:
+            return None
+        (first, began), (last, ended) = self._times[0], self._times[-1]
+        if last <= first or ended <= began:
+            return None
+        return max(0, self.total_steps - last) * (ended - began) / (last - first)
+
+    def text(self) -> str:
+        """``step 120/300 · loss 2.31 · val 2.40 · 3,921 tok/s · 1 m 20 s left``."""
+        parts = [f"step {count(self.step)}" + (f"/{count(self.total_steps)}" if self.total_steps else "")]
+        if self.epoch:
+            parts.append(f"epoch {self.epoch + 1}")
+        parts.append(f"loss {number(self.loss)}")
+        if self.val_loss is not None:
+            parts.append(f"val {number(self.val_loss)}")
+        if self.tokens_per_s is not None:
+            parts.append(f"{number(self.tokens_per_s)} tok/s")
+        if self.left_s is not None:
+            parts.append(f"{duration(self.left_s)} left")
+        return " · ".join(parts)
+
+    def _take_step(self, line: Mapping[str, Any]) -> None:
+        step, rank = line.get("step"), line.get("rank", 0)
+        if not isinstance(step, int) or not isinstance(rank, int):
+            return
+        self._last[rank] = line
+        if isinstance(line.get("epoch"), int):
+            self.epoch = int(line["epoch"])
+        if rank == min(self._last) and isinstance(line.get("ts"), int | float):
+            self._times.append((step, float(line["ts"])))
+
+    def _values(self, name: str) -> list[float]:
+        return [float(line[name]) for line in self._last.values() if isinstance(line.get(name), int | float)]
+
+    def _mean(self, name: str) -> float | None:
+        values = self._values(name)
+        return sum(values) / len(values) if values else None

@@ -1,0 +1,166 @@
+"""`rankdeck runs`, `show`, `stop`, `pause` and `attach`: what is done with runs that are there already."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from core.cli.follow import Ending, Follower
+from core.cli.interrupts import counted_interrupts
+from core.cli.terminal import Terminal
+from core.cli.train import exit_code, report_ending, run_error
+from core.cli.words import UNKNOWN, count, moment, number
+from core.client import stop_run
+from core.config.command_line import command_text, to_command_line
+from core.errors import RankdeckError, UsageError
+from core.run_state import LIVE_STATES, RunState
+from core.run_store import RunEntry, RunStore, default_runs_dir, find_run, list_runs
+
+STOP_WAIT_EXTRA_S: Final = 15.0
+"""Beyond the run's own stop limit: for its host to end the ranks and write its last words."""
+
+
+def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Lists the runs, newest first."""
+    entries = list_runs(runs_dir_of(arguments))
+    if arguments.json:
+        terminal.json([_entry_values(entry) for entry in entries])
+    elif not entries:
+        terminal.say(f"No run yet in {runs_dir_of(arguments)}. Start one: rankdeck train")
+    else:
+        terminal.table(("RUN", "STATE", "STEP", "LOSS", "STARTED", "WHY"), [_row(entry) for entry in entries])
+    return 0
+
+
+def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Shows one run: state, losses, settings, the command that does the same.
+
+    Raises:
+        RankdeckError: There is no such run, or its files are damaged.
+    """
+    store = _find(arguments)
+    state, config = store.state(), store.config()
+    command = command_text(to_command_line(config))
+    if arguments.json:
+        values = {"path": str(store.dir), **state.as_dict(), "config": config.as_dict(), "command": command}
+        terminal.json(values)
+        return 0
+    terminal.facts(
+        {
+            "Run": state.run_id,
+            "Folder": str(store.dir),
+            "State": f"{state.state}{f' ({state.phase})' if state.phase else ''}, attempt {state.attempt}",
+            "Started": moment(state.created),
+            "Step": _steps(state),
+            "Loss": f"{number(state.loss)}, validation {number(state.val_loss)}",
+            "Generation": count(state.generation),
+            "Mode": f"{state.mode} on {', '.join(state.devices) or UNKNOWN}",
+            "Data": config.dataset_file,
+            "Model": str(store.model) if store.model.is_file() else UNKNOWN,
+            "Command": command,
+        }
+    )
+    if state.fallback:
+        terminal.say(f"It fell back to one device: {state.fallback}")
+    if state.error is not None:
+        error = run_error(state, store)
+        terminal.say(f"{error.title}: {error.cause} {error.next_step}")
+    return 0
+
+
+def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Asks a live run to stop and waits until it has.
+
+    Raises:
+        RankdeckError: No such run, not live, its host doesn't answer, or it doesn't end in time.
+    """
+    store = _find(arguments)
+    state = store.state()
+    if state.state not in LIVE_STATES:
+        raise UsageError(
+            f"{state.run_id} is {state.state}.",
+            "rankdeck runs lists the runs that are live.",
+            title="The run is not going",
+        )
+    stop_run(store, now=arguments.now)
+    terminal.say("Ending it now." if arguments.now else "Stopping it at the next step, with everything committed.")
+    state = _wait_for_end(store, store.config().stop_timeout_s + STOP_WAIT_EXTRA_S)
+    terminal.say(f"{state.run_id} is {state.state} at step {count(state.step)}.")
+    return 0
+
+
+def pause(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Says that pausing is not there yet.
+
+    Raises:
+        UsageError: Always.
+    """
+    store = _find(arguments)
+    terminal.end_progress()
+    raise UsageError(
+        "Pausing a run comes with a later version of Rankdeck.",
+        f"Stop it and resume it later, nothing is lost: rankdeck stop {store.dir.name}",
+        title="Pause is not there yet",
+    )
+
+
+def attach(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Watches a run until it ends; Ctrl+C leaves it going. As JSON it begins with the run's first line.
+
+    Raises:
+        RankdeckError: No such run, or its files are damaged.
+    """
+    store = _find(arguments)
+    follower = Follower(store, terminal, arguments.json)
+    if not arguments.json:
+        follower.replay()
+        terminal.say(f"Run {store.dir.name} in {store.dir}. Ctrl+C leaves it going.")
+    with counted_interrupts() as interrupts:
+        ending: Ending = follower.until_end(interrupts, lambda _number: True)
+    if ending.state.state in LIVE_STATES:
+        terminal.say(f"It goes on. Stop it with: rankdeck stop {store.dir.name}")
+        return 0
+    report_ending(ending, store, terminal)
+    return exit_code(ending)
+
+
+def runs_dir_of(arguments: argparse.Namespace) -> Path:
+    """The folder of runs that a command is about."""
+    return Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
+
+
+def _find(arguments: argparse.Namespace) -> RunStore:
+    return find_run(runs_dir_of(arguments), arguments.run)
+
+
+def _wait_for_end(store: RunStore, timeout_s: float) -> RunState:
+    deadline = time.monotonic() + timeout_s
+    while (state := store.state()).state in LIVE_STATES:
+        if time.monotonic() >= deadline:
+            raise RankdeckError(
+                f"{state.run_id} was asked to stop and is still {state.state} after {timeout_s:.0f} s.",
+                f"End it without committing: rankdeck stop --now {store.dir.name}",
+                title="The run has not stopped",
+            )
+        time.sleep(0.1)
+    return state
+
+
+def _steps(state: RunState) -> str:
+    return count(state.step) + (f" of {count(state.total_steps)}" if state.total_steps else "")
+
+
+def _row(entry: RunEntry) -> tuple[str, ...]:
+    state = entry.state
+    if state is None:
+        return (entry.path.name, entry.word, UNKNOWN, UNKNOWN, UNKNOWN, entry.problem or "")
+    why = state.error.get("cause", "") if state.error else state.phase
+    return (entry.path.name, entry.word, _steps(state), number(state.loss), moment(state.created), why)
+
+
+def _entry_values(entry: RunEntry) -> dict[str, Any]:
+    if entry.state is None:
+        return {"path": str(entry.path), "run_id": entry.path.name, "state": entry.word, "problem": entry.problem}
+    return {"path": str(entry.path), **entry.state.as_dict()}

@@ -1,0 +1,123 @@
+"""Where the command line's words go: stdout and stderr as UTF-8, a progress line that overwrites itself.
+
+A pipe whose reader has gone is no error: what would have been printed is dropped and the command goes on.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+from core.errors import RankdeckError
+
+
+class Terminal:
+    """Prints for one command.
+
+    Args:
+        quiet: True sends everything meant for people to stderr, so that stdout holds only what a program reads.
+    """
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self._line_shown = 0
+        self._broken: set[int] = set()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+    @property
+    def _people(self) -> TextIO:
+        return sys.stderr if self.quiet else sys.stdout
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether a person looks at a terminal, so that a line may overwrite itself."""
+        return self._people.isatty()
+
+    def say(self, text: str) -> None:
+        """One line for a person."""
+        self._clear_progress()
+        self._write(self._people, text + "\n")
+
+    def data(self, line: str) -> None:
+        """One line for a program, on stdout."""
+        self._clear_progress()
+        self._write(sys.stdout, line + "\n")
+
+    def json(self, value: Any) -> None:
+        """One JSON value on one line, on stdout."""
+        self.data(json.dumps(value, ensure_ascii=False))
+
+    def warn(self, text: str) -> None:
+        """One line on stderr."""
+        self._clear_progress()
+        self._write(sys.stderr, text + "\n")
+
+    def progress(self, text: str) -> None:
+        """Shows `text` in place of the last progress line; only in a terminal."""
+        if not self.is_interactive:
+            return
+        text = text[: max(10, shutil.get_terminal_size().columns - 1)]
+        self._write(self._people, "\r" + text.ljust(self._line_shown))
+        self._line_shown = len(text)
+
+    def end_progress(self) -> None:
+        """Leaves the progress line standing and goes to the next line."""
+        if self._line_shown:
+            self._write(self._people, "\n")
+            self._line_shown = 0
+
+    def error(self, error: RankdeckError) -> None:
+        """Three lines on stderr: title, cause, next step."""
+        self.end_progress()
+        parts = (error.title, error.cause, error.next_step)
+        self._write(sys.stderr, "".join(" ".join(part.split()) + "\n" for part in parts))
+
+    def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+        """Rows under headings, in columns as wide as their longest cell."""
+        lines = [list(headings), *[list(row) for row in rows]]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
+        for line in lines:
+            self.say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+    def facts(self, facts: Mapping[str, str]) -> None:
+        """Names and values, one a line."""
+        width = max(map(len, facts), default=0)
+        for name, value in facts.items():
+            self.say(f"{name.ljust(width)}  {value}".rstrip())
+
+    def _clear_progress(self) -> None:
+        if self._line_shown:
+            self._write(self._people, "\r" + " " * self._line_shown + "\r")
+            self._line_shown = 0
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        number = 1 if stream is sys.stdout else 2
+        if number in self._broken:
+            return
+        try:
+            stream.write(text)
+            stream.flush()
+        except OSError as error:
+            if not isinstance(error, BrokenPipeError) and error.errno != errno.EINVAL:  # EINVAL: Windows' broken pipe
+                raise
+            self._broken.add(number)
+            _discard(stream)
+
+
+def _discard(stream: TextIO) -> None:
+    """Points a stream whose reader has gone at nowhere, so that the interpreter's last flush is silent."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)

@@ -1,0 +1,158 @@
+"""`rankdeck train` and `rankdeck resume`: start a run's host, watch it, and say how it ended."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from core.cli.follow import INTERRUPTED_TWICE, Ending, Follower, StopLadder
+from core.cli.interrupts import counted_interrupts
+from core.cli.terminal import Terminal
+from core.cli.words import duration, number
+from core.client import resume_run, start_run
+from core.config.command_line import TrainRequest, request_from_arguments
+from core.config.run_config import RunConfig
+from core.devices import Device, DeviceMonitor
+from core.errors import ConfigError, RankdeckError
+from core.platforms import this_platform
+from core.preflight import Checked, check
+from core.resume import CHANGEABLE, plan_resume
+from core.run_state import RunState
+from core.run_store import RunStore, default_runs_dir
+
+RUN_INTERRUPTED: Final = 1
+
+
+def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Starts a new run; in the foreground unless it is to be detached.
+
+    Raises:
+        RankdeckError: It cannot be started as asked; nothing was changed.
+    """
+    request = request_from_arguments(arguments)
+    runs_dir = request.runs_dir or default_runs_dir()
+    checked = check_request(request, runs_dir)
+    for note in checked.notes:
+        terminal.warn(note)
+    store = start_run(checked.config, runs_dir, request.run_dir)
+    if arguments.detach:
+        terminal.data(store.dir.name)
+        return 0
+    terminal.say(f"Run {store.dir.name} in {store.dir}")
+    terminal.say(f"{checked.recipe.title} on {checked.dataset.path}: {_plan_words(checked)}")
+    return _foreground(store, terminal, arguments.json)
+
+
+def check_request(request: TrainRequest, runs_dir: Path) -> Checked:
+    """What was asked, held against this machine; changes nothing.
+
+    Raises:
+        RankdeckError: It cannot be run.
+    """
+    with DeviceMonitor() as monitor:
+        available = monitor.devices()
+    config = first_devices(request.config, request.world_size, available)
+    return check(config, request.recipe, available, this_platform(), runs_dir, request.run_dir)
+
+
+def first_devices(config: RunConfig, world_size: int | None, available: Sequence[Device]) -> RunConfig:
+    """`config` on the first `world_size` GPUs, or on so many CPU slots where there is no GPU.
+
+    Raises:
+        ConfigError: There are not so many GPUs.
+    """
+    if world_size is None:
+        return config
+    gpus = [device.uuid for device in available if device.kind == "cuda"]
+    if not gpus:
+        return config.replace(devices=(f"cpu:{world_size}",))
+    if len(gpus) < world_size:
+        raise ConfigError(
+            "world_size",
+            f"--world-size asks for {world_size} devices, and this machine has {len(gpus)} GPUs.",
+            f"Ask for at most {len(gpus)}, or name CPU slots: --devices cpu:{world_size}.",
+        )
+    return config.replace(devices=tuple(gpus[:world_size]))
+
+
+def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Shows what going on will mean, then goes on.
+
+    Raises:
+        RankdeckError: It cannot be resumed as asked; nothing was changed.
+    """
+    changes = {name: getattr(arguments, name) for name in CHANGEABLE if getattr(arguments, name) is not None}
+    runs_dir = Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
+    plan = plan_resume(arguments.path, runs_dir, changes)
+    for line in plan.lines():
+        (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
+    if arguments.dry_run:
+        return 0
+    offset = 0 if plan.is_new_run else _size(RunStore(plan.run_dir).metrics)
+    store = resume_run(plan)
+    if arguments.detach:
+        terminal.data(store.dir.name)
+        return 0
+    return _foreground(store, terminal, arguments.json, offset)
+
+
+def exit_code(ending: Ending) -> int:
+    """What the command returns for how the run ended."""
+    state = ending.state
+    if ending.interrupts > 1:
+        return INTERRUPTED_TWICE
+    if state.state in ("finished", "stopped"):
+        return 0
+    if state.state == "failed":
+        return state.exit_code or 1
+    return RUN_INTERRUPTED
+
+
+def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
+    """Says how a run ended: its losses and where the model lies, or its error."""
+    state = ending.state
+    if state.state in ("finished", "stopped"):
+        losses = f"loss {number(_first(ending.progress.loss, state.loss))}"
+        val_loss = _first(ending.progress.val_loss, state.val_loss)
+        losses += f", validation loss {number(val_loss)}" if val_loss is not None else ""
+        took = duration(state.updated - state.created)
+        terminal.say(f"{state.state.capitalize()} at step {state.step} after {took}: {losses}")
+        if store.model.is_file():
+            terminal.say(f"Model: {store.model}")
+        if state.state == "stopped":
+            terminal.say(f"Go on with it: rankdeck resume {store.dir.name}")
+    elif state.error is not None:
+        terminal.error(run_error(state, store))
+
+
+def run_error(state: RunState, store: RunStore) -> RankdeckError:
+    """A failed run's own words."""
+    words = state.error or {}
+    return RankdeckError(
+        words.get("cause") or "The run ended without saying why.",
+        words.get("next_step") or f"Read {store.logs / 'host.log'}.",
+        title=words.get("title") or None,
+    )
+
+
+def _foreground(store: RunStore, terminal: Terminal, as_json: bool, offset: int = 0) -> int:
+    follower = Follower(store, terminal, as_json, offset)
+    with counted_interrupts() as interrupts:
+        ending = follower.until_end(interrupts, StopLadder(store, terminal).climb)
+    report_ending(ending, store, terminal)
+    return exit_code(ending)
+
+
+def _plan_words(checked: Checked) -> str:
+    names = ", ".join(device.name if device.kind == "cuda" else device.uuid for device in checked.devices)
+    return f"{checked.mode} on {names}; global batch {checked.batch}, about {checked.steps_per_epoch:,} steps an epoch"
+
+
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

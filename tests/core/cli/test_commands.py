@@ -1,0 +1,172 @@
+"""What the commands print about runs, recipes and this machine; and that none of them needs Qt or torch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core
+from core.cli import entry, main
+from core.config.run_config import RunConfig
+from core.devices import Device
+from core.errors import ConfigError
+from core.run_store import RunStore
+from tests.helpers.made_runs import TEXT, make_run
+
+
+@pytest.fixture
+def store(tmp_path: Path, runs_dir: Path) -> RunStore:
+    (tmp_path / "text.txt").write_bytes(TEXT)
+    store = make_run(tmp_path, runs_dir=runs_dir)
+    launch = {"mode": "ddp", "world_size": 2, "total_steps": 100, "devices": ["cpu:0", "cpu:1"]}
+    lines: list[dict[str, Any]] = [
+        {"event": "launch", "rank": -1, **launch},
+        {"event": "step", "rank": 0, "step": 20, "loss": 2.0, "tokens_per_s": 500.0},
+        {"event": "eval", "rank": 0, "step": 20, "val_loss": 2.5},
+    ]
+    text = "".join(json.dumps({"ts": 1.0, "attempt": 1, **line}) + "\n" for line in lines)
+    store.metrics.write_text(text, encoding="utf-8", newline="\n")
+    return store
+
+
+def test_runs_lists_them_and_says_when_there_is_none(
+    tmp_path: Path, store: RunStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["runs"]) == 0
+    assert store.dir.name in capsys.readouterr().out
+    assert main(["runs", "--json"]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert (listed["run_id"], listed["state"], listed["path"]) == (store.dir.name, "stopped", str(store.dir))
+    assert main(["runs", "--runs-dir", str(tmp_path / "none")]) == 0
+    assert "rankdeck train" in capsys.readouterr().out
+
+
+def test_a_damaged_run_is_listed_as_such(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    store.state_json.write_text("{", encoding="utf-8")
+    assert main(["runs"]) == 0
+    assert "damaged" in capsys.readouterr().out
+    assert main(["runs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["problem"]
+
+
+def test_show_says_what_the_run_is_and_how_to_do_it_again(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", store.dir.name]) == 0
+    out = capsys.readouterr().out
+    assert "20 of 100" in out and "rankdeck train" in out and str(store.dir) in out
+    assert main(["show", store.dir.name, "--json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert value["command"].startswith("rankdeck train --dataset-file")
+    assert RunConfig(**{**value["config"], "devices": tuple(value["config"]["devices"])}) == store.config()
+
+
+def test_attach_to_a_run_that_has_ended_says_how(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attach", store.dir.name]) == 0
+    out = capsys.readouterr().out
+    assert "Stopped at step 20" in out and "validation loss 2.5" in out
+    assert f"rankdeck resume {store.dir.name}" in out
+
+
+def test_attach_as_json_begins_with_the_first_line(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["attach", store.dir.name, "--json"]) == 0
+    values = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [value["event"] for value in values] == ["launch", "step", "eval", "state"]
+    assert values[-1]["state"] == "stopped"
+
+
+def test_a_failed_run_says_why_and_gives_its_exit_code(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    error = {"title": "Out of memory", "cause": "Rank 1 ran out of memory.", "next_step": "Use a smaller batch."}
+    store.write_state(store.state().replace(state="failed", error=error, exit_code=1))
+    assert main(["attach", store.dir.name]) == 1
+    assert capsys.readouterr().err.splitlines() == list(error.values())
+    assert main(["runs"]) == 0
+    assert "Rank 1 ran out of memory." in capsys.readouterr().out
+
+
+def test_a_dry_run_of_resume_only_says_what_would_happen(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["resume", store.dir.name, "--dry-run"]) == 0
+    assert "Weights: generation 2, step 20." in capsys.readouterr().out
+    assert store.state().state == "stopped"
+
+
+def test_recipes_and_devices_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recipes"]) == 0
+    assert "minigpt" in capsys.readouterr().out
+    assert main(["recipes", "--json"]) == 0
+    assert "minigpt" in [recipe["name"] for recipe in json.loads(capsys.readouterr().out)]
+    assert main(["devices"]) == 0
+    assert "UUID" in capsys.readouterr().out
+    assert main(["devices", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert listed["devices"] and {"uuid", "kind", "name"} <= listed["devices"][0].keys()
+
+
+def test_the_doctor_speaks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) in (0, 3)
+    assert "Python" in capsys.readouterr().out
+    main(["doctor", "--json"])
+    assert all({"name", "level", "text", "next_step"} == set(item) for item in json.loads(capsys.readouterr().out))
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert core.__version__ in capsys.readouterr().out
+    for words in ([], ["--help"], ["train", "--help"]):
+        assert main(words) == 0
+        assert "rankdeck" in capsys.readouterr().out
+
+
+def test_a_defect_is_three_lines_with_its_traceback_in_a_file(
+    runs_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def break_down(_: object) -> None:
+        raise ZeroDivisionError("an accident")
+
+    monkeypatch.setattr(entry, "parse", break_down)
+    assert main(["runs"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == ["This is a defect in Rankdeck", "ZeroDivisionError: an accident."]
+    assert len(lines) == 3
+    log = runs_dir / entry.DEFECT_LOG
+    assert str(log) in lines[2]
+    assert "Traceback" in log.read_text(encoding="utf-8")
+
+
+def test_ctrl_c_outside_a_run_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(entry, "parse", interrupt)
+    assert main(["runs"]) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_the_first_devices_are_taken_by_uuid() -> None:
+    from core.cli.train import first_devices
+
+    config = RunConfig()
+    gpus = [Device(f"GPU-{n}", "cuda", n, "RTX") for n in range(3)]
+    slots = [Device("cpu:0", "cpu", 0, "Processor")]
+    assert first_devices(config, None, gpus) == config
+    assert first_devices(config, 2, gpus).devices == ("GPU-0", "GPU-1")
+    assert first_devices(config, 2, slots).devices == ("cpu:2",)
+    with pytest.raises(ConfigError, match="3 GPUs"):
+        first_devices(config, 4, gpus)
+
+
+@pytest.mark.parametrize("words", [["runs"], ["devices"], ["recipes"], ["doctor"], ["train", "--help"]])
+def test_no_command_loads_qt_torch_or_numpy(words: list[str]) -> None:
+    code = (
+        "import sys\nfrom app.__main__ import main\n"
+        f"main({[*words]!r})\n"
+        "loaded = [n for n in ('PySide6', 'torch', 'numpy', 'pyqtgraph', 'workers') if n in sys.modules]\n"
+        "sys.exit(str(loaded) if loaded else 0)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, encoding="utf-8", timeout=60, check=False
+    )
+    assert result.returncode == 0, result.stderr

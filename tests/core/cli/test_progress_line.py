@@ -1,0 +1,70 @@
+"""What a run's metrics come to in one line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from core.cli.progress_line import RunProgress
+from core.cli.words import duration, number
+
+
+def _step(step: int, rank: int = 0, **values: Any) -> dict[str, Any]:
+    return {"event": "step", "step": step, "rank": rank, "ts": 1000.0 + step / 2, **values}
+
+
+def _launch(**values: Any) -> dict[str, Any]:
+    return {"event": "launch", "rank": -1, "mode": "ddp", "world_size": 2, "total_steps": 100, **values}
+
+
+def test_nothing_seen_yet() -> None:
+    progress = RunProgress()
+    assert (progress.step, progress.loss, progress.tokens_per_s, progress.left_s) == (0, None, None, None)
+    assert progress.text() == "step 0 · loss –"
+
+
+def test_ranks_in_step_add_up_their_tokens() -> None:
+    progress = RunProgress()
+    progress.take(_launch())
+    for step in (1, 2, 3):
+        for rank, loss in ((0, 2.0), (1, 3.0)):
+            progress.take(_step(step, rank, loss=loss, tokens_per_s=1000.0, epoch=1))
+    progress.take({"event": "eval", "val_loss": 2.25, "step": 3, "rank": 0})
+    assert progress.text() == "step 3/100 · epoch 2 · loss 2.5 · val 2.25 · 2,000 tok/s · 48 s left"
+
+
+def test_independent_ranks_show_the_one_behind() -> None:
+    progress = RunProgress()
+    progress.take(_launch(mode="independent"))
+    progress.take(_step(9, 0))
+    progress.take(_step(4, 1))
+    assert progress.step == 4
+
+
+def test_a_new_launch_forgets_the_ranks_of_the_one_before() -> None:
+    progress = RunProgress()
+    progress.take(_step(50, 1, loss=9.0))
+    progress.take(_launch())
+    progress.take(_step(41, 0, loss=1.0))
+    assert (progress.step, progress.loss) == (41, 1.0)
+
+
+@pytest.mark.parametrize("line", [{}, {"event": "step"}, {"event": "step", "step": "x"}, _step(1, loss=None)])
+def test_a_line_that_lacks_figures_breaks_nothing(line: dict[str, Any]) -> None:
+    progress = RunProgress()
+    progress.take(line)
+    assert progress.loss is None
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (65, "1 m 05 s"), (6720, "1 h 52 m"), (90_000, "1 d 1 h")])
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (2.3456, "2.346"), (0.0, "0"), (1e-5, "1e-05"), (21494.3, "21,494"), (3e9, "3e+09")],
+)
+def test_numbers(value: float | None, text: str) -> None:
+    assert number(value) == text

@@ -1,0 +1,58 @@
+"""Three lines for an error, UTF-8 whatever the console says, and a reader that has gone is no error."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from core.cli.terminal import Terminal
+from core.errors import RankdeckError
+
+
+def test_an_error_is_exactly_three_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    Terminal().error(RankdeckError("One\nsentence\twith  breaks.", "Do\r\nthis.", title="A title"))
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "A title\nOne sentence with breaks.\nDo this.\n")
+
+
+def test_data_stays_alone_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal = Terminal(quiet=True)
+    terminal.say("for a person")
+    terminal.json({"größe": 1})
+    terminal.progress("not shown where nobody looks")
+    out, err = capsys.readouterr()
+    assert (out, err) == ('{"größe": 1}\n', "for a person\n")
+
+
+def test_columns_line_up(capsys: pytest.CaptureFixture[str]) -> None:
+    Terminal().table(("A", "LONGER"), [("xx", "y"), ("", "–")])
+    assert capsys.readouterr().out == "A   LONGER\nxx  y\n    –\n"
+
+
+def test_output_is_utf8_whatever_the_console_says() -> None:
+    code = "from core.cli.terminal import Terminal; Terminal().say('größe – 你好')"
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, timeout=60, check=True)
+    assert result.stdout.decode("utf-8").strip() == "größe – 你好"
+
+
+def test_a_reader_that_has_gone_is_no_error() -> None:
+    code = (
+        "from core.cli.terminal import Terminal\n"
+        "import sys\n"
+        "sys.stdin.readline()\n"
+        "t = Terminal()\n"
+        "for n in range(20000): t.data('x' * 50)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        process.stdin.write(b"go\n")
+        process.stdin.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
