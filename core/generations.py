@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.errors import NewerVersionError, StateFileError
+from core.fault_points import reach
 from core.files import explain, read_json, require_format, sha256_file, sync_folder, write_atomic
 from core.protocol import ChunkDone, CommitStaged, Position, StagedFile
 
@@ -154,7 +155,9 @@ class Generations:
             files=files,
             details=dict(details or {}),
         )
+        reach("before_manifest", number)
         write_atomic(folder / MANIFEST, _json(_manifest(generation)))
+        reach("manifest_written", number)
         self._open = None
         self._in_use = number
         return generation
