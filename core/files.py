@@ -189,7 +189,7 @@ def read_json(path: Path) -> Any:
         raise StateFileError(f"{path} is nested too deeply.", "Check that this is the right file.") from None
     except ValueError as error:
         position = getattr(error, "pos", 0)
-        cut = position >= len(text.rstrip()) or "Unterminated" in str(error)
+        cut = position >= len(text.rstrip()) - 1 or "Unterminated" in str(error)
         what = "ends in the middle (it was cut off)" if cut else f"is not JSON ({error})"
         raise StateFileError(
             f"{path} {what}.", "Use a copy of it from before, or check that this is the right file."

@@ -128,9 +128,9 @@ def parse_state(document: Any, path: Path = Path(FILE_NAME)) -> LedgerFile:
     Raises:
         StateFileError: As `read_state_file`.
     """
-    if isinstance(document, Mapping) and "format" not in document and "completed_chunks" in document:
-        return _parse_aios(_Fields(document, path))
-    if isinstance(document, Mapping) and "format" not in document:
+    if isinstance(document, Mapping) and not document.keys() & {"format", "samples_per_block"}:
+        if "completed_chunks" in document:
+            return _parse_aios(_Fields(document, path))
         raise StateFileError(
             f"{path} is not a chunk tracker's state: it has no completed_chunks.", "Check that this is the right file."
         )

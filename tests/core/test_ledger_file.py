@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import NewerVersionError, StateFileError
+from core.ledger import Ledger
+from core.ledger_file import CompletedChunk, read_state_file
+from core.protocol import Position
+
+pytestmark = pytest.mark.windows
+DATASET = {"path": "/data/text.txt", "size_bytes": 1234, "sha256": "ab" * 32, "files": 1}
+CURRENT: dict[str, Any] = {
+    "brain_id": "actv1-base",
+    "dataset_name": "wikitext",
+    "completed_chunks": [{"block_id": 0, "chunk_id": 3, "gpu_id": 1, "optimizer_step": 500, "steps": 4000}],
+    "started_blocks": [0],
+    "completed_blocks": [],
+    "current_epoch": 0,
+    "blocks_this_epoch": [0],
+    "total_blocks_in_dataset": None,
+    "total_steps": 4000,
+    "in_progress_chunks": [{"block_id": 0, "chunk_id": 4, "gpu_id": 0, "timestamp": 1765500000.25}],
+}
+OLDER: dict[str, Any] = {
+    "completed_chunks": [
+        {"block_id": 0, "chunk_id": 0, "gpu_id": 0, "step": 125, "samples_trained": 4000},
+        {"block_id": 0, "chunk_id": 1, "gpu_id": 1, "step": 250, "true_steps": 4000},
+    ],
+    "current_epoch": 0,
+    "blocks_this_epoch": [],
+    "total_steps": 8000,
+}
+
+
+def own() -> dict[str, Any]:
+    ledger = Ledger.new(DATASET, 100, 40, 12, 7, 2, 1, 2, run_id="run-1")
+    grant = ledger.claim(0, 0)
+    ledger.commit({0: Position(5, 12, [], [[0, grant.block_id, grant.chunk_id, 12]])}, 1)
+    ledger.claim(0, 1)
+    return ledger.as_dict()
+
+
+def write(folder: Path, document: object) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "chunk_tracker_state.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_our_own_form(tmp_path: Path) -> None:
+    file = read_state_file(write(tmp_path, own()))
+    assert file.form == "rankdeck"
+    assert (file.chunk_size, file.samples_per_block, file.samples, file.seed, file.epochs) == (12, 40, 100, 7, 2)
+    assert (file.world_size, file.lanes, file.generation, file.brain_id) == (2, 1, 1, "run-1")
+    assert file.dataset == DATASET
+    assert file.completed == (CompletedChunk(0, 2, 0, 0, 5, 12),)
+    assert [item.samples_done for item in file.in_progress] == [0]
+    assert Ledger.from_file(file).progress().chunks_done == 1
+
+
+def test_ai_os_current_form(tmp_path: Path) -> None:
+    file = read_state_file(write(tmp_path / "datasets" / "wikitext_cs4000", CURRENT))
+    assert file.form == "aios"
+    assert file.chunk_size == 4000
+    assert file.completed == (CompletedChunk(0, 0, 3, 1, 500, 4000),)
+    assert file.in_progress[0].timestamp == 1765500000.25
+    assert (file.total_samples, file.brain_id, file.dataset_name) == (4000, "actv1-base", "wikitext")
+
+
+def test_ai_os_older_form(tmp_path: Path) -> None:
+    file = read_state_file(write(tmp_path / "my brain", OLDER))
+    assert file.form == "aios-older"
+    assert file.chunk_size is None
+    assert file.completed == (CompletedChunk(0, 0, 0, 0, 125, 4000), CompletedChunk(0, 0, 1, 1, 250, 4000))
+    assert file.total_samples == 8000
+    assert file.in_progress == ()
+
+
+@pytest.mark.parametrize("key", ["total_true_steps", "total_samples_trained"])
+def test_older_totals(tmp_path: Path, key: str) -> None:
+    document = {name: value for name, value in OLDER.items() if name != "total_steps"} | {key: 77}
+    assert read_state_file(write(tmp_path, document)).total_samples == 77
+
+
+@pytest.mark.parametrize("name", ["a_cs0", "a_cs", "cs40", "a_cs40_b"])
+def test_a_folder_that_names_no_chunk_size(tmp_path: Path, name: str) -> None:
+    assert read_state_file(write(tmp_path / name, CURRENT)).chunk_size is None
+
+
+@pytest.mark.parametrize("base", ["own", "current", "older"])
+@pytest.mark.parametrize("part", [0.0, 0.01, 0.5, 0.99])
+def test_a_file_cut_in_half_is_refused(tmp_path: Path, base: str, part: float) -> None:
+    text = json.dumps({"own": own(), "current": CURRENT, "older": OLDER}[base])
+    path = write(tmp_path, text[: int(len(text) * part)])
+    before = path.read_bytes()
+    with pytest.raises(StateFileError, match=r"cut off|is empty"):
+        read_state_file(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("base", "change", "words"),
+    [
+        ("current", {"completed_chunks": {}}, "completed_chunks holds an object; it must be a list"),
+        ("current", {"completed_chunks": [5]}, "completed_chunks[0] is 5; it must be an object"),
+        ("current", {"completed_chunks": [{"block_id": -1, "chunk_id": 0}]}, "completed_chunks[0].block_id is -1"),
+        ("current", {"completed_chunks": [{"block_id": 0}]}, "completed_chunks[0].chunk_id is missing"),
+        ("current", {"completed_chunks": [{"block_id": "0", "chunk_id": 0}]}, "holds text"),
+        ("current", {"completed_chunks": [{"block_id": True, "chunk_id": 0}]}, "holds true or false"),
+        ("current", {"completed_chunks": [{"block_id": 1.5, "chunk_id": 0}]}, "is 1.5"),
+        ("current", {"current_epoch": -1}, "current_epoch is -1"),
+        ("current", {"current_epoch": "0"}, "current_epoch holds text"),
+        ("current", {"current_epoch": 2**70}, "current_epoch is"),
+        ("current", {"total_steps": None, "total_true_steps": "x"}, "total_true_steps holds text"),
+        ("current", {"blocks_this_epoch": [0, -2]}, "blocks_this_epoch[1] is -2"),
+        ("current", {"started_blocks": 3}, "started_blocks is 3"),
+        ("current", {"in_progress_chunks": [{"block_id": 0, "chunk_id": 0, "timestamp": "x"}]}, "timestamp holds text"),
+        ("current", {"brain_id": 5}, "brain_id is 5"),
+        ("older", {"completed_chunks": [{"block_id": 0, "chunk_id": 0, "step": -5}]}, "step is -5"),
+        ("own", {"dataset": None}, "dataset holds nothing (null)"),
+        ("own", {"chunk_size": 0}, "chunk_size is 0; it must be a whole number of 1 or more"),
+        ("own", {"seed": None}, "seed holds nothing"),
+        ("own", {"format": "another"}, "says format 'another'"),
+        ("own", {"version": "1"}, "which is not a version"),
+    ],
+)
+def test_a_wrong_field_is_named(tmp_path: Path, base: str, change: dict[str, Any], words: str) -> None:
+    document = {"own": own(), "current": CURRENT, "older": OLDER}[base] | change
+    with pytest.raises(StateFileError) as caught:
+        read_state_file(write(tmp_path, document))
+    assert words in caught.value.cause
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("document", [[], 5, "text", None, {}, {"step": 1}, {"loss": [1]}])
+def test_another_kind_of_file_is_refused(tmp_path: Path, document: object) -> None:
+    with pytest.raises(StateFileError):
+        read_state_file(write(tmp_path, json.dumps(document)))
+
+
+@pytest.mark.parametrize("name", sorted(own()))
+def test_our_own_form_lacks_nothing_in_silence(tmp_path: Path, name: str) -> None:
+    document = own()
+    del document[name]
+    optional = {"brain_id", "dataset_name", "total_blocks_in_dataset", "epochs", "generation", "samples_trained"}
+    if name in optional:
+        assert read_state_file(write(tmp_path, document)).form == "rankdeck"
+    else:
+        with pytest.raises(StateFileError):
+            read_state_file(write(tmp_path, document))
+
+
+@pytest.mark.parametrize("document", [own() | {"version": 2}, CURRENT | {"version": 99}])
+def test_a_newer_version_is_refused_as_such(tmp_path: Path, document: dict[str, Any]) -> None:
+    with pytest.raises(NewerVersionError):
+        read_state_file(write(tmp_path, document))
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StateFileError, match="does not exist"):
+        read_state_file(tmp_path / "chunk_tracker_state.json")
+
+
+def test_a_damaged_file_beside_generations_says_where_a_whole_copy_is(tmp_path: Path) -> None:
+    path = write(tmp_path, '{"format": "rank')
+    for number in (2, 10):
+        write(tmp_path / "generations" / str(number), own())
+        (tmp_path / "generations" / str(number) / "manifest.json").write_bytes(b"{}")
+    write(tmp_path / "generations" / "11", own())  # no manifest: does not exist
+    with pytest.raises(StateFileError) as caught:
+        read_state_file(path)
+    assert "generation 10 holds a whole copy" in caught.value.next_step
+    assert path.exists()
