@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from core.errors import NewerVersionError, PreflightError, RankdeckError, StateFileError
+from core.fault_points import reach
 from core.private_file import make_private
 
 REPLACE_TIMEOUT_S: Final = 5.0
@@ -77,6 +78,7 @@ def _replace_by(path: Path, fill: Callable[[IO[bytes]], None], mode: int | None,
             file.flush()
             if durable:
                 os.fsync(file.fileno())
+        reach(f"replace:{path.name}")
         replace_with_retry(temporary, path)
         if durable:
             sync_folder(path.parent)
