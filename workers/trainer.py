@@ -104,6 +104,7 @@ class Trainer:
         self._merges = MergeRounds(config.merge_policy, config.merge_every_chunks, self._strategy.synchronised)
         self._commits = Commits(session.reporter, session.inbox, 0)
         self._step = 0
+        self._done = False
         self._val_loss: tuple[int, float] | None = None
         self._nonfinite = torch.zeros((), dtype=torch.int64, device=self._device)
         self._loss = torch.zeros((), device=self._device)
@@ -120,6 +121,7 @@ class Trainer:
         if finished:
             self._evaluate()
         self._commit("finished" if finished else "stopped", surely=True)
+        self._done = True
         self._session.reporter.send(RankDone(self._step, finished))
         self._serve(lambda: self._session.inbox.finish)
         self._session.step = self._step
@@ -311,7 +313,7 @@ class Trainer:
                 order = inbox.orders.popleft()
                 if isinstance(order, Merge):
                     merge(order, self._session, self._model, self._evaluation, self._merges.policy)
-                else:
+                elif not self._done:  # a rank that is done keeps the weights it ended with, also after a resume
                     self._merges.take(order, self._model)
 
     def _wait_for_merge(self) -> bool:

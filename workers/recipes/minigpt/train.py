@@ -8,6 +8,7 @@ windows of the text (each token is predicted exactly once an epoch). The rest is
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -43,8 +44,8 @@ def main(run: Run) -> None:
     tokenizer = open_tokenizer(run)
     tokens = np.memmap(run.data_dir / "tokens.bin", token_type(info["vocab_size"]), mode="r")
 
-    def windows(indices: Indices, start: int) -> Tensor:
-        places = start + indices[:, None] * length + np.arange(length + 1)
+    def windows(samples: Indices, start: int) -> Tensor:
+        places = start + samples[:, None] * length + np.arange(length + 1)
         return torch.from_numpy(tokens[places].astype(np.int64))  # (batch, T + 1)
 
     # model
@@ -67,7 +68,7 @@ def main(run: Run) -> None:
     run.fit(
         Task(
             model=model,
-            batch=lambda indices: windows(indices, 0),
+            batch=lambda indices: windows(spread(indices, run.samples), 0),
             val_batch=lambda indices: windows(indices, info["train_tokens"]),
             loss=loss,
             sample=sample if o["sample_tokens"] else None,
@@ -100,6 +101,18 @@ def tokenize(run: Run, folder: Path) -> PreparedData:
         )
     info = {"tokens": count, "train_tokens": train_tokens, "vocab_size": tokenizer.vocab_size}
     return PreparedData((train_tokens - 1) // length, (count - train_tokens - 1) // length, info)
+
+
+def spread(indices: Indices, samples: int) -> Indices:
+    """Renumbers the samples so that neighbours in number are far apart in the text.
+
+    A chunk of the ledger is a run of neighbouring numbers; unspread it would be one file, and training would walk from
+    one kind of text to the next. Stepping by the golden ratio's share visits every sample once, evenly spread.
+    """
+    step = round(samples * 0.6180339887)
+    while math.gcd(step, samples) != 1:
+        step += 1
+    return indices * step % samples
 
 
 def open_tokenizer(run: Run) -> Tokenizer:
