@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QPalette
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.views.field_row import ProblemLabel
@@ -20,6 +20,34 @@ from core.errors import RankdeckError
 LOST: Final = "lost: it does not show up any more"
 
 
+class NameBox(QCheckBox):
+    """A check box whose name is cut with an ellipsis where the panel is narrow; its full name is for screen readers."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = ""
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_name(self, name: str) -> None:
+        """What it says when there is room."""
+        self._name = name
+        self.setAccessibleName(name)
+        self._elide()
+
+    def minimumSizeHint(self) -> QSize:
+        """Narrow: the name may be cut."""
+        return QSize(48, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Cuts the name to the new width."""
+        self._elide()
+        super().resizeEvent(event)
+
+    def _elide(self) -> None:
+        room = self.width() - self.iconSize().width() - 12
+        self.setText(self.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideRight, max(16, room)))
+
+
 class DeviceRow(QWidget):
     """One device. The box's label names it; what it does stands under it."""
 
@@ -29,7 +57,7 @@ class DeviceRow(QWidget):
         super().__init__(parent)
         self.device = device
         self.is_lost = False
-        self.box = QCheckBox()
+        self.box = NameBox()
         self.box.setObjectName(f"device_{device.uuid}")
         self.box.toggled.connect(self._on_toggled)
         self._memory_text = QLabel()
@@ -51,23 +79,24 @@ class DeviceRow(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(8)
         grid.setVerticalSpacing(2)
-        grid.addWidget(self.box, 0, 0, 1, 2)
-        grid.addWidget(self._memory_text, 0, 2)
+        grid.addWidget(self.box, 0, 0, 1, 3)
         grid.setColumnMinimumWidth(0, 16)
         if self.device.kind == "cuda":
-            grid.addWidget(self._memory, 1, 1, 1, 2)
+            grid.addWidget(self._memory, 1, 1)
+            grid.addWidget(self._memory_text, 1, 2)
         grid.addWidget(self._spark, 2, 1)
         grid.addWidget(self._figures, 2, 2)
         grid.addWidget(self._warning, 3, 1, 1, 2)
         grid.setColumnStretch(1, 1)
         # Wide enough for "100 %  100 °C  1000 W": the row keeps its shape while the figures run.
-        template = "100 %  99 °C  999 W" if self.device.kind == "cuda" else "100 %  999 GiB"
+        template = "100 %  99 °C  999 W" if self.device.kind == "cuda" else "100 %"
         self._figures.setMinimumWidth(self._figures.fontMetrics().horizontalAdvance(template))
 
     def set_device(self, device: Device) -> None:
         """Takes over what is known about the device (its place may have changed; its UUID has not)."""
         self.device = device
-        self.box.setText(f"{device.index}  {device.name}" if device.kind == "cuda" else f"CPU slot {device.index}")
+        short = device.name.removeprefix("NVIDIA ")
+        self.box.set_name(f"{device.index}  {short}" if device.kind == "cuda" else f"CPU slot {device.index}")
         self.box.setToolTip(f"{device.name}\n{device.uuid}")
         self._memory_text.setText(gib(device.memory_bytes) if device.kind == "cuda" else "")
         self.set_lost(False)
@@ -153,7 +182,6 @@ class DevicePicker(QWidget):
         self._column.setSpacing(8)
         self._column.addWidget(self._notice)
         self._column.addWidget(self.problem)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
     def set_devices(self, devices: Sequence[Device], problem: str | None) -> None:
         """Shows what the monitor found. A device that is gone stays, marked as lost; ticks stay on their UUID."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
@@ -26,7 +27,8 @@ class ProblemLabel(QLabel):
 
     def set_problem(self, error: RankdeckError | None) -> None:
         """Shows an error's cause and next step, or nothing."""
-        self.setText("" if error is None else f"✕ {_short(error)} {error.next_step}".strip())
+        words = "" if error is None else f"✕ {_short(error)} {error.next_step}".strip()
+        self.setText(re.sub(r"\d{7,}", lambda number: f"{int(number[0]):,}", words))
         self.setVisible(error is not None)
 
     def changeEvent(self, event: QEvent) -> None:
@@ -77,9 +79,12 @@ class FieldRow(QObject):
         if self.spec.type == "choice":
             combo = QComboBox(parent)
             combo.addItems(list(self.spec.choices))
+            combo.setMinimumContentsLength(4)
+            combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             combo.currentTextChanged.connect(self._on_edited)
             return combo
         line = QLineEdit(parent)
+        line.setMinimumWidth(48)
         line.textEdited.connect(self._on_edited)
         if self.spec.type == "path":
             self.browse = QToolButton(parent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QToolButton, QVBoxLayout, QWidget
 
 from app.views.field_row import FieldRow
 from app.views.icons import icon
@@ -41,7 +41,6 @@ class RecipeForm(QWidget):
         column.addWidget(self._common)
         column.addWidget(self.more)
         column.addWidget(self._rest)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
     def set_fields(self, fields: Sequence[FieldSpec]) -> None:
         """Builds the rows anew for another recipe."""

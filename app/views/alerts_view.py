@@ -1,0 +1,103 @@
+"""What happened in the run that a person should know: alerts, fallbacks, failures, stops."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHeaderView,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.views.empty_note import WithNote
+from app.views.icons import icon
+from app.views.numbers import UNKNOWN, count
+
+NOTHING: Final = "Nothing to report."
+SHOWN: Final = 500
+KINDS: Final = {"alert": "warning", "fallback": "warning", "failed": "error"}
+
+
+def is_alert(event: Mapping[str, Any]) -> bool:
+    """Whether an event of metrics.jsonl belongs into this list."""
+    return event.get("event") in KINDS
+
+
+def alert_words(event: Mapping[str, Any]) -> str:
+    """What an event says, in one line."""
+    error = event.get("error")
+    source: Mapping[str, Any] = error if isinstance(error, Mapping) else event
+    parts = [str(source[key]) for key in ("title", "message", "reason", "cause", "next_step") if source.get(key)]
+    if parts:
+        return " ".join(part if part.endswith((".", ":", "!", "?")) else f"{part}." for part in parts)
+    rest = {key: value for key, value in event.items() if key not in ("ts", "event", "rank", "attempt", "step")}
+    return ", ".join(f"{key}: {value}" for key, value in rest.items()) or str(event.get("event"))
+
+
+class AlertsView(QWidget):
+    """A row an alert, the newest on top."""
+
+    count_changed = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._shown = 0
+        self.table = QTableWidget(0, 4)
+        self.table.setHorizontalHeaderLabels(["When", "Step", "Rank", "What happened"])
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setFrameShape(QFrame.Shape.NoFrame)
+        self.table.setShowGrid(False)
+        self.table.setWordWrap(True)
+        self.table.setTabKeyNavigation(False)
+        self.table.setAccessibleName("Alerts")
+        self.table.verticalHeader().hide()
+        header = self.table.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(3, QHeaderView.ResizeMode.Stretch)
+        self.table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        self.page = WithNote(self.table, NOTHING)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.page)
+
+    def show_events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Shows the alerts among a run's events (oldest first)."""
+        alerts = [event for event in events if is_alert(event)]
+        if len(alerts) == self._shown:
+            return
+        self._shown = len(alerts)
+        newest = alerts[-SHOWN:][::-1]
+        self.table.setRowCount(len(newest))
+        for row, event in enumerate(newest):
+            self._fill(row, event)
+        self.page.set_empty(not newest)
+        self.count_changed.emit(len(alerts))
+
+    def _fill(self, row: int, event: Mapping[str, Any]) -> None:
+        moment, step, rank = event.get("ts"), event.get("step"), event.get("rank", -1)
+        when = time.strftime("%H:%M:%S", time.localtime(moment)) if isinstance(moment, int | float) else UNKNOWN
+        kind = KINDS[str(event["event"])]
+        texts = [
+            when,
+            count(step) if isinstance(step, int) else UNKNOWN,
+            str(rank) if isinstance(rank, int) and rank >= 0 else "all",
+            alert_words(event),
+        ]
+        for column, text in enumerate(texts):
+            item = QTableWidgetItem(text)
+            item.setTextAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+            self.table.setItem(row, column, item)
+        first = self.table.item(row, 0)
+        if first is not None:
+            first.setIcon(icon(kind, kind))

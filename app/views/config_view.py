@@ -1,0 +1,61 @@
+"""What was asked of the shown run: its run.toml, and a button that takes it over into Setup."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+
+from app.views.empty_note import WithNote
+from app.views.notice_bar import NoticeBar
+from core.errors import RankdeckError
+
+NOTHING: Final = "Choose a run on the left to see what was asked of it."
+
+
+class ConfigView(QWidget):
+    """The text of run.toml, read-only."""
+
+    copy_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.notice = NoticeBar()
+        self.text = QPlainTextEdit()
+        self.text.setReadOnly(True)
+        self.text.setFrameShape(QFrame.Shape.NoFrame)
+        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.text.setAccessibleName("run.toml")
+        self.text.setTabChangesFocus(True)
+        self.copy = QPushButton("&Copy to Setup")
+        self.copy.setToolTip("Fill Setup with this run's settings")
+        self.copy.clicked.connect(self.copy_requested)
+        bar = QHBoxLayout()
+        bar.setContentsMargins(8, 4, 8, 4)
+        bar.addStretch(1)
+        bar.addWidget(self.copy)
+        body = QWidget()
+        inner = QVBoxLayout(body)
+        inner.setContentsMargins(0, 0, 0, 0)
+        inner.setSpacing(0)
+        inner.addLayout(bar)
+        inner.addWidget(self.text, 1)
+        self.page = WithNote(body, NOTHING)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.notice)
+        column.addWidget(self.page, 1)
+
+    def show_config(self, text: str | None) -> None:
+        """Shows a run's file; None when no run is shown."""
+        self.notice.clear()
+        self.page.set_empty(text is None)
+        if self.text.toPlainText() != (text or ""):
+            self.text.setPlainText(text or "")
+
+    def show_error(self, error: RankdeckError) -> None:
+        """Says why the file cannot be read."""
+        self.notice.show_error(error)

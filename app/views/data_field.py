@@ -1,0 +1,110 @@
+"""Where the text comes from: a path with browse buttons, a place to drop a file, and what was found there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QPalette
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QLineEdit, QToolButton, QVBoxLayout, QWidget
+
+from app.views.field_row import ProblemLabel
+from app.views.icons import icon
+from core.errors import RankdeckError
+
+STDLIB: Final = "stdlib://"
+
+
+class DataField(QWidget):
+    """Path of the dataset. Files and folders can be typed, chosen, or dropped on it."""
+
+    edited = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.line = QLineEdit(STDLIB)
+        self.line.setAccessibleName("Data: a text file or a folder")
+        self.line.setPlaceholderText("a text file or a folder; drop one here")
+        self.line.setToolTip("A text file or a folder of them.\nstdlib:// is the source of this Python's own library.")
+        self.line.setObjectName("field_dataset_file")
+        self.line.textEdited.connect(self._on_edited)
+        self._file = self._button("file", "Choose a text file", self._on_file_clicked)
+        self._folder = self._button("folder", "Choose a folder of text files", self._on_folder_clicked)
+        self._found = QLabel()
+        self._found.setWordWrap(True)
+        self._found.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.problem = ProblemLabel()
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        row.addWidget(self.line, 1)
+        row.addWidget(self._file)
+        row.addWidget(self._folder)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addLayout(row)
+        column.addWidget(self._found)
+        column.addWidget(self.problem)
+        self.setAcceptDrops(True)
+        self.line.setAcceptDrops(False)  # else it would take the drop as text with file:// in front
+
+    def _button(self, sign: str, words: str, slot: object) -> QToolButton:
+        button = QToolButton()
+        button.setIcon(icon(sign))
+        button.setToolTip(words)
+        button.setAccessibleName(words)
+        button.clicked.connect(slot)
+        return button
+
+    def path(self) -> str:
+        """What stands in the field."""
+        return self.line.text().strip()
+
+    def set_path(self, path: str) -> None:
+        """Shows a path without telling anybody that it was edited."""
+        self.line.setText(path)
+
+    def show_found(self, words: str) -> None:
+        """Says under the field what the path holds."""
+        self._found.setText(words)
+        self._found.setVisible(bool(words))
+
+    def show_problem(self, error: RankdeckError | None) -> None:
+        """Marks the path as wrong, with the reason."""
+        self.problem.set_problem(error)
+        if error is not None:
+            self.show_found("")
+        self.line.setAccessibleDescription("" if error is None else f"Wrong: {error.cause} {error.next_step}")
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Takes one file or folder of this machine."""
+        urls = event.mimeData().urls()
+        if len(urls) == 1 and urls[0].isLocalFile():
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Takes over the dropped path."""
+        self._take(event.mimeData().urls()[0].toLocalFile())
+        event.acceptProposedAction()
+
+    def _on_edited(self, _text: str) -> None:
+        self.edited.emit()
+
+    def _start_folder(self) -> str:
+        path = Path(self.path())
+        return str(path if path.is_absolute() else Path.home())
+
+    def _on_file_clicked(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(self.window(), "Choose a text file to train on", self._start_folder())
+        self._take(path)
+
+    def _on_folder_clicked(self) -> None:
+        self._take(
+            QFileDialog.getExistingDirectory(self.window(), "Choose a folder of text files", self._start_folder())
+        )
+
+    def _take(self, path: str) -> None:
+        if path:
+            self.set_path(str(Path(path)))
+            self.edited.emit()

@@ -1,0 +1,123 @@
+"""The right half of the toolbar: state, step, progress, time left and tokens a second, readable from two metres."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QWidget
+
+from app.views.icons import icon
+from app.views.numbers import UNKNOWN, count, duration, rate, tabular
+from app.views.palette import STATE_TONES, state_colour
+
+_ICON_PX: Final = 20
+_TEMPLATES: Final = {
+    "step": "step 000,000 / 000,000",
+    "left": "00 m 00 s left",
+    "rate": "000 k tok/s",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the header shows of a run.
+
+    Attributes:
+        word: Its state.
+        detail: What it is doing just now, while it starts or ends ("rank 1: importing torch").
+        seconds_left: Estimated; None when not known.
+    """
+
+    word: str = "idle"
+    detail: str = ""
+    step: int | None = None
+    total_steps: int | None = None
+    seconds_left: float | None = None
+    tokens_per_s: float | None = None
+
+    @property
+    def share(self) -> float | None:
+        """How much of the steps is done, 0..1; None when it is not known."""
+        if self.step is None or not self.total_steps:
+            return None
+        return min(1.0, self.step / self.total_steps)
+
+
+class RunHeader(QWidget):
+    """State as sign and word, then the figures, each in a place that does not move while they run."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._standing = Standing()
+        self._icon = QLabel()
+        self._icon.setFixedSize(_ICON_PX, _ICON_PX)
+        self.state = QLabel()
+        font = self.state.font()
+        font.setBold(True)
+        self.state.setFont(font)
+        self.detail = QLabel()
+        self.detail.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.detail.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setRange(0, 1000)
+        self.bar.setMinimumWidth(96)
+        self.bar.setMaximumWidth(280)
+        self.bar.setFixedHeight(8)
+        self.bar.setAccessibleName("Progress")
+        self.step, self.left, self.rate = (self._figure(name) for name in _TEMPLATES)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 0, 8, 0)
+        row.setSpacing(8)
+        row.addWidget(self._icon)
+        row.addWidget(self.state)
+        row.addWidget(self.detail, 1)
+        row.addWidget(self.step)
+        row.addWidget(self.bar, 1)
+        row.addWidget(self.left)
+        row.addWidget(self.rate)
+        self.show_standing(Standing())
+
+    def _figure(self, name: str) -> QLabel:
+        label = QLabel()
+        label.setFont(tabular(label.font()))
+        label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        label.setMinimumWidth(label.fontMetrics().horizontalAdvance(_TEMPLATES[name]) + 4)
+        return label
+
+    def show_standing(self, standing: Standing) -> None:
+        """Shows a run's state; an idle window shows only the word."""
+        if standing.word != self._standing.word or self._icon.pixmap().isNull():
+            self._show_sign(standing.word)
+        self._standing = standing
+        self.state.setText(standing.word.capitalize())
+        self.detail.setText(standing.detail)
+        self.detail.setToolTip(standing.detail)
+        running = standing.word != "idle"
+        for widget in (self.step, self.bar, self.left, self.rate):
+            widget.setVisible(running)
+        of = f" / {count(standing.total_steps)}" if standing.total_steps else ""
+        self.step.setText(f"step {count(standing.step)}{of}")
+        share = standing.share
+        self.bar.setValue(0 if share is None else math.floor(share * 1000))
+        self.bar.setAccessibleDescription(f"{UNKNOWN if share is None else f'{share:.0%}'} of the steps")
+        left = standing.seconds_left
+        self.left.setText(f"{duration(left)} left" if left is not None else "")
+        self.rate.setText(rate(standing.tokens_per_s, "tok/s"))
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Draws the sign anew when light turns to dark."""
+        if event.type() == QEvent.Type.ApplicationPaletteChange:
+            self._show_sign(self._standing.word)
+        super().changeEvent(event)
+
+    def _show_sign(self, word: str) -> None:
+        name = f"state-{word}" if word in STATE_TONES and word not in ("pausing", "damaged") else "state-unreadable"
+        self._icon.setPixmap(icon(name, STATE_TONES.get(word, "muted")).pixmap(_ICON_PX, _ICON_PX))
+        palette = QPalette()
+        palette.setColor(QPalette.ColorRole.WindowText, state_colour(word, palette))
+        self.state.setPalette(palette)
