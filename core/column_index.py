@@ -20,6 +20,8 @@ VALUE_BYTES: Final = 8
 TAIL_BYTES: Final = 4096
 INDEX_NAME: Final = "index.json"
 EVENTS_NAME: Final = "events.jsonl"
+_SAVE_LIMIT_S: Final = 0.1
+"""A reader that holds the index open must not hold up the host; the index is written again a second later."""
 _STEM_LENGTH: Final = 80
 _WINDOWS_DEVICES: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
@@ -79,7 +81,8 @@ class ColumnsIndex:
             "events": {"bytes": self.events_bytes},
             "groups": groups,
         }
-        write_atomic(folder / INDEX_NAME, json.dumps(document, ensure_ascii=False) + "\n", durable=False)
+        text = json.dumps(document, ensure_ascii=False) + "\n"
+        write_atomic(folder / INDEX_NAME, text, durable=False, timeout_s=_SAVE_LIMIT_S)
 
     def belongs_to(self, metrics: Path, folder: Path) -> bool:
         """Whether `metrics` still starts with what the columns were made from, and every file is long enough."""

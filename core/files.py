@@ -22,18 +22,28 @@ from core.fault_points import reach
 from core.private_file import make_private
 
 REPLACE_TIMEOUT_S: Final = 5.0
+_READ_TIMEOUT_S: Final = 2.0
 _RETRY_PAUSE_S: Final = 0.02
 _COPY_BYTES: Final = 1 << 20
 _TEMPORARY_SUFFIX: Final = ".rankdeck-tmp"
 _WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system
-# ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, ERROR_USER_MAPPED_FILE
-_WINDOWS_BUSY: Final = (5, 32, 33, 1224)
+_WINDOWS_IN_USE: Final = (32, 33, 1224)
+"""ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, ERROR_USER_MAPPED_FILE."""
+_WINDOWS_BUSY: Final = (5, *_WINDOWS_IN_USE)
+"""ERROR_ACCESS_DENIED too: that is what replacing a file says that somebody has open."""
 # ERROR_PATH_NOT_FOUND, INVALID_DRIVE, NOT_READY, BAD_NETPATH, BAD_NET_NAME
 _WINDOWS_NO_DRIVE: Final = (3, 15, 21, 53, 67)
 _WINDOWS_NAME_TOO_LONG: Final = 206
 
 
-def write_atomic(path: Path, data: bytes | str, *, mode: int | None = None, durable: bool = True) -> None:
+def write_atomic(
+    path: Path,
+    data: bytes | str,
+    *,
+    mode: int | None = None,
+    durable: bool = True,
+    timeout_s: float = REPLACE_TIMEOUT_S,
+) -> None:
     """Replaces `path` by `data` so that a reader, or a power cut, sees the old content or the new, never a part.
 
     Args:
@@ -42,6 +52,7 @@ def write_atomic(path: Path, data: bytes | str, *, mode: int | None = None, dura
         mode: Permission bits of the new file; None leaves them to the umask. Bits that shut out everybody else
             (0o600) hold on Windows too, by an access list.
         durable: False skips fsync, for files that can be derived again.
+        timeout_s: How long to wait, on Windows, for others to close the file.
 
     Raises:
         PreflightError: Disk full, no permission, path too long, drive missing.
@@ -52,7 +63,7 @@ def write_atomic(path: Path, data: bytes | str, *, mode: int | None = None, dura
     def fill(file: IO[bytes]) -> None:
         file.write(content)
 
-    _replace_by(path, fill, mode, durable)
+    _replace_by(path, fill, mode, durable, timeout_s)
 
 
 def copy_atomic(source: Path, target: Path) -> None:
@@ -63,10 +74,12 @@ def copy_atomic(source: Path, target: Path) -> None:
             while block := original.read(_COPY_BYTES):
                 file.write(block)
 
-    _replace_by(target, fill, None, True)
+    _replace_by(target, fill, None, True, REPLACE_TIMEOUT_S)
 
 
-def _replace_by(path: Path, fill: Callable[[IO[bytes]], None], mode: int | None, durable: bool) -> None:
+def _replace_by(
+    path: Path, fill: Callable[[IO[bytes]], None], mode: int | None, durable: bool, timeout_s: float
+) -> None:
     temporary = path.with_name(f".{path.name[:80]}.{secrets.token_hex(6)}{_TEMPORARY_SUFFIX}")
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
@@ -79,7 +92,7 @@ def _replace_by(path: Path, fill: Callable[[IO[bytes]], None], mode: int | None,
             if durable:
                 os.fsync(file.fileno())
         reach(f"replace:{path.name}")
-        replace_with_retry(temporary, path)
+        replace_with_retry(temporary, path, timeout_s=timeout_s)
         if durable:
             sync_folder(path.parent)
     except OSError as error:
@@ -112,8 +125,12 @@ def replace_with_retry(source: Path, target: Path, *, timeout_s: float = REPLACE
 
 
 def is_sharing_violation(error: OSError) -> bool:
-    """True for a refusal that passes when another process closes the file; never on POSIX."""
-    return _WINDOWS and getattr(error, "winerror", None) in _WINDOWS_BUSY
+    """True for a refusal that may pass when another process closes the file; never on POSIX.
+
+    Windows' own calls say which refusal it is; `open` goes through the C library, which only says "permission".
+    """
+    winerror = getattr(error, "winerror", None)
+    return _WINDOWS and (winerror in _WINDOWS_BUSY or (winerror is None and error.errno == errno.EACCES))
 
 
 def sync_folder(folder: Path) -> None:
@@ -144,7 +161,7 @@ def read_bytes(path: Path) -> bytes:
     Raises:
         StateFileError: It is missing or unreadable.
     """
-    deadline = time.monotonic() + REPLACE_TIMEOUT_S
+    deadline = time.monotonic() + _READ_TIMEOUT_S
     while True:
         try:
             return path.read_bytes()
@@ -269,7 +286,7 @@ def explain(error: OSError, what: str) -> RankdeckError:
         return PreflightError(
             f"{what}: the path is too long.", "Choose a shorter folder.", title="The path is too long"
         )
-    if is_sharing_violation(error) and winerror != 5:
+    if winerror in _WINDOWS_IN_USE:
         return PreflightError(
             f"{what}: another program has it open.", "Close that program and try again.", title="A file is in use"
         )
