@@ -157,9 +157,7 @@ def plan_launch(
     commands = tuple(
         RankCommand(
             rank=rank,
-            argv=(python, str(recipe.folder / recipe.program))
-            if recipe.program
-            else (python, "-m", "workers.rank_main"),
+            argv=(python, *program),
             env={**shared, **_rank_environment(rank, len(devices), device, platform)},
             removed_env=_REMOVED,
             cwd=run_dir,

@@ -1,0 +1,295 @@
+"""Starts, finds, reaches and stops run hosts: the only door to them for the window and the command line.
+
+Nothing here waits without a bound. What a run has done is read from its folder (`core.run_store`); a connection only
+says when to look again, and carries wishes.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from core.config import RunConfig
+from core.config.documents import to_toml
+from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError
+from core.files import copy_atomic, write_atomic
+from core.launch_plan import PACKAGE_FOLDER
+from core.process_tree import spawn_detached
+from core.protocol import (
+    HELLO_TIMEOUT_S,
+    MAX_LINE_BYTES,
+    Hello,
+    Message,
+    Refused,
+    StopRequest,
+    Welcome,
+    decode,
+    encode,
+)
+from core.resume import ResumePlan
+from core.run_store import HostInfo, RunState, RunStore, default_runs_dir
+
+CONNECT_TIMEOUT_S: Final = 10.0
+STOP_ANSWER_S: Final = 5.0
+_POLL_S: Final = 0.03
+_READ_BYTES: Final = 1 << 16
+
+
+def start_run(config: RunConfig, runs_dir: Path | None = None, run_dir: Path | None = None) -> RunStore:
+    """Makes a run's folder and starts its host, which outlives this process. Returns at once.
+
+    Args:
+        config: What is asked, checked (`core.preflight.check`).
+        runs_dir: Where run folders live; None is the person's own place.
+        run_dir: Exactly this folder instead of a new one.
+
+    Raises:
+        UsageError, PreflightError: The folder cannot be made.
+        RankdeckError: The host cannot be started.
+    """
+    store = RunStore.create(runs_dir or default_runs_dir(), config, run_dir)
+    _spawn_host(store)
+    return store
+
+
+def resume_run(plan: ResumePlan) -> RunStore:
+    """Does what a resume plan says: starts a host on the run's folder, or on a new one for AI-OS's state file.
+
+    Raises:
+        RunBusyError: A live host has the run.
+        UsageError, PreflightError, RankdeckError: As `start_run`.
+    """
+    if plan.run_dir is None:
+        store = RunStore.create(plan.runs_dir, plan.config)
+        if plan.state_file is not None:
+            copy_atomic(plan.state_file.path, store.ledger)
+    else:
+        store = RunStore.open(plan.run_dir)
+        with store.lock():
+            if store.config() != plan.config:
+                write_atomic(store.run_toml, to_toml(plan.config))
+            _say_starting(store)
+    _spawn_host(store)
+    return store
+
+
+def is_live(store: RunStore) -> bool:
+    """Whether the run's host is at work, or about to be.
+
+    Raises:
+        StateFileError: `state.json` is damaged.
+    """
+    return store.state().is_live
+
+
+def connect(store: RunStore, timeout_s: float = CONNECT_TIMEOUT_S) -> HostConnection:
+    """A connection to the run's host, waiting for one that is just starting.
+
+    Raises:
+        ConnectionRefusedByHostError: No host lives, it does not answer, or it does not want us; says which.
+        StateFileError: `host.json` or `state.json` is damaged.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        state = store.state()
+        if not state.is_live:
+            raise _unreachable(store, f"it is not going (its state is: {state.state})", "Resume it to go on with it.")
+        info = store.read_host_json()
+        if info is not None and (state.host is None or state.host.pid == info.pid):
+            try:
+                return HostConnection(store, info, min(HELLO_TIMEOUT_S, max(0.1, deadline - time.monotonic())))
+            except ConnectionRefusedByHostError:
+                # A host that has just ended, or been started anew, says so in its files a moment later.
+                if time.monotonic() >= deadline or store.read_host_json() == info:
+                    raise
+        if time.monotonic() >= deadline:
+            raise _unreachable(store, f"it has not begun to listen within {timeout_s:g} s", _look_at(store))
+        time.sleep(_POLL_S)
+
+
+def stop_run(store: RunStore, now: bool = False) -> None:
+    """Asks a run to stop: at the next step boundary, everything committed; or `now`, without.
+
+    Returns when the host has taken note of it; `wait_for_end` waits for the rest.
+
+    Raises:
+        ConnectionRefusedByHostError: As `connect`.
+    """
+    connection = connect(store)
+    try:
+        connection.send(StopRequest(now))
+        connection.finish(STOP_ANSWER_S)
+    finally:
+        connection.close()
+
+
+def wait_until(store: RunStore, reached: Callable[[RunState], bool], timeout_s: float) -> RunState:
+    """The run's state as soon as it fulfils `reached`, or as it is when the time is over or the run has ended.
+
+    Raises:
+        StateFileError: `state.json` is damaged.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        state = store.state()
+        if reached(state) or not state.is_live or time.monotonic() >= deadline:
+            return state
+        time.sleep(_POLL_S)
+
+
+def wait_for_end(store: RunStore, timeout_s: float) -> RunState:
+    """The run's last state, or the one it is in when the time is over."""
+    return wait_until(store, lambda state: not state.is_live, timeout_s)
+
+
+class HostConnection:
+    """An accepted connection to a run host, for one thread at a time.
+
+    Args:
+        store: The run, for the words of errors.
+        info: Where its host listens.
+        timeout_s: For connecting and being welcomed.
+
+    Raises:
+        ConnectionRefusedByHostError: Nothing listens there, it does not answer in time, or it refuses us.
+    """
+
+    def __init__(self, store: RunStore, info: HostInfo, timeout_s: float) -> None:
+        self._store = store
+        self._partial = b""
+        self._pending: list[Message] = []
+        deadline = time.monotonic() + timeout_s
+        try:
+            self._socket = socket.create_connection(("127.0.0.1", info.port), timeout=timeout_s)
+        except OSError as error:
+            raise _unreachable(store, f"nothing listens on its port {info.port} ({error})", _look_at(store)) from None
+        try:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self.send(Hello("client", info.token, pid=os.getpid()))
+            self.run_id = self._welcome(deadline)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def send(self, message: Message) -> None:
+        """Sends one message.
+
+        Raises:
+            ConnectionRefusedByHostError: The host is gone.
+        """
+        try:
+            self._socket.settimeout(HELLO_TIMEOUT_S)
+            self._socket.sendall(encode(message))
+        except OSError as error:
+            raise _unreachable(self._store, f"it closed the connection ({error})", _look_at(self._store)) from None
+
+    def messages(self, timeout_s: float) -> list[Message]:
+        """What the host has said since the last call; waits for something at most so long.
+
+        Raises:
+            ConnectionRefusedByHostError: The host has closed the connection; everything before was returned.
+        """
+        if not self._pending:
+            self._read(timeout_s)
+        pending, self._pending = self._pending, []
+        return pending
+
+    def finish(self, timeout_s: float) -> None:
+        """Says that nothing more will be sent, and waits until the host has taken everything that was.
+
+        A connection that is closed with something unread is reset, and a request that was on its way may be lost.
+
+        Raises:
+            ConnectionRefusedByHostError: The host did not close its end in time.
+        """
+        deadline = time.monotonic() + timeout_s
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+            while (left := deadline - time.monotonic()) > 0:
+                self._socket.settimeout(left)
+                if not self._socket.recv(_READ_BYTES):
+                    return
+        except TimeoutError:
+            pass
+        except OSError:
+            return  # the host has ended meanwhile
+        raise _unreachable(self._store, f"it took no note of the request within {timeout_s:g} s", _look_at(self._store))
+
+    def close(self) -> None:
+        """Ends the connection; the run does not mind."""
+        self._socket.close()
+
+    def _welcome(self, deadline: float) -> str:
+        while not self._pending:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise _unreachable(self._store, "it did not answer in time", _look_at(self._store))
+            self._read(left)
+        answer = self._pending.pop(0)
+        if isinstance(answer, Welcome):
+            return answer.run_id
+        reason = answer.reason if isinstance(answer, Refused) else "what answers is no run host"
+        raise _unreachable(self._store, f"it refused: {reason}", "Stop the run's host process and resume the run.")
+
+    def _read(self, timeout_s: float) -> None:
+        try:
+            self._socket.settimeout(max(0.001, timeout_s))
+            data = self._socket.recv(_READ_BYTES)
+        except TimeoutError:
+            return
+        except OSError as error:
+            raise _unreachable(self._store, f"the connection broke ({error})", _look_at(self._store)) from None
+        if not data:
+            raise _unreachable(self._store, "it has ended, or closed the connection", _look_at(self._store))
+        *lines, self._partial = (self._partial + data).split(b"\n")
+        if len(self._partial) > MAX_LINE_BYTES:
+            raise ProtocolError("The host sent a line that does not end.")
+        for line in lines:
+            message = decode(line)
+            if isinstance(message, Message):
+                self._pending.append(message)
+
+
+def _say_starting(store: RunStore) -> None:
+    """The next attempt's state before its host has written its own, so that nobody takes the old one for its end."""
+    state = store.stored_state()
+    store.write_state(
+        state.replace(
+            state="starting",
+            attempt=state.attempt + 1,
+            host=None,
+            updated=time.time(),
+            phase="",
+            error=None,
+            exit_code=None,
+        )
+    )
+
+
+def _spawn_host(store: RunStore) -> None:
+    env = dict(os.environ)
+    env["PYTHONPATH"] = os.pathsep.join([str(PACKAGE_FOLDER), *filter(None, [env.get("PYTHONPATH")])])
+    env["PYTHONUTF8"] = "1"
+    env["PYTHONUNBUFFERED"] = "1"
+    argv = [sys.executable, "-m", "core.host", str(store.dir)]
+    try:
+        spawn_detached(argv, PACKAGE_FOLDER, env, store.logs / "host.log")
+    except RankdeckError as error:
+        store.write_state(store.stored_state().replace(state="failed", error=error.as_dict(), exit_code=1))
+        raise
+
+
+def _unreachable(store: RunStore, why: str, next_step: str) -> ConnectionRefusedByHostError:
+    return ConnectionRefusedByHostError(f"The host of run {store.dir.name} cannot be reached: {why}.", next_step)
+
+
+def _look_at(store: RunStore) -> str:
+    info = ""
+    if (store.logs / "host.log").exists():
+        info = f"Look at {store.logs / 'host.log'}. "
+    return f"{info}If the run is no longer going, resume it."

@@ -1,0 +1,209 @@
+"""Real run hosts with fake ranks: made, scripted, watched and ended by one object a run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+import pytest
+
+from core.client import resume_run, start_run, stop_run, wait_until
+from core.config import RunConfig
+from core.host.states import HostState
+from core.resume import plan_resume
+from core.run_store import MetricsTail, RunState, RunStore
+from tests.helpers.fake_rank import BEHAVIOUR_FILE, as_table
+
+FAKE_RECIPE: Final = str(Path(__file__).parent / "recipes" / "fake")
+LIMIT_S: Final = 60.0
+
+
+class FakeRun:
+    """One run of the fake recipe. Script it, `start` it, then look.
+
+    Args:
+        folder: A folder of the test's own.
+        config: `RunConfig` fields that differ from a small run's.
+    """
+
+    def __init__(self, folder: Path, **config: Any) -> None:
+        data = folder / "text.txt"
+        data.write_text("All the samples there are.\n" * 100, encoding="utf-8", newline="\n")
+        self._runs_dir = folder / "runs"
+        self._config = RunConfig(
+            **{
+                "recipe": FAKE_RECIPE,
+                "dataset_file": str(data),
+                "devices": ("cpu:2",),
+                "mode": "ddp",
+                "batch_size": 2,
+                "samples_per_block": 1_000,
+                "dataset_chunk_size": 100,
+                "start_timeout_s": 30.0,
+                "stop_timeout_s": 20.0,
+                **config,
+            }
+        )
+        self._behaviours: dict[str, dict[str, Any]] = {"*": {}}
+        self.run_dir = self._runs_dir / "the run"
+        self.store = RunStore(self.run_dir)
+
+    # scripting
+
+    def behave(self, rank: int | str = "*", **fields: Any) -> FakeRun:
+        """Scripts one rank, or every rank; see `tests.helpers.fake_rank.Behaviour`."""
+        self._behaviours.setdefault(str(rank), {}).update(fields)
+        if self.run_dir.exists():
+            self._write_behaviours()
+        return self
+
+    def fail_at(self, rank: int, step: int | str, how: str = "kill", **fields: Any) -> FakeRun:
+        """This rank fails there."""
+        return self.behave(rank, fail_at=step, fail_how=how, **fields)
+
+    def hang_at(self, rank: int, step: int | str) -> FakeRun:
+        """This rank stops answering there."""
+        return self.behave(rank, hang_at=step)
+
+    # doing
+
+    def start(self) -> FakeRun:
+        """Starts a detached host through `core.client`."""
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        self._write_behaviours()
+        self.store = start_run(self._config, self._runs_dir, self.run_dir)
+        return self
+
+    def resume(self, **changes: Any) -> FakeRun:
+        """Resumes it through `core.resume` and `core.client`."""
+        resume_run(plan_resume(str(self.run_dir), self._runs_dir, changes))
+        return self
+
+    def stop(self, now: bool = False) -> FakeRun:
+        """Asks for a stop; does not wait for the end."""
+        stop_run(self.store, now)
+        return self
+
+    def kill_host(self) -> FakeRun:
+        """Kills the host without warning."""
+        self.host.kill()
+        psutil.wait_procs([self.host], timeout=10)
+        return self
+
+    # looking
+
+    def wait(self, reached: Callable[[RunState], bool]) -> RunState:
+        """The state as soon as it is so; the test fails when it never is."""
+        state = wait_until(self.store, reached, LIMIT_S)
+        assert reached(state), f"it came to {state}\n{self.log()}"
+        return state
+
+    def wait_for_step(self, step: int) -> RunState:
+        """Until the state shows a step, or one after it."""
+        return self.wait(lambda state: state.step >= step)
+
+    def wait_for_event(self, event: str, count: int = 1) -> list[dict[str, Any]]:
+        """Until the metrics hold so many of an event."""
+        deadline = time.monotonic() + LIMIT_S
+        while len(found := self.events(event)) < count:
+            assert time.monotonic() < deadline, f"no {event} came\n{self.log()}"
+            time.sleep(0.02)
+        return found
+
+    def end(self) -> RunState:
+        """The last state, once the host has let go of the folder too."""
+        state = self.wait(lambda state: not state.is_live)
+        deadline = time.monotonic() + LIMIT_S
+        while self.store.is_locked() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return state
+
+    @property
+    def host(self) -> psutil.Process:
+        """The live host's process."""
+        state = self.wait(lambda state: state.host is not None)
+        assert state.host is not None
+        return psutil.Process(state.host.pid)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Every metrics line, parsed."""
+        return [json.loads(line) for line in MetricsTail(self.store.metrics).read(1 << 30)]
+
+    def events(self, event: str) -> list[dict[str, Any]]:
+        """The metrics lines of one kind."""
+        return [line for line in self.lines() if line["event"] == event]
+
+    def steps(self, rank: int = 0, attempt: int | None = None) -> list[int]:
+        """The steps that a rank's lines name, in their order."""
+        return [
+            line["step"]
+            for line in self.events("step")
+            if line["rank"] == rank and (attempt is None or line["attempt"] == attempt)
+        ]
+
+    def ledger(self) -> dict[str, Any]:
+        """The run's `chunk_tracker_state.json`."""
+        found: dict[str, Any] = json.loads(self.store.ledger.read_text(encoding="utf-8"))
+        return found
+
+    def generations(self) -> list[int]:
+        """Numbers of the generations that exist."""
+        return sorted(int(path.parent.name) for path in self.store.generations.glob("*/manifest.json"))
+
+    def weights(self) -> str:
+        """The exported model."""
+        return self.store.model.read_text(encoding="utf-8")
+
+    def log(self) -> str:
+        """What host and ranks have written."""
+        texts = [f"--- {p.name}\n{p.read_text(encoding='utf-8', errors='replace')}" for p in self.store.logs.glob("*")]
+        return "\n".join(texts)
+
+    def descendants(self) -> list[psutil.Process]:
+        """Living processes that have this run's folder in their environment or command line: host and ranks."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                words = [*process.cmdline(), process.environ().get("RANKDECK_RUN_DIR", "")]
+                if str(self.run_dir) in words and process.pid != os.getpid():
+                    found.append(process)
+        return found
+
+    def close(self) -> None:
+        """Ends what the test has left."""
+        with contextlib.suppress(Exception):
+            state = self.store.stored_state()
+            if state.is_live and state.host is not None and state.seen().is_live:
+                psutil.Process(state.host.pid).kill()
+        for process in self.descendants():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+
+    def _write_behaviours(self) -> None:
+        (self.run_dir / BEHAVIOUR_FILE).write_text(as_table(self._behaviours), encoding="utf-8", newline="\n")
+
+
+MakeRun = Callable[..., FakeRun]
+FAILED, STOPPED, FINISHED = str(HostState.FAILED), str(HostState.STOPPED), str(HostState.FINISHED)
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> Iterator[MakeRun]:
+    """Makes fake runs in the test's own folder and ends them with it."""
+    made: list[FakeRun] = []
+
+    def make(**config: Any) -> FakeRun:
+        folder = tmp_path / f"Läufe mit Raum {len(made)}"
+        folder.mkdir()
+        made.append(FakeRun(folder, **config))
+        return made[-1]
+
+    yield make
+    for run in made:
+        run.close()
