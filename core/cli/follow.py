@@ -14,7 +14,7 @@ from core.cli.terminal import Terminal
 from core.cli.words import number
 from core.client import stop_run
 from core.errors import RankdeckError
-from core.run_state import LIVE_STATES, RunState
+from core.run_state import RunState
 from core.run_store import MetricsTail, RunStore
 
 POLL_S: Final = 0.1
@@ -73,7 +73,7 @@ class Follower:
             state = self._store.state()  # first the state, then the lines: so no line before an end is missed
             self._show_lines()
             self._show_state(state)
-            if state.state not in LIVE_STATES:
+            if not state.is_live:
                 break
             leave = False
             while handled < interrupts.count and not leave:
@@ -105,6 +105,7 @@ class Follower:
             self._show_progress(state)
 
     def _show_progress(self, state: RunState) -> None:
+        self._progress.total_steps = state.total_steps or self._progress.total_steps
         phase = f"{state.state}: {state.phase}" if state.phase else state.state
         text = self._progress.text() if self._progress.step and state.state == "training" else phase
         if self._terminal.is_interactive:
@@ -136,7 +137,7 @@ class StopLadder:
             stop_run(self._store, now=now)
         except RankdeckError as error:
             # It has just ended by itself, or its host is still starting: then the next Ctrl+C asks again.
-            if self._store.state().state in LIVE_STATES:
+            if self._store.state().is_live:
                 self._terminal.warn(f"{error.cause} {error.next_step}")
         return False
 
@@ -154,7 +155,8 @@ def event_words(line: Mapping[str, Any]) -> str:
     if event == "fallback":
         return f"Falling back to one device: {line.get('reason')}"
     if event == "alert":
-        return "Alert: " + str(line.get("message") or line.get("cause") or line.get("reason") or line.get("name", ""))
+        words = [str(line[name]) for name in ("message", "cause", "next_step") if line.get(name)]
+        return f"Alert: {line.get('title') or 'look at this'}. {' '.join(words)}".rstrip()
     return ""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,10 +11,10 @@ from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
 from core.cli.train import exit_code, report_ending, run_error
 from core.cli.words import UNKNOWN, count, moment, number
-from core.client import stop_run
+from core.client import stop_run, wait_for_end
 from core.config.command_line import command_text, to_command_line
 from core.errors import RankdeckError, UsageError
-from core.run_state import LIVE_STATES, RunState
+from core.run_state import RunState
 from core.run_store import RunEntry, RunStore, default_runs_dir, find_run, list_runs
 
 STOP_WAIT_EXTRA_S: Final = 15.0
@@ -78,7 +77,7 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """
     store = _find(arguments)
     state = store.state()
-    if state.state not in LIVE_STATES:
+    if not state.is_live:
         raise UsageError(
             f"{state.run_id} is {state.state}.",
             "rankdeck runs lists the runs that are live.",
@@ -86,7 +85,7 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
         )
     stop_run(store, now=arguments.now)
     terminal.say("Ending it now." if arguments.now else "Stopping it at the next step, with everything committed.")
-    state = _wait_for_end(store, store.config().stop_timeout_s + STOP_WAIT_EXTRA_S)
+    state = _ended(store, store.config().stop_timeout_s + STOP_WAIT_EXTRA_S)
     terminal.say(f"{state.run_id} is {state.state} at step {count(state.step)}.")
     return 0
 
@@ -119,7 +118,7 @@ def attach(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say(f"Run {store.dir.name} in {store.dir}. Ctrl+C leaves it going.")
     with counted_interrupts() as interrupts:
         ending: Ending = follower.until_end(interrupts, lambda _number: True)
-    if ending.state.state in LIVE_STATES:
+    if ending.state.is_live:
         terminal.say(f"It goes on. Stop it with: rankdeck stop {store.dir.name}")
         return 0
     report_ending(ending, store, terminal)
@@ -135,16 +134,14 @@ def _find(arguments: argparse.Namespace) -> RunStore:
     return find_run(runs_dir_of(arguments), arguments.run)
 
 
-def _wait_for_end(store: RunStore, timeout_s: float) -> RunState:
-    deadline = time.monotonic() + timeout_s
-    while (state := store.state()).state in LIVE_STATES:
-        if time.monotonic() >= deadline:
-            raise RankdeckError(
-                f"{state.run_id} was asked to stop and is still {state.state} after {timeout_s:.0f} s.",
-                f"End it without committing: rankdeck stop --now {store.dir.name}",
-                title="The run has not stopped",
-            )
-        time.sleep(0.1)
+def _ended(store: RunStore, timeout_s: float) -> RunState:
+    state = wait_for_end(store, timeout_s)
+    if state.is_live:
+        raise RankdeckError(
+            f"{state.run_id} was asked to stop and is still {state.state} after {timeout_s:.0f} s.",
+            f"End it without committing: rankdeck stop --now {store.dir.name}",
+            title="The run has not stopped",
+        )
     return state
 
 

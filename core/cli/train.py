@@ -22,7 +22,7 @@ from core.resume import CHANGEABLE, plan_resume
 from core.run_state import RunState
 from core.run_store import RunStore, default_runs_dir
 
-RUN_INTERRUPTED: Final = 1
+RUN_FAILED: Final = 1
 
 
 def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -90,7 +90,7 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
         (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
     if arguments.dry_run:
         return 0
-    offset = 0 if plan.is_new_run else _size(RunStore(plan.run_dir).metrics)
+    offset = 0 if plan.run_dir is None else _size(RunStore(plan.run_dir).metrics)
     store = resume_run(plan)
     if arguments.detach:
         terminal.data(store.dir.name)
@@ -104,10 +104,8 @@ def exit_code(ending: Ending) -> int:
     if ending.interrupts > 1:
         return INTERRUPTED_TWICE
     if state.state in ("finished", "stopped"):
-        return 0
-    if state.state == "failed":
-        return state.exit_code or 1
-    return RUN_INTERRUPTED
+        return state.exit_code or 0  # stopped at once from another terminal is not 0: not everything is committed
+    return state.exit_code or RUN_FAILED
 
 
 def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
