@@ -156,15 +156,17 @@ def test_begun_chunks_of_four_lanes_are_granted_first_to_one() -> None:
     ledger = make(samples=400, block=100, chunk=10, world=4, lanes=4, epochs=1)
     positions, begun = {}, set()
     for lane in range(4):
-        grant = ledger.claim(lane, 0)
-        positions[lane] = Position(1, 3, [], [[0, grant.block_id, grant.chunk_id, 3]])
+        whole = [ledger.claim(lane, sequence) for sequence in range(2 * lane)]
+        grant = ledger.claim(lane, 2 * lane)
+        partial = [[0, grant.block_id, grant.chunk_id, 3]]
+        positions[lane] = Position(1, 3, [done(chunk) for chunk in whole], partial)
         begun.add((grant.block_id, grant.chunk_id))
     ledger.commit(positions)
     again = Ledger.from_dict(ledger.as_dict())
     again.rescale(1, 1)
     grants = claims(again)
     assert {(g.block_id, g.chunk_id) for g in grants[:4]} == begun
-    assert [g.offset for g in grants] == [3] * 4 + [0] * 36
+    assert [g.offset for g in grants] == [3] * 4 + [0] * (36 - 12)
 
 
 def test_a_stop_before_the_first_claim_keeps_the_begun_chunk() -> None:
