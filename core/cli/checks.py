@@ -49,20 +49,30 @@ def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
         platform: This machine.
     """
     with DeviceMonitor() as monitor:
-        yield check_python()
-        yield torch_build(platform)
-        yield gloo(platform)
-        yield torchvision(platform)
-        yield pyside()
-        yield gpus(monitor, platform)
-        yield memory()
-        yield disk(runs_dir)
-        yield loopback()
-        yield recipes()
+        checks: list[tuple[str, Callable[[], Finding]]] = [
+            ("Python", check_python),
+            ("PyTorch", lambda: torch_build(platform)),
+            ("Several devices", lambda: gloo(platform)),
+            ("torchvision", lambda: torchvision(platform)),
+            ("Window", pyside),
+            ("GPUs", lambda: gpus(monitor, platform)),
+            ("Memory", memory),
+            ("Runs folder", lambda: disk(runs_dir)),
+            ("Loopback", loopback),
+            ("Recipes", recipes),
+        ]
         if sys.platform == "win32":
-            yield page_file()
-            yield long_paths()
-            yield sleep_setting()
+            checks += [("Page file", page_file), ("Long paths", long_paths), ("Sleep", sleep_setting)]
+        for name, check in checks:
+            yield answered(name, check)
+
+
+def answered(name: str, check: Callable[[], Finding]) -> Finding:
+    """A check's finding; one that fails itself is a finding too, and the others go on."""
+    try:
+        return check()
+    except (OSError, RuntimeError, ValueError) as error:
+        return Finding(name, "warn", f"could not be looked at ({error})", "The other lines still hold.")
 
 
 def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
@@ -195,29 +205,53 @@ def recipes() -> Finding:
     return Finding("Recipes", "ok", ", ".join(recipe.name for recipe in found))
 
 
-def page_file() -> Finding:
-    """Windows: whether the page file leaves room; every rank that loads CUDA reserves several GiB it never uses."""
-    total = psutil.swap_memory().total
-    text = f"{gibibytes(total)} of page file"
-    if total < _LOW_PAGE_FILE_BYTES:
+def page_file(size_bytes: int | None = None) -> Finding:
+    """Windows: whether the page file leaves room; every rank that loads CUDA reserves several GiB it never uses.
+
+    Args:
+        size_bytes: Its size; None asks Windows.
+    """
+    size = _page_file_bytes() if size_bytes is None else size_bytes
+    text = f"{gibibytes(size)} of page file"
+    if size < _LOW_PAGE_FILE_BYTES:
         step = "Let Windows manage the page file's size: System, Advanced, Performance, Virtual memory."
         return Finding("Page file", "warn", text, step)
     return Finding("Page file", "ok", text)
 
 
+def _page_file_bytes() -> int:
+    """The commit limit less the memory. Not psutil's swap_memory: it fails where performance counters are off."""
+    if sys.platform != "win32":
+        return psutil.swap_memory().total
+    import ctypes
+
+    # MEMORYSTATUSEX: two 32-bit fields (length, load), then seven of 64 bits; the second of those is free memory,
+    # the third what can be committed in all.
+    status = (ctypes.c_uint64 * 8)()
+    ctypes.cast(status, ctypes.POINTER(ctypes.c_uint32))[0] = ctypes.sizeof(status)
+    if not ctypes.WinDLL("kernel32", use_last_error=True).GlobalMemoryStatusEx(ctypes.byref(status)):
+        raise ctypes.WinError(ctypes.get_last_error())
+    return max(0, int(status[3]) - int(status[1]))
+
+
 def long_paths() -> Finding:
     """Windows: whether paths over 260 characters work."""
-    if sys.platform == "win32":
-        import winreg
-
-        try:
-            with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, r"SYSTEM\CurrentControlSet\Control\FileSystem") as key:
-                if winreg.QueryValueEx(key, "LongPathsEnabled")[0] == 1:
-                    return Finding("Long paths", "ok", "paths over 260 characters work")
-        except OSError:
-            pass  # the value is not there: the old limit holds
+    if _long_paths_enabled():
+        return Finding("Long paths", "ok", "paths over 260 characters work")
     step = "Keep the runs folder's path short, or set LongPathsEnabled to 1 (see Microsoft's page on it)."
     return Finding("Long paths", "warn", "paths are limited to 260 characters", step)
+
+
+def _long_paths_enabled() -> bool:
+    if sys.platform != "win32":
+        return True
+    import winreg
+
+    try:
+        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, r"SYSTEM\CurrentControlSet\Control\FileSystem") as key:
+            return bool(winreg.QueryValueEx(key, "LongPathsEnabled")[0] == 1)
+    except OSError:
+        return False  # the value is not there: the old limit holds
 
 
 def sleep_setting(ask: Callable[[], str] | None = None) -> Finding:

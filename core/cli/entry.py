@@ -77,6 +77,7 @@ def _run(words: Sequence[str], terminal: Terminal) -> int:
 def _defect(error: Exception) -> RankdeckError:
     """An error that nobody foresaw, its traceback kept in a file."""
     text = time.strftime("%Y-%m-%d %H:%M:%S ") + " ".join(sys.argv) + "\n" + "".join(traceback.format_exception(error))
+    words = f"{type(error).__name__}: {str(error).rstrip('.') or 'no words'}."
     for folder in (default_runs_dir(), Path(tempfile.gettempdir())):
         path = folder / DEFECT_LOG
         try:
@@ -85,12 +86,12 @@ def _defect(error: Exception) -> RankdeckError:
         except OSError:
             continue
         return RankdeckError(
-            f"{type(error).__name__}: {error or 'no words'}.",
+            words,
             f"Please report it with what {path} says last.",
             title="This is a defect in Rankdeck",
         )
     return RankdeckError(
-        f"{type(error).__name__}: {error or 'no words'}.",
+        words,
         "Please report it; the details could not be written anywhere.",
         title="This is a defect in Rankdeck",
     )

@@ -54,9 +54,15 @@ def test_the_qt_that_dies_on_python_3_11_is_named(monkeypatch: pytest.MonkeyPatc
     assert checks.pyside((3, 12)).level == "ok"
 
 
-def test_a_machine_whose_page_file_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    figures = checks.psutil.swap_memory()
-    monkeypatch.setattr(checks.psutil, "swap_memory", lambda: figures._replace(total=1 << 30))
-    assert checks.page_file().level == "warn"
-    monkeypatch.setattr(checks.psutil, "swap_memory", lambda: figures._replace(total=64 << 30))
-    assert checks.page_file().level == "ok"
+def test_a_machine_whose_page_file_is_small() -> None:
+    assert [checks.page_file(size).level for size in (1 << 30, 64 << 30)] == ["warn", "ok"]
+    assert "GiB" in checks.page_file().text
+
+
+def test_a_check_that_fails_itself_does_not_end_the_doctor() -> None:
+    def break_down() -> checks.Finding:
+        raise RuntimeError("Performance counters may be disabled.")
+
+    finding = checks.answered("Page file", break_down)
+    assert (finding.name, finding.level) == ("Page file", "warn")
+    assert "Performance counters" in finding.text

@@ -148,7 +148,7 @@ def test_a_wrong_flag_names_its_field(words: list[str], field: str) -> None:
         {"global_batch_size": 64, "batch_size": None},
         {"batch_size": None},
         {"eval_every": None, "checkpoint_every_s": None, "strict": True},
-        {"dataset_file": "/data/a b's.txt", "log_file": "/tmp/x=y"},
+        {"dataset_file": str(Path("a b's.txt").absolute()), "log_file": str(Path("x=y").absolute())},
         {"lr": 1 / 3, "seed": 2**63 - 1, "precision": "bf16"},
         {"options": {"n_layer": 2}},
         {"mode": "zero", "zero_stage": 1},

@@ -47,7 +47,7 @@ def test_any_text_and_number_survives_toml() -> None:
     text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
     values = st.one_of(st.booleans(), st.integers(), st.floats(allow_nan=False), text)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(options=st.dictionaries(text, values, max_size=4), data=text.filter(str.strip))
     def check(options: dict[str, Any], data: str) -> None:
         config = RunConfig(dataset_file=data, options=options)
