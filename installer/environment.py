@@ -22,6 +22,7 @@ from installer.torch_build import has_nvidia_driver
 
 LAYOUT: Final = 1
 LOCK_LIMIT_S: Final = 1800.0
+ORPHANS_LIMIT_S: Final = 20.0
 NEEDED_GB: Final = 3.0
 NEEDED_GB_WITH_CUDA: Final = 10.0
 
@@ -40,6 +41,8 @@ class Environment:
         self._state_file = self.folder / "rankdeck-venv.json"
         self._constraints = root / "constraints.txt"
         self._nvidia = has_nvidia_driver(sys.platform)
+        self.inherited: tuple[int, ...] = ()
+        """Descriptors that programs which write into the environment must hold: see `_lock`."""
 
     @property
     def python(self) -> Path:
@@ -154,7 +157,7 @@ class Environment:
         try:
             if self.folder.exists() and any(self.folder.iterdir()):
                 # Renaming first: on Windows it fails as a whole while a program of the environment runs.
-                self.folder.rename(doomed)
+                self._rename(doomed, progress)
                 if state:
                     progress.say("removing the old .venv")
                     shutil.rmtree(doomed, ignore_errors=True)
@@ -169,9 +172,27 @@ class Environment:
                 exit_code=3,
             ) from error
 
+    def _rename(self, target: Path, progress: ProgressLine) -> None:
+        """Waits a while for programs that a killed setup left behind: on Windows they hold the folder."""
+        deadline = time.monotonic() + ORPHANS_LIMIT_S
+        while True:
+            try:
+                self.folder.rename(target)
+            except PermissionError:
+                if time.monotonic() > deadline:
+                    raise
+                progress.show("waiting for programs that use .venv")
+                time.sleep(0.2)
+            else:
+                return
+
     @contextlib.contextmanager
     def _lock(self, progress: ProgressLine) -> Iterator[None]:
-        """One process at a time. The operating system gives the lock back when its holder dies."""
+        """One process at a time. The operating system gives the lock back when its last holder dies.
+
+        On POSIX venv and pip hold it too (`inherited`): where this process is killed and they live on, the next
+        one waits for them. On Windows they hold files of the environment instead, which `_rename` waits for.
+        """
         path = self.root / ".venv.lock"
         deadline = time.monotonic() + LOCK_LIMIT_S
         try:
@@ -193,7 +214,11 @@ class Environment:
                     )
                 progress.show("another process is setting up this checkout; waiting for it")
                 time.sleep(0.5)
-            yield
+            self.inherited = (stream.fileno(),) if sys.platform != "win32" else ()
+            try:
+                yield
+            finally:
+                self.inherited = ()
 
 
 def _try_lock(descriptor: int) -> bool:

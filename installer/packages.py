@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from installer.console import ProgressLine, SetupError
-from installer.pip_run import PipError, run_pip
+from installer.pip_run import Pip, PipError
 from installer.qt_libraries import apt_command, apt_install, is_debian, is_root
 from installer.torch_build import ENV_TORCH_INDEX, has_nvidia_driver, pinned_torch_version, read_driver, torch_sources
 
@@ -43,13 +43,12 @@ def create_venv(environment: Environment, progress: ProgressLine) -> None:
     _run_venv(environment, ["--without-pip"] if borrowed else [])
     if borrowed:
         # This Python's own pip installs another one over there.
-        run_pip(
-            Path(sys.executable),
-            ["--python", str(environment.python), "install", *_PIP_OPTIONS, "pip"],
-            progress,
-            environment.log,
-            environment.folder / "tmp",
-        )
+        pip = _pip(environment, Path(sys.executable))
+        pip.run(["--python", str(environment.python), "install", *_PIP_OPTIONS, "pip"], progress)
+
+
+def _pip(environment: Environment, python: Path) -> Pip:
+    return Pip(python, environment.log, environment.folder / "tmp", environment.inherited)
 
 
 def _run_venv(environment: Environment, options: list[str]) -> None:
@@ -58,7 +57,13 @@ def _run_venv(environment: Environment, options: list[str]) -> None:
     command = [python, "-m", "venv", *options, str(environment.folder)]
     with environment.log.open("ab") as output:
         code = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=_VENV_LIMIT_S, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            timeout=_VENV_LIMIT_S,
+            pass_fds=environment.inherited,
+            check=False,
         ).returncode
     if code:
         tail = "\n".join(environment.log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
@@ -87,28 +92,22 @@ def install_packages(environment: Environment, extras: frozenset[str], progress:
         PipError: pip failed.
     """
     constraints = environment.root / "constraints.txt"
-    scratch = environment.folder / "tmp"
     project = tomllib.loads((environment.root / "pyproject.toml").read_text(encoding="utf-8"))
     requirements = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
     for extra in sorted(extras):
         requirements += project["project"]["optional-dependencies"][extra]
     install = ("install", *_PIP_OPTIONS, "-c", str(constraints))
 
-    _install_torch(environment, constraints, progress)
+    pip = _pip(environment, environment.python)
+    _install_torch(pip, constraints, progress)
     progress.say("installing the other packages")
-    run_pip(environment.python, [*install, "--only-binary", ":all:", *requirements], progress, environment.log, scratch)
+    pip.run([*install, "--only-binary", ":all:", *requirements], progress)
     progress.say("installing Rankdeck from this checkout")
-    run_pip(
-        environment.python,
-        [*install, "--no-deps", "--no-build-isolation", "--editable", str(environment.root)],
-        progress,
-        environment.log,
-        scratch,
-    )
-    shutil.rmtree(scratch, ignore_errors=True)
+    pip.run([*install, "--no-deps", "--no-build-isolation", "--editable", str(environment.root)], progress)
+    shutil.rmtree(pip.scratch, ignore_errors=True)
 
 
-def _install_torch(environment: Environment, constraints: Path, progress: ProgressLine) -> None:
+def _install_torch(pip: Pip, constraints: Path, progress: ProgressLine) -> None:
     """Tries the places that may have the right build, best first."""
     version = pinned_torch_version(constraints.read_text(encoding="utf-8"))
     driver = read_driver() if has_nvidia_driver(sys.platform) else None
@@ -117,9 +116,10 @@ def _install_torch(environment: Environment, constraints: Path, progress: Progre
     for source in sources:
         progress.say(f"installing {source.words}")
         index = ["--index-url", source.index] if source.index else []
-        arguments = ["install", *_PIP_OPTIONS, "--only-binary", ":all:", "--no-deps", *index, source.requirement]
         try:
-            run_pip(environment.python, arguments, progress, environment.log, environment.folder / "tmp")
+            pip.run(
+                ["install", *_PIP_OPTIONS, "--only-binary", ":all:", "--no-deps", *index, source.requirement], progress
+            )
         except PipError as error:
             if not error.missing:
                 raise

@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -50,41 +51,56 @@ class PipError(SetupError):
         self.missing = missing
 
 
-def run_pip(python: Path, arguments: Sequence[str], progress: ProgressLine, log: Path, scratch: Path) -> None:
-    """Runs ``python -m pip …`` to its end.
+@dataclass(frozen=True)
+class Pip:
+    """An interpreter's pip.
 
-    Args:
-        python: The interpreter whose pip it is.
-        arguments: What follows ``pip``.
-        progress: Where each download is shown.
+    Attributes:
+        python: The interpreter.
         log: What pip says is added to this file.
         scratch: A folder for pip's temporary files, on the environment's disk: ``/tmp`` is often too small.
-
-    Raises:
-        PipError: pip failed.
+        inherited: Descriptors that pip is to hold as long as it lives (POSIX only).
     """
-    scratch.mkdir(exist_ok=True)
-    environment = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
-    environment.update(TMPDIR=str(scratch), TEMP=str(scratch), TMP=str(scratch), PYTHONIOENCODING="utf-8")
-    command = [str(python), "-m", "pip", *arguments]
-    tail: deque[str] = deque(maxlen=_TAIL_LINES)
-    with log.open("ab") as output:
-        output.write(f"\n$ {' '.join(command)}\n".encode())
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
-        )
-        try:
-            for line in _lines(process, progress, scratch):
-                output.write(line)
-                output.flush()
-                tail.append(line.decode("utf-8", errors="replace").rstrip())
-        except BaseException:
-            process.terminate()
-            raise
-        finally:
-            code = _end(process)
-    if code:
-        raise explain_failure(list(tail), log)
+
+    python: Path
+    log: Path
+    scratch: Path
+    inherited: tuple[int, ...]
+
+    def run(self, arguments: Sequence[str], progress: ProgressLine) -> None:
+        """Runs ``python -m pip …`` to its end, and shows each download on the way.
+
+        Raises:
+            PipError: pip failed.
+        """
+        self.scratch.mkdir(exist_ok=True)
+        scratch = str(self.scratch)
+        environment = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
+        environment.update(TMPDIR=scratch, TEMP=scratch, TMP=scratch, PYTHONIOENCODING="utf-8")
+        command = [str(self.python), "-m", "pip", *arguments]
+        tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        with self.log.open("ab") as output:
+            output.write(f"\n$ {' '.join(command)}\n".encode())
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                pass_fds=self.inherited,
+            )
+            try:
+                for line in _lines(process, progress, self.scratch):
+                    output.write(line)
+                    output.flush()
+                    tail.append(line.decode("utf-8", errors="replace").rstrip())
+            except BaseException:
+                process.terminate()
+                raise
+            finally:
+                code = _end(process)
+        if code:
+            raise explain_failure(list(tail), self.log)
 
 
 def _lines(process: subprocess.Popen[bytes], progress: ProgressLine, scratch: Path) -> Iterator[bytes]:

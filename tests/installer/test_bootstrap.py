@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.windows, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 300.0
@@ -194,7 +194,6 @@ def test_a_requirement_that_is_not_to_be_had_is_told_with_pips_words(ready: Chec
     assert "Traceback" not in err
 
 
-@pytest.mark.slow
 def test_a_run_that_was_killed_is_begun_again(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path)
     with checkout.start("run", "devices") as process:
@@ -211,7 +210,6 @@ def test_a_run_that_was_killed_is_begun_again(tmp_path: Path) -> None:
     assert [path.name for path in checkout.root.glob(".venv-*")] == []
 
 
-@pytest.mark.slow
 def test_two_at_once_make_one_environment_and_keep_what_was_there_before(tmp_path: Path) -> None:
     checkout = Checkout(tmp_path)
     checkout.venv.mkdir()
