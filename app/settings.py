@@ -54,19 +54,27 @@ class Settings:
         self._store.setValue(f"flags/{name}", value)
 
     def last_setup(self) -> dict[str, Any] | None:
-        """What the setup panel held when the window was closed."""
-        text = self._store.value("setup/last")
-        if not isinstance(text, str):
-            return None
-        try:
-            value = json.loads(text)
-        except ValueError:
-            return None
-        return value if isinstance(value, dict) else None
+        """What the setup panel held when the window was closed; None before that."""
+        return self.values("setup") or None
 
     def set_last_setup(self, value: dict[str, Any]) -> None:
         """Remembers what the setup panel holds."""
-        self._store.setValue("setup/last", json.dumps(value))
+        self.set_values("setup", value)
+
+    def values(self, name: str) -> dict[str, Any]:
+        """A group of plain values; empty when there is none."""
+        text = self._store.value(f"values/{name}")
+        if not isinstance(text, str):
+            return {}
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    def set_values(self, name: str, value: dict[str, Any]) -> None:
+        """Remembers a group of plain values."""
+        self._store.setValue(f"values/{name}", json.dumps(value))
 
     def text(self, name: str) -> str | None:
         """A remembered text, such as the run that was shown last."""

@@ -11,11 +11,12 @@ from core.config.batch import Batch, resolve_batch
 from core.config.command_line import command_text, to_command_line
 from core.config.fields import FieldSpec, FieldValue
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
+from core.dataset import DatasetIdentity
 from core.devices import Device, device_texts
 from core.errors import ConfigError, RankdeckError
 from core.launch_plan import resolve_mode
 from core.platforms import Platform
-from core.preflight import DEFAULT_MICRO_BATCH
+from core.preflight import DEFAULT_MICRO_BATCH, samples_of
 from core.recipes import Recipe, apply_recipe, recipe_defaults
 
 OWN_PLACES: Final = ("recipe", "dataset_file", "mode", "zero_stage", "merge_policy", "merge_every_chunks")
@@ -90,8 +91,9 @@ class CheckedDraft:
         """Optimizer steps in one pass, as if each byte were a token (of one rank, in independent mode)."""
         if self.config is None or self.batch is None:
             return None
-        samples = max(0, size_bytes - 1) // self.config.seq_len // (ranks if self.mode == "independent" else 1)
-        return max(1, -(-samples // self.batch.global_))
+        identity = DatasetIdentity("", "file", 1, size_bytes, "")
+        share = samples_of(identity, self.config) // (ranks if self.mode == "independent" else 1)
+        return max(1, -(-share // self.batch.global_))
 
 
 def form_fields(recipe: Recipe) -> tuple[FieldSpec, ...]:

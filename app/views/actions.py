@@ -18,6 +18,7 @@ class Actions(QObject):
         self.stop = self._action("S&top", "stop", "Ctrl+.", "Commit at the next step and end")
         self.resume = self._action("R&esume…", "resume", "Ctrl+R", "Go on with a run from its last committed weights")
         self.replay = self._action("Re&play", "replay", "F5", "Read the shown run again from its first line")
+        self.folder = self._action("Open the run's &folder", "folder", "", "Show the run's files")
         self.log = self._action("&Log", "file", "Ctrl+L", "Show what the ranks print")
         self.setup = self._action("Set&up", "panel-right", "F9", "Fold or unfold Setup")
         self.setup.setCheckable(True)

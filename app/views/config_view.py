@@ -10,18 +10,24 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, 
 
 from app.views.empty_note import WithNote
 from app.views.notice_bar import NoticeBar
+from core.config.run_config import RunConfig
 from core.errors import RankdeckError
 
 NOTHING: Final = "Choose a run on the left to see what was asked of it."
 
 
 class ConfigView(QWidget):
-    """The text of run.toml, read-only."""
+    """The text of run.toml, read-only.
 
-    copy_requested = Signal()
+    Signals:
+        copy_requested: The `RunConfig` that is to fill Setup.
+    """
+
+    copy_requested = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._config: RunConfig | None = None
         self.notice = NoticeBar()
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
@@ -31,7 +37,7 @@ class ConfigView(QWidget):
         self.text.setTabChangesFocus(True)
         self.copy = QPushButton("&Copy to Setup")
         self.copy.setToolTip("Fill Setup with this run's settings")
-        self.copy.clicked.connect(self.copy_requested)
+        self.copy.clicked.connect(self._on_copy_clicked)
         bar = QHBoxLayout()
         bar.setContentsMargins(8, 4, 8, 4)
         bar.addStretch(1)
@@ -49,12 +55,18 @@ class ConfigView(QWidget):
         column.addWidget(self.notice)
         column.addWidget(self.page, 1)
 
-    def show_config(self, text: str | None) -> None:
-        """Shows a run's file; None when no run is shown."""
+    def show_config(self, text: str | None, config: RunConfig | None = None) -> None:
+        """Shows a run's file and what it means; None when no run is shown."""
+        self._config = config
+        self.copy.setEnabled(config is not None)
         self.notice.clear()
         self.page.set_empty(text is None)
         if self.text.toPlainText() != (text or ""):
             self.text.setPlainText(text or "")
+
+    def _on_copy_clicked(self) -> None:
+        if self._config is not None:
+            self.copy_requested.emit(self._config)
 
     def show_error(self, error: RankdeckError) -> None:
         """Says why the file cannot be read."""

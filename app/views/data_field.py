@@ -29,7 +29,7 @@ class DataField(QWidget):
         self.line.setToolTip("A text file or a folder of them.\nstdlib:// is the source of this Python's own library.")
         self.line.setObjectName("field_dataset_file")
         self.line.textEdited.connect(self._on_edited)
-        self._file = self._button("file", "Choose a text file", self._on_file_clicked)
+        self._file = self._button("file", "Choose a text file", self.choose_file)
         self._folder = self._button("folder", "Choose a folder of text files", self._on_folder_clicked)
         self._found = QLabel()
         self._found.setWordWrap(True)
@@ -95,7 +95,8 @@ class DataField(QWidget):
         path = Path(self.path())
         return str(path if path.is_absolute() else Path.home())
 
-    def _on_file_clicked(self) -> None:
+    def choose_file(self) -> None:
+        """Lets the person choose a file."""
         path, _ = QFileDialog.getOpenFileName(self.window(), "Choose a text file to train on", self._start_folder())
         self._take(path)
 

@@ -25,7 +25,7 @@ MAX_CELL: Final = 24
 
 
 class LedgerStrip(QWidget):
-    """One strip a block, one cell a chunk: filled is done, striped is in work (in the rank's colour), empty is to do."""
+    """One strip a block, a cell a chunk: filled is done, striped in work (both in the rank's colour), empty to do."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -112,7 +112,7 @@ class LogView(QWidget):
             self.source.setCurrentIndex(row)
             self.log_chosen.emit(self.source.currentData())
 
-    def find(self, backwards: bool = False) -> bool:
+    def find_next(self, backwards: bool = False) -> bool:
         """Goes to the next line that holds what is searched for; False if none does."""
         text = self.search.text()
         current = self.lines.currentIndex().row()
@@ -135,7 +135,7 @@ class LogView(QWidget):
         self.found.setText(f"{many:,} {'line' if many == 1 else 'lines'}" if text else "")
 
     def _on_return_pressed(self) -> None:
-        self.find(bool(QGuiApplication.keyboardModifiers() & Qt.KeyboardModifier.ShiftModifier))
+        self.find_next(bool(QGuiApplication.keyboardModifiers() & Qt.KeyboardModifier.ShiftModifier))
 
     def _on_follow_toggled(self, on: bool) -> None:
         if on:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QWidget
 
+from app.models.standing import Standing
 from app.views.icons import icon
 from app.views.numbers import UNKNOWN, count, duration, rate, tabular
 from app.views.palette import STATE_TONES, state_colour
@@ -20,31 +20,6 @@ _TEMPLATES: Final = {
     "left": "00 m 00 s left",
     "rate": "000 k tok/s",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What the header shows of a run.
-
-    Attributes:
-        word: Its state.
-        detail: What it is doing just now, while it starts or ends ("rank 1: importing torch").
-        seconds_left: Estimated; None when not known.
-    """
-
-    word: str = "idle"
-    detail: str = ""
-    step: int | None = None
-    total_steps: int | None = None
-    seconds_left: float | None = None
-    tokens_per_s: float | None = None
-
-    @property
-    def share(self) -> float | None:
-        """How much of the steps is done, 0..1; None when it is not known."""
-        if self.step is None or not self.total_steps:
-            return None
-        return min(1.0, self.step / self.total_steps)
 
 
 class RunHeader(QWidget):

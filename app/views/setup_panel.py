@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import Qt, QTimer, Signal
@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.models.draft import CheckedDraft, Draft, default_texts, form_fields
-from app.views.data_field import DataField
+from app.views.data_field import STDLIB, DataField
 from app.views.device_picker import DevicePicker
 from app.views.icons import icon
 from app.views.mode_picker import ModePicker
@@ -29,6 +29,7 @@ from app.views.notice_bar import NoticeBar
 from app.views.numbers import count, tabular
 from app.views.recipe_form import RecipeForm
 from app.views.tones import rule
+from core.errors import RankdeckError
 from core.recipes import Recipe
 
 MIN_WIDTH: Final = 320
@@ -136,11 +137,30 @@ class SetupPanel(QWidget):
 
     def show_checked(self, checked: CheckedDraft) -> None:
         """Marks what is wrong and shows what empty fields will be."""
-        problems = checked.problems
-        self.form.show_problems(problems)
         self.form.show_placeholders(checked.placeholders)
+        self.show_problems(checked.problems)
+
+    def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
+        """Marks the fields that are wrong, and no others."""
+        self.form.show_problems(problems)
         self.devices.show_problem(problems.get("devices"))
         self.mode.show_problem(problems.get("mode"), problems.get("merge_every_chunks"))
+
+    def plan_words(self, checked: CheckedDraft) -> str:
+        """What pressing Start will do, in a sentence or two."""
+        config, recipe = checked.config, self.chosen_recipe()
+        if config is None or recipe is None:
+            return "First correct what is marked in Setup."
+        text = "your Python library's own text" if config.dataset_file == STDLIB else config.dataset_file
+        devices = self.devices.selected()
+        names = f"{len(devices)} devices" if len(devices) > 1 else devices[0].name if devices else "no device"
+        if all(device.kind == "cpu" for device in devices):
+            names = f"{len(devices)} CPU slot{'s' if len(devices) > 1 else ''}"
+        how = {"ddp": " together (DDP)", "independent": " independently", "zero": " with ZeRO"}.get(
+            checked.mode or "", ""
+        )
+        first = f"Start trains {recipe.title} on {text}, on {names}{how}."
+        return first + (" Nothing is downloaded." if config.dataset_file == STDLIB else "")
 
     def _show_recipe(self) -> None:
         recipe = self.chosen_recipe()

@@ -1,0 +1,338 @@
+"""The composition root: makes models, views and controllers, and connects them."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QObject, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QApplication
+
+from app.controllers.drafting import DatasetSize, Drafting
+from app.controllers.launching import Launching
+from app.controllers.operation import OperationRunner
+from app.controllers.showing import Showing
+from app.models.device_table import DeviceTable
+from app.models.draft import CheckedDraft, Draft, draft_from_config
+from app.models.ledger_data import LedgerData
+from app.models.rank_log import RankLog
+from app.models.run_data import RunData
+from app.models.run_list import RunList
+from app.models.standing import Standing, standing_of
+from app.models.verbs import Situation, verbs_of
+from app.settings import Settings, user_settings
+from app.views.main_window import MainWindow
+from app.views.notice_bar import Step
+from app.views.numbers import byte_size, count
+from app.views.resume_dialog import ResumeDialog
+from app.views.theme import Theme
+from core import __version__, client
+from core.config.run_config import RunConfig
+from core.devices import DeviceMonitor, device_texts
+from core.errors import ConfigError, DatasetError, RankdeckError
+from core.recipes import find_recipes
+from core.resume import ResumePlan
+from core.run_state import RunState
+from core.run_store import RunEntry, default_runs_dir
+
+HELP: Final = Path(__file__).resolve().parents[1] / "README.md"
+
+
+class Rankdeck(QObject):
+    """The application's parts. `open` shows the window; closing it, or `close`, ends every thread."""
+
+    def __init__(self, settings: Settings, runs_dir: Path) -> None:
+        super().__init__()
+        self.settings = settings
+        self.runs_dir = runs_dir
+        self.runner = OperationRunner(self)
+        self.data = RunData(client.connect, self)
+        self.runs = RunList(self)
+        self.table = DeviceTable(DeviceMonitor, self)
+        self.ledger = LedgerData(self)
+        self.log = RankLog(self)
+        self.launching = Launching(self.runner, runs_dir, self)
+        self.drafting = Drafting(self.runner, self)
+        self.showing = Showing(self.runner, self.data, self.ledger, self.log, settings, self)
+        self.window = MainWindow(self.data, self.runs.model, self.log, find_recipes(), settings)
+        self.dialog: ResumeDialog | None = None
+        self._stops: dict[Path, bool] = {}
+        self._closing = False
+        self._connect_runs()
+        self._connect_setup()
+        self._connect_verbs()
+
+    # --- connections -------------------------------------------------------------------------------------
+
+    def _connect_runs(self) -> None:
+        window, showing, data = self.window, self.showing, self.data
+        self.runs.listed.connect(showing.on_listed)
+        self.runs.listed.connect(self._on_listed)
+        window.run_chosen.connect(showing.show)
+        window.replay_requested.connect(showing.show_again)
+        showing.shown.connect(self._on_shown)
+        showing.failed.connect(window.runs.notice.show_error)
+        showing.logs_changed.connect(window.tabs.log.set_sources)
+        showing.config_read.connect(self._on_config_read)
+        showing.config_failed.connect(window.tabs.config.show_error)
+        window.tabs.log.log_chosen.connect(showing.show_log)
+        window.tabs.config.copy_requested.connect(self._on_copy_requested)
+        data.status_changed.connect(self._on_status_changed)
+        data.changed.connect(self._on_data_changed)
+        data.reset.connect(self._on_data_changed)
+        data.failed.connect(window.show_error)
+        self.ledger.changed.connect(window.tabs.ledger.show_snapshot)
+        self.ledger.failed.connect(window.tabs.ledger.show_error)
+
+    def _connect_setup(self) -> None:
+        setup, drafting = self.window.setup, self.drafting
+        self.table.devices_changed.connect(self._on_devices_changed)
+        self.table.sampled.connect(self._on_sampled)
+        setup.draft_changed.connect(self._on_draft_changed)
+        drafting.checked.connect(self._on_checked)
+        drafting.surroundings_changed.connect(setup.mode.set_surroundings)
+        drafting.dataset_found.connect(self._on_dataset_found)
+        drafting.dataset_failed.connect(setup.data.show_problem)
+
+    def _connect_verbs(self) -> None:
+        window, launching = self.window, self.launching
+        window.start_requested.connect(self._on_start_requested)
+        window.stop_requested.connect(self._on_stop_requested)
+        window.resume_requested.connect(self._on_resume_requested)
+        window.folder_requested.connect(self._on_folder_requested)
+        window.help_requested.connect(self._on_help_requested)
+        window.stop_and_close_requested.connect(self._on_stop_and_close)
+        window.closed.connect(self.close)
+        launching.busy_changed.connect(self._on_busy_changed)
+        launching.started.connect(self._on_started)
+        launching.noted.connect(self._on_noted)
+        launching.start_failed.connect(self._on_start_failed)
+        launching.stop_asked.connect(self._on_stop_asked)
+        launching.stop_failed.connect(self._on_stop_failed)
+
+    # --- the application's life --------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Shows the window, then starts everything that reads."""
+        self.window.show()
+        saved = self.settings.last_setup()
+        if saved is not None:
+            draft = Draft.from_dict(saved)
+            self.window.setup.set_draft(draft, keep_devices=not draft.devices)
+        self.window.evidence.apply_settings(self.settings.values("plots"))
+        self.drafting.open()
+        self.runs.open(self.runs_dir)
+        self.table.open()
+        self._on_draft_changed()
+        self._show_verbs()
+
+    def close(self) -> None:
+        """Remembers what was chosen and ends every thread; runs go on."""
+        self.settings.set_last_setup(self.window.setup.draft().as_dict())
+        self.settings.set_values("plots", self.window.evidence.settings())
+        self.settings.sync()
+        self.drafting.close()
+        self.showing.close()
+        self.runs.close()
+        self.table.close()
+        self.runner.close()
+
+    # --- runs --------------------------------------------------------------------------------------------
+
+    def _on_listed(self, entries: Sequence[RunEntry]) -> None:
+        live = [entry.path.name for entry in entries if entry.state is not None and entry.state.is_live]
+        self.window.set_live(
+            None if not live else live[0] if len(live) == 1 else f"{len(live)} runs: {', '.join(live)}"
+        )
+        self.window.runs.show_current(self.showing.run_dir)
+        self._show_verbs()
+
+    def _on_shown(self, run_dir: Path) -> None:
+        self.window.show_run(run_dir)
+        self._show_verbs()
+
+    def _on_status_changed(self, state: RunState) -> None:
+        self._show_standing()
+        self.window.show_ending(state)
+        if state.is_live:
+            self.window.set_live(state.run_id)
+        elif self.showing.run_dir is not None:
+            self._stops.pop(self.showing.run_dir, None)
+        self.runs.refresh()
+        self._show_verbs()
+
+    def _on_data_changed(self, *_: object) -> None:
+        self._show_standing()
+        self.window.tabs.samples.show_samples(self.data.samples)
+        self.window.tabs.alerts.show_events(self.data.series.events)
+
+    def _show_standing(self) -> None:
+        if self.launching.busy:
+            return
+        name = self.showing.run_dir.name if self.showing.run_dir is not None else ""
+        self.window.show_standing(standing_of(self.data.state, self.data.series), name)
+
+    def _on_config_read(self, text: str, config: RunConfig) -> None:
+        self.window.tabs.config.show_config(text, config)
+
+    def _on_copy_requested(self, config: RunConfig) -> None:
+        self.window.setup.set_draft(draft_from_config(config, self.table.devices))
+        self.window.actions_.setup.setChecked(True)
+
+    # --- setup -------------------------------------------------------------------------------------------
+
+    def _on_devices_changed(self) -> None:
+        self.window.setup.devices.set_devices(self.table.devices, self.table.problem)
+        self.window.evidence.set_device_names({device.uuid: device.name for device in self.table.devices})
+        self._on_draft_changed()
+
+    def _on_sampled(self) -> None:
+        samples = [self.table.sample(device.uuid) for device in self.table.devices]
+        self.window.setup.devices.show_samples([sample for sample in samples if sample is not None])
+
+    def _on_draft_changed(self) -> None:
+        setup = self.window.setup
+        setup.notice.clear()
+        self.drafting.update(setup.draft(), setup.chosen_recipe(), setup.devices.selected())
+
+    def _on_checked(self, checked: CheckedDraft, steps_per_epoch: int | None) -> None:
+        setup = self.window.setup
+        setup.show_checked(checked)
+        setup.summary.show_checked(checked, steps_per_epoch)
+        self.window.welcome.show_plan(setup.plan_words(checked))
+        self._show_verbs()
+
+    def _on_dataset_found(self, size: DatasetSize) -> None:
+        data = self.window.setup.data
+        data.show_problem(None)
+        data.show_found(f"{count(size.files)} {'file' if size.files == 1 else 'files'}, {byte_size(size.size_bytes)}")
+
+    # --- verbs -------------------------------------------------------------------------------------------
+
+    def _show_verbs(self) -> None:
+        run_dir = self.showing.run_dir
+        situation = Situation(
+            shown=self.data.state,
+            runs=self.runs.model.entries(),
+            checked=self.drafting.latest,
+            ticked=self.window.setup.devices.selected(),
+            busy=self.launching.busy,
+            stop_asked=run_dir in self._stops,
+            end_asked=self._stops.get(run_dir, False) if run_dir is not None else False,
+        )
+        self.window.show_verbs(verbs_of(situation))
+
+    def _on_busy_changed(self, words: str) -> None:
+        if words:
+            self.window.show_standing(Standing("starting", detail="checking data and devices"), "")
+        else:
+            self._show_standing()
+        self._show_verbs()
+
+    def _on_start_requested(self) -> None:
+        checked = self.drafting.latest
+        if checked is not None and checked.config is not None:
+            self.window.setup.notice.clear()
+            self.launching.start(checked.config, self.table.devices)
+
+    def _on_started(self, run_dir: Path) -> None:
+        if self.dialog is not None:
+            self.dialog.accept()
+        self._stops.pop(run_dir, None)
+        self.runs.refresh()
+        self.showing.show(run_dir)
+
+    def _on_noted(self, notes: Sequence[str]) -> None:
+        self.window.setup.notice.say("info", "Started, and worth knowing", " ".join(notes))
+
+    def _on_start_failed(self, error: RankdeckError) -> None:
+        setup = self.window.setup
+        step = None
+        if isinstance(error, DatasetError):
+            setup.data.show_problem(error)
+            step = Step("Choose &data…", setup.data.choose_file)
+        elif isinstance(error, ConfigError):
+            setup.show_problems({error.field: error})
+        self.window.actions_.setup.setChecked(True)
+        setup.notice.show_error(error, step)
+
+    def _on_stop_requested(self, now: bool) -> None:
+        run_dir = self.showing.run_dir
+        if run_dir is not None:
+            self._stops[run_dir] = now
+            self._show_verbs()
+            self.launching.stop(run_dir, now)
+
+    def _on_stop_asked(self, _run_dir: Path, _now: bool) -> None:
+        if self._closing:
+            self.window.close_now()
+
+    def _on_stop_failed(self, error: RankdeckError) -> None:
+        self._closing = False
+        if self.showing.run_dir is not None:
+            self._stops.pop(self.showing.run_dir, None)
+        self.window.show_error(error)
+        self._show_verbs()
+
+    def _on_stop_and_close(self) -> None:
+        self._closing = True
+        live = [entry.path for entry in self.runs.model.entries() if entry.state is not None and entry.state.is_live]
+        for run_dir in live:
+            self.launching.stop(run_dir)
+        if not live:
+            self.window.close_now()
+
+    def _on_resume_requested(self) -> None:
+        if self.dialog is not None:
+            self.dialog.raise_()
+            return
+        ticked = device_texts(self.window.setup.devices.selected())
+        dialog = ResumeDialog(self.runs.model.entries(), ticked, self.window)
+        dialog.plan_requested.connect(self._on_plan_requested)
+        dialog.resume_requested.connect(self._on_plan_agreed)
+        dialog.finished.connect(self._on_dialog_finished)
+        self.launching.planned.connect(dialog.show_plan)
+        self.launching.plan_failed.connect(dialog.show_error)
+        self.dialog = dialog
+        dialog.open()
+        state, run_dir = self.data.state, self.showing.run_dir
+        if run_dir is not None and state is not None and not state.is_live:
+            dialog.choose(str(run_dir))
+
+    def _on_plan_requested(self, text: str, changes: dict[str, object]) -> None:
+        self.launching.plan(text, changes, self.table.devices)
+
+    def _on_plan_agreed(self, plan: ResumePlan) -> None:
+        if self.dialog is not None:
+            self.dialog.show_busy()
+        self.launching.resume(plan)
+
+    def _on_dialog_finished(self, _result: int) -> None:
+        self.dialog = None
+
+    def _on_folder_requested(self) -> None:
+        if self.showing.run_dir is not None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(self.showing.run_dir)))
+
+    def _on_help_requested(self) -> None:
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(HELP)))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Opens the window and runs until it is closed.
+
+    Args:
+        argv: Options for the window and for Qt (``-style`` …).
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    application = QApplication([sys.argv[0], *argv])
+    application.setApplicationName("Rankdeck")
+    application.setApplicationVersion(__version__)
+    Theme(application)
+    rankdeck = Rankdeck(user_settings(), default_runs_dir())
+    rankdeck.open()
+    return application.exec()

@@ -1,0 +1,70 @@
+"""How a run stands, in the few figures that the toolbar shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from app.models.run_series import RunSeries
+from core.run_state import RunState
+
+RATE_ROWS: Final = 64
+"""The time left is judged by so many of the newest steps: enough to be steady, few enough to follow a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the header shows of a run.
+
+    Attributes:
+        word: Its state.
+        detail: What it is doing just now, while it starts or ends ("rank 1: importing torch").
+        seconds_left: Estimated; None when not known.
+    """
+
+    word: str = "idle"
+    detail: str = ""
+    step: int | None = None
+    total_steps: int | None = None
+    epoch: int | None = None
+    seconds_left: float | None = None
+    tokens_per_s: float | None = None
+
+    @property
+    def share(self) -> float | None:
+        """How much of the steps is done, 0..1; None when it is not known."""
+        if self.step is None or not self.total_steps:
+            return None
+        return min(1.0, self.step / self.total_steps)
+
+
+def standing_of(state: RunState | None, series: RunSeries) -> Standing:
+    """A run's standing from its state and what its ranks reported."""
+    if state is None:
+        return Standing()
+    clock = series.clock()
+    newest = clock.last("step")
+    step = max(state.step, int(newest)) if newest is not None and state.is_live else state.step
+    training = state.state == "training"
+    return Standing(
+        word=state.state,
+        detail=state.phase if state.is_live and not (training and step) else "",
+        step=step,
+        total_steps=state.total_steps,
+        epoch=state.epoch,
+        seconds_left=_seconds_left(series, step, state.total_steps) if training else None,
+        tokens_per_s=state.tokens_per_s if training else None,
+    )
+
+
+def _seconds_left(series: RunSeries, step: int, total: int | None) -> float | None:
+    clock = series.clock()
+    if not total or clock.rows < 3 or "step" not in clock.columns or "ts" not in clock.columns:
+        return None
+    first, last = max(0, clock.rows - RATE_ROWS), clock.rows
+    steps = clock.columns["step"].read(first, last)
+    times = clock.columns["ts"].read(first, last)
+    made, took = float(steps[-1] - steps[0]), float(times[-1] - times[0])
+    if not made > 0 or not took > 0:
+        return None
+    return max(0, total - step) * took / made

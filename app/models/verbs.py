@@ -1,0 +1,86 @@
+"""Which of the window's verbs can be used now; for those that cannot, why not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.models.draft import CheckedDraft
+from core.devices import Device
+from core.run_state import RunState
+from core.run_store import RunEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that decides what can be done.
+
+    Attributes:
+        shown: State of the run that is shown.
+        runs: Every run there is.
+        checked: What Setup holds; None before it was looked at.
+        ticked: The devices that are ticked.
+        busy: What is being done just now ("starting a run"); empty when nothing is.
+        stop_asked: The shown run was asked to stop from here.
+        end_asked: … and to end at once.
+    """
+
+    shown: RunState | None = None
+    runs: Sequence[RunEntry] = ()
+    checked: CheckedDraft | None = None
+    ticked: Sequence[Device] = ()
+    busy: str = ""
+    stop_asked: bool = False
+    end_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verbs:
+    """Why each verb cannot be used now; None where it can.
+
+    Attributes:
+        stop_is_now: The next Stop ends the run at once, because it was asked before.
+    """
+
+    start: str | None
+    stop: str | None
+    resume: str | None
+    replay: str | None
+    stop_is_now: bool
+
+
+def verbs_of(situation: Situation) -> Verbs:
+    """What can be done in a situation."""
+    shown = situation.shown
+    live = shown is not None and shown.is_live
+    stopping = live and (situation.stop_asked or (shown is not None and shown.state == "stopping"))
+    return Verbs(
+        start=_why_not_start(situation),
+        stop=_why_not_stop(situation, live),
+        resume=f"Rankdeck is {situation.busy}." if situation.busy else None,
+        replay=None if shown is not None else "No run is shown.",
+        stop_is_now=stopping,
+    )
+
+
+def _why_not_start(situation: Situation) -> str | None:
+    if situation.busy:
+        return f"Rankdeck is {situation.busy}."
+    checked = situation.checked
+    if checked is None:
+        return "Setup is still being read."
+    if checked.config is None:
+        first = next(iter(checked.problems.values()), None)
+        return first.cause if first is not None else "Setup is not complete."
+    ticked = {device.uuid for device in situation.ticked}
+    for entry in situation.runs:
+        state = entry.state
+        if state is not None and state.is_live and ticked.intersection(state.devices):
+            return f"{entry.path.name} is using a device that is ticked. Stop it, or tick other devices."
+    return None
+
+
+def _why_not_stop(situation: Situation, live: bool) -> str | None:
+    if not live:
+        return "No run is going." if situation.shown is None else "The run that is shown is not going."
+    return "The run is being ended." if situation.end_asked else None

@@ -1,0 +1,43 @@
+"""The tabs under the plots: Samples, Log, Ledger, Config, Alerts."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QTabWidget, QWidget
+
+from app.models.rank_log import RankLog
+from app.views.alerts_view import AlertsView
+from app.views.config_view import ConfigView
+from app.views.ledger_view import LedgerView
+from app.views.log_view import LogView
+from app.views.samples_view import SamplesView
+
+
+class EvidenceTabs(QTabWidget):
+    """Five views of the run that is shown."""
+
+    def __init__(self, log: RankLog, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.samples = SamplesView()
+        self.log = LogView(log)
+        self.ledger = LedgerView()
+        self.config = ConfigView()
+        self.alerts = AlertsView()
+        self.setDocumentMode(True)
+        for view, name in (
+            (self.samples, "Sam&ples"),
+            (self.log, "&Log"),
+            (self.ledger, "Le&dger"),
+            (self.config, "C&onfig"),
+            (self.alerts, "&Alerts"),
+        ):
+            self.addTab(view, name)
+        self.alerts.count_changed.connect(self._on_alerts_counted)
+        self.setMinimumHeight(120)
+
+    def show_log(self) -> None:
+        """Brings the log to the front and the keyboard into its search field."""
+        self.setCurrentWidget(self.log)
+        self.log.search.setFocus()
+
+    def _on_alerts_counted(self, many: int) -> None:
+        self.setTabText(self.indexOf(self.alerts), f"&Alerts {many}" if many else "&Alerts")

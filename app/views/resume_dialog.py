@@ -1,0 +1,232 @@
+"""Choose what to go on with, see what will happen, then let it happen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QFrame,
+    QGridLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.views.notice_bar import NoticeBar, Step
+from app.views.numbers import count
+from core.errors import DatasetError, RankdeckError
+from core.resume import ResumePlan
+from core.run_store import RunEntry
+
+PLAN_AFTER_MS: Final = 250
+LOOKING: Final = "Looking at what there is to go on from…"
+CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json, to see what resuming would do."
+
+
+class ResumeDialog(QDialog):
+    """Asks for a plan whenever something is changed, and shows it in words before anything happens.
+
+    Signals:
+        plan_requested: ``(text, changes)`` for `core.resume.plan_resume`.
+        resume_requested: The `ResumePlan` that is shown.
+    """
+
+    plan_requested = Signal(str, object)
+    resume_requested = Signal(object)
+
+    def __init__(self, entries: Sequence[RunEntry], ticked: Sequence[str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Resume a run")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._ticked = list(ticked)
+        self._plan: ResumePlan | None = None
+        self.notice = NoticeBar()
+        self.run = QComboBox()
+        self.run.setEditable(True)
+        self.run.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.run.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.run.setMinimumContentsLength(36)
+        self.run.setAccessibleName("Run, or path of a state file")
+        self.open_file = QPushButton("&Open state file…")
+        self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
+        self.use_ticked = QCheckBox("On the devices that are &ticked in Setup")
+        self.steps = QLineEdit()
+        self.data = QLineEdit()
+        self.words = QLabel(CHOOSE)
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.go = self.buttons.addButton("&Resume", QDialogButtonBox.ButtonRole.AcceptRole)
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.setInterval(PLAN_AFTER_MS)
+        self._later.timeout.connect(self._ask)
+        self._fill(entries)
+        self._lay_out()
+        self._connect()
+        self._set_plan(None)
+
+    def _fill(self, entries: Sequence[RunEntry]) -> None:
+        for entry in entries:
+            state = entry.state
+            if state is None or state.is_live:
+                continue
+            of = f" of {count(state.total_steps)}" if state.total_steps else ""
+            self.run.addItem(f"{entry.path.name}: {state.state} at step {count(state.step)}{of}", str(entry.path))
+        self.run.setCurrentIndex(-1)
+        line = self.run.lineEdit()
+        if line is not None:
+            line.setPlaceholderText("a run, its folder, or a state file")
+        self.steps.setPlaceholderText("as it was asked for")
+        self.steps.setToolTip("Train up to so many optimizer steps in all")
+        self.data.setPlaceholderText("where it was")
+        self.data.setToolTip("Only when the dataset has moved, or a state file does not say where it lies")
+
+    def _lay_out(self) -> None:
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(8)
+        grid.setVerticalSpacing(8)
+        grid.setColumnStretch(1, 1)
+        for row, (text, field) in enumerate(
+            (("R&un", self.run), ("U&p to step", self.steps), ("&Dataset", self.data)),
+        ):
+            label = QLabel(text)
+            label.setBuddy(field)
+            grid.addWidget(label, row, 0)
+            grid.addWidget(field, row, 1, 1, 1 if field is self.run else 2)
+        grid.addWidget(self.open_file, 0, 2)
+        grid.addWidget(self.use_ticked, 3, 1, 1, 2)
+        heading = QLabel("What will happen")
+        font = heading.font()
+        font.setBold(True)
+        heading.setFont(font)
+        self.words.setWordWrap(True)
+        self.words.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.words.setAccessibleName("What will happen")
+        scroll = QScrollArea()
+        scroll.setWidget(self.words)
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setMinimumHeight(160)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addLayout(grid)
+        column.addWidget(heading)
+        column.addWidget(self.notice)
+        column.addWidget(scroll, 1)
+        column.addWidget(self.buttons)
+        self.resize(640, 440)
+
+    def _connect(self) -> None:
+        self.run.activated.connect(self._on_edited)
+        self.run.editTextChanged.connect(self._on_edited)
+        for field in (self.steps, self.data):
+            field.textEdited.connect(self._on_edited)
+        self.use_ticked.toggled.connect(self._on_edited)
+        self.open_file.clicked.connect(self._on_open_clicked)
+        self.buttons.rejected.connect(self.reject)
+        self.go.clicked.connect(self._on_go_clicked)
+
+    # --- what is asked -----------------------------------------------------------------------------------
+
+    def choose(self, text: str) -> None:
+        """Chooses a run by its folder, or names a state file."""
+        row = self.run.findData(text)
+        if row >= 0:
+            self.run.setCurrentIndex(row)
+        else:
+            self.run.setCurrentIndex(-1)
+            self.run.setEditText(text)
+        self._later.stop()
+        self._ask()
+
+    def asked(self) -> tuple[str, dict[str, Any]]:
+        """What to resume, and what is to be different."""
+        row = self.run.currentIndex()
+        typed = self.run.currentText().strip()
+        text = str(self.run.itemData(row)) if row >= 0 and self.run.itemText(row) == self.run.currentText() else typed
+        changes: dict[str, Any] = {}
+        if self.steps.text().strip():
+            changes["steps"] = self.steps.text().strip()
+        if self.data.text().strip():
+            changes["dataset_file"] = self.data.text().strip()
+        if self.use_ticked.isChecked():
+            changes["devices"] = ",".join(self._ticked)
+        return text, changes
+
+    def _ask(self) -> None:
+        text, changes = self.asked()
+        self._set_plan(None)
+        self.notice.clear()
+        if not text:
+            self._say(CHOOSE, lesser=True)
+            return
+        self._say(LOOKING, lesser=True)
+        self.plan_requested.emit(text, changes)
+
+    # --- what is answered --------------------------------------------------------------------------------
+
+    def show_plan(self, plan: ResumePlan) -> None:
+        """Shows what will happen; the Resume button does it."""
+        self.notice.clear()
+        self._say("\n".join(plan.lines()), lesser=False)
+        self._set_plan(plan)
+
+    def show_error(self, error: RankdeckError) -> None:
+        """Says why it cannot be resumed so."""
+        step = Step("Choose &dataset…", self._choose_data) if isinstance(error, DatasetError) else None
+        self.notice.show_error(error, step)
+        self._say("Nothing was changed.", lesser=True)
+        self._set_plan(None)
+
+    def show_busy(self) -> None:
+        """The run is being resumed; it was asked once."""
+        self._set_plan(None)
+        self.go.setToolTip("Not now: the run is being resumed.")
+        self._say("Starting the run's host…", lesser=True)
+
+    def _say(self, words: str, lesser: bool) -> None:
+        self.words.setText(words)
+        role = QPalette.ColorRole.PlaceholderText if lesser else QPalette.ColorRole.WindowText
+        self.words.setForegroundRole(role)
+
+    def _set_plan(self, plan: ResumePlan | None) -> None:
+        self._plan = plan
+        self.go.setEnabled(plan is not None)
+        self.go.setToolTip(
+            "Go on as described" if plan is not None else "Not now: first it must be clear what will happen."
+        )
+        if plan is not None:
+            self.go.setDefault(True)
+
+    def _on_edited(self, *_: object) -> None:
+        self._set_plan(None)
+        self._later.start()
+
+    def _on_open_clicked(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(
+            self, "Open a state file", "", "State files (chunk_tracker_state.json *.json);;All files (*)"
+        )
+        if path:
+            self.choose(path)
+
+    def _choose_data(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(self, "Choose the dataset that the run was started with")
+        if path:
+            self.data.setText(path)
+            self._ask()
+
+    def _on_go_clicked(self) -> None:
+        if self._plan is not None:
+            self.resume_requested.emit(self._plan)
