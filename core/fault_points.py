@@ -23,9 +23,10 @@ _times: Counter[str] = Counter()
 def reach(name: str, number: int | None = None) -> None:
     """Kills the run host and every rank, hard, if the environment names this moment.
 
-    In ranks: `before_claim`, `mid_chunk`, `weights_write`, `before_staged`, `after_staged` (number: optimizer step).
-    In the host: `before_manifest`, `manifest_written`, `ledger_replaced` (number: generation), and
-    `replace:<file name>` just before any file is replaced (number: how often that has happened).
+    In ranks: `before_claim`, `mid_chunk`, `before_staged`, `after_staged` (number: optimizer step), `weights_write` in
+    the middle of a file (number: which file). In the host: `before_manifest`, `manifest_written`, `ledger_replace`,
+    `ledger_replaced` (number: generation), and `replace:<folder>/<file>` between a new file and its name (number:
+    how often that has happened).
 
     Args:
         name: The moment.

@@ -91,7 +91,7 @@ def _replace_by(
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-        reach(f"replace:{path.name}")
+        reach(f"replace:{path.parent.name}/{path.name}")
         replace_with_retry(temporary, path, timeout_s=timeout_s)
         if durable:
             sync_folder(path.parent)

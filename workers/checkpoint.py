@@ -78,7 +78,6 @@ def write_part(folder: Path, part: Part) -> list[StagedFile]:
     """
     staged = []
     for name, (tensors, values) in part.files.items():
-        reach("weights_write", part.step)
         staged.append(tensor_files.write(folder / name, tensors, values))
     reach("before_staged", part.step)
     return staged

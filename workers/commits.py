@@ -6,6 +6,7 @@ import errno
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,14 @@ BUSY: Final = -1
 _ASK_AGAIN_S: Final = 0.05
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A part that was begun: after which step, and the validation loss it carries."""
+
+    step: int
+    val_loss: float | None
+
+
 class Commits:
     """Stages this rank's parts, one generation after the other.
 
@@ -27,11 +36,11 @@ class Commits:
         inbox: Where answers come from.
 
     Attributes:
-        last_step: The step of the newest part that was begun, or of the generation resumed from.
+        last: The newest part that was begun; None before the first of this attempt.
     """
 
-    def __init__(self, reporter: Reporter, inbox: Inbox, last_step: int) -> None:
-        self.last_step = last_step
+    def __init__(self, reporter: Reporter, inbox: Inbox) -> None:
+        self.last: Begun | None = None
         self._reporter = reporter
         self._inbox = inbox
         self._writer: threading.Thread | None = None
@@ -71,8 +80,9 @@ class Commits:
         answer = self._inbox.wait_for(CommitTo)
         if answer.generation < 0:
             return BUSY
+        self._inbox.commit_asked = False  # whoever asked meanwhile gets this generation, not one more
         self.wait_written()
-        self.last_step = step
+        self.last = Begun(step, val_loss)
         self.reset_age()
         part = take()
         staged = CommitStaged(answer.generation, position(answer.generation), [], val_loss)

@@ -5,6 +5,7 @@ It connects first and imports torch afterwards, so that the window shows within 
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import signal
@@ -167,4 +168,9 @@ def _rank() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_code = main()
+    # Taking torch's modules apart lasts about a second, in which a stopped run would still be "stopping".
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(exit_code)

@@ -18,6 +18,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from core.errors import StateFileError
+from core.fault_points import reach
 from core.protocol import StagedFile
 
 _VALUES_KEY: Final = "rankdeck"
@@ -87,7 +88,9 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, 
     digest = hashlib.sha256()
     with path.open("wb") as file:
         pieces: list[bytes | memoryview] = [struct.pack("<Q", len(head)), head]
-        for piece in (*pieces, *(_bytes_of(unique[name]) for name in order)):
+        for number, piece in enumerate((*pieces, *(_bytes_of(unique[name]) for name in order))):
+            if number == len(order) // 2 + 1:
+                reach("weights_write")
             digest.update(piece)
             file.write(piece)
         file.flush()

@@ -102,7 +102,7 @@ class Trainer:
         self._total_steps = self._plan_steps(plan)
         self._evaluation = self._make_evaluation()
         self._merges = MergeRounds(config.merge_policy, config.merge_every_chunks, self._strategy.synchronised)
-        self._commits = Commits(session.reporter, session.inbox, 0)
+        self._commits = Commits(session.reporter, session.inbox)
         self._step = 0
         self._done = False
         self._val_loss: tuple[int, float] | None = None
@@ -120,7 +120,10 @@ class Trainer:
         self._strategy.settle()
         if finished:
             self._evaluate()
-        self._commit("finished" if finished else "stopped", surely=True)
+        if self._is_committed():
+            self._commits.wait_written()
+        else:
+            self._commit("finished" if finished else "stopped", surely=True)
         self._done = True
         self._session.reporter.send(RankDone(self._step, finished))
         self._serve(lambda: self._session.inbox.finish)
@@ -259,18 +262,31 @@ class Trainer:
             return False
         if self._strategy.synchronised:
             return self._step % every == 0  # the same answer on every rank
-        return self._step - self._commits.last_step >= every
+        since = self._commits.last.step if self._commits.last is not None else self._session.first_step - 1
+        return self._step - since >= every
 
     def _commit(self, reason: str, *, surely: bool = False) -> None:
-        measured = self._val_loss[1] if self._val_loss is not None and self._val_loss[0] == self._step else None
         begin = self._commits.begin_surely if surely else self._commits.begin
         begin(
             self._step,
             reason,
             lambda: checkpoint.take_part(self._strategy, self._model, self._optimizer, self._step, self._counters()),
             lambda generation: self._batches.position(self._step, generation),
-            measured if measured is not None and math.isfinite(measured) else None,
+            self._measured(),
         )
+
+    def _is_committed(self) -> bool:
+        """This very step is in a part of this attempt already, with its validation loss.
+
+        If that generation should fail after all, the host asks for another.
+        """
+        last = self._commits.last
+        return last is not None and last.step == self._step and last.val_loss == self._measured()
+
+    def _measured(self) -> float | None:
+        """The validation loss of this very step, if it was measured and is a number."""
+        measured = self._val_loss[1] if self._val_loss is not None and self._val_loss[0] == self._step else None
+        return measured if measured is not None and math.isfinite(measured) else None
 
     def _note_commits(self) -> None:
         while self._session.inbox.committed:
@@ -366,7 +382,6 @@ class Trainer:
             self._merges.done = int(counters["merges_done"])
             if counters.get("scaler"):
                 self._precision.scaler.load_state_dict(counters["scaler"])
-            self._commits.last_step = self._step
         self._session.first_step = self._step + 1
 
     def _counters(self) -> dict[str, Any]:

@@ -1,0 +1,78 @@
+"""A tiny MiniGPT under the real run host, in this process's control: run it, kill it, run it again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from core.config import RunConfig
+from core.fault_points import ENV_FAULT
+from core.recipes import apply_recipe
+from core.run_store import RunStore
+
+ROOT = Path(__file__).resolve().parents[2]
+
+TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "sample_tokens": 0, "warmup_steps": 2, "val_batches": 2}
+
+
+def write_text(path: Path, size: int = 40_000) -> Path:
+    """Some text that is not all alike."""
+    words = [f"{word} {number * number % 997}\n" for number in range(size // 8) for word in ("alpha", "beta", "gamma")]
+    path.write_text("".join(words)[:size], encoding="utf-8")
+    return path
+
+
+def make_run(folder: Path, text: Path, mode: str, world: int, **settings: Any) -> RunStore:
+    """A run's folder; nothing runs yet. Settings are `RunConfig`'s."""
+    values: dict[str, Any] = {
+        "seq_len": 16,
+        "batch_size": 4,
+        "dataset_chunk_size": 32,
+        "samples_per_block": 320,
+        "eval_every": 8,
+        "checkpoint_every_s": None,
+        "strict": True,
+        "options": TINY,
+        **settings,
+    }
+    values["options"] = {**TINY, **values["options"]}
+    config = apply_recipe(RunConfig(dataset_file=str(text), mode=mode, devices=(f"cpu:{world}",), **values))
+    return RunStore.create(folder.parent, config, folder)
+
+
+def host(store: RunStore, fault: str = "", timeout_s: float = 90.0) -> int:
+    """Runs the run's host to its end, or to its death; returns its exit code."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), ENV_FAULT: fault, "OMP_NUM_THREADS": "1"}
+    process = subprocess.run(
+        [sys.executable, "-m", "core.host", str(store.dir)],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=timeout_s,
+        check=False,
+    )
+    return process.returncode
+
+
+def lines(store: RunStore, event: str) -> list[dict[str, Any]]:
+    """Metrics lines of one kind, over all attempts; a torn last line is left out."""
+    found = []
+    for line in store.metrics.read_bytes().splitlines(keepends=True):
+        if line.endswith(b"\n"):
+            value = json.loads(line)
+            if value["event"] == event:
+                found.append(value)
+    return found
+
+
+def curve(store: RunStore, name: str = "loss") -> dict[int, float]:
+    """The mean over ranks at each step, of the newest attempt that made it."""
+    by_step: dict[int, dict[int, float]] = {}
+    for line in lines(store, "step"):
+        by_step.setdefault(line["step"], {})[line["rank"]] = line[name]
+    return {step: sum(ranks.values()) / len(ranks) for step, ranks in sorted(by_step.items())}
