@@ -262,7 +262,8 @@ def _check_something_left(state: RunState, config: RunConfig, step: int, changes
             f"Give more than {step}.",
         )
     if state.state == "finished" and not extended:
-        raise _nothing_left(state, f"{step:,} steps", f"--steps {max(2 * step, 1)}")
+        more = f"--steps {max(2 * step, 1)}" if config.epochs is None else f"--epochs {config.epochs + 1}"
+        raise _nothing_left(state, f"{step:,} steps", more)
 
 
 def _nothing_left(state: RunState, done: str, more: str) -> UsageError:

@@ -200,11 +200,15 @@ def _quoted(word: str) -> str:
 
 
 def _needed(config: RunConfig, base: Callable[[Collection[str]], RunConfig]) -> set[str]:
-    """The fields that must be named: those that differ from what naming just these would leave as default."""
+    """The fields that must be named: those that would be something else if just the others were named."""
     names: set[str] = set()
     for _ in range(4):
-        start = base(names)
-        changed = {name for name in (*FIELD_BY_NAME, "devices") if getattr(config, name) != getattr(start, name)}
+        unnamed = base(names)
+        changed = set()
+        for name in (*FIELD_BY_NAME, "devices"):
+            otherwise = base(names - {name}) if name in names else unnamed
+            if getattr(config, name) != getattr(otherwise, name):
+                changed.add(name)
         if changed == names:
             return names
         names = changed

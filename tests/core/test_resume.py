@@ -13,6 +13,8 @@ from core.platforms import Platform
 from core.resume import ResumePlan, plan_resume
 from tests.helpers.made_runs import CHUNK, TEXT, aios_file, make_run, tree
 
+pytestmark = pytest.mark.windows
+
 LINUX = Platform("linux", "2.13.0+cpu", None, 4)
 SLOTS = [Device(f"cpu:{n}", "cpu", n, "Processor") for n in range(4)]
 

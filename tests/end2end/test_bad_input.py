@@ -21,6 +21,8 @@ from core.processes import own
 from core.run_store import RunStore
 from tests.helpers.made_runs import TEXT, aios_file, make_run, tree
 
+pytestmark = pytest.mark.windows
+
 Words = list[str]
 
 

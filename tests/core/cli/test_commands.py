@@ -18,6 +18,8 @@ from core.errors import ConfigError
 from core.run_store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 
+pytestmark = pytest.mark.windows
+
 
 @pytest.fixture
 def store(tmp_path: Path, runs_dir: Path) -> RunStore:

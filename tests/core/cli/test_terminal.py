@@ -11,6 +11,8 @@ import pytest
 from core.cli.terminal import Terminal
 from core.errors import RankdeckError
 
+pytestmark = pytest.mark.windows
+
 
 def test_an_error_is_exactly_three_lines(capsys: pytest.CaptureFixture[str]) -> None:
     Terminal().error(RankdeckError("One\nsentence\twith  breaks.", "Do\r\nthis.", title="A title"))

@@ -164,6 +164,15 @@ def test_the_command_asks_for_the_same_config(changes: dict[str, Any], minigpt: 
     assert _request(*shlex.split(command_text(words, windows=False))[2:]).config == config
 
 
+def test_a_value_that_is_the_common_default_but_not_the_recipes_is_named(minigpt: Recipe) -> None:
+    base = RunConfig(**recipe_defaults(minigpt))
+    assert base.samples_per_block != RunConfig().samples_per_block
+    config = base.replace(steps=None, epochs=1, samples_per_block=RunConfig().samples_per_block)
+    words = to_command_line(config, minigpt)
+    assert words == shlex.split("rankdeck train --epochs 1 --samples-per-block 100000")
+    assert _request(*words[2:]).config == config
+
+
 def test_the_command_is_short(minigpt: Recipe) -> None:
     config = RunConfig(**recipe_defaults(minigpt)).replace(devices=("cpu:2",), steps=40)
     assert to_command_line(config, minigpt) == shlex.split("rankdeck train --devices cpu:2 --steps 40")
