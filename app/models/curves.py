@@ -111,10 +111,8 @@ def _with_rest(summary: Floats, rest: Floats) -> Floats:
     return np.concatenate((summary, summarise(rest, len(rest))), axis=1) if len(rest) else summary
 
 
-def smooth(
-    series: Series, name: str, axis: XAxis, low: float, high: float, bins: int, half_life: float
-) -> tuple[Floats, Floats]:
-    """A smoothed line through the visible part of a column: an exponential moving average over rows.
+def smooth(series: Series, name: str, axis: XAxis, curve: Curve, first: int, half_life: float) -> Floats:
+    """A smoothed line through what `reduce_range` gave: an exponential moving average over rows.
 
     After `half_life` rows an old value counts half. What is averaged are the means of the bins that are drawn,
     each decayed by as many rows as it holds, so that the line is the same curve at any zoom; only where a bin is
@@ -122,30 +120,37 @@ def smooth(
     beginning (divided by the sum of its weights: no pull towards zero or towards the first value) and runs in
     over eight half-lives before the left edge. Gaps are skipped and stay gaps.
 
+    Args:
+        series: Where the column is.
+        name: The column.
+        axis: As for `reduce_range`.
+        curve: What is drawn of it.
+        first: The row that the curve begins with.
+        half_life: In rows; 0 gives the bins' means.
+
     Returns:
-        x and y, of one length.
+        One value for each of ``curve.x``.
     """
-    curve, first = reduce_range(series, name, axis, low, high, bins)
-    values, weight = 0.0, 0.0
-    if half_life > 0 and first > 0:
-        before = reduce_rows(series, name, axis, first - int(RUN_IN_HALF_LIVES * half_life), first, RUN_IN_BINS)
-        values, weight, _ = _average(before.mean, 0.5 ** (before.width / half_life), 0.0, 0.0)
     if half_life <= 0:
-        return curve.x, curve.mean
-    return curve.x, _average(curve.mean, 0.5 ** (curve.width / half_life), values, weight)[2]
+        return curve.mean
+    value, weight = 0.0, 0.0
+    if first > 0:
+        before = reduce_rows(series, name, axis, first - int(RUN_IN_HALF_LIVES * half_life), first, RUN_IN_BINS)
+        value, weight, _ = _average(before.mean, 0.5 ** (before.width / half_life), value, weight)
+    return _average(curve.mean, 0.5 ** (curve.width / half_life), value, weight)[2]
 
 
-def _average(means: Floats, keep: float, values: float, weight: float) -> tuple[float, float, Floats]:
+def _average(means: Floats, keep: float, value: float, weight: float) -> tuple[float, float, Floats]:
     """The running weighted sum, its weights, and their ratio at each bin."""
     line = np.empty(len(means))
     for i, mean in enumerate(means.tolist()):
         if mean == mean:
-            values = keep * values + (1.0 - keep) * mean
+            value = keep * value + (1.0 - keep) * mean
             weight = keep * weight + (1.0 - keep)
-            line[i] = values / weight
+            line[i] = value / weight
         else:
             line[i] = np.nan
-    return values, weight, line
+    return value, weight, line
 
 
 def mean_of(curves: Sequence[Curve]) -> Curve:
@@ -167,12 +172,6 @@ def mean_of(curves: Sequence[Curve]) -> Curve:
     x = x[x <= last] if ahead <= 3 else x
     parts = [_nanmean(np.stack([_at(c, part, x) for c in curves])) for part in ("low", "high", "mean")]
     return Curve(x, parts[0], parts[1], parts[2], width)
-
-
-def mean_line(lines: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    """The mean of smoothed lines, aligned as `mean_of` does."""
-    curve = mean_of([Curve(x, y, y, y, 1) for x, y in lines])
-    return curve.x, curve.mean
 
 
 def _at(curve: Curve, part: str, x: Floats) -> Floats:

@@ -29,6 +29,8 @@ class Monitor(Protocol):
 
     def host(self) -> HostSample: ...
 
+    def close(self) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceReading:
@@ -74,9 +76,12 @@ class DeviceTable(Feed):
 
         def work(stopping: threading.Event, send: Send) -> None:
             monitor = make_monitor()
-            while not stopping.is_set():
-                send(_read(monitor))
-                stopping.wait(SAMPLE_S)
+            try:
+                while not stopping.is_set():
+                    send(_read(monitor))
+                    stopping.wait(SAMPLE_S)
+            finally:
+                monitor.close()
 
         self._start("devices", work)
 

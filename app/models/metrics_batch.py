@@ -30,7 +30,7 @@ class Rows:
 class Rewound:
     """A resumed attempt begins: what each rank did after this step is trained again."""
 
-    steps: dict[int, int]
+    steps: dict[str, int]
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class MetricsBatch:
     damaged: int = 0
 
 
-def rank_group(rank: int) -> str:
+def rank_group(rank: int | str) -> str:
     """The series group of a rank's steps."""
     return f"rank{rank}"
 
@@ -67,8 +67,11 @@ def parse_lines(lines: Sequence[bytes]) -> MetricsBatch:
     for text in lines:
         try:
             line = orjson.loads(text)
-            kind = line["event"]
-        except (orjson.JSONDecodeError, TypeError, KeyError):
+        except orjson.JSONDecodeError:
+            batch.damaged += 1
+            continue
+        kind = line.get("event") if isinstance(line, dict) else None
+        if not isinstance(kind, str):
             batch.damaged += 1
             continue
         if kind == "step":
@@ -81,7 +84,8 @@ def parse_lines(lines: Sequence[bytes]) -> MetricsBatch:
                 pending.setdefault(EVAL_GROUP, []).append(line)
             elif kind == "launch" and isinstance(line.get("resumed_from"), dict):
                 _flush(pending, batch)
-                batch.parts.append(Rewound({int(rank): int(step) for rank, step in line["resumed_from"].items()}))
+                steps = line["resumed_from"].items()
+                batch.parts.append(Rewound({str(rank): step for rank, step in steps if isinstance(step, int)}))
     _flush(pending, batch)
     return batch
 

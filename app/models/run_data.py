@@ -90,7 +90,7 @@ class RunData(Feed):
             self.series.set_means(item.group, item.name, item.values)
             self._change |= ChangeSet(means=True)
         elif isinstance(item, Kept):
-            self.series.adopt(item.index)
+            self.series.adopt(item.folder, item.index)
         elif isinstance(item, CaughtUp):
             self.is_caught_up = True
             self._change |= ChangeSet(caught_up=True)

@@ -7,16 +7,17 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from app.models.columns_reader import ColumnsIndex, bin_means, read_index
-from app.models.metrics_batch import Event, MetricsBatch, Rewound, parse_lines
+from app.models.columns_reader import bin_means
+from app.models.metrics_batch import Event, Rewound, parse_lines
 from app.models.pyramid import Floats
 from app.models.run_series import RunSeries
 from core import columns
+from core.column_index import EVENTS_NAME, ColumnsIndex, read_index
 from core.errors import RankdeckError, StateFileError
 from core.protocol import Appended, RunStatus
 from core.run_store import MetricsTail, RunState, RunStore
@@ -68,6 +69,7 @@ class Means:
 class Kept:
     """The columns folder holds these rows by now: memory can let go of them."""
 
+    folder: Path
     index: ColumnsIndex
 
 
@@ -139,7 +141,7 @@ class RunFollower:
 
     def _open(self, live: bool) -> None:
         index = self._usable_columns(live)
-        series = RunSeries.of_columns(index) if index is not None else None
+        series = RunSeries.of_columns(self.store.columns, index) if index is not None else None
         if index is None or series is None:
             index, series = None, RunSeries()
         loss_means = self._means(index, "loss", limit_rows=4_000_000) if index is not None else []
@@ -148,8 +150,8 @@ class RunFollower:
         self._tail = MetricsTail(self.store.metrics, index.source_bytes if index is not None else 0)
         self._rewound_at = self._adopted_at = self._tail.offset
         self._put(Opened(series))
-        if index is not None and index.events is not None:
-            self._put(OldEvents(_read_events(index.events)))
+        if index is not None and index.events_bytes:
+            self._put(OldEvents(_read_events(self.store.columns / EVENTS_NAME, index.events_bytes)))
         self._read_on(progress=True)
         self._put(CaughtUp())
         if index is not None:
@@ -169,10 +171,7 @@ class RunFollower:
         return index
 
     def _columns_current(self) -> bool:
-        try:
-            return columns.is_current(self.store.dir)
-        except (OSError, RankdeckError):
-            return False
+        return columns.is_current(self.store.dir)
 
     def _rebuild(self) -> bool:
         """Lets another process make the columns folder, so that the window stays quick meanwhile."""
@@ -212,7 +211,7 @@ class RunFollower:
         for key, group in index.groups.items():
             if key.startswith("rank") and name in group.names and not self.stopping.is_set():
                 with contextlib.suppress(OSError):
-                    found.append(Means(key, name, bin_means(group, name)))
+                    found.append(Means(key, name, bin_means(self.store.columns, group, name)))
         return found
 
     # --- what comes --------------------------------------------------------------------------------------
@@ -242,9 +241,9 @@ class RunFollower:
 
     def _adopt(self) -> None:
         index = read_index(self.store.columns)
-        if index is not None and self._rewound_at < index.source_bytes <= self._tail.offset:
+        if index is not None and self._rewound_at <= index.source_bytes <= self._tail.offset:
             self._adopted_at = index.source_bytes
-            self._put(Kept(index))
+            self._put(Kept(self.store.columns, index))
 
     def _follow_host(self) -> None:
         """Listens to the host while it talks; returns when it does not (any more)."""
@@ -313,13 +312,13 @@ class RunFollower:
         return self._size() < self._tail.offset
 
 
-def _read_events(path: Path) -> list[Event]:
+def _read_events(path: Path, size: int) -> list[Event]:
     try:
-        lines: Sequence[bytes] = path.read_bytes().splitlines()
+        with path.open("rb") as file:
+            lines = file.read(size).split(b"\n")
     except OSError:
         return []
-    batch: MetricsBatch = parse_lines(lines)
-    return batch.events
+    return parse_lines(lines[:-1]).events
 
 
 def _in_words(error: OSError | RankdeckError) -> RankdeckError:

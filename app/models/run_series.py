@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from app.models.column import BlockCache
-from app.models.columns_reader import ColumnsIndex, adopt, open_series
+from app.models.columns_reader import adopt, open_series
 from app.models.curves import reduce_range
 from app.models.metrics_batch import EVAL_GROUP, Event, MetricsBatch, Rewound, rank_group
 from app.models.pyramid import Floats
 from app.models.series import Series, XAxis
+from core.column_index import ColumnsIndex
 
 MAP_POINTS = 1024
 
@@ -64,11 +66,11 @@ class RunSeries:
     cache: BlockCache = field(default_factory=BlockCache)
 
     @classmethod
-    def of_columns(cls, index: ColumnsIndex) -> RunSeries | None:
+    def of_columns(cls, folder: Path, index: ColumnsIndex) -> RunSeries | None:
         """The series that a columns folder holds; None if its files do not hold what the index says."""
         run = cls()
         for name, group in index.groups.items():
-            series = open_series(group, run.cache)
+            series = open_series(folder, group, run.cache)
             if series is None:
                 return None
             run.groups[name] = series
@@ -125,11 +127,11 @@ class RunSeries:
         if series is not None and name in series.columns:
             series.columns[name].pyramid.set_means(means)
 
-    def adopt(self, index: ColumnsIndex) -> None:
+    def adopt(self, folder: Path, index: ColumnsIndex) -> None:
         """Lets go of rows in memory that the columns folder holds by now."""
         for name, group in index.groups.items():
             if name in self.groups:
-                adopt(self.groups[name], group, self.cache)
+                adopt(self.groups[name], folder, group, self.cache)
 
     def rows_in_memory(self) -> int:
         """Rows of the longest series that are held in memory."""
@@ -159,17 +161,26 @@ class RunSeries:
 
     def step_positions(self, times: Floats) -> Floats:
         """The step (with a fraction) under way at each of these times; NaN before the first and after the last."""
+        return self._positions("ts", "step", times)
+
+    def time_positions(self, steps: Floats) -> Floats:
+        """The time at which each of these steps was reported; NaN before the first and after the last."""
+        return self._positions("step", "ts", steps)
+
+    def _positions(self, axis: XAxis, name: XAxis, values: Floats) -> Floats:
+        """Values of one axis, rising, on the other: between the bins that a plot of this part would draw."""
         clock = self.clock()
-        if not len(times) or not clock.rows:
-            return np.full(len(times), np.nan)
-        table, _ = reduce_range(clock, "step", "ts", float(times[0]), float(times[-1]), MAP_POINTS)
-        bounds = clock.bounds("ts")
+        bounds = clock.bounds(axis)
+        nothing: Floats = np.full(len(values), np.nan)
+        if not len(values) or bounds is None:
+            return nothing
+        table, _ = reduce_range(clock, name, axis, float(values[0]), float(values[-1]), MAP_POINTS)
         middle = (table.low + table.high) / 2
         known = ~(np.isnan(table.x) | np.isnan(middle))
-        if not known.any() or bounds is None:
-            return np.full(len(times), np.nan)
-        steps = np.interp(times, table.x[known], middle[known])
-        return np.where((times >= bounds[0]) & (times <= bounds[1]), steps, np.nan)
+        if not known.any():
+            return nothing
+        placed = np.interp(values, table.x[known], middle[known])
+        return np.where((values >= bounds[0]) & (values <= bounds[1]), placed, np.nan)
 
     def _mapped(self, axis: XAxis, name: XAxis, low: float, high: float) -> tuple[float, float] | None:
         clock = self.clock()
@@ -181,8 +192,9 @@ class RunSeries:
         values = [float(column.read(row, row + 1)[0]) for row in (first, max(first, last))]
         return None if any(value != value for value in values) else (values[0], values[1])
 
-    def _rewind(self, steps: dict[int, int]) -> None:
+    def _rewind(self, steps: dict[str, int]) -> None:
         for rank, step in steps.items():
-            self.rank(rank).truncate_after(step)
+            if rank_group(rank) in self.groups:
+                self.groups[rank_group(rank)].truncate_after(step)
         if steps:
             self.evals.truncate_after(max(steps.values()))

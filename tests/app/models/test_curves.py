@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.models.curves import Curve, mean_line, mean_of, reduce_range, reduce_rows, smooth
+from app.models.curves import Curve, mean_of, reduce_range, reduce_rows, smooth
 from app.models.series import Series
 
 
@@ -14,6 +14,11 @@ def made(rows: int, seed: int = 0) -> tuple[Series, np.ndarray]:
     series = Series()
     series.append(rows, {"step": np.arange(1.0, rows + 1), "ts": np.arange(rows) / 10 + 1e9, "loss": loss})
     return series, loss
+
+
+def smoothed(series: Series, low: float, high: float, bins: int, half_life: float) -> tuple[np.ndarray, np.ndarray]:
+    curve, first = reduce_range(series, "loss", "step", low, high, bins)
+    return curve.x, smooth(series, "loss", "step", curve, first, half_life)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 255, 256, 257, 1000, 70_001])
@@ -55,7 +60,7 @@ def test_gaps_stay_gaps() -> None:
     series.append(1000, {"step": np.arange(1000.0), "loss": loss})
     curve = reduce_rows(series, "loss", "step", 0, 1000, 100)
     assert np.isnan(curve.low[30])
-    _, line = smooth(series, "loss", "step", 0, 1000, 100, 10.0)
+    _, line = smoothed(series, 0, 1000, 100, 10.0)
     assert np.isnan(line[30])
     assert line[-1] == pytest.approx(1.0)
 
@@ -63,7 +68,7 @@ def test_gaps_stay_gaps() -> None:
 def test_a_smoothed_constant_is_that_constant_from_its_first_point() -> None:
     series = Series()
     series.append(5000, {"step": np.arange(5000.0), "loss": np.full(5000, 3.0)})
-    _, line = smooth(series, "loss", "step", 0, 5000, 700, 400.0)
+    _, line = smoothed(series, 0, 5000, 700, 400.0)
     np.testing.assert_allclose(line, 3.0)
 
 
@@ -73,15 +78,15 @@ def test_the_smoothed_line_is_the_same_at_every_zoom() -> None:
     series = Series()
     loss = 2 + np.exp(-np.arange(rows) / 4e4) + rng.normal(size=rows)
     series.append(rows, {"step": np.arange(float(rows)), "loss": loss})
-    wide_x, wide = smooth(series, "loss", "step", 0, rows, 1000, 5000.0)
-    near_x, near = smooth(series, "loss", "step", 100_000, 101_000, 1000, 5000.0)
+    wide_x, wide = smoothed(series, 0, rows, 1000, 5000.0)
+    near_x, near = smoothed(series, 100_000, 101_000, 1000, 5000.0)
     at = np.interp(near_x, wide_x, wide)
     assert np.abs(at - near).max() < 0.02  # the noise itself has a deviation of 1
 
 
 def test_smoothing_by_rows_is_the_exponential_moving_average() -> None:
     series, loss = made(300)
-    _, line = smooth(series, "loss", "step", 0, 300, 1000, 20.0)
+    _, line = smoothed(series, 0, 300, 1000, 20.0)
     keep, value, weight, expected = 0.5 ** (1 / 20), 0.0, 0.0, []
     for point in loss:
         value, weight = keep * value + (1 - keep) * point, keep * weight + (1 - keep)
@@ -91,7 +96,7 @@ def test_smoothing_by_rows_is_the_exponential_moving_average() -> None:
 
 def test_no_smoothing_gives_the_means() -> None:
     series, loss = made(50)
-    x, line = smooth(series, "loss", "step", 0, 50, 100, 0.0)
+    x, line = smoothed(series, 0, 50, 100, 0.0)
     np.testing.assert_array_equal(line, loss)
     np.testing.assert_array_equal(x, np.arange(1.0, 51.0))
 
@@ -119,9 +124,7 @@ def test_a_rank_that_ended_early_does_not_cut_the_others() -> None:
     assert mean.mean[[0, -1]].tolist() == [2, 1]
 
 
-def test_mean_with_gaps_and_of_lines() -> None:
+def test_mean_with_gaps_and_of_nothing() -> None:
     mean = mean_of([curve([1, 2], [1, np.nan]), curve([1, 2], [3, 5])])
     assert mean.mean.tolist() == [2, 5]
-    x, y = mean_line([(np.array([1.0, 2.0]), np.array([1.0, 2.0])), (np.array([1.0, 2.0]), np.array([3.0, 4.0]))])
-    assert (x.tolist(), y.tolist()) == ([1, 2], [2, 3])
     assert len(mean_of([]).x) == 0

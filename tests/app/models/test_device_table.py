@@ -16,6 +16,7 @@ OTHER = Device("GPU-2", "cuda", 1, "RTX 4090", 24 << 30)
 class FakeMonitor:
     def __init__(self) -> None:
         self.problem: str | None = None
+        self.closed = False
         self._ticks = itertools.count()
 
     def devices(self) -> list[Device]:
@@ -27,12 +28,17 @@ class FakeMonitor:
     def host(self) -> HostSample:
         return HostSample(ts=0.0, cpu_percent=12.0)
 
+    def close(self) -> None:
+        self.closed = True
+
 
 def test_figures_arrive_from_the_thread(qtbot: QtBot) -> None:
-    table = DeviceTable(FakeMonitor)
+    monitor = FakeMonitor()
+    table = DeviceTable(lambda: monitor)
     with qtbot.waitSignals([table.devices_changed, table.sampled]):
         table.open()
     table.close()
+    assert monitor.closed
     assert table.devices == [CARD]
     assert table.sample("GPU-1") is not None
     assert table.sample("GPU-9") is None

@@ -1,0 +1,239 @@
+"""The controls in a plot's head: smoothing, logarithm, ranks, time axis, quantities."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup, QIcon, QPainter, QPalette, QPixmap, QShowEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QSlider,
+    QToolButton,
+    QWidget,
+)
+
+from app.models.series import XAxis
+from app.views.numbers import tabular
+from app.views.palette import faint, plot_colours, rank_colour
+from app.views.plots.device_curves import DASHES, QUANTITIES, DeviceOptions
+from app.views.plots.drawing import hairline
+from app.views.plots.rank_curves import CurveOptions
+
+HALF_LIVES: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+
+
+class SmoothingSlider(QWidget):
+    """How strongly curves are smoothed: the half-life of the moving average, in steps.
+
+    Signals:
+        half_life_changed: The new half-life; 0 is none.
+    """
+
+    half_life_changed = Signal(int)
+
+    def __init__(self, half_life: int, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, len(HALF_LIVES) - 1)
+        self.slider.setPageStep(1)
+        self.slider.setFixedWidth(84)
+        self.slider.setAccessibleName("Smoothing")
+        self.slider.setToolTip("Smoothing: after so many steps an old value counts half")
+        self.label = QLabel("S&mooth")
+        self.label.setBuddy(self.slider)
+        self.value = QLabel()
+        self.value.setFont(tabular(self.value.font()))
+        self.value.setMinimumWidth(self.value.fontMetrics().horizontalAdvance("100 k"))
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        for widget in (self.label, self.slider, self.value):
+            layout.addWidget(widget)
+        self.set_half_life(half_life)
+        self.slider.valueChanged.connect(self._on_moved)
+
+    @property
+    def half_life(self) -> int:
+        """In steps; 0 is no smoothing."""
+        return HALF_LIVES[self.slider.value()]
+
+    def set_half_life(self, half_life: int) -> None:
+        """Puts the slider to the value that is nearest from below."""
+        self.slider.setValue(max(i for i, value in enumerate(HALF_LIVES) if value <= max(0, half_life)))
+        self._show_value()
+
+    def _on_moved(self) -> None:
+        self._show_value()
+        self.half_life_changed.emit(self.half_life)
+
+    def _show_value(self) -> None:
+        steps = self.half_life
+        self.value.setText("off" if not steps else f"{steps // 1000} k" if steps >= 10_000 else f"{steps:,}")
+        self.slider.setAccessibleDescription("off" if not steps else f"{steps} steps")
+
+
+class RanksButton(QPushButton):
+    """Which ranks are drawn: each, their mean, some.
+
+    Signals:
+        options_changed: The `CurveOptions` that it was given hold something else now.
+    """
+
+    options_changed = Signal()
+
+    def __init__(self, options: CurveOptions, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._options = options
+        self._ranks: list[int] = []
+        self.setText("&Ranks")
+        self.setAccessibleName("Ranks")
+        self.setToolTip("Draw each rank or their mean, and choose ranks")
+        self._menu = QMenu(self)
+        self.setMenu(self._menu)
+        self._kind = QActionGroup(self)
+        self.each_action = self._add_kind("&Each rank", False)
+        self.mean_action = self._add_kind("&Mean of ranks", True)
+        self._menu.addSeparator()
+        self._rank_actions: list[QAction] = []
+
+    def show_ranks(self, ranks: list[int]) -> None:
+        """Offers these ranks."""
+        if ranks == self._ranks:
+            return
+        self._ranks = ranks
+        for action in self._rank_actions:
+            self._menu.removeAction(action)
+            action.deleteLater()
+        self._rank_actions = [self._rank_action(rank) for rank in ranks]
+        self._menu.addActions(self._rank_actions)
+        self.setVisible(len(ranks) > 1)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Colours follow the palette."""
+        if event.type() == QEvent.Type.PaletteChange:
+            self._colour()
+        super().changeEvent(event)
+
+    def _add_kind(self, text: str, mean: bool) -> QAction:
+        action = QAction(text, self)
+        action.setCheckable(True)
+        action.setChecked(self._options.mean == mean)
+        action.triggered.connect(lambda: self._on_kind(mean))
+        self._kind.addAction(action)
+        self._menu.addAction(action)
+        return action
+
+    def _rank_action(self, rank: int) -> QAction:
+        action = QAction(swatch(self.palette(), rank), f"Rank &{rank}", self)
+        action.setCheckable(True)
+        action.setChecked(rank not in self._options.hidden)
+        action.toggled.connect(lambda shown: self._on_rank(rank, shown))
+        return action
+
+    def _colour(self) -> None:
+        for rank, action in zip(self._ranks, self._rank_actions, strict=True):
+            action.setIcon(swatch(self.palette(), rank))
+
+    def _on_kind(self, mean: bool) -> None:
+        self._options.mean = mean
+        self.options_changed.emit()
+
+    def _on_rank(self, rank: int, shown: bool) -> None:
+        (self._options.hidden.discard if shown else self._options.hidden.add)(rank)
+        self.options_changed.emit()
+
+
+class AxisBox(QComboBox):
+    """Step or time.
+
+    Signals:
+        axis_chosen: ``"step"`` or ``"ts"``.
+    """
+
+    axis_chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.addItem("Step", "step")
+        self.addItem("Time", "ts")
+        self.setAccessibleName("Horizontal axis")
+        self.setToolTip("By step, or by wall time since the run began")
+        self.activated.connect(lambda: self.axis_chosen.emit(self.currentData()))
+
+    def show_axis(self, axis: XAxis) -> None:
+        """Says what is shown."""
+        self.setCurrentIndex(self.findData(axis))
+
+
+class FitButton(QToolButton):
+    """Back to the whole run, and to following it."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setText("&Fit")
+        self.setAccessibleName("Fit the whole run")
+        self.setToolTip("Show the whole run and follow it (F, or double-click a plot)")
+
+
+class LogBox(QCheckBox):
+    """A logarithmic loss axis."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("&Log", parent)
+        self.setAccessibleName("Logarithmic loss")
+        self.setToolTip("Logarithmic loss axis; values of zero and below are gaps")
+
+
+class QuantityBox(QCheckBox):
+    """One quantity of the devices, drawn or not; its sign shows how it is drawn."""
+
+    def __init__(self, quantity: str, options: DeviceOptions, parent: QWidget | None = None) -> None:
+        super().__init__(quantity.capitalize(), parent)
+        self._quantity = quantity
+        self._options = options
+        self.setChecked(quantity in options.shown)
+        self.setIconSize(QSize(16, 12))
+        self.setToolTip(f"Draw the devices' {quantity}; its figure always stands beside the device's name")
+        self.toggled.connect(self._on_toggled)
+        self._draw_sign()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """The sign needs the screen's resolution."""
+        self._draw_sign()
+        super().showEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """And the palette's colours."""
+        if event.type() == QEvent.Type.PaletteChange:
+            self._draw_sign()
+        super().changeEvent(event)
+
+    def _on_toggled(self, shown: bool) -> None:
+        (self._options.shown.add if shown else self._options.shown.discard)(self._quantity)
+
+    def _draw_sign(self) -> None:
+        ratio = self.devicePixelRatioF()
+        pixmap = QPixmap(self.iconSize() * ratio)
+        pixmap.setDevicePixelRatio(ratio)
+        pixmap.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(pixmap)
+        if self._quantity == QUANTITIES[0]:
+            painter.fillRect(1, 3, 14, 7, faint(rank_colour(0, self.palette()), self.palette(), 0.45))
+        else:
+            painter.setPen(hairline(plot_colours(self.palette()).text, DASHES[self._quantity]))
+            painter.drawLine(0, 6, 16, 6)
+        painter.end()
+        self.setIcon(QIcon(pixmap))
+
+
+def swatch(palette: QPalette, rank: int) -> QIcon:
+    """A square in a rank's colour."""
+    pixmap = QPixmap(12, 12)
+    pixmap.fill(rank_colour(rank, palette))
+    return QIcon(pixmap)

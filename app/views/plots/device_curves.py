@@ -1,0 +1,125 @@
+"""One device over time: how busy it was, how full, how warm, and what power it drew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from PySide6.QtGui import QPalette
+
+from app.models.curves import Curve, reduce_range
+from app.models.pyramid import Floats
+from app.models.run_series import RunSeries
+from app.models.series import Series
+from app.views.numbers import UNKNOWN
+from app.views.palette import faint, plot_colours, rank_colour
+from app.views.plots.canvas import Reading, View
+from app.views.plots.drawing import Area, Layer, Line
+from app.views.plots.scale import Scale
+
+QUANTITIES: Final = ("utilisation", "memory", "temperature", "power")
+DASHES: Final[dict[str, tuple[float, ...]]] = {"memory": (), "temperature": (4.0, 3.0), "power": (1.0, 3.0)}
+GIB: Final = 2**30
+
+
+@dataclass(slots=True)
+class DeviceOptions:
+    """Which quantities are drawn; all of them are always in the readout."""
+
+    shown: set[str] = field(default_factory=lambda: {"utilisation", "memory"})
+
+
+class DeviceCurves:
+    """A device's samples on one scale from 0 to 100: percent busy, percent full, °C, percent of the power limit.
+
+    Args:
+        run: Gives the run that is shown just now.
+        options: Shared by all devices.
+        uuid: Which device; "host" is the machine itself.
+        rank: The rank that trains on it, for its colour; None if none does.
+    """
+
+    floor: float | None = 0.0
+    unit = ""
+    fixed_scale: Scale | None = Scale(0.0, 105.0)
+
+    def __init__(self, run: Callable[[], RunSeries], options: DeviceOptions, uuid: str, rank: int | None) -> None:
+        self._run = run
+        self._options = options
+        self._uuid = uuid
+        self._rank = rank
+
+    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
+        """Utilisation as an area, the others as lines of different dashes."""
+        run, text = self._run(), plot_colours(palette).text
+        series = run.device(self._uuid)
+        times = (view.low, view.high) if view.axis == "ts" else run.times_of(view.low, view.high)
+        if times is None or not series.rows:
+            return []
+        layers: list[Layer] = []
+        for quantity in QUANTITIES:
+            curve, factor = self._percent(series, quantity, times, bins // 2)
+            if quantity not in self._options.shown or not len(curve.x) or factor is None:
+                continue
+            x = curve.x if view.axis == "ts" else run.step_positions(curve.x)
+            there = ~np.isnan(x)
+            x, middle = x[there], _middle(curve)[there] * factor
+            if quantity == "utilisation":
+                colour = text if self._rank is None else rank_colour(self._rank, palette)
+                layers.append(Area(x, np.zeros(len(x)), middle, faint(colour, palette, 0.45)))
+            else:
+                layers.append(Line(x, middle, text, DASHES[quantity]))
+        return layers
+
+    def readings(self, view: View, _palette: QPalette) -> list[Reading]:
+        """The figures in their own units."""
+        run = self._run()
+        series, at = run.device(self._uuid), view.cursor
+        if at is not None and view.axis == "step":
+            times = run.times_of(at, at)
+            at = times[0] if times is not None else None
+        busy = self._value(series, _busy_name(series), at)
+        used, total = self._value(series, "memory_used_bytes", at), series.last("memory_total_bytes")
+        readings = [Reading(None, "", _unit(busy, "%")), Reading(None, "", _memory(used, total))]
+        for name, unit in (("temperature_celsius", "°C"), ("power_w", "W")):
+            if name in series.columns:
+                readings.append(Reading(None, "", _unit(self._value(series, name, at), unit)))
+        return readings
+
+    @staticmethod
+    def _value(series: Series, name: str, at: float | None) -> float | None:
+        return series.last(name) if at is None else series.value_at(name, "ts", at)
+
+    def _percent(
+        self, series: Series, quantity: str, times: tuple[float, float], bins: int
+    ) -> tuple[Curve, float | None]:
+        """A quantity's curve over time, and what turns it into percent; None where that is not known."""
+        names = {
+            "utilisation": (_busy_name(series), None),
+            "memory": ("memory_used_bytes", "memory_total_bytes"),
+            "temperature": ("temperature_celsius", None),
+            "power": ("power_w", "power_limit_w"),
+        }
+        name, whole_name = names[quantity]
+        curve, _ = reduce_range(series, name, "ts", *times, bins)
+        whole = 100.0 if whole_name is None else series.last(whole_name)
+        return curve, 100.0 / whole if whole else None
+
+
+def _busy_name(series: Series) -> str:
+    return "utilization_percent" if "utilization_percent" in series.columns else "cpu_percent"
+
+
+def _middle(curve: Curve) -> Floats:
+    return np.where(np.isnan(curve.mean), (curve.low + curve.high) / 2, curve.mean)
+
+
+def _unit(value: float | None, unit: str) -> str:
+    return f"{UNKNOWN if value is None else format(value, '.0f')} {unit}"
+
+
+def _memory(used: float | None, total: float | None) -> str:
+    left = UNKNOWN if used is None else f"{used / GIB:.1f}"
+    return f"{left} of {total / GIB:.0f} GiB" if total else f"{left} GiB"

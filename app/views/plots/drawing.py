@@ -1,0 +1,152 @@
+"""Arrays onto a painter, quickly: cosmetic one-pixel pens, opaque colours, no Python loop over points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import shiboken6
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+
+from app.models.pyramid import Floats
+
+FAR: Final = 1e6
+RING_ROOM: Final = 7.0
+
+
+@dataclass(frozen=True, slots=True)
+class Strokes:
+    """From the lowest to the highest value of each bin; with one row a bin, a plain line."""
+
+    x: Floats
+    low: Floats
+    high: Floats
+    colour: QColor
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A smooth line."""
+
+    x: Floats
+    y: Floats
+    colour: QColor
+    dashes: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """A ring at each value, joined by a thin line; only a dashed line where rings would touch."""
+
+    x: Floats
+    y: Floats
+    colour: QColor
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Filled between two values at each position."""
+
+    x: Floats
+    low: Floats
+    high: Floats
+    colour: QColor
+
+
+Layer = Strokes | Line | Points | Area
+
+
+def polygon(x: Floats, y: Floats) -> QPolygonF:
+    """Pixel positions as Qt takes them, copied in one go."""
+    points = QPolygonF()
+    points.resize(len(x))
+    if len(x):
+        pointer: Any = shiboken6.VoidPtr  # its stub knows neither the address that `data` returns nor the size
+        memory = np.frombuffer(pointer(points.data(), len(x) * 16, True), dtype=np.float64).reshape(-1, 2)
+        memory[:, 0] = x
+        memory[:, 1] = np.clip(y, -FAR, FAR)
+    return points
+
+
+def pieces(known: np.ndarray) -> Iterator[slice]:
+    """The stretches of positions where `known` is true."""
+    if known.all():
+        if len(known):
+            yield slice(0, len(known))
+        return
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], known, [False]))))
+    for start, stop in edges.reshape(-1, 2).tolist():
+        yield slice(start, stop)
+
+
+def hairline(colour: QColor, dashes: tuple[float, ...] = (), width: float = 0.0) -> QPen:
+    """A cosmetic pen: one device pixel, or `width` of them."""
+    pen = QPen(colour, width)
+    pen.setCosmetic(True)
+    if dashes:
+        pen.setDashPattern(dashes)
+    return pen
+
+
+def draw_strokes(painter: QPainter, x: Floats, low: Floats, high: Floats, colour: QColor) -> None:
+    """Draws `Strokes` at pixel positions (`low` and `high` in any order)."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.setPen(hairline(colour))
+    for piece in pieces(~(np.isnan(low) | np.isnan(high))):
+        part_x, part_low, part_high = x[piece], low[piece], high[piece]
+        if part_low is part_high or bool((part_low == part_high).all()):
+            painter.drawPolyline(polygon(part_x, part_low)) if len(part_x) > 1 else _dot(painter, part_x, part_low)
+            continue
+        y = np.empty(2 * len(part_x))
+        y[0::2], y[1::2] = part_low, part_high
+        painter.drawPolyline(polygon(np.repeat(part_x, 2), y))
+
+
+def draw_line(painter: QPainter, line: Line, x: Floats, y: Floats, width: float) -> None:
+    """Draws a `Line` at pixel positions."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    painter.setPen(hairline(line.colour, line.dashes, width))
+    for piece in pieces(~np.isnan(y)):
+        if piece.stop - piece.start > 1:
+            painter.drawPolyline(polygon(x[piece], y[piece]))
+        else:
+            _dot(painter, x[piece], y[piece])
+
+
+def draw_points(painter: QPainter, points: Points, x: Floats, y: Floats, ground: QColor) -> None:
+    """Draws `Points` at pixel positions; rings only while they have room."""
+    known = ~np.isnan(y)
+    x, y = x[known], y[known]
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    dense = len(x) > 1 and (x[-1] - x[0]) / len(x) < RING_ROOM
+    painter.setPen(hairline(points.colour, (3.0, 4.0) if dense else ()))
+    painter.drawPolyline(polygon(x, y))
+    if dense:
+        return
+    painter.setBrush(ground)
+    for px, py in zip(x.tolist(), y.tolist(), strict=True):
+        painter.drawEllipse(QPointF(px, py), 2.5, 2.5)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+
+
+def draw_area(painter: QPainter, x: Floats, low: Floats, high: Floats, colour: QColor) -> None:
+    """Draws an `Area` at pixel positions."""
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour)
+    for piece in pieces(~(np.isnan(low) | np.isnan(high))):
+        px = x[piece]
+        if len(px) == 1:
+            top, bottom = sorted((float(low[piece][0]), float(high[piece][0])))
+            painter.drawRect(QRectF(float(px[0]) - 1, top, 2, bottom - top))
+            continue
+        outline = polygon(np.concatenate((px, px[::-1])), np.concatenate((low[piece], high[piece][::-1])))
+        painter.drawPolygon(outline)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+
+
+def _dot(painter: QPainter, x: Floats, y: Floats) -> None:
+    painter.drawRect(QRectF(float(x[0]) - 1, float(y[0]) - 1, 2, 2))

@@ -1,0 +1,231 @@
+"""Plots with a curve for each rank: loss, throughput, and the step's time in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from PySide6.QtGui import QColor, QPalette
+
+from app.models.curves import Curve, mean_of, reduce_range, smooth
+from app.models.pyramid import Floats
+from app.models.run_series import RunSeries
+from app.models.series import Series
+from app.views.numbers import UNKNOWN, rate, significant
+from app.views.palette import faint, plot_colours, rank_colour
+from app.views.plots.canvas import Reading, View
+from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
+from app.views.plots.scale import Scale
+
+FIRST_HALF_LIFE = 20
+
+
+@dataclass(slots=True)
+class CurveOptions:
+    """What a person chose for all plots with ranks.
+
+    Attributes:
+        half_life: Rows after which an old value counts half in the smoothed line; 0 is no smoothing.
+        mean: One curve, the mean over ranks, instead of one a rank.
+        hidden: Ranks that are not drawn (and not in the mean).
+    """
+
+    half_life: int = FIRST_HALF_LIFE
+    mean: bool = False
+    hidden: set[int] = field(default_factory=set)
+
+    def ranks(self, run: RunSeries) -> list[int]:
+        """The ranks that are drawn."""
+        return [rank for rank in run.ranks() if rank not in self.hidden]
+
+
+class RankCurves:
+    """One column of each rank: all that was reported, faint, and a smoothed line over it.
+
+    Args:
+        run: Gives the run that is shown just now.
+        options: Shared by the plots.
+        names: Columns to choose from; the first that the run has is drawn.
+    """
+
+    floor: float | None = None
+    unit = ""
+    fixed_scale: Scale | None = None
+
+    def __init__(self, run: Callable[[], RunSeries], options: CurveOptions, names: tuple[str, ...]) -> None:
+        self._run = run
+        self._options = options
+        self._names = names
+
+    @property
+    def name(self) -> str:
+        """The column that is drawn."""
+        groups = [self._run().rank(rank) for rank in self._run().ranks()]
+        return next((name for name in self._names if any(name in s.columns for s in groups)), self._names[0])
+
+    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
+        """Faint strokes of every rank first, then every line, so that no line is hidden by another rank's noise."""
+        run, half_life = self._run(), float(self._options.half_life)
+        curves: list[tuple[QColor, Curve, Floats]] = []
+        if self._options.mean:
+            curve, line = mean_curve(run, self._options, self.name, view, bins, half_life)
+            curves.append((plot_colours(palette).text, curve, line))
+        else:
+            for rank in self._options.ranks(run):
+                series = run.rank(rank)
+                curve, first = reduce_range(series, self.name, view.axis, view.low, view.high, bins)
+                line = smooth(series, self.name, view.axis, curve, first, half_life)
+                curves.append((rank_colour(rank, palette), curve, line))
+        curves = [entry for entry in curves if len(entry[1].x)]
+        raw_share = 0.32 if half_life > 0 else 1.0
+        strokes = [Strokes(c.x, c.low, c.high, faint(colour, palette, raw_share)) for colour, c, _ in curves]
+        lines = [Line(c.x, line, colour) for colour, c, line in curves] if half_life > 0 else []
+        return [*strokes, *lines]
+
+    def readings(self, view: View, palette: QPalette) -> list[Reading]:
+        """Each rank's reported value, or the mean of them."""
+        values = self._values(view)
+        if self._options.mean:
+            known = [value for value in values.values() if value is not None]
+            mean = sum(known) / len(known) if known else None
+            return [Reading(plot_colours(palette).text, "mean", self._text(mean))] if values else []
+        return [Reading(rank_colour(r, palette), f"rank {r}", self._text(value)) for r, value in values.items()]
+
+    def _values(self, view: View) -> dict[int, float | None]:
+        run = self._run()
+        return {rank: _value(run.rank(rank), self.name, view) for rank in self._options.ranks(run)}
+
+    def _text(self, value: float | None) -> str:
+        return significant(value)
+
+
+class LossCurves(RankCurves):
+    """The loss of each rank, and the evaluations."""
+
+    def __init__(self, run: Callable[[], RunSeries], options: CurveOptions) -> None:
+        super().__init__(run, options, ("loss",))
+
+    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
+        """The curves, and evaluations as joined points over them."""
+        layers = super().layers(view, bins, palette)
+        curve, _ = reduce_range(self._run().evals, "val_loss", view.axis, view.low, view.high, bins)
+        if len(curve.x):
+            layers.append(Points(curve.x, (curve.low + curve.high) / 2, plot_colours(palette).eval))
+        return layers
+
+    def readings(self, view: View, palette: QPalette) -> list[Reading]:
+        """The losses, and the evaluation before."""
+        readings = super().readings(view, palette)
+        evals = self._run().evals
+        if evals.rows:
+            text = self._text(_value(evals, "val_loss", view))
+            readings.append(Reading(plot_colours(palette).eval, "eval", text))
+        return readings
+
+
+class ThroughputCurves(RankCurves):
+    """Tokens a second of each rank; the sum over ranks in the readout."""
+
+    floor = 0.0
+
+    def __init__(self, run: Callable[[], RunSeries], options: CurveOptions) -> None:
+        super().__init__(run, options, ("tokens_per_s", "samples_per_s"))
+
+    def readings(self, view: View, palette: QPalette) -> list[Reading]:
+        """All ranks together, then each."""
+        values = self._values(view)
+        known = [value for value in values.values() if value is not None]
+        if not values:
+            return []
+        total = Reading(None, "", self._rate(sum(known) if known else None))
+        return [total, *(super().readings(view, palette) if len(values) > 1 else [])]
+
+    def _rate(self, value: float | None) -> str:
+        return rate(value, "tok/s" if self.name == "tokens_per_s" else "samples/s")
+
+    def _text(self, value: float | None) -> str:
+        return rate(value, "").strip()
+
+
+class StepTime:
+    """How long a step takes: waiting (for data, for other ranks) at the bottom, working on top; the mean over ranks."""
+
+    floor: float | None = 0.0
+    unit = "s"
+    fixed_scale: Scale | None = None
+
+    def __init__(self, run: Callable[[], RunSeries], options: CurveOptions) -> None:
+        self._run = run
+        self._options = options
+
+    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
+        """Two areas, one on the other."""
+        run, colours = self._run(), plot_colours(palette)
+        parts = {name: self._mean(run, name, view, bins) for name in ("step_time_s", "data_wait_s", "sync_wait_s")}
+        x, total = parts["step_time_s"]
+        if not len(x):
+            return []
+        wait = np.zeros(len(x))
+        for name in ("data_wait_s", "sync_wait_s"):
+            wait_x, values = parts[name]
+            if len(wait_x) == len(x):
+                wait += np.nan_to_num(values)
+        wait = np.fmin(wait, total)
+        return [Area(x, np.zeros(len(x)), wait, colours.wait), Area(x, wait, total, colours.work)]
+
+    def readings(self, view: View, palette: QPalette) -> list[Reading]:
+        """Wait and work, in milliseconds or seconds."""
+        run, colours = self._run(), plot_colours(palette)
+        ranks = self._options.ranks(run)
+        if not any("step_time_s" in run.rank(rank).columns for rank in ranks):
+            return []
+        total = _mean(_value(run.rank(rank), "step_time_s", view) for rank in ranks)
+        waits = [_mean(_value(run.rank(rank), n, view) for rank in ranks) for n in ("data_wait_s", "sync_wait_s")]
+        if total is None:
+            return [Reading(colours.wait, "wait", UNKNOWN), Reading(colours.work, "work", UNKNOWN)]
+        wait = min(total, sum(value for value in waits if value is not None))
+        known = any(value is not None for value in waits)
+        return [
+            Reading(colours.wait, "wait", span(wait) if known else UNKNOWN),
+            Reading(colours.work, "work", span(total - wait)),
+        ]
+
+    def _mean(self, run: RunSeries, name: str, view: View, bins: int) -> tuple[Floats, Floats]:
+        curve, _ = mean_curve(run, self._options, name, view, bins // 2, 0.0)
+        return curve.x, np.where(np.isnan(curve.mean), (curve.low + curve.high) / 2, curve.mean)
+
+
+def mean_curve(
+    run: RunSeries, options: CurveOptions, name: str, view: View, bins: int, half_life: float
+) -> tuple[Curve, Floats]:
+    """The mean over ranks, aligned by step whatever the axis is, and its smoothed line."""
+    steps = (view.low, view.high) if view.axis == "step" else run.steps_of(view.low, view.high)
+    if steps is None:
+        return mean_of([]), np.empty(0)
+    curves: list[Curve] = []
+    lines: list[Curve] = []
+    for rank in options.ranks(run):
+        series = run.rank(rank)
+        curve, first = reduce_range(series, name, "step", *steps, bins)
+        line = smooth(series, name, "step", curve, first, half_life)
+        curves.append(curve)
+        lines.append(Curve(curve.x, line, line, line, curve.width))
+    mean, line = mean_of(curves), mean_of(lines).mean
+    if view.axis == "ts" and len(mean.x):
+        mean = Curve(run.time_positions(mean.x), mean.low, mean.high, mean.mean, mean.width)
+    return mean, line
+
+
+def span(seconds: float) -> str:
+    """A short time with its unit: "12.3 ms", "1.40 s"."""
+    return f"{significant(1000 * seconds)} ms" if seconds < 1 else f"{significant(seconds)} s"
+
+
+def _value(series: Series, name: str, view: View) -> float | None:
+    return series.last(name) if view.cursor is None else series.value_at(name, view.axis, view.cursor)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,77 @@
+"""The vertical range of a plot: what fits its curves, and what a person chose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from app.models.pyramid import Floats
+
+MARGIN = 0.06
+OUTLIER_FACTOR = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A vertical range; for a logarithmic one, low and high are powers of ten.
+
+    Attributes:
+        low, high: In values, or in their decimal logarithms when `log`.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    def place(self, values: Floats, top: float, height: float) -> Floats:
+        """Pixel positions, downwards; values that a logarithm cannot show are gaps."""
+        if self.log:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values = np.where(values > 0, np.log10(values), np.nan)
+        placed: Floats = top + (self.high - values) / (self.high - self.low) * height
+        return placed
+
+    def value_at(self, y: float, top: float, height: float) -> float:
+        """The range's coordinate (a logarithm when `log`) at a pixel."""
+        return self.high - (y - top) / height * (self.high - self.low)
+
+    def zoomed(self, factor: float, around: float) -> Scale:
+        """`factor` times as high, with the coordinate `around` staying in place."""
+        return Scale(around - (around - self.low) * factor, around + (self.high - around) * factor, self.log)
+
+
+def fitting(values: Iterable[Floats], *, log: bool = False, floor: float | None = None) -> Scale | None:
+    """The range that shows all values, with a little room; None while there is nothing to show.
+
+    A few far outliers are left outside (the plot marks them at its edge): when everything is more than four times
+    as high as what lies between the first and the last percent.
+
+    Args:
+        values: What is to be seen; NaN is passed over.
+        log: For a logarithmic axis: values that are not positive are passed over.
+        floor: A value that is always at the bottom, such as 0 for a rate.
+    """
+    arrays = [array for array in values if len(array)]
+    if not arrays:
+        return None
+    every = np.concatenate(arrays)
+    every = every[np.isfinite(every)]
+    if log:
+        every = np.log10(every[every > 0])
+    if not len(every):
+        return None
+    low, high = float(every.min()), float(every.max())
+    inner_low, inner_high = np.percentile(every, (1.0, 99.0)).tolist()
+    inner = inner_high - inner_low
+    if inner > 0 and high - low > OUTLIER_FACTOR * inner:
+        low, high = max(low, inner_low - inner / 2), min(high, inner_high + inner / 2)
+    if floor is not None and not log:
+        low = min(low, floor)
+    if high - low < 1e-12 * max(1.0, abs(high)):
+        spread = 0.5 if log else (abs(high) * 0.1 or 1.0)
+        return Scale(floor if floor is not None and not log else low - spread, high + spread, log)
+    room = MARGIN * (high - low)
+    return Scale(low if floor is not None and math.isclose(low, floor) else low - room, high + room, log)
