@@ -191,3 +191,34 @@ def test_the_command_is_short(minigpt: Recipe) -> None:
 )
 def test_windows_quoting_works_in_powershell_and_cmd(word: str, quoted: str) -> None:
     assert command_text([word], windows=True) == quoted
+
+
+def test_any_config_of_a_recipe_comes_back_from_its_command(minigpt: Recipe) -> None:
+    pytest.importorskip("hypothesis", reason="hypothesis is not installed")
+    from hypothesis import given, settings
+    from hypothesis import strategies as st
+
+    numbers = st.one_of(st.none(), st.integers(1, 10**6))
+    fields = st.fixed_dictionaries(
+        {},
+        optional={
+            **dict.fromkeys(("steps", "epochs", "batch_size", "grad_accum_steps", "global_batch_size"), numbers),
+            "eval_every": numbers,
+            "checkpoint_every_s": st.one_of(st.none(), st.floats(1.0, 1e7)),
+            "lr": st.floats(0.0, 100.0),
+            "seq_len": st.integers(2, 10**6),
+            "samples_per_block": st.sampled_from([10_000, 100_000, 7]),
+            "mode": st.sampled_from(["auto", "single", "ddp", "independent", "zero"]),
+            "strict": st.booleans(),
+            "devices": st.sampled_from([("auto",), ("cpu:2",), ("GPU-1", "GPU-2")]),
+            "model": st.one_of(st.none(), st.just("gpt2")),
+        },
+    )
+
+    @settings(max_examples=60, deadline=None)
+    @given(changes=fields)
+    def check(changes: dict[str, Any]) -> None:
+        config = RunConfig(**recipe_defaults(minigpt)).replace(**changes)
+        assert _request(*to_command_line(config, minigpt)[2:]).config == config
+
+    check()

@@ -1,0 +1,115 @@
+"""Watching a run: which lines a person sees, and what Ctrl+C does while its host can't be reached."""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.cli.follow import Follower, StopLadder, event_words
+from core.cli.interrupts import Interrupts, counted_interrupts
+from core.cli.terminal import Terminal
+from core.processes import own
+from core.run_store import RunStore
+from tests.helpers.made_runs import TEXT, make_run
+
+pytestmark = pytest.mark.windows
+
+
+@pytest.fixture
+def store(tmp_path: Path, runs_dir: Path) -> RunStore:
+    (tmp_path / "text.txt").write_bytes(TEXT)
+    return make_run(tmp_path, runs_dir=runs_dir)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ({"event": "step", "step": 3}, ""),
+        ({"event": "launch", "devices": ["cpu:0"], "mode": "single"}, "Training on cpu:0 (single)."),
+        ({"event": "eval", "step": 5, "val_loss": 2.0}, "step 5: validation loss 2"),
+        ({"event": "eval", "step": 5, "val_loss": None, "nonfinite": ["val_loss"]}, "step 5: validation loss –"),
+        ({"event": "commit", "step": 5, "generation": 2}, "step 5: generation 2 committed"),
+        ({"event": "fallback", "reason": "Rank 1 died."}, "Falling back to one device: Rank 1 died."),
+        ({"event": "alert", "title": "A", "cause": "B.", "next_step": "C."}, "Alert: A. B. C."),
+    ],
+)
+def test_what_a_person_sees_on_a_line_of_its_own(line: dict[str, Any], words: str) -> None:
+    assert event_words(line) == words
+
+
+def test_following_ends_with_the_run_and_misses_no_line(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    store.write_state(store.state().replace(state="training", host=own()))
+
+    def train() -> None:
+        with store.metrics.open("ab") as file:
+            for step in range(200):
+                file.write(b'{"event":"eval","rank":0,"step":%d,"val_loss":1.5}\n' % step)
+                file.flush()
+        store.write_state(store.stored_state().replace(state="finished", host=None))
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    ending = Follower(store, Terminal(), as_json=False).until_end(Interrupts(), lambda _: False)
+    thread.join()
+    assert ending.state.state == "finished"
+    lines = [line for line in capsys.readouterr().out.splitlines() if "validation" in line]
+    assert lines == [f"step {step}: validation loss 1.5" for step in range(200)]
+
+
+def test_each_interrupt_is_handed_on_once_and_may_leave(store: RunStore) -> None:
+    store.write_state(store.state().replace(state="training", host=own()))
+    interrupts, seen = Interrupts(), []
+    interrupts.count = 2
+
+    def leave_at_second(number: int) -> bool:
+        seen.append(number)
+        return number == 2
+
+    ending = Follower(store, Terminal(), as_json=False).until_end(interrupts, leave_at_second)
+    assert (seen, ending.interrupts, ending.state.is_live) == ([1, 2], 2, True)
+
+
+def test_a_stop_that_cannot_be_sent_is_said(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    store.write_state(store.state().replace(state="training", host=own()))
+    store.write_host_json(1, "0" * 32, own().pid)  # nothing listens on port 1
+    assert not StopLadder(store, Terminal()).climb(1)
+    error = capsys.readouterr().err
+    assert "Ctrl+C again" in error and "cannot be reached" in error
+
+
+def test_interrupts_are_counted_and_given_back() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with counted_interrupts() as interrupts:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        deadline = time.monotonic() + 5
+        while interrupts.count < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert interrupts.count == 2
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_progress_line_overwrites_itself_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    screen = Screen()
+    monkeypatch.setattr(sys, "stdout", screen)
+    terminal = Terminal()
+    terminal.progress("step 10")
+    terminal.progress("step 9")
+    terminal.say("a line")
+    terminal.progress("x" * 500)
+    terminal.end_progress()
+    first, second, third = screen.getvalue().split("\n")
+    assert first == "\rstep 10\rstep 9 \r      \ra line"
+    assert len(second) < 500 and second.startswith("\rxxx")
+    assert third == ""
