@@ -8,7 +8,7 @@ nothing in its folder is changed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,85 +25,14 @@ from core.ledger_file import FILE_NAME
 from core.platforms import Platform, this_platform
 from core.preflight import MIN_FREE_BYTES, batch_of, check_folder, check_torch, samples_of
 from core.recipes import apply_recipe, get_recipe, recipe_defaults
+from core.resume_plan import ResumePlan
 from core.run_state import RunState
 from core.run_store import RunStore, find_run
 
+__all__ = ["CHANGEABLE", "ResumePlan", "plan_resume"]
+
 CHANGEABLE: Final = ("steps", "epochs", "devices", "dataset_file", "dataset_chunk_size", "recipe")
 """What may be given anew when a run is resumed. The chunk size only says what it was, or is refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResumePlan:
-    """What will happen if the run goes on.
-
-    Attributes:
-        run_dir: The run's folder; None when a new run is made (AI-OS's state file).
-        runs_dir: Where a new run's folder would be made.
-        config: What will be asked of the run.
-        generation: The committed generation of weights it goes on from; None starts with fresh weights.
-        step: Optimizer steps those weights have seen.
-        progress: Blocks and chunks done, and of how many, where that is known.
-        mode_then, mode_now: The modes, resolved.
-        devices_then, devices_now: UUIDs, or CPU slots.
-        damaged: Why newer generations are not used, one sentence each.
-        warnings: What the person should know before agreeing.
-        state_file: AI-OS's file, which the new run's ledger starts from; None for a run of ours.
-    """
-
-    run_dir: Path | None
-    runs_dir: Path
-    config: RunConfig
-    generation: int | None
-    step: int
-    progress: LedgerProgress | None
-    mode_then: str
-    mode_now: str
-    devices_then: tuple[str, ...]
-    devices_now: tuple[str, ...]
-    damaged: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    state_file: LedgerFile | None = None
-
-    @property
-    def is_new_run(self) -> bool:
-        """True when a new run's folder is made and the named one is only read."""
-        return self.run_dir is None
-
-    def lines(self) -> list[str]:
-        """The plan in plain words, one sentence a line."""
-        lines = [f"A new run takes over from {self.state_file.path}."] if self.state_file is not None else []
-        if self.run_dir is not None:
-            lines.append(f"Run {self.run_dir.name} goes on.")
-        lines += self._weights_lines()
-        lines += self._data_lines()
-        lines.append(self._target())
-        now = f"{self.mode_now} on {', '.join(self.devices_now)}"
-        then = f"{self.mode_then} on {', '.join(self.devices_then)}"
-        same = (self.mode_then, self.devices_then) in ((self.mode_now, self.devices_now), ("", ()))
-        lines.append(f"Devices: {now}" + ("." if same else f"; it was {then}."))
-        return [*lines, *(f"Note: {warning}" for warning in self.warnings)]
-
-    def _weights_lines(self) -> list[str]:
-        lines = [f"Not used: {words}" for words in self.damaged]
-        if self.generation is not None:
-            return [*lines, f"Weights: generation {self.generation}, step {self.step:,}."]
-        return [*lines, "Weights: none were committed, so it begins with fresh ones."]
-
-    def _data_lines(self) -> list[str]:
-        done = self.progress
-        if done is None:
-            return ["Data: from the beginning."]
-        of_epochs = f" of {done.epochs}" if done.epochs else ""
-        return [
-            f"Data: epoch {done.epoch + 1}{of_epochs}; {done.blocks_done} of {done.blocks_total} blocks and "
-            f"{done.chunks_done} of {done.chunks_total} chunks done in it."
-        ]
-
-    def _target(self) -> str:
-        steps, epochs = self.config.steps, self.config.epoch_limit
-        limits = [f"step {steps:,}"] if steps is not None else []
-        limits += [f"the end of epoch {epochs}"] if epochs is not None else []
-        return f"It trains until {' or '.join(limits)}."
 
 
 def plan_resume(
