@@ -115,7 +115,6 @@ class Trainer:
         self._warm_up()
         self._restore()
         self._session.phase("ready")
-        self._boundary_ended = time.perf_counter()
         finished = self._train()
         self._strategy.settle()
         if finished:
@@ -134,6 +133,10 @@ class Trainer:
     def _train(self) -> bool:
         """Steps until the work is done (True) or the host wants a stop (False)."""
         while self._step < self._total_steps:
+            # Asked before a step, not after one, so that a run resumed between commit and merge merges first.
+            if self._merges.due(self._batches.progress.chunks_done) and self._wait_for_merge():
+                return False
+            self._boundary_ended = time.perf_counter()
             batch = self._batches.next(self._step + 1)
             if batch is None:
                 return True
@@ -141,7 +144,6 @@ class Trainer:
             reach("mid_chunk", self._step)
             if self._boundary():
                 return False
-            self._boundary_ended = time.perf_counter()
         return True
 
     def _train_step(self, batch: StepBatch) -> None:
@@ -240,8 +242,6 @@ class Trainer:
             return True
         if agreed == _COMMIT or self._commit_is_due():
             self._commit("asked" if agreed else "steps")
-        if self._merges.due(self._batches.progress.chunks_done):
-            return self._wait_for_merge()
         return False
 
     def _wish(self) -> int:
@@ -322,15 +322,15 @@ class Trainer:
         while not until():
             inbox.wait(0.5)
             self._note_commits()
-            if inbox.commit_asked:
-                inbox.commit_asked = False
-                self._commit("asked", surely=True)
             while inbox.orders:
                 order = inbox.orders.popleft()
                 if isinstance(order, Merge):
                     merge(order, self._session, self._model, self._evaluation, self._merges.policy)
                 elif not self._done:  # a rank that is done keeps the weights it ended with, also after a resume
                     self._merges.take(order, self._model)
+            if inbox.commit_asked:  # after the orders: a rank that went on before us commits its merged weights
+                inbox.commit_asked = False
+                self._commit("asked", surely=True)
 
     def _wait_for_merge(self) -> bool:
         """Waits at a merge round until the merged weights are in.

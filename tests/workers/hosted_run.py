@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -44,25 +45,45 @@ def make_run(folder: Path, text: Path, mode: str, world: int, **settings: Any) -
     return RunStore.create(folder.parent, config, folder)
 
 
-def host(store: RunStore, fault: str = "", timeout_s: float = 90.0) -> int:
-    """Runs the run's host to its end, or to its death; returns its exit code."""
+def host(store: RunStore, fault: str = "", *, stop_at: int | None = None, timeout_s: float = 90.0) -> int:
+    """Runs the run's host to its end, or to its death.
+
+    Args:
+        store: The run.
+        fault: Where all its processes are killed (`core.fault_points`).
+        stop_at: Asks the host to stop once a step of that number, or a later one, is reported.
+        timeout_s: It is killed after that.
+
+    Returns:
+        The host's exit code.
+    """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), ENV_FAULT: fault, "OMP_NUM_THREADS": "1"}
-    process = subprocess.run(
+    process = subprocess.Popen(
         [sys.executable, "-m", "core.host", str(store.dir)],
         cwd=ROOT,
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        timeout=timeout_s,
-        check=False,
     )
-    return process.returncode
+    deadline = time.monotonic() + timeout_s
+    try:
+        while stop_at is not None and time.monotonic() < deadline and process.poll() is None:
+            if any(line["step"] >= stop_at for line in lines(store, "step")):
+                process.terminate()
+                break
+            time.sleep(0.02)
+        return process.wait(max(0.1, deadline - time.monotonic()))
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait(10)
 
 
 def lines(store: RunStore, event: str) -> list[dict[str, Any]]:
     """Metrics lines of one kind, over all attempts; a torn last line is left out."""
     found = []
-    for line in store.metrics.read_bytes().splitlines(keepends=True):
+    data = store.metrics.read_bytes() if store.metrics.exists() else b""
+    for line in data.splitlines(keepends=True):
         if line.endswith(b"\n"):
             value = json.loads(line)
             if value["event"] == event:

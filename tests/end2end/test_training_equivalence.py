@@ -1,0 +1,73 @@
+"""The same work gives the same result: on one device or two, interrupted or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.run_store import RunStore
+from tests.workers.hosted_run import curve, host, lines, make_run, write_text
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+STEPS = 50
+SETTINGS = {"steps": STEPS, "global_batch_size": 16, "batch_size": 4, "checkpoint_every_steps": 10, "lr": 5e-3}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_text(tmp_path_factory.mktemp("text") / "text.txt")
+
+
+@pytest.fixture(scope="module")
+def ddp(tmp_path_factory: pytest.TempPathFactory, text: Path) -> RunStore:
+    """Two ranks, two micro-batches each, never disturbed."""
+    store = make_run(tmp_path_factory.mktemp("ddp") / "run", text, "ddp", 2, **SETTINGS)
+    assert host(store) == 0
+    return store
+
+
+def test_one_device_stopped_and_resumed_has_the_curve_of_two(tmp_path: Path, text: Path, ddp: RunStore) -> None:
+    """One device, four micro-batches; stopped once on the way, which must not show in the curve either."""
+    single = make_run(tmp_path / "run", text, "single", 1, **SETTINGS)
+    assert host(single, stop_at=12) == 0
+    assert single.state().state == "stopped" and single.model.is_file()
+    stopped_at = single.state().step
+    assert 12 <= stopped_at < STEPS
+    assert host(single) == 0
+    assert single.state().state == "finished"
+    assert lines(single, "launch")[-1]["resumed_from"] == {"0": stopped_at}
+    one, two = curve(single), curve(ddp)
+    assert list(one) == list(two) == list(range(1, STEPS + 1))
+    worst = max(abs(one[step] - two[step]) / abs(two[step]) for step in one)
+    assert worst <= 1e-4
+    assert one[STEPS] < one[1] - 1.0, "it learns"
+    evaluations = [[line["val_loss"] for line in lines(run, "eval")] for run in (single, ddp)]
+    assert evaluations[0] == pytest.approx(evaluations[1], rel=1e-4)
+
+
+def test_zero_killed_and_resumed_ends_bit_equal_to_ddp(tmp_path: Path, text: Path, ddp: RunStore) -> None:
+    """Sharding the optimizer changes no bit of any weight, nor does losing every process on the way."""
+    zero = make_run(tmp_path / "run", text, "zero", 2, **SETTINGS)
+    assert host(zero, "mid_chunk@25") != 0
+    assert host(zero) == 0
+    assert zero.model.read_bytes() == ddp.model.read_bytes()
+    assert curve(zero) == curve(ddp)
+
+
+def test_independent_ranks_merge_the_same_way_when_killed_between_merges(tmp_path: Path, text: Path) -> None:
+    settings = {**SETTINGS, "global_batch_size": None, "steps": 32, "merge_every_chunks": 1, "merge_policy": "average"}
+    runs = [make_run(tmp_path / name, text, "independent", 2, **settings) for name in ("whole", "killed")]
+    whole, killed = runs
+    assert host(whole) == 0
+    assert host(killed, "mid_chunk@20") != 0
+    assert host(killed) == 0
+    assert killed.model.read_bytes() == whole.model.read_bytes()
+    merges = {line["round"]: line for line in lines(killed, "merge")}
+    assert sorted(merges) == [1, 2, 3, 4], "one after each chunk, the last at the end"
+    assert {round_: line["val_losses"] for round_, line in merges.items()} == {
+        line["round"]: line["val_losses"] for line in lines(whole, "merge")
+    }
+    assert all(line["chosen"] == "average" and "warning" in line for line in merges.values())
+    assert all(set(line["val_losses"]) == {"rank 0", "rank 1", "average"} for line in merges.values())
