@@ -1,6 +1,6 @@
 """Every failure that a person can meet has a title, a sentence of cause and a next step.
 
-The tree is shallow on purpose: what differs between errors is the exit code (``docs/exit-codes.md``) and
+The tree is shallow on purpose: what differs between errors is the exit code (``docs/errors-and-exit-codes.md``) and
 the words. Code that can name a next step raises one of these; anything else that escapes is a defect.
 """
 

@@ -1,0 +1,144 @@
+"""The documentation is tested: every command in it is understood by the program, every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.cli.parser import parse
+from core.config.command_line import request_from_arguments
+from core.config.run_config import FIELD_BY_NAME
+from core.errors import RankdeckError
+from installer.start import EXTRAS
+from tests.benchmarks import run_all
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/**/*.md")])
+BOOTSTRAP = "python installer/bootstrap.py "
+
+
+def name_of(path: Path) -> str:
+    """A page as a test's name."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def fenced_lines(text: str) -> Iterator[tuple[str, str]]:
+    """(language, line) of everything in fenced blocks."""
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        for line in block.splitlines():
+            yield language, line
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every command line of the documentation: (page, words after `rankdeck` or after `bootstrap.py run`)."""
+    found = []
+    for page in PAGES:
+        for language, line in fenced_lines(page.read_text(encoding="utf-8")):
+            for start in ("rankdeck ", BOOTSTRAP + "run "):
+                if not language and line.startswith(start):
+                    found.append((name_of(page), line.removeprefix(start)))
+    return found
+
+
+def test_there_are_commands_to_check() -> None:
+    assert len(commands()) > 25
+
+
+@pytest.mark.parametrize(("page", "words"), commands())
+def test_a_command_is_understood(page: str, words: str) -> None:
+    try:
+        arguments = parse(shlex.split(words))
+        if arguments.command == "train" and not arguments.config:
+            request_from_arguments(arguments)
+    except RankdeckError as error:
+        pytest.fail(f"{page}: rankdeck {words}\n{error}")
+
+
+def test_other_commands_are_ours() -> None:
+    unknown = []
+    for page in PAGES:
+        for language, line in fenced_lines(page.read_text(encoding="utf-8")):
+            if language or not line or line.startswith(("rankdeck ", " ")):
+                continue
+            words = shlex.split(line)
+            if line.startswith(BOOTSTRAP):
+                known = words[2] in EXTRAS
+            elif words[:2] == ["python", "-m"]:
+                known = (ROOT / (words[2].replace(".", "/") + ".py")).is_file()
+                asked = [word for word in words[3:] if not word.startswith("-") and not word.endswith(".csv")]
+                known = known and len(run_all.benchmarks(asked)) >= len(asked)
+            else:
+                known = line.startswith("../shared/tools/")
+            if not known:
+                unknown.append(f"{name_of(page)}: {line}")
+    assert unknown == []
+
+
+OTHER_FLAGS = (
+    "--config --devices --set --run-dir --runs-dir --json --detach --dry-run --now --help"  # of rankdeck
+    " --csv --strict"  # of run_all and of mypy
+).split()
+
+
+def test_flags_in_the_text_exist() -> None:
+    """Inline code such as `--steps` names a flag of some command."""
+    known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME} | set(OTHER_FLAGS)
+    wrong = []
+    for page in PAGES:
+        for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):
+            flags = re.findall(r"(?<![\w-])--[a-z][\w-]+", code)
+            wrong += [f"{name_of(page)}: {flag}" for flag in flags if flag not in known]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), f"{name_of(page)} links to {target}"
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in slugs, f"{name_of(page)} links to {target}"
+
+
+def test_paths_named_in_the_text_exist() -> None:
+    """Inline code such as `tests/helpers/leaks.py` names a file or folder of the checkout."""
+    missing = []
+    for page in PAGES:
+        for code in re.findall(
+            r"`((?:app|core|workers|resources|tests|installer|docs)/[\w./-]*)`", page.read_text(encoding="utf-8")
+        ):
+            if not (ROOT / code).exists():
+                missing.append(f"{name_of(page)}: {code}")
+    assert missing == []
+
+
+def test_the_readme_begins_with_the_two_commands_and_a_picture() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = [line for _, line in fenced_lines(text)]
+    assert lines[:2] == ["python installer/bootstrap.py run", "python installer/bootstrap.py test"]
+    assert text.index("![") < text.index("\n## ")
+
+
+def test_the_version_is_said_once_each() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f'__version__ = "{version}"' in (ROOT / "core" / "__init__.py").read_text(encoding="utf-8")
+
+
+def test_the_decisions_are_numbered_and_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    files = sorted(path.name for path in folder.glob("0*.md"))
+    assert [int(name[:4]) for name in files] == list(range(1, len(files) + 1))
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    assert all(f"({name})" in index for name in files)
