@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -55,6 +56,7 @@ class Drafting(QObject):
         self._devices: list[Device] = []
         self._size: DatasetSize | None = None
         self._asked = ""
+        self._problem: RankdeckError | None = None
         self.latest: CheckedDraft | None = None
         self._later = QTimer(self)
         self._later.setSingleShot(True)
@@ -73,7 +75,7 @@ class Drafting(QObject):
         """Takes over an edited draft."""
         self._draft, self._recipe, self._devices = draft, recipe, list(devices)
         if draft.dataset != self._asked:
-            self._size = None
+            self._size = self._problem = None
             self._asked = draft.dataset
             self._later.start()
         self._check()
@@ -87,6 +89,9 @@ class Drafting(QObject):
             return
         self._say_surroundings(self._platform, self._recipe)
         checked = check_draft(self._draft, self._recipe, self._devices, self._platform)
+        if self._problem is not None:
+            problems = {**checked.problems, "dataset_file": self._problem}
+            checked = dataclasses.replace(checked, config=None, problems=problems, command="")
         self.latest = checked
         steps = None if self._size is None else checked.steps_per_epoch(self._size.size_bytes, len(self._devices))
         self.checked.emit(checked, steps)
@@ -108,10 +113,11 @@ class Drafting(QObject):
         self._runner.run(Operation(work, self._on_size, self._on_no_dataset, topic="dataset"))
 
     def _on_size(self, size: DatasetSize) -> None:
-        self._size = size
+        self._size, self._problem = size, None
         self.dataset_found.emit(size)
         self._check()
 
     def _on_no_dataset(self, error: RankdeckError) -> None:
-        self._size = None
+        self._size, self._problem = None, error
         self.dataset_failed.emit(error)
+        self._check()

@@ -75,7 +75,8 @@ def _why_not_start(situation: Situation) -> str | None:
     ticked = {device.uuid for device in situation.ticked}
     for entry in situation.runs:
         state = entry.state
-        if state is not None and state.is_live and ticked.intersection(state.devices):
+        # A run that is just starting has not said yet which devices it takes.
+        if state is not None and state.is_live and (not state.devices or ticked.intersection(state.devices)):
             return f"{entry.path.name} is using a device that is ticked. Stop it, or tick other devices."
     return None
 

@@ -79,17 +79,18 @@ class DeviceRow(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(8)
         grid.setVerticalSpacing(2)
-        grid.addWidget(self.box, 0, 0, 1, 3)
-        grid.setColumnMinimumWidth(0, 16)
-        if self.device.kind == "cuda":
+        is_gpu = self.device.kind == "cuda"
+        grid.addWidget(self.box, 0, 0, 1, 3 if is_gpu else 1)
+        grid.setColumnMinimumWidth(0, 16 if is_gpu else 104)
+        if is_gpu:
             grid.addWidget(self._memory, 1, 1)
             grid.addWidget(self._memory_text, 1, 2)
-        grid.addWidget(self._spark, 2, 1)
-        grid.addWidget(self._figures, 2, 2)
+        grid.addWidget(self._spark, 2 if is_gpu else 0, 1)
+        grid.addWidget(self._figures, 2 if is_gpu else 0, 2)
         grid.addWidget(self._warning, 3, 1, 1, 2)
         grid.setColumnStretch(1, 1)
         # Wide enough for "100 %  100 °C  1000 W": the row keeps its shape while the figures run.
-        template = "100 %  99 °C  999 W" if self.device.kind == "cuda" else "100 %"
+        template = "100 %  99 °C  999 W" if is_gpu else "100 %"
         self._figures.setMinimumWidth(self._figures.fontMetrics().horizontalAdvance(template))
 
     def set_device(self, device: Device) -> None:
@@ -143,13 +144,13 @@ class DeviceRow(QWidget):
 
     def changeEvent(self, event: QEvent) -> None:
         """Takes the new theme's colours."""
-        if event.type() == QEvent.Type.ApplicationPaletteChange:
+        if event.type() == QEvent.Type.PaletteChange:
             self._colour()
         super().changeEvent(event)
 
     def _colour(self) -> None:
         palette = QPalette()
-        palette.setColor(QPalette.ColorRole.WindowText, tone(palette, "warning"))
+        palette.setColor(QPalette.ColorRole.WindowText, tone(self.palette(), "warning"))
         self._warning.setPalette(palette)
 
 

@@ -25,10 +25,10 @@ class EvidenceTabs(QTabWidget):
         self.setDocumentMode(True)
         for view, name in (
             (self.samples, "Sam&ples"),
-            (self.log, "&Log"),
-            (self.ledger, "Le&dger"),
-            (self.config, "C&onfig"),
-            (self.alerts, "&Alerts"),
+            (self.log, "L&og"),
+            (self.ledger, "&Ledger"),
+            (self.config, "&Config"),
+            (self.alerts, "Alerts"),
         ):
             self.addTab(view, name)
         self.alerts.count_changed.connect(self._on_alerts_counted)
@@ -40,4 +40,4 @@ class EvidenceTabs(QTabWidget):
         self.log.search.setFocus()
 
     def _on_alerts_counted(self, many: int) -> None:
-        self.setTabText(self.indexOf(self.alerts), f"&Alerts {many}" if many else "&Alerts")
+        self.setTabText(self.indexOf(self.alerts), f"Alerts {many}" if many else "Alerts")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QGuiApplication, QPalette
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QGridLayout, QLabel, QLineEdit, QToolButton, QWidget
 
 from app.views.icons import icon
@@ -33,14 +33,16 @@ class ProblemLabel(QLabel):
 
     def changeEvent(self, event: QEvent) -> None:
         """Takes the new theme's error colour."""
-        if event.type() == QEvent.Type.ApplicationPaletteChange:
+        if event.type() == QEvent.Type.PaletteChange:
             self._colour()
         super().changeEvent(event)
 
     def _colour(self) -> None:
-        palette = QPalette()
-        palette.setColor(QPalette.ColorRole.WindowText, tone(palette, "error"))
-        self.setPalette(palette)
+        colour = tone(QGuiApplication.palette(), "error")
+        if self.palette().color(QPalette.ColorRole.WindowText) != colour:  # setting it comes back as a change
+            palette = QPalette()
+            palette.setColor(QPalette.ColorRole.WindowText, colour)
+            self.setPalette(palette)
 
 
 def _short(error: RankdeckError) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from PySide6.QtCore import QAbstractItemModel, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent
-from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QSplitter, QToolBar, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QVBoxLayout, QWidget
 
 from app.models.rank_log import RankLog
 from app.models.run_data import RunData
@@ -21,6 +21,7 @@ from app.views.evidence_tabs import EvidenceTabs
 from app.views.icons import app_icon, icon
 from app.views.notice_bar import NoticeBar, Step
 from app.views.plots.evidence_panel import EvidencePanel
+from app.views.ruled_splitter import RuledSplitter
 from app.views.run_header import RunHeader
 from app.views.runs_panel import RunsPanel
 from app.views.setup_panel import SetupPanel
@@ -123,7 +124,7 @@ class MainWindow(QMainWindow):
         return menu
 
     def _lay_out(self) -> None:
-        self._middle = QSplitter(Qt.Orientation.Vertical)
+        self._middle = RuledSplitter(Qt.Orientation.Vertical)
         self._middle.addWidget(self.evidence)
         self._middle.addWidget(self.tabs)
         self._middle.setStretchFactor(0, 1)
@@ -136,7 +137,7 @@ class MainWindow(QMainWindow):
         column.addWidget(self.notice)
         column.addWidget(self.welcome, 1)
         column.addWidget(self._middle, 1)
-        self._panes = QSplitter(Qt.Orientation.Horizontal)
+        self._panes = RuledSplitter(Qt.Orientation.Horizontal)
         for pane in (self.runs, centre, self.setup):
             self._panes.addWidget(pane)
         self._panes.setStretchFactor(1, 1)

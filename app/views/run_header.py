@@ -13,10 +13,11 @@ from app.models.standing import Standing
 from app.views.icons import icon
 from app.views.numbers import UNKNOWN, count, duration, rate, tabular
 from app.views.palette import STATE_TONES, state_colour
+from core.run_state import LIVE_STATES
 
 _ICON_PX: Final = 20
 _TEMPLATES: Final = {
-    "step": "step 000,000 / 000,000",
+    "step": "epoch 00 · step 000,000 / 000,000",
     "left": "00 m 00 s left",
     "rate": "000 k tok/s",
 }
@@ -34,6 +35,8 @@ class RunHeader(QWidget):
         font = self.state.font()
         font.setBold(True)
         self.state.setFont(font)
+        # In a toolbar a label would take the buttons' text colour.
+        self.state.setForegroundRole(QPalette.ColorRole.WindowText)
         self.detail = QLabel()
         self.detail.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.detail.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -72,11 +75,15 @@ class RunHeader(QWidget):
         self.state.setText(standing.word.capitalize())
         self.detail.setText(standing.detail)
         self.detail.setToolTip(standing.detail)
-        running = standing.word != "idle"
-        for widget in (self.step, self.bar, self.left, self.rate):
-            widget.setVisible(running)
+        there = standing.step is not None
+        live = standing.word in LIVE_STATES
+        for widget in (self.step, self.bar):
+            widget.setVisible(there)
+        for widget in (self.left, self.rate):
+            widget.setVisible(there and live)
         of = f" / {count(standing.total_steps)}" if standing.total_steps else ""
-        self.step.setText(f"step {count(standing.step)}{of}")
+        epoch = f"epoch {standing.epoch + 1} · " if standing.epoch is not None else ""
+        self.step.setText(f"{epoch}step {count(standing.step)}{of}")
         share = standing.share
         self.bar.setValue(0 if share is None else math.floor(share * 1000))
         self.bar.setAccessibleDescription(f"{UNKNOWN if share is None else f'{share:.0%}'} of the steps")
@@ -86,7 +93,7 @@ class RunHeader(QWidget):
 
     def changeEvent(self, event: QEvent) -> None:
         """Draws the sign anew when light turns to dark."""
-        if event.type() == QEvent.Type.ApplicationPaletteChange:
+        if event.type() == QEvent.Type.PaletteChange:
             self._show_sign(self._standing.word)
         super().changeEvent(event)
 
@@ -94,5 +101,5 @@ class RunHeader(QWidget):
         name = f"state-{word}" if word in STATE_TONES and word not in ("pausing", "damaged") else "state-unreadable"
         self._icon.setPixmap(icon(name, STATE_TONES.get(word, "muted")).pixmap(_ICON_PX, _ICON_PX))
         palette = QPalette()
-        palette.setColor(QPalette.ColorRole.WindowText, state_colour(word, palette))
+        palette.setColor(QPalette.ColorRole.WindowText, state_colour(word, self.palette()))
         self.state.setPalette(palette)

@@ -159,7 +159,7 @@ class RunsPanel(QWidget):
         super().__init__(parent)
         self._model = model
         self.notice = NoticeBar()
-        title = QLabel("R&uns")
+        title = QLabel("Ru&ns")
         font = title.font()
         font.setBold(True)
         title.setFont(font)

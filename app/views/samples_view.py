@@ -27,6 +27,7 @@ class SamplesView(QWidget):
         self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self.text.setAccessibleName("Samples")
         self.text.setTabChangesFocus(True)
+        self.text.document().setDocumentMargin(8)
         self.page = WithNote(self.text, NOTHING)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

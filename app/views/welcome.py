@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWi
 from app.views.icons import app_icon
 
 ICON_PX = 64
+WORDS_WIDTH = 400
 
 
 class Welcome(QWidget):
@@ -24,7 +25,7 @@ class Welcome(QWidget):
         title.setFont(font)
         self.words = QLabel()
         self.words.setWordWrap(True)
-        self.words.setMinimumWidth(360)
+        self.words.setFixedWidth(WORDS_WIDTH)
         self.words.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.button = QToolButton()
         self.button.setDefaultAction(start)

@@ -1,0 +1,167 @@
+"""Takes the pictures of the window that the description shows: `python -m tests.screenshots.make_screenshots [FOLDER]`.
+
+Every picture is of the real window with a real run (two CPU slots, the Python library's own text), so it takes
+about two minutes. Pictures go to `resources/screenshots/` unless a folder is given. For the 150 % picture the
+script starts itself again with `QT_SCALE_FACTOR=1.5`, because Qt reads that at its start.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.main import Rankdeck
+from app.settings import settings_in
+from app.views.theme import Theme
+from core import client
+from core.run_store import RunStore
+
+FOLDER = Path(__file__).resolve().parents[2] / "resources" / "screenshots"
+STEPS = 220
+PICTURE_AT = 120
+LIMIT_S = 180.0
+
+
+class Studio:
+    """A window on a folder of runs of its own, and a way to wait in it."""
+
+    def __init__(self, application: QApplication, home: Path, folder: Path) -> None:
+        self.application = application
+        self.theme = Theme(application)
+        self.folder = folder
+        self.rankdeck = Rankdeck(settings_in(home / "settings.ini"), home / "runs")
+        self.window = self.rankdeck.window
+        self.window.resize(1320, 840)
+
+    def wait(self, until: Callable[[], bool], limit_s: float = LIMIT_S) -> None:
+        """Lets the window live until something is so."""
+        deadline = time.monotonic() + limit_s
+        while not until():
+            if time.monotonic() > deadline:
+                raise TimeoutError("the window did not get there")
+            self.application.processEvents()
+            time.sleep(0.01)
+
+    def rest(self, seconds: float) -> None:
+        """Lets the window live for a while."""
+        end = time.monotonic() + seconds
+        self.wait(lambda: time.monotonic() > end)
+
+    def picture(self, name: str, widget: QWidget | None = None) -> None:
+        """Saves the window (with a dialog over it, if there is one)."""
+        self.rest(0.3)
+        shot = self.window.grab()
+        if widget is not None:
+            painter = QPainter(shot)
+            left, top = (self.window.width() - widget.width()) // 2, (self.window.height() - widget.height()) // 2
+            painter.drawPixmap(left, top, widget.grab())
+            painter.setPen(widget.palette().mid().color())
+            painter.drawRect(left - 1, top - 1, widget.width() + 1, widget.height() + 1)
+            painter.end()
+        # 256 colours are enough for a window, and make a third of the size.
+        picture = shot.toImage().convertToFormat(QImage.Format.Format_Indexed8, Qt.ImageConversionFlag.ThresholdDither)
+        picture.save(str(self.folder / f"{name}.png"))
+
+    def step(self) -> int:
+        """The step that the shown run has reached."""
+        newest = self.rankdeck.data.series.clock().last("step")
+        return 0 if newest is None else int(newest)
+
+    def state(self) -> str:
+        """The shown run's state."""
+        state = self.rankdeck.data.state
+        return state.state if state is not None else "idle"
+
+
+def all_pictures(studio: Studio) -> None:
+    """Idle, training (light and dark), stopped, resuming, error."""
+    window, actions = studio.window, studio.window.actions_
+    studio.rankdeck.open()
+    studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch))
+    studio.rest(2.5)
+    studio.picture("idle-light")
+    set_field(studio, "steps", str(STEPS))
+    set_field(studio, "eval_every", "40")
+    studio.wait(actions.start.isEnabled)
+    actions.start.trigger()
+    studio.wait(lambda: studio.step() >= PICTURE_AT)
+    studio.picture("training-light")
+    window.tabs.setCurrentWidget(window.tabs.ledger)
+    studio.theme.set_dark(True)
+    studio.picture("training-dark")
+    studio.theme.set_dark(False)
+    actions.stop.trigger()
+    studio.wait(lambda: studio.state() == "stopped")
+    studio.picture("stopped")
+    actions.resume.trigger()
+    dialog = studio.rankdeck.dialog
+    assert dialog is not None
+    studio.wait(dialog.go.isEnabled)
+    studio.picture("resuming", dialog)
+    dialog.reject()
+    studio.rest(0.2)
+    set_field(studio, "n_head", "3")
+    studio.wait(actions.start.isEnabled)
+    actions.start.trigger()
+    studio.wait(lambda: studio.state() == "failed")
+    window.setup.data.set_path("D:\\texts\\not there.txt")
+    window.setup.data.edited.emit()
+    set_field(studio, "lr", "fast")
+    window.tabs.show_log()
+    studio.rest(2.0)
+    studio.picture("error")
+    window.close_now()
+
+
+def large_picture(studio: Studio) -> None:
+    """The window at 150 %, with a run that is shown from its files."""
+    window, actions = studio.window, studio.window.actions_
+    studio.rankdeck.open()
+    studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch))
+    set_field(studio, "steps", "80")
+    set_field(studio, "eval_every", "40")
+    studio.wait(actions.start.isEnabled)
+    actions.start.trigger()
+    studio.wait(lambda: studio.step() >= 60)
+    studio.picture("150-percent")
+    run_dir = studio.rankdeck.showing.run_dir
+    assert run_dir is not None
+    client.stop_run(RunStore.open(run_dir), now=True)
+    studio.wait(lambda: studio.state() not in ("starting", "training", "stopping"))
+    window.close_now()
+
+
+def set_field(studio: Studio, name: str, text: str) -> None:
+    """Types into a field of the form."""
+    row = studio.window.setup.form.row(name)
+    row.set_text(text)
+    row.edited.emit(name)
+
+
+def main(arguments: list[str]) -> int:
+    """Takes every picture."""
+    folder = Path(arguments[0]).absolute() if arguments else FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    large = os.environ.get("QT_SCALE_FACTOR") == "1.5"
+    with tempfile.TemporaryDirectory(prefix="rankdeck pictures ", ignore_cleanup_errors=True) as home:
+        studio = Studio(QApplication([]), Path(home), folder)
+        (large_picture if large else all_pictures)(studio)
+    if not large:
+        env = {**os.environ, "QT_SCALE_FACTOR": "1.5"}
+        return subprocess.run([sys.executable, "-m", __spec__.name, str(folder)], env=env, check=False).returncode
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
