@@ -18,10 +18,11 @@ def linear_ticks(low: float, high: float, most: int) -> list[Tick]:
     """Round values (1, 2 or 5 times a power of ten) between `low` and `high`, at most about `most`."""
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low or most < 1:
         return []
-    step = nice_step((high - low) / most)
+    step = nice_step((high - low) / (2 * most))
+    if _count(low, high, step) > most:
+        step = nice_step((high - low) / most)
     first = math.ceil(low / step - 1e-9)
-    last = math.floor(high / step + 1e-9)
-    values = [n * step for n in range(first, last + 1)]
+    values = [n * step for n in range(first, first + _count(low, high, step))]
     return list(zip(values, _labels(values, step), strict=True))
 
 
@@ -89,6 +90,10 @@ def short(value: float) -> str:
         if size >= limit and not (prefix == "k" and size < 1e4):
             return f"{value / limit:g} {prefix}"
     return f"{value:.0e}".replace("e-0", "e-") if size < 1e-4 else f"{value:,.10g}"
+
+
+def _count(low: float, high: float, step: float) -> int:
+    return math.floor(high / step + 1e-9) - math.ceil(low / step - 1e-9) + 1
 
 
 def _labels(values: Sequence[float], step: float) -> list[str]:

@@ -1,0 +1,323 @@
+"""The plots of a run as a person uses them: real widgets, real events, a real run folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QImage, QPalette, QWheelEvent
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.models.run_data import RunData
+from app.views.palette import rank_colour
+from app.views.plots.chart import Chart
+from app.views.plots.curve_controls import QuantityBox
+from app.views.plots.evidence_panel import EvidencePanel
+from core import processes
+from core.run_store import RunStore
+from tests.helpers.synthetic_run import START_S, UUIDS, Shape, make_run, write_lines
+
+# Qt's offscreen platform says so whenever a window's least size changes.
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")
+Make = Callable[[RunStore], EvidencePanel]
+
+
+@pytest.fixture
+def make(qtbot: QtBot) -> Iterator[Make]:
+    opened: list[RunData] = []
+
+    def build(store: RunStore) -> EvidencePanel:
+        data = RunData()
+        opened.append(data)
+        panel = EvidencePanel(data)
+        qtbot.addWidget(panel)
+        panel.resize(700, 560)
+        panel.show()
+        data.open(store.dir)
+        qtbot.waitUntil(lambda: data.is_caught_up)
+        settle(qtbot, panel)
+        return panel
+
+    yield build
+    for data in opened:
+        data.close()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunStore:
+    return write_lines(tmp_path / "run", Shape(steps=400), state="training", host=processes.own())
+
+
+def settle(qtbot: QtBot, panel: EvidencePanel) -> None:
+    qtbot.waitUntil(lambda: not panel._timer.isActive() and not panel._stale)
+    QApplication.processEvents()
+
+
+def append(store: RunStore, first: int, last: int, **values: float) -> None:
+    lines = [
+        {"ts": START_S + 0.05 * s, "event": "step", "rank": r, "attempt": 1, "step": s, "loss": 1.0} | values
+        for s in range(first, last + 1)
+        for r in range(2)
+    ]
+    with store.metrics.open("ab") as file:
+        file.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+
+def image(chart: Chart) -> QImage:
+    return chart.grab().toImage()
+
+
+def colours_in(chart: Chart) -> set[int]:
+    picture = image(chart)
+    return {picture.pixel(x, y) for x in range(0, picture.width(), 2) for y in range(picture.height())}
+
+
+def turn(chart: Chart, x: float, notches: int, modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier) -> None:
+    place = QPointF(x, chart.plot_area().center().y())
+    event = QWheelEvent(
+        place, chart.mapToGlobal(place), QPoint(), QPoint(0, 120 * notches), Qt.MouseButton.NoButton, modifiers,
+        Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(chart, event)
+
+
+def drag(qtbot: QtBot, chart: Chart, start: QPointF, end: QPointF) -> None:
+    qtbot.mousePress(chart, Qt.MouseButton.LeftButton, pos=start.toPoint())
+    qtbot.mouseMove(chart, end.toPoint())
+    qtbot.mouseRelease(chart, Qt.MouseButton.LeftButton, pos=end.toPoint())
+
+
+def test_a_run_is_drawn_from_its_first_point_to_its_last(make: Make, run: RunStore) -> None:
+    panel = make(run)
+    assert (panel.time_axis.low, panel.time_axis.high) == (1, 400)
+    palette = panel.palette()
+    drawn = colours_in(panel.loss.chart)
+    assert rank_colour(0, palette).rgb() in drawn or rank_colour(1, palette).rgb() in drawn
+    assert panel.loss.chart.scale is not None
+    assert [frame.title.text() for frame in panel.device_rows.frames] == [f"{uuid[:12]}…" for uuid in UUIDS]
+
+
+def test_every_plot_has_its_left_edge_at_the_same_place(make: Make, run: RunStore) -> None:
+    panel = make(run)
+    edges = {chart.plot_area().left() for chart in panel.charts()}
+    assert len(edges) == 1
+    left = {chart.mapTo(panel, QPoint(0, 0)).x() for chart in panel.charts()} - {
+        panel.step_time.chart.mapTo(panel, QPoint(0, 0)).x()
+    }
+    assert len(left) == 1
+
+
+def test_new_points_are_followed_while_everything_is_shown(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    append(run, 401, 500)
+    qtbot.waitUntil(lambda: panel.time_axis.high == 500)
+
+
+def test_what_a_person_zoomed_does_not_jump(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    chart = panel.loss.chart
+    drag(qtbot, chart, QPointF(chart.x_of(300), 60), QPointF(chart.x_of(400), 60))
+    assert panel.time_axis.low == pytest.approx(300, abs=2)
+    shown, scale = (panel.time_axis.low, panel.time_axis.high), chart.scale
+    append(run, 401, 500, loss=50.0)
+    qtbot.waitUntil(lambda: panel._data.series.rank(0).rows == 500)
+    settle(qtbot, panel)
+    assert (panel.time_axis.low, panel.time_axis.high) == shown
+    assert chart.scale == scale
+    qtbot.mouseDClick(chart, Qt.MouseButton.LeftButton, pos=QPoint(200, 60))
+    assert (panel.time_axis.low, panel.time_axis.high) == (1, 500)
+    assert chart.scale is not None
+    assert chart.scale.high > 40
+
+
+def test_all_plots_zoom_together(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    turn(panel.throughput.chart, panel.throughput.chart.x_of(100), 3)
+    assert panel.time_axis.span < 300
+    for chart in panel.charts():
+        assert chart.view() == panel.loss.chart.view()
+    qtbot.keyClick(panel.loss.chart, Qt.Key.Key_F)
+    assert panel.time_axis.is_fitted
+
+
+def test_a_tall_drag_zooms_values_too(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    chart = panel.loss.chart
+    area, whole = chart.plot_area(), chart.scale
+    drag(qtbot, chart, QPointF(area.left() + 50, area.top() + 10), QPointF(area.left() + 200, area.center().y()))
+    chosen = chart.scale
+    assert whole is not None
+    assert chosen is not None
+    assert (chosen.high - chosen.low) < 0.55 * (whole.high - whole.low)
+    chart.refresh()
+    assert chart.scale == chosen
+    other = panel.throughput.chart.scale
+    assert other is not None
+    assert other.low == 0.0
+
+
+def test_wheel_with_keys_and_keyboard(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    chart = panel.loss.chart
+    scale = chart.scale
+    assert scale is not None
+    turn(chart, 200, 2, Qt.KeyboardModifier.ControlModifier)
+    zoomed = chart.scale
+    assert zoomed is not None
+    assert zoomed.high - zoomed.low < scale.high - scale.low
+    qtbot.keyClick(chart, Qt.Key.Key_Plus)
+    span = panel.time_axis.span
+    assert span < 399
+    low = panel.time_axis.low
+    qtbot.keyClick(chart, Qt.Key.Key_Right)
+    assert panel.time_axis.low > low
+    turn(chart, 200, 1, Qt.KeyboardModifier.ShiftModifier)
+    assert panel.time_axis.span == pytest.approx(span)
+    qtbot.keyClick(chart, Qt.Key.Key_Minus)
+    assert panel.time_axis.span > span
+    qtbot.keyClick(chart, Qt.Key.Key_Left, Qt.KeyboardModifier.ShiftModifier)
+    assert panel.time_axis.cursor is not None
+    assert "rank 0" in chart.accessibleDescription()
+    qtbot.keyClick(chart, Qt.Key.Key_Escape)
+    assert panel.time_axis.cursor is None
+
+
+def test_the_crosshair_reads_all_plots(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    chart = panel.loss.chart
+    qtbot.mouseMove(chart, QPointF(chart.x_of(200), 50).toPoint())
+    cursor = panel.time_axis.cursor
+    assert cursor == pytest.approx(200, abs=1)
+    reported = panel._data.series.rank(0).value_at("loss", "step", cursor)
+    assert f"rank 0 {reported:.2f}" in panel.loss.readout.accessibleName()
+    assert "tok/s" in panel.throughput.readout.accessibleName()
+    assert "wait" in panel.step_time.readout.accessibleName()
+    assert "°C" in panel.device_rows.frames[0].readout.accessibleName()
+    QApplication.sendEvent(chart, QEvent(QEvent.Type.Leave))
+    assert panel.time_axis.cursor is None
+
+
+def test_step_and_time(make: Make, run: RunStore) -> None:
+    panel = make(run)
+    panel.time_axis.show_range(100, 200)
+    panel.set_axis("ts")
+    assert panel.time_axis.low == pytest.approx(START_S + 5, abs=0.1)
+    assert panel.axis_box.currentData() == "ts"
+    assert panel.loss.chart.scale is not None
+    panel.set_axis("step")
+    assert panel.time_axis.low == pytest.approx(100, abs=1)
+
+
+def test_smoothing_logarithm_and_ranks(make: Make, run: RunStore) -> None:
+    panel = make(run)
+    chart = panel.loss.chart
+    panel.smoothing.set_half_life(200)
+    assert panel.options.half_life == 200
+    panel.log_box.click()
+    assert chart.scale is not None
+    assert chart.scale.log
+    panel.ranks_button.mean_action.trigger()
+    assert [r.label for r in chart.readings()] == ["mean", "eval"]
+    panel.ranks_button.each_action.trigger()
+    panel.ranks_button._rank_actions[0].trigger()
+    assert [r.label for r in chart.readings()] == ["rank 1", "eval"]
+
+
+def test_quantities_of_devices_can_be_chosen(make: Make, run: RunStore) -> None:
+    panel = make(run)
+    row = panel.device_rows.frames[0].chart
+    before = image(row)
+    assert panel.device_rows.options.shown == {"utilisation", "memory"}
+    box = next(box for box in panel.findChildren(QuantityBox) if box.text() == "Temperature")
+    box.click()
+    assert "temperature" in panel.device_rows.options.shown
+    assert image(row) != before
+
+
+def test_nothing_is_drawn_while_hidden(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    drawn: list[int] = []
+    panel.loss.chart.redrawn.connect(lambda: drawn.append(1))
+    panel.hide()
+    append(run, 401, 450)
+    qtbot.waitUntil(lambda: panel._data.series.rank(1).rows == 450)
+    qtbot.wait(120)
+    assert drawn == []
+    panel.show()
+    qtbot.waitUntil(lambda: panel.time_axis.high == 450)
+
+
+def test_nothing_is_drawn_when_nothing_changed(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    drawn: list[int] = []
+    panel.loss.chart.redrawn.connect(lambda: drawn.append(1))
+    qtbot.wait(150)
+    panel.loss.chart.grab()
+    assert drawn == []
+
+
+def test_colours_follow_the_palette(make: Make, run: RunStore) -> None:
+    panel = make(run)
+    palette = QPalette()
+    for role, colour in (
+        (QPalette.ColorRole.Window, "#202124"),
+        (QPalette.ColorRole.Base, "#18191b"),
+        (QPalette.ColorRole.WindowText, "#eeeeee"),
+        (QPalette.ColorRole.Text, "#eeeeee"),
+    ):
+        palette.setColor(role, QColor(colour))
+    panel.setPalette(palette)
+    drawn = colours_in(panel.loss.chart)
+    assert QColor("#18191b").rgb() in drawn
+    assert QColor("#ffffff").rgb() not in drawn
+    assert drawn & {rank_colour(rank, palette).rgb() for rank in range(2)}
+
+
+def test_an_empty_plot_says_what_it_waits_for(tmp_path: Path, make: Make, qtbot: QtBot) -> None:
+    store = make_run(tmp_path / "run", state="starting", phase="rank 1 ready", host=processes.own())
+    panel = make(store)
+    assert panel.loss.chart.empty_text == "Starting: rank 1 ready"
+    store.write_state(store.stored_state().replace(state="training"))
+    qtbot.waitUntil(lambda: panel.loss.chart.empty_text == "Waiting for the first step")
+    store.write_state(store.stored_state().replace(state="failed"))
+    qtbot.waitUntil(lambda: panel.loss.chart.empty_text == "This run reported no step")
+
+
+def test_a_run_of_one_step_and_one_of_gaps(tmp_path: Path, make: Make) -> None:
+    one = write_lines(tmp_path / "one", Shape(steps=1))
+    panel = make(one)
+    assert panel.loss.chart.scale is not None
+    image(panel.loss.chart)
+    line = '{"ts": 1, "event": "step", "rank": 0, "attempt": 1, "step": %d, "loss": null, "nonfinite": ["loss"]}\n'
+    gaps = make_run(tmp_path / "gaps")
+    gaps.metrics.write_text("".join(line % n for n in range(5)), encoding="utf-8")
+    panel = make(gaps)
+    assert panel.loss.chart.scale is None
+    image(panel.loss.chart)
+
+
+def test_what_was_chosen_is_remembered(make: Make, run: RunStore) -> None:
+    panel = make(run)
+    chosen = {"axis": "ts", "half_life": 500, "log": True, "mean": True}
+    panel.apply_settings(chosen | {"unknown": 1})
+    assert panel.settings() == chosen
+    panel.apply_settings({"half_life": "nonsense"})
+    assert panel.settings()["half_life"] == 500
+
+
+def test_devices_are_called_by_their_names(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    panel.set_device_names({UUIDS[0]: "RTX 6000 Ada"})
+    qtbot.waitUntil(lambda: panel.device_rows.frames[0].title.text() == "RTX 6000 Ada")
+
+
+def test_everything_has_an_accessible_name(make: Make, run: RunStore) -> None:
+    panel = make(run)
+    assert all(chart.accessibleName() for chart in panel.charts())
+    for control in (panel.smoothing.slider, panel.ranks_button, panel.axis_box, panel.fit_button, panel.log_box):
+        assert control.accessibleName()
+        assert control.toolTip()

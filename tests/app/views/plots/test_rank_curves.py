@@ -1,0 +1,163 @@
+"""What the plots draw and read of a run."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtGui import QPalette
+from pytestqt.qtbot import QtBot
+
+from app.models.metrics_batch import parse_lines
+from app.models.run_series import RunSeries
+from app.views.palette import rank_colour
+from app.views.plots.canvas import View
+from app.views.plots.device_curves import DeviceCurves, DeviceOptions
+from app.views.plots.drawing import Area, Line, Points, Strokes
+from app.views.plots.rank_curves import CurveOptions, LossCurves, StepTime, ThroughputCurves, span
+
+WHOLE = View("step", 1, 100)
+
+
+def run_of(**columns: Any) -> RunSeries:
+    """Two ranks, 100 steps; each column a number, or a function of rank and step."""
+    lines = []
+    for step in range(1, 101):
+        for rank in range(2):
+            line = {"ts": 1000.0 + step + rank / 10, "event": "step", "rank": rank, "attempt": 1, "step": step}
+            values = {name: make(rank, step) if callable(make) else make for name, make in columns.items()}
+            lines.append(json.dumps(line | values).encode())
+    run = RunSeries()
+    run.apply(parse_lines(lines))
+    return run
+
+
+def texts(readings: list[Any]) -> list[str]:
+    return [f"{r.label} {r.text}".strip() for r in readings]
+
+
+def test_a_stroke_and_a_line_for_each_rank_in_its_colour(qtbot: QtBot) -> None:
+    run, palette = run_of(loss=lambda rank, step: rank + 1 / step), QPalette()
+    layers = LossCurves(lambda: run, CurveOptions()).layers(WHOLE, 500, palette)
+    assert [type(layer) for layer in layers] == [Strokes, Strokes, Line, Line]
+    assert [layer.colour for layer in layers[2:]] == [rank_colour(0, palette), rank_colour(1, palette)]
+    np.testing.assert_allclose(layers[1].low, 1 + 1 / np.arange(1, 101))
+    assert qtbot is not None
+
+
+def test_without_smoothing_what_was_reported_is_drawn_in_full_colour() -> None:
+    run, palette = run_of(loss=lambda rank, step: rank + 1 / step), QPalette()
+    (first, _) = LossCurves(lambda: run, CurveOptions(half_life=0)).layers(WHOLE, 500, palette)
+    assert isinstance(first, Strokes)
+    assert first.colour == rank_colour(0, palette)
+
+
+def test_mean_and_hidden_ranks() -> None:
+    run = run_of(loss=lambda rank, step: float(2 * rank + step))
+    source = LossCurves(lambda: run, CurveOptions(mean=True, half_life=1))
+    strokes, line = source.layers(WHOLE, 500, QPalette())
+    assert isinstance(strokes, Strokes)
+    np.testing.assert_allclose(strokes.low, np.arange(1, 101) + 1)
+    assert isinstance(line, Line)
+    assert texts(source.readings(WHOLE, QPalette())) == ["mean 101"]
+    hidden = LossCurves(lambda: run, CurveOptions(hidden={0}))
+    assert texts(hidden.readings(WHOLE, QPalette())) == ["rank 1 102"]
+    assert len(hidden.layers(WHOLE, 500, QPalette())) == 2
+
+
+def test_the_mean_by_time_is_that_of_steps() -> None:
+    run = run_of(loss=lambda rank, step: float(2 * rank + step))
+    strokes, _ = LossCurves(lambda: run, CurveOptions(mean=True)).layers(View("ts", 1001, 1100), 500, QPalette())
+    assert isinstance(strokes, Strokes)
+    known = ~np.isnan(strokes.x)
+    np.testing.assert_allclose(strokes.x[known] - 1000, strokes.low[known] - 1)
+
+
+def test_values_at_the_crosshair_and_the_newest() -> None:
+    run = run_of(loss=lambda rank, step: rank + step / 100)
+    source = LossCurves(lambda: run, CurveOptions())
+    assert texts(source.readings(WHOLE, QPalette())) == ["rank 0 1.00", "rank 1 2.00"]
+    assert texts(source.readings(View("step", 1, 100, cursor=50.7), QPalette())) == ["rank 0 0.500", "rank 1 1.50"]
+    assert texts(source.readings(View("ts", 1001, 1100, cursor=1020.0), QPalette())) == ["rank 0 0.200", "rank 1 1.19"]
+    assert texts(source.readings(View("step", 0, 100, cursor=0.0), QPalette())) == ["rank 0 –", "rank 1 –"]
+
+
+def test_evaluations_are_points() -> None:
+    run = run_of(loss=1.0)
+    evals = [{"ts": 1000.0 + s, "event": "eval", "rank": 0, "step": s, "val_loss": s / 10} for s in (25, 50, 75)]
+    run.apply(parse_lines([json.dumps(line).encode() for line in evals]))
+    source = LossCurves(lambda: run, CurveOptions())
+    points = source.layers(WHOLE, 500, QPalette())[-1]
+    assert isinstance(points, Points)
+    assert points.y.tolist() == [2.5, 5.0, 7.5]
+    assert texts(source.readings(View("step", 1, 100, cursor=60), QPalette()))[-1] == "eval 5.00"
+
+
+def test_throughput_is_the_sum_over_ranks() -> None:
+    run = run_of(tokens_per_s=156_000.0)
+    source = ThroughputCurves(lambda: run, CurveOptions())
+    assert texts(source.readings(WHOLE, QPalette()))[0] == "312\u202fk tok/s"
+    samples = run_of(samples_per_s=10.0)
+    assert texts(ThroughputCurves(lambda: samples, CurveOptions()).readings(WHOLE, QPalette()))[0] == "20.0 samples/s"
+
+
+def test_a_step_is_waiting_and_working() -> None:
+    run = run_of(step_time_s=0.02, data_wait_s=0.004, sync_wait_s=0.002)
+    source = StepTime(lambda: run, CurveOptions())
+    wait, work = source.layers(WHOLE, 500, QPalette())
+    assert isinstance(wait, Area)
+    assert isinstance(work, Area)
+    np.testing.assert_allclose(wait.high, 0.006)
+    np.testing.assert_allclose(work.high, 0.02)
+    assert texts(source.readings(WHOLE, QPalette())) == ["wait 6.00 ms", "work 14.0 ms"]
+
+
+def test_waiting_that_is_not_known_is_a_dash() -> None:
+    run = run_of(step_time_s=1.5)
+    assert texts(StepTime(lambda: run, CurveOptions()).readings(WHOLE, QPalette())) == ["wait –", "work 1.50 s"]
+    assert span(0.0005) == "0.500 ms"
+
+
+def device_run() -> RunSeries:
+    run = run_of(loss=1.0)
+    lines = [
+        {
+            "ts": 1000.0 + s, "event": "device", "rank": -1, "uuid": "GPU-1", "utilization_percent": 50 + s % 10,
+            "memory_used_bytes": 12 * 2**30, "memory_total_bytes": 48 * 2**30, "power_w": 150, "power_limit_w": 300,
+            "temperature_celsius": 61,
+        }
+        for s in range(101)
+    ]  # fmt: skip
+    run.apply(parse_lines([json.dumps(line).encode() for line in lines]))
+    return run
+
+
+@pytest.mark.parametrize("view", [View("ts", 1001, 1100), WHOLE], ids=["time", "step"])
+def test_a_device_is_on_the_same_axis_as_the_ranks(view: View) -> None:
+    run = device_run()
+    options = DeviceOptions({"utilisation", "memory", "temperature", "power"})
+    busy, memory, warm, power = DeviceCurves(lambda: run, options, "GPU-1", 0).layers(view, 500, QPalette())
+    assert isinstance(busy, Area)
+    assert (busy.x.min(), busy.x.max()) == (view.low, view.high) if view.axis == "step" else True
+    for line, percent in ((memory, 25), (warm, 61), (power, 50)):
+        assert isinstance(line, Line)
+        np.testing.assert_allclose(line.y, percent)
+
+
+def test_a_devices_figures_have_their_own_units() -> None:
+    run = device_run()
+    source = DeviceCurves(lambda: run, DeviceOptions(), "GPU-1", None)
+    assert texts(source.readings(WHOLE, QPalette())) == ["50 %", "12.0 of 48 GiB", "61 °C", "150 W"]
+    at = source.readings(View("step", 1, 100, cursor=37), QPalette())
+    assert at[0].text == "57 %"
+
+
+def test_a_device_that_says_little() -> None:
+    run = RunSeries()
+    run.apply(parse_lines([b'{"ts":1,"event":"device","rank":-1,"uuid":"host","cpu_percent":20}']))
+    source = DeviceCurves(lambda: run, DeviceOptions(), "host", None)
+    assert texts(source.readings(View("ts", 0, 1), QPalette())) == ["20 %", "– GiB"]
+    unknown = DeviceCurves(lambda: run, DeviceOptions(), "GPU-9", None)
+    assert unknown.layers(View("ts", 0, 1), 100, QPalette()) == []

@@ -1,0 +1,69 @@
+"""The value range that fits, linear and logarithmic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from app.views.plots.scale import Scale, fitting
+
+
+def test_everything_is_inside_with_room() -> None:
+    scale = fitting([np.array([1.0, np.nan, 3.0]), np.array([2.0, 5.0])])
+    assert scale is not None
+    assert scale.low < 1.0
+    assert scale.high > 5.0
+    placed = scale.place(np.array([1.0, 5.0]), 10, 100)
+    assert 10 < placed[1] < placed[0] < 110
+
+
+def test_a_spike_does_not_flatten_the_curve() -> None:
+    values = np.concatenate((np.linspace(2, 3, 1000), [1e6]))
+    scale = fitting([values])
+    assert scale is not None
+    assert scale.high < 5
+
+
+def test_a_steep_start_is_kept() -> None:
+    steps = np.arange(1000)
+    scale = fitting([2 + 8 * np.exp(-steps / 50)])
+    assert scale is not None
+    assert scale.high > 9.9
+
+
+@pytest.mark.parametrize("value", [0.0, 3.0, -2.0, 1e-9])
+def test_one_value_gets_a_range(value: float) -> None:
+    scale = fitting([np.array([value])])
+    assert scale is not None
+    assert scale.low < value < scale.high
+
+
+def test_a_floor_is_the_bottom() -> None:
+    scale = fitting([np.array([100.0, 120.0])], floor=0.0)
+    assert scale is not None
+    assert scale.low == 0.0
+    assert fitting([np.array([0.0])], floor=0.0) == Scale(0.0, 1.0)
+
+
+def test_nothing_to_show() -> None:
+    assert fitting([]) is None
+    assert fitting([np.array([np.nan])]) is None
+    assert fitting([np.array([-1.0, 0.0])], log=True) is None
+
+
+def test_a_logarithm_leaves_out_what_it_cannot_show() -> None:
+    scale = fitting([np.array([0.0, -3.0, 1.0, 100.0])], log=True)
+    assert scale is not None
+    assert scale.low < 0 < 2 < scale.high
+    placed = scale.place(np.array([0.0, -3.0, 10.0]), 0, 100)
+    assert np.isnan(placed[:2]).all()
+    assert 0 < placed[2] < 100
+
+
+def test_zooming_keeps_a_value_in_place() -> None:
+    scale = Scale(0.0, 10.0)
+    y = 30.0
+    value = scale.value_at(y, 0, 100)
+    near = scale.zoomed(0.5, value)
+    assert near.value_at(y, 0, 100) == pytest.approx(value)
+    assert near.high - near.low == pytest.approx(5.0)
