@@ -28,7 +28,7 @@ MAX_STRANGERS: Final = 256
 """Connections that have not said hello; one more closes the oldest, so that a flood cannot use up the descriptors."""
 MAX_UNREAD_BYTES: Final = 4 << 20
 """A peer that leaves so much unread is gone or stuck; its connection is closed rather than filling our memory."""
-REFUSAL_LINGER_S: Final = 0.5
+REFUSAL_LINGER_S: Final = 0.2
 """A refused peer is read (and ignored) for so long: closing with data unread would reset away the refusal itself."""
 
 

@@ -148,7 +148,7 @@ class Attempt:
         self._began = False
         self._start_by = float("inf")
         self._finish_by: float | None = None
-        self._asked_at = float("-inf")
+        self._asked_at = 0.0
         self._merging: dict[int, int] | None = None
         self._merged_steps: dict[int, int] | None = None
         self._merged: Path | None = None
@@ -360,6 +360,7 @@ class Attempt:
             merges=self._given.plan.lanes > 1,
         )
         if not gathered.all_wait:
+            self._asked_at = now
             return
         action = next_action(
             gathered,
@@ -368,10 +369,8 @@ class Attempt:
             merging=self._merging is not None,
             merged_steps=self._merged_steps,
         )
-        if action is Next.COMMIT and self._commits.retry_at is None and now - self._asked_at > ASK_AGAIN_S:
-            self._asked_at = now
-            self._events.phase_changed("committing")
-            self._ranks.broadcast(CommitPlease("every rank waits"))
+        if self._commits.coordinator.busy or action is Next.COMMIT:
+            self._complete_commit(action, now)
         elif action is Next.MERGE:
             self._merge(gathered)
         elif action is Next.RELEASE:
@@ -381,6 +380,17 @@ class Attempt:
             self._finish_by = now + FINISH_LIMIT_S
             self._commits.quiet = True  # what a rank still begins now is of no use to anybody
             self._ranks.broadcast(Finish())
+
+    def _complete_commit(self, action: Next, now: float) -> None:
+        """Every rank waits and the newest generation does not hold them all: ask for one, and again if it stalls.
+
+        A generation stalls when a rank's part of the one before could not be written: that rank believes it is done.
+        """
+        limit_s = ASK_AGAIN_S if self._commits.coordinator.busy or self._commits.retry_at is not None else 0.0
+        if now - self._asked_at >= limit_s and self._commits.coordinator.missing:
+            self._asked_at = now + (ASK_AGAIN_S if action is Next.COMMIT else 0.0)
+            self._events.phase_changed("committing")
+            self._commits.ask_missing("every rank waits")
 
     def _merge(self, gathered: Gathered) -> None:
         newest = self._commits.newest

@@ -76,13 +76,17 @@ class CommitRunner:
 
     def tick(self, now: float) -> None:
         """Asks again after a failed commit, and writes the ledger file if claims changed it."""
-        if self.retry_at is not None and now >= self.retry_at and not self.coordinator.busy:
-            self.retry_at = None
-            for rank in range(self._plan.world_size):
-                self.ask(rank, "the commit before failed")
+        if self.retry_at is not None and now >= self.retry_at:
+            self.ask_missing("the commit before failed")
         if not self._writing_ledger and (document := self._keeper.due()) is not None:
             self._writing_ledger = True
             self._start(lambda: write_ledger(self._keeper.path, document), self._ledger_written, self._ledger_failed)
+
+    def ask_missing(self, reason: str) -> None:
+        """Asks every rank for a commit, but those that have joined the one being made."""
+        self.retry_at = None
+        for rank in self.coordinator.missing:
+            self.ask(rank, reason)
 
     async def settle(self, timeout_s: float) -> None:
         """Waits for what the disk thread still does for this attempt."""

@@ -95,6 +95,12 @@ class CommitCoordinator:
         """The number of the generation being made, once it has one."""
         return None if self._open is None or self._open.number < 0 else self._open.number
 
+    @property
+    def missing(self) -> list[int]:
+        """Ranks that the generation being made still lacks a word of; all of them when none is being made."""
+        joined = {} if self._open is None else self._open.joined
+        return [rank for rank in range(self._world_size) if rank not in joined]
+
     def holds(self, steps: Mapping[int, int]) -> bool:
         """The newest committed generation has every rank at exactly these steps."""
         return all(rank in self.positions and self.positions[rank].step == step for rank, step in steps.items())

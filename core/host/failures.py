@@ -87,11 +87,13 @@ def describe(root: Sign, signs: Sequence[Sign], resume: str) -> dict[str, str]:
     if root.said is not None:
         title = f"Rank {root.rank}: {root.said.title}"
         return {"title": title, "cause": root.said.cause + echo, "next_step": _joined(root.said.next_step, resume)}
-    how = root.what or describe_exit(root.returncode if root.returncode is not None else 1)
     at = f"after step {root.step}" if root.step else f"before its first step{f' ({root.phase})' if root.phase else ''}"
-    cause = f"Rank {root.rank} {how} {at}."
+    if root.what:
+        cause = f"Rank {root.rank} {root.what} ({at})."
+    else:
+        cause = f"Rank {root.rank}, {at}: {describe_exit(1 if root.returncode is None else root.returncode)}."
     if root.tail:
-        cause += f" Its last words: {root.tail[-1]}"
+        cause += f" Its last words: “{root.tail[-1]}”."
     return {
         "title": f"Rank {root.rank} ended before its time",
         "cause": cause + echo,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 from core.client import resume_run, start_run, stop_run, wait_until
 from core.config import RunConfig
 from core.host.states import HostState
+from core.protocol import ENV_RUN_DIR
 from core.resume import plan_resume
 from core.run_store import MetricsTail, RunState, RunStore
 from tests.helpers.fake_rank import BEHAVIOUR_FILE, as_table
@@ -104,17 +104,21 @@ class FakeRun:
         assert reached(state), f"it came to {state}\n{self.log()}"
         return state
 
-    def wait_for_step(self, step: int) -> RunState:
-        """Until the state shows a step, or one after it."""
-        return self.wait(lambda state: state.step >= step)
+    def wait_for_step(self, step: int, rank: int = 0) -> FakeRun:
+        """Until the metrics hold a step of a rank, or one after it; `state.json` may say so up to a second later."""
+        self._wait_for_lines(lambda: any(found >= step for found in self.steps(rank)), f"step {step}")
+        return self
 
     def wait_for_event(self, event: str, count: int = 1) -> list[dict[str, Any]]:
         """Until the metrics hold so many of an event."""
+        self._wait_for_lines(lambda: len(self.events(event)) >= count, event)
+        return self.events(event)
+
+    def _wait_for_lines(self, reached: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + LIMIT_S
-        while len(found := self.events(event)) < count:
-            assert time.monotonic() < deadline, f"no {event} came\n{self.log()}"
+        while not reached():
+            assert time.monotonic() < deadline, f"no {what} came\n{self.log()}"
             time.sleep(0.02)
-        return found
 
     def end(self) -> RunState:
         """The last state, once the host has let go of the folder too."""
@@ -152,6 +156,11 @@ class FakeRun:
         found: dict[str, Any] = json.loads(self.store.ledger.read_text(encoding="utf-8"))
         return found
 
+    def completed(self) -> set[tuple[int, ...]]:
+        """The ledger's completed chunks; independent ranks complete theirs in an order that time decides."""
+        keys = ("epoch", "block_id", "chunk_id", "gpu_id", "optimizer_step", "steps")
+        return {tuple(chunk[key] for key in keys) for chunk in self.ledger()["completed_chunks"]}
+
     def generations(self) -> list[int]:
         """Numbers of the generations that exist."""
         return sorted(int(path.parent.name) for path in self.store.generations.glob("*/manifest.json"))
@@ -165,13 +174,12 @@ class FakeRun:
         texts = [f"--- {p.name}\n{p.read_text(encoding='utf-8', errors='replace')}" for p in self.store.logs.glob("*")]
         return "\n".join(texts)
 
-    def descendants(self) -> list[psutil.Process]:
-        """Living processes that have this run's folder in their environment or command line: host and ranks."""
+    def ranks(self) -> list[psutil.Process]:
+        """Living ranks, and what they started: processes that have this run's folder in their environment."""
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
-                words = [*process.cmdline(), process.environ().get("RANKDECK_RUN_DIR", "")]
-                if str(self.run_dir) in words and process.pid != os.getpid():
+                if process.environ().get(ENV_RUN_DIR) == str(self.run_dir):
                     found.append(process)
         return found
 
@@ -181,7 +189,7 @@ class FakeRun:
             state = self.store.stored_state()
             if state.is_live and state.host is not None and state.seen().is_live:
                 psutil.Process(state.host.pid).kill()
-        for process in self.descendants():
+        for process in self.ranks():
             with contextlib.suppress(psutil.Error):
                 process.kill()
 

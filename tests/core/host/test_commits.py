@@ -1,0 +1,214 @@
+"""The commit coordinator: parts of one generation belong together, whatever comes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from core.host.commits import BUSY, CommitCoordinator
+from core.protocol import CommitStaged, Position
+
+pytestmark = pytest.mark.windows
+
+
+@dataclass
+class Effects:
+    """What the coordinator has had done."""
+
+    done: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def open_generation(self, reason: str) -> None:
+        self.done.append(("open", reason))
+
+    def answer(self, rank: int, generation: int, folder: str) -> None:
+        del folder
+        self.done.append(("answer", rank, generation))
+
+    def ask(self, rank: int, reason: str) -> None:
+        del reason
+        self.done.append(("ask", rank))
+
+    def write_generation(self, generation: int, parts: Mapping[int, CommitStaged]) -> None:
+        self.done.append(("write", generation, sorted(parts)))
+
+    def drop_generation(self, generation: int, folder: str, cause: str) -> None:
+        del folder, cause
+        self.done.append(("drop", generation))
+
+    def take(self) -> list[tuple[Any, ...]]:
+        """What was done since the last call."""
+        taken, self.done = self.done, []
+        return taken
+
+
+class Story:
+    """A coordinator and its effects, told in short lines."""
+
+    def __init__(self, world_size: int = 2, *, synchronised: bool = True) -> None:
+        self.effects = Effects()
+        self.commits = CommitCoordinator(world_size, synchronised=synchronised, effects=self.effects)
+
+    def begin(self, rank: int, step: int) -> list[tuple[Any, ...]]:
+        self.commits.begin(rank, step, "test")
+        return self.effects.take()
+
+    def opened(self, number: int) -> list[tuple[Any, ...]]:
+        self.commits.opened(number, f"generations/{number}")
+        return self.effects.take()
+
+    def staged(self, rank: int, number: int, step: int = 10) -> list[tuple[Any, ...]]:
+        self.commits.staged(rank, CommitStaged(number, Position(step), []))
+        return self.effects.take()
+
+    def committed(self, number: int, step: int) -> None:
+        """A whole commit of two ranks in step."""
+        self.begin(0, step)
+        self.opened(number)
+        self.begin(1, step)
+        self.staged(0, number, step)
+        assert self.staged(1, number, step) == [("write", number, [0, 1])]
+        self.commits.written(number)
+        assert self.effects.take() == []
+
+
+def test_all_ranks_at_a_step_get_the_same_generation_and_it_is_written_when_all_have_staged() -> None:
+    story = Story()
+    assert story.begin(0, 10) == [("open", "test")]
+    assert story.begin(1, 10) == []  # the folder is being made
+    assert story.opened(1) == [("answer", 0, 1), ("answer", 1, 1)]
+    assert story.staged(1, 1) == []
+    assert not story.commits.holds({0: 10, 1: 10})
+    assert story.staged(0, 1) == [("write", 1, [0, 1])]
+    assert story.commits.busy
+    story.commits.written(1)
+    assert story.commits.holds({0: 10, 1: 10}) and not story.commits.holds({0: 10, 1: 11})
+    assert not story.commits.busy and story.commits.generation == 1
+
+
+def test_a_rank_that_comes_late_to_a_step_joins_the_generation_of_that_step() -> None:
+    story = Story()
+    story.begin(0, 10)
+    story.opened(1)
+    story.staged(0, 1)
+    assert story.begin(1, 10) == [("answer", 1, 1)]
+
+
+def test_busy_at_a_step_means_busy_for_every_rank_at_that_step() -> None:
+    story = Story()
+    story.begin(0, 10)
+    story.opened(1)
+    story.begin(1, 10)
+    story.staged(0, 1)
+    assert story.begin(0, 20) == [("answer", 0, BUSY)]  # rank 1 still writes its part of step 10
+    story.staged(1, 1)
+    story.commits.written(1)
+    story.effects.take()
+    assert story.begin(1, 20) == [("answer", 1, BUSY)]  # free by now, but rank 0 has gone on
+    assert story.begin(0, 30) == [("open", "test")]
+
+
+def test_ranks_that_ask_again_at_their_last_step_end_up_in_one_generation() -> None:
+    story = Story()
+    story.begin(0, 10)
+    story.opened(1)
+    story.begin(1, 10)
+    story.staged(0, 1)
+    assert story.begin(0, 12) == [("answer", 0, BUSY)]
+    assert story.begin(0, 12) == [("answer", 0, BUSY)]
+    story.staged(1, 1)
+    story.commits.written(1)
+    assert story.begin(0, 12) == [("open", "test")]
+    story.opened(2)
+    answers = [story.begin(1, 12), story.begin(1, 12), story.begin(1, 12)]
+    assert answers == [[("answer", 1, BUSY)], [("answer", 1, BUSY)], [("answer", 1, 2)]]
+
+
+def test_a_part_that_could_not_be_written_drops_the_generation_for_all() -> None:
+    story = Story()
+    story.begin(0, 10)
+    story.opened(1)
+    story.commits.failed(0, 1, "disk full")
+    assert story.effects.take() == [("drop", 1)]
+    assert story.begin(1, 10) == [("answer", 1, BUSY)]
+    assert story.staged(1, 1) == []  # too late, and harmless
+    story.committed(2, 20)
+
+
+def test_a_folder_that_cannot_be_made_is_a_busy_answer() -> None:
+    story = Story()
+    story.begin(0, 10)
+    story.begin(1, 10)
+    story.commits.open_failed("no permission")
+    assert story.effects.take() == [("answer", 0, BUSY), ("answer", 1, BUSY), ("drop", BUSY)]
+    story.committed(1, 20)
+
+
+def test_a_manifest_that_cannot_be_written_leaves_the_generation_before() -> None:
+    story = Story()
+    story.committed(1, 10)
+    story.begin(0, 20)
+    story.begin(1, 20)
+    story.opened(2)
+    story.staged(0, 2, 20)
+    story.staged(1, 2, 20)
+    story.commits.write_failed(2, "disk full")
+    assert story.effects.take() == [("drop", 2)]
+    assert story.commits.generation == 1 and story.commits.holds({0: 10, 1: 10})
+
+
+@pytest.mark.parametrize("phase", ["opening", "staging"])
+def test_a_rank_that_dies_in_a_commit_drops_it(phase: str) -> None:
+    story = Story()
+    story.begin(0, 10)
+    if phase == "staging":
+        story.opened(1)
+    story.commits.rank_lost(1)
+    assert ("drop", 1 if phase == "staging" else BUSY) in story.effects.take()
+    assert not story.commits.busy
+    if phase == "opening":
+        assert story.opened(1) == [("drop", 1)]  # the folder that came too late
+
+
+def test_a_rank_that_dies_after_staging_does_not_take_its_part_along() -> None:
+    story = Story()
+    story.begin(0, 10)
+    story.opened(1)
+    story.begin(1, 10)
+    story.staged(1, 1)
+    story.commits.rank_lost(1)
+    assert story.effects.take() == []
+    assert story.staged(0, 1) == [("write", 1, [0, 1])]
+    story.commits.rank_lost(0)
+    story.commits.abandon("the attempt ends")
+    assert story.effects.take() == []  # being written: it is whole
+
+
+def test_a_rank_that_passed_a_step_without_joining_ends_that_generation() -> None:
+    story = Story()
+    story.begin(0, 10)
+    story.opened(1)
+    assert story.begin(1, 20) == [("drop", 1), ("open", "test")]
+
+
+def test_independent_ranks_are_asked_to_join_and_may_stand_at_other_steps() -> None:
+    story = Story(3, synchronised=False)
+    assert story.begin(1, 10) == [("open", "test"), ("ask", 0), ("ask", 2)]
+    story.opened(1)
+    assert story.begin(0, 13) == [("answer", 0, 1)]
+    assert story.begin(1, 20) == [("answer", 1, BUSY)]  # it has its part in this one
+    assert story.begin(2, 7) == [("answer", 2, 1)]
+    story.staged(0, 1, 13)
+    story.staged(1, 1, 10)
+    assert story.staged(2, 1, 7) == [("write", 1, [0, 1, 2])]
+    story.commits.written(1)
+    assert story.commits.holds({0: 13, 1: 10, 2: 7})
+
+
+def test_a_long_run_does_not_remember_every_step() -> None:
+    story = Story()
+    for number in range(1, 60):
+        story.committed(number, 10 * number)
+    assert len(story.commits._answers) <= 5 and len(story.commits._asked) <= 10

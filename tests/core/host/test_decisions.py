@@ -1,0 +1,153 @@
+"""The host's pure decisions: what to do when ranks wait, whose fault a failure is, how a stop gets harder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.config import RunConfig
+from core.config.batch import resolve_batch
+from core.devices import Device
+from core.host.failures import Sign, describe, last_lines, root_cause
+from core.host.gathering import Gathered, Next, next_action
+from core.host.stop_ladder import Rung, StopLadder
+from core.host.work_plan import on_one_device, total_steps
+from core.launch_plan import LaunchPlan
+from core.protocol import MergeReady, RankDone, RankFailed
+
+pytestmark = pytest.mark.windows
+
+DONE = {0: RankDone(20, True), 1: RankDone(30, True)}
+READY = {0: MergeReady(1, 20), 1: MergeReady(1, 30)}
+
+ACTIONS = [
+    # who is done, who waits for a merge, merges at all, committing, holds all, merging, merged at, → what next
+    ({0: DONE[0]}, {}, False, False, False, False, None, Next.WAIT),
+    (DONE, {}, False, True, False, False, None, Next.WAIT),
+    (DONE, {}, False, False, False, False, None, Next.COMMIT),
+    (DONE, {}, False, False, True, False, None, Next.FINISH),
+    (DONE, {}, True, False, False, False, None, Next.COMMIT),
+    (DONE, {}, True, False, True, False, None, Next.MERGE),
+    (DONE, {}, True, False, True, True, None, Next.WAIT),
+    (DONE, {}, True, False, True, False, {0: 20, 1: 30}, Next.FINISH),
+    (DONE, {}, True, False, True, False, {0: 10, 1: 30}, Next.MERGE),
+    ({}, READY, True, False, False, False, None, Next.COMMIT),
+    ({}, READY, True, False, True, False, None, Next.MERGE),
+    ({}, READY, True, False, True, False, {0: 20, 1: 30}, Next.RELEASE),
+    ({}, {0: READY[0]}, True, False, True, False, None, Next.WAIT),
+    ({1: DONE[1]}, {0: READY[0]}, True, False, True, False, None, Next.MERGE),
+    ({1: DONE[1]}, {0: READY[0]}, True, False, True, False, {0: 20, 1: 30}, Next.RELEASE),
+]
+
+
+@pytest.mark.parametrize(("done", "ready", "merges", "committing", "holds", "merging", "merged", "then"), ACTIONS)
+def test_what_is_due_when_ranks_wait(
+    done: dict[int, RankDone],
+    ready: dict[int, MergeReady],
+    merges: bool,
+    committing: bool,
+    holds: bool,
+    merging: bool,
+    merged: dict[int, int] | None,
+    then: Next,
+) -> None:
+    gathered = Gathered(done, ready, 2, merges)
+    found = next_action(gathered, committing=committing, holds_all=holds, merging=merging, merged_steps=merged)
+    assert found is then
+
+
+def said(cause: str, usage: bool = False) -> RankFailed:
+    return RankFailed("Title", cause, "Next.", usage)
+
+
+def test_the_first_failure_by_time_is_the_root_cause() -> None:
+    signs = [Sign(0, 5.0, returncode=1), Sign(1, 4.0, returncode=-9), Sign(2, 6.0, returncode=1)]
+    assert root_cause(signs).rank == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:39017",
+        "Connection reset by peer",
+        "[WinError 10054] An existing connection was forcibly closed by the remote host",
+        "NCCL communicator was aborted on rank 1",
+    ],
+)
+def test_a_broken_collective_is_an_echo_even_if_it_was_heard_first(words: str) -> None:
+    signs = [Sign(0, 4.0, said=said(words)), Sign(1, 4.1, returncode=-9)]
+    assert root_cause(signs).rank == 1
+    assert root_cause(signs[:1]).rank == 0  # alone it is all that is known
+
+
+def test_a_rank_that_crashed_is_no_echo_whatever_its_log_says() -> None:
+    signs = [Sign(0, 4.0, returncode=-11, tail=("Connection closed by peer",)), Sign(1, 4.5, returncode=-9)]
+    assert root_cause(signs).rank == 0
+
+
+def test_the_words_name_root_echo_log_and_what_resuming_gives() -> None:
+    log = Path("run") / "logs" / "rank1.log"
+    root = Sign(1, 4.0, step=12, returncode=-9, log=log, tail=("first", "CUDA error: out of memory"))
+    words = describe(root, [root, Sign(0, 4.1, said=said("x"))], "Resume the run.")
+    assert words["cause"] == (
+        "Rank 1, after step 12: killed (often by the system's out-of-memory killer) (SIGKILL). "
+        "Its last words: “CUDA error: out of memory”. Rank 0 ended because of it."
+    )
+    assert words["next_step"] == "Look at logs/rank1.log. Resume the run."
+
+
+def test_a_ranks_own_words_are_passed_on() -> None:
+    root = Sign(0, 1.0, said=said("The dataset is too small."))
+    words = describe(root, [root], "")
+    assert words == {"title": "Rank 0: Title", "cause": "The dataset is too small.", "next_step": "Next."}
+
+
+def test_the_last_lines_of_a_log_leave_out_what_says_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "rank0.log"
+    assert last_lines(log) == ()
+    log.write_bytes(
+        b"x\n" * 9000 + "Fehler: Käse \xff".encode("latin-1") + b"\n\nrankdeck: the run's host is gone (x)\n"
+    )
+    assert last_lines(log)[-1] == "Fehler: K\ufffdse \ufffd" and len(last_lines(log)) == 8
+
+
+def test_a_stop_climbs_and_never_comes_down() -> None:
+    ladder = StopLadder(20.0)
+    assert ladder.rung(100.0) is Rung.NONE and not ladder.is_asked
+    ladder.ask(100.0)
+    ladder.ask(110.0)
+    assert (ladder.rung(119.9), ladder.rung(120.0)) == (Rung.ASKED, Rung.END)
+    ladder.hurry(115.0)
+    assert ladder.rung(115.0) is Rung.END and ladder.is_hurried
+    ladder.hurry(200.0)
+    assert ladder.rung(116.0) is Rung.END
+
+
+def plan(lanes: int, world_size: int) -> LaunchPlan:
+    mode = "independent" if lanes > 1 else "ddp" if world_size > 1 else "single"
+    return LaunchPlan(mode, world_size, lanes, "", ())
+
+
+@pytest.mark.parametrize(
+    ("config", "lanes", "world", "samples", "steps"),
+    [
+        (RunConfig(steps=50), 1, 2, 1_000, 50),
+        (RunConfig(epochs=1, global_batch_size=30), 1, 2, 1_000, 34),
+        (RunConfig(epochs=3, global_batch_size=30), 1, 2, 1_000, 102),
+        (RunConfig(epochs=3, steps=40, global_batch_size=30), 1, 2, 1_000, 40),
+        (RunConfig(global_batch_size=30), 1, 1, 1_000, 34),  # neither steps nor epochs: one pass
+        (RunConfig(epochs=1, global_batch_size=10, dataset_chunk_size=100), 2, 2, 250, 15),  # 100 + 50 | 100
+        (RunConfig(epochs=2, global_batch_size=10, dataset_chunk_size=100), 2, 2, 250, 25),  # they change places
+    ],
+)
+def test_how_much_work_a_run_is(config: RunConfig, lanes: int, world: int, samples: int, steps: int) -> None:
+    assert total_steps(config, plan(lanes, world), samples) == steps
+
+
+def test_a_fallback_keeps_the_global_batch() -> None:
+    config = RunConfig(mode="ddp", devices=("cpu:2",), batch_size=4, grad_accum_steps=3, global_batch_size=24)
+    alone = on_one_device(config, Device("cpu:1", "cpu", 1, "CPU"), resolve_batch(config, 2, 8))
+    batch = resolve_batch(alone, 1, 8)
+    assert (batch.micro, batch.accumulation, batch.global_) == (4, 6, 24)
+    assert (alone.mode, alone.devices) == ("single", ("cpu:1",))

@@ -1,0 +1,130 @@
+"""The sink: disk first, in order, and nothing lost when the disk refuses for a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import PreflightError
+from core.host import metrics_sink
+from core.host.metrics_sink import MetricsSink
+from core.metrics_file import MetricsWriter
+
+pytestmark = pytest.mark.windows
+
+LIMIT_S = 10.0
+
+
+class FullDisk(MetricsWriter):
+    """A real metrics file on a disk that is full while a test says so."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.is_full = False
+        self.refused = threading.Event()
+
+    def append(self, lines: Any) -> int:
+        if self.is_full:
+            self.refused.set()
+            raise PreflightError("The disk is full.", "Free some space.")
+        return super().append(lines)
+
+
+class Columns:
+    """Columns that fail when told to."""
+
+    def __init__(self) -> None:
+        self.taken: list[bytes] = []
+        self.fails = self.closed = False
+
+    def append(self, lines: list[bytes], parsed: list[dict[str, Any]], source_bytes: int) -> None:
+        del parsed, source_bytes
+        if self.fails:
+            raise OSError("no space")
+        self.taken += lines
+
+    def flush(self) -> None:
+        return
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Place:
+    """A sink over a file in a test's folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "metrics.jsonl"
+        self.disk = FullDisk(self.path)
+        self.columns = Columns()
+        self.sizes: list[int] = []
+        self.troubles: list[str | None] = []
+        self.sink = MetricsSink(self.disk, self.columns, self.sizes.append, self.troubles.append)
+
+    def put(self, *numbers: int) -> None:
+        self.sink.put([f'{{"n":{n}}}'.encode() for n in numbers], [{"n": n} for n in numbers])
+
+    def until(self, reached: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + LIMIT_S
+        while not reached():
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    def text(self) -> bytes:
+        return self.path.read_bytes()
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setattr(metrics_sink, "RETRY_S", 0.02)
+    return Place(tmp_path)
+
+
+def test_lines_are_on_the_disk_before_anybody_hears_of_them(place: Place) -> None:
+    heard: list[bytes] = []
+    place.sink._on_written = lambda size: heard.append(place.text()[:size])
+    place.put(1, 2)
+    place.until(lambda: heard == [b'{"n":1}\n{"n":2}\n'])
+    assert place.sink.close(1.0) == 0
+    assert place.columns.taken == [b'{"n":1}', b'{"n":2}'] and place.columns.closed
+
+
+def test_a_full_disk_is_said_waited_for_and_loses_nothing(place: Place) -> None:
+    place.put(1)
+    place.until(lambda: place.sink.pending_bytes == 0)
+    place.disk.is_full = True
+    place.put(2)
+    assert place.disk.refused.wait(LIMIT_S)
+    place.put(3)
+    assert place.troubles[0] == "The disk is full." and place.sink.pending_bytes == 16
+    place.disk.is_full = False
+    place.until(lambda: place.sink.pending_bytes == 0)
+    assert place.troubles[-1] is None
+    assert place.sink.close(1.0) == 0
+    assert place.text() == b'{"n":1}\n{"n":2}\n{"n":3}\n'
+
+
+def test_a_disk_that_stays_full_is_given_up_at_the_end_and_the_loss_is_counted(place: Place) -> None:
+    place.put(1)
+    place.until(lambda: place.sink.pending_bytes == 0)
+    place.disk.is_full = True
+    place.put(2, 3)
+    place.put(4)
+    assert place.sink.close(0.1) == 3
+    assert place.text() == b'{"n":1}\n'
+
+
+def test_columns_that_fail_are_left_behind(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    place.columns.fails = True
+    place.put(1)
+    place.until(lambda: place.sink.pending_bytes == 0)
+    place.columns.fails = False
+    place.put(2)
+    assert place.sink.close(1.0) == 0
+    assert place.text() == b'{"n":1}\n{"n":2}\n' and place.columns.taken == []
+    assert "columns are given up" in caplog.text

@@ -1,0 +1,261 @@
+"""What can go wrong with ranks, host and disk, one readable line each, through a real host with fake ranks."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import psutil
+import pytest
+
+from core.generations import Generations
+from core.run_store import RunState
+from tests.helpers.host_fixture import FAILED, FINISHED, STOPPED, FakeRun, MakeRun, make_run
+
+__all__ = ["make_run"]
+
+pytestmark = pytest.mark.windows
+
+
+def cause(state: RunState) -> str:
+    """Title and cause of a run's error."""
+    assert state.error is not None, state
+    assert state.error["next_step"]
+    return f"{state.error['title']}: {state.error['cause']}"
+
+
+def on_fallback(run: FakeRun) -> str:
+    """The reason of the one fallback of a run that then finished on one device."""
+    state = run.end()
+    assert (state.state, state.exit_code, state.mode, state.world_size) == (FINISHED, 0, "single", 1), state
+    assert state.fallback is not None and state.fallback.startswith("DDP on 2 devices could not start")
+    (event,) = run.events("fallback")
+    assert [line["mode"] for line in run.events("launch")] == ["ddp", "single"]
+    return str(event["reason"])
+
+
+# a rank that dies
+
+
+def test_a_rank_killed_in_training_is_named_and_what_was_committed_stays(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=500, commit_every=10, step_s=0.01).fail_at(rank=1, step=35).start()
+    state = run.end()
+    assert state.state == FAILED and state.exit_code == 1
+    assert cause(state).startswith("Rank 1 ended before its time: Rank 1, after step 3")
+    assert "Rank 0 ended because of it." in cause(state)
+    assert run.events("failed")[0]["title"] == "Rank 1 ended before its time"
+    assert Generations(run.store.generations).newest_valid()[0] is not None
+    assert not run.ranks()
+
+
+def test_a_rank_that_says_why_it_fails_is_quoted(make_run: MakeRun) -> None:
+    state = make_run().fail_at(rank=0, step=3, how="raise").start().end()
+    assert cause(state).startswith("Rank 0: Out of memory: A fake GPU is out of memory at 3.")
+
+
+def test_an_exit_code_without_words_is_told_with_the_logs_last_line(make_run: MakeRun) -> None:
+    state = make_run(devices=("cpu:1",), mode="single").fail_at(rank=0, step=3, how="exit:7").start().end()
+    assert "exit code 7" in cause(state) and "fake rank 0 fails at 3" in cause(state)
+
+
+def test_a_rank_that_leaves_without_a_word_has_failed(make_run: MakeRun) -> None:
+    state = make_run(devices=("cpu:1",), mode="single").fail_at(rank=0, step=3, how="quiet").start().end()
+    assert "ended without saying why" in cause(state)
+
+
+def test_an_independent_rank_that_dies_fails_the_run(make_run: MakeRun) -> None:
+    run = make_run(mode="independent").behave(steps=500, commit_every=10, step_s=0.01)
+    state = run.fail_at(rank=1, step=35, how="exit:3").start().end()
+    assert state.state == FAILED and state.fallback is None
+    assert cause(state).startswith("Rank 1 ended before its time")
+    assert run.generations()
+
+
+def test_a_rank_that_dies_while_staging_leaves_no_leftover(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=500, commit_every=5).fail_at(rank=1, step="staging").start()
+    assert run.end().state == FAILED
+    assert run.generations() == [] and list(run.store.generations.glob("*")) == []
+    assert run.ledger()["completed_chunks"] == []
+
+
+def test_a_rank_that_dies_after_its_last_commit_costs_nothing_but_a_resume(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=20).fail_at(rank=1, step="finish", fail_attempts=[1]).start()
+    assert run.end().state == FAILED
+    assert run.resume().end().state == FINISHED
+    assert run.steps(0, attempt=2) == []
+
+
+# ranks that do not get going
+
+
+def test_a_rank_that_dies_before_its_first_step_leads_to_one_device(make_run: MakeRun) -> None:
+    run = make_run().fail_at(rank=1, step="ready", how="exit:3", fail_attempts=[1]).start()
+    assert "Rank 1, before its first step" in on_fallback(run)
+    assert run.steps(0) == list(range(1, 21))
+    assert run.end().devices == ("cpu:0",)
+
+
+def test_a_rank_that_cannot_even_connect_leads_to_one_device(make_run: MakeRun) -> None:
+    assert "exit code 9" in on_fallback(make_run().fail_at(1, "start", "exit:9", fail_attempts=[1]).start())
+
+
+def test_a_rank_with_the_wrong_token_is_refused(make_run: MakeRun) -> None:
+    run = make_run().behave(1, bad_token=True).start()
+    assert "The token is wrong" in on_fallback(run)
+
+
+def test_ranks_that_make_no_first_step_in_time_lead_to_one_device(make_run: MakeRun) -> None:
+    run = make_run(start_timeout_s=2.0).hang_at(rank=1, step="ready").start()
+    assert "made no first step within 2 s" in on_fallback(run)
+
+
+def test_strict_means_no_fallback(make_run: MakeRun) -> None:
+    state = make_run(strict=True).fail_at(rank=1, step="ready", how="exit:3").start().end()
+    assert (state.state, state.exit_code, state.fallback) == (FAILED, 1, None)
+
+
+def test_the_persons_own_mistake_is_no_reason_to_fall_back(make_run: MakeRun) -> None:
+    state = make_run().fail_at(rank=0, step="data", how="usage").start().end()
+    assert (state.state, state.exit_code, state.fallback) == (FAILED, 2, None)
+    assert cause(state) == "Rank 0: The dataset is too small: It holds not one training sample."
+
+
+def test_a_dataset_that_has_changed_is_refused_with_both_values(make_run: MakeRun) -> None:
+    run = make_run().start()
+    run.end()
+    run.behave(steps=40, samples=90_000)
+    state = run.resume(steps=40).end()
+    assert (state.state, state.exit_code) == (FAILED, 2)
+    assert "100000" in cause(state) and "90000" in cause(state)
+
+
+# stops
+
+
+def test_a_stop_while_starting_ends_at_once(make_run: MakeRun) -> None:
+    run = make_run().hang_at(rank=1, step="ready").start()
+    run.wait_for_event("rank_ready")
+    began = time.monotonic()
+    state = run.stop().end()
+    assert (state.state, state.exit_code) == (STOPPED, 0)
+    assert time.monotonic() - began < 15.0  # the limits would have allowed 20 and 30
+
+
+def test_a_rank_that_ignores_a_stop_is_ended_at_the_limit(make_run: MakeRun) -> None:
+    run = make_run(stop_timeout_s=1.0).behave(steps=100_000, commit_every=10, step_s=0.01, hang_at="stop").start()
+    run.wait_for_event("commit")
+    state = run.stop().end()
+    assert (state.state, state.exit_code) == (STOPPED, 1)
+    assert "at the stop limit" in cause(state)
+
+
+@pytest.mark.parametrize("twice", [True, False])
+def test_a_stop_now_or_a_second_one_ends_without_a_commit(make_run: MakeRun, twice: bool) -> None:
+    run = make_run().behave(steps=100_000, step_s=0.01, hang_at="stop", ignore_sigterm=True).start()
+    run.wait_for_step(3)
+    if twice:
+        run.stop()
+    state = run.stop(now=not twice).end()
+    assert (state.state, state.exit_code) == (STOPPED, 130)
+    assert "at once, as asked" in cause(state)
+    assert not run.ranks()
+
+
+def test_a_stop_in_a_commit_waits_for_it(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=1_000, commit_every=5, commit_s=0.5, step_s=0.01).start()
+    run.wait_for_step(7)
+    state = run.stop().end()
+    assert (state.state, state.exit_code, state.error) == (STOPPED, 0, None)
+    assert run.events("commit")[-1]["step"] == run.steps()[-1]
+
+
+def test_a_stop_while_ranks_wait_for_a_merge_ends_in_order(make_run: MakeRun) -> None:
+    run = make_run(mode="independent").behave(steps=1_000, samples=4_000, batch=50, merge_every=1, merge_s=1.0).start()
+    run.wait(lambda state: state.phase == "merging")
+    state = run.stop().end()
+    assert (state.state, state.exit_code, state.error) == (STOPPED, 0, None)
+    assert run.store.model.exists()
+
+
+def test_a_merge_that_hangs_does_not_outlast_the_stop_limit(make_run: MakeRun) -> None:
+    run = make_run(mode="independent", stop_timeout_s=1.0).behave(steps=5).hang_at(rank=0, step="merge").start()
+    run.wait(lambda state: state.phase == "merging")
+    state = run.stop().end()
+    assert (state.state, state.exit_code) == (STOPPED, 0)  # everything is committed, only the merge is missing
+
+
+# the disk
+
+
+def test_a_commit_that_fails_is_told_and_tried_again(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=60, commit_every=10, step_s=0.01).behave(0, failing_commits=2).start()
+    assert run.end().state == FINISHED
+    (alert,) = run.events("alert")
+    assert (alert["title"], alert["kind"]) == ("A commit failed", "commit_failed")
+    assert "The disk is full" in alert["cause"]
+    assert run.generations()
+
+
+def test_a_last_commit_that_fails_is_tried_again_before_the_end(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=10).behave(1, failing_commits=1).start()
+    assert run.end().state == FINISHED
+    assert run.events("commit")[-1]["step"] == 10
+
+
+def test_a_damaged_generation_is_named_and_the_one_before_is_used(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=30, commit_every=10, step_s=0.01).start()
+    assert run.end().state == FINISHED
+    *_, before, newest = run.generations()
+    (run.store.generations / str(newest) / "rank1.json").write_text("{}", encoding="utf-8")
+    run.behave(steps=40)
+    assert run.resume(steps=40).end().state == FINISHED
+    (alert,) = run.events("alert")
+    assert alert["title"] == f"Generation {newest} is damaged"
+    assert run.events("launch")[-1]["generation"] == before
+
+
+# the host
+
+
+def test_no_rank_outlives_its_host(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=100_000, step_s=0.01, ignore_eof=True, grandchild=True).start()
+    run.wait_for_step(3)
+    ranks = run.ranks()
+    assert len(ranks) >= 2
+    run.kill_host()
+    gone, alive = psutil.wait_procs(ranks, timeout=5.0)
+    assert not alive and len(gone) == len(ranks)
+    assert run.store.state().state == "interrupted"
+
+
+@pytest.mark.parametrize("mode", ["ddp", "independent"])
+def test_a_killed_host_resumes_to_the_same_weights(make_run: MakeRun, mode: str) -> None:
+    straight = make_run(mode=mode).behave(steps=120, commit_every=15, step_s=0.004).start()
+    broken = make_run(mode=mode).behave(steps=120, commit_every=15, step_s=0.004).start()
+    broken.wait_for_event("commit", 2)
+    broken.kill_host()
+    assert broken.resume().end().state == FINISHED
+    assert straight.end().state == FINISHED
+    assert broken.weights() == straight.weights()
+    assert broken.completed() == straight.completed()
+
+
+def test_a_host_killed_before_any_commit_starts_anew(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=60, step_s=0.01).start()
+    run.wait_for_step(5)
+    run.kill_host()
+    assert run.resume().end().state == FINISHED
+    assert run.events("launch")[-1]["resumed_from"] == {"0": 0, "1": 0}
+    assert run.steps(0, attempt=2) == list(range(1, 61))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM that a process could catch")
+def test_a_host_that_is_told_to_end_commits_first(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=100_000, step_s=0.01).start()
+    run.wait_for_step(3)
+    os.kill(run.host.pid, signal.SIGTERM)
+    state = run.end()
+    assert (state.state, state.exit_code) == (STOPPED, 0)
+    assert run.events("stop_requested")[0]["by"] == "SIGTERM"
