@@ -167,7 +167,8 @@ class PipActivity:
             self._words = f"package {self._count}: {re.split(r'[=<>!~;-]', name)[0]}"
         elif found := re.match(r"\s*Installing collected packages: (.*)", line):
             self._file = ""
-            self._words = f"unpacking {found[1].count(',') + 1} packages"
+            count = found[1].count(",") + 1
+            self._words = f"unpacking {count} package{'s' if count > 1 else ''}"
 
     def words(self) -> str:
         """A few words for the progress line."""
