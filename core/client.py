@@ -247,12 +247,14 @@ class HostConnection:
         if not data:
             raise _unreachable(self._store, "it has ended, or closed the connection", _look_at(self._store))
         *lines, self._partial = (self._partial + data).split(b"\n")
-        if len(self._partial) > MAX_LINE_BYTES:
-            raise ProtocolError("The host sent a line that does not end.")
-        for line in lines:
-            message = decode(line)
-            if isinstance(message, Message):
-                self._pending.append(message)
+        try:
+            if len(self._partial) > MAX_LINE_BYTES:
+                raise ProtocolError("A line does not end.")
+            found = [decode(line) for line in lines]
+        except ProtocolError as error:
+            words = f"what answers is no run host, or of another version ({error.cause})"
+            raise _unreachable(self._store, words, error.next_step) from None
+        self._pending += [message for message in found if isinstance(message, Message)]
 
 
 def _say_starting(store: RunStore) -> None:

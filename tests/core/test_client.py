@@ -1,0 +1,142 @@
+"""The client: starting, finding, reaching and stopping hosts, and what it says when there is none."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from core.client import connect, is_live, resume_run, start_run, stop_run, wait_for_end
+from core.config import RunConfig
+from core.errors import ConnectionRefusedByHostError, RunBusyError, UsageError
+from core.processes import own
+from core.resume import plan_resume
+from core.run_store import RunStore
+from tests.helpers.host_fixture import FINISHED, STOPPED, MakeRun, make_run
+
+__all__ = ["make_run"]
+
+pytestmark = pytest.mark.windows
+
+
+@contextmanager
+def something_listens(answer: bytes | None) -> Iterator[int]:
+    """A server that says `answer` to the first line and closes, or (None) never says anything."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        closing = threading.Event()
+
+        def serve() -> None:
+            server.settimeout(0.05)
+            while not closing.is_set():
+                try:
+                    peer, _ = server.accept()
+                except TimeoutError:
+                    continue
+                with peer:
+                    peer.settimeout(5.0)
+                    peer.recv(4096)
+                    if answer is None:
+                        closing.wait(10.0)
+                    else:
+                        peer.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            closing.set()
+            thread.join()
+
+
+def live_run(folder: Path, port: int) -> RunStore:
+    """A run that says this very process is its host and listens on `port`."""
+    store = RunStore.create(folder, RunConfig())
+    store.write_state(store.stored_state().replace(state="training", host=own()))
+    store.write_host_json(port, "a token", own().pid)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b'{"type":"refused","reason":"The token is wrong."}\n', "The token is wrong."),
+        (b'{"type":"phase","name":"x","detail":""}\n', "no run host"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not JSON"),
+        (b"", "it has ended"),
+        (None, "did not answer in time"),
+    ],
+)
+def test_what_answers_wrongly_is_named(tmp_path: Path, answer: bytes | None, words: str) -> None:
+    with something_listens(answer) as port, pytest.raises(ConnectionRefusedByHostError, match=words) as caught:
+        connect(live_run(tmp_path, port), timeout_s=0.3)
+    assert caught.value.next_step
+
+
+def test_a_port_where_nobody_listens_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(ConnectionRefusedByHostError, match=str(port)):
+        connect(live_run(tmp_path, port), timeout_s=0.3)
+
+
+def test_a_host_that_does_not_begin_to_listen_is_waited_for_within_bounds(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, RunConfig())
+    began = time.monotonic()
+    with pytest.raises(ConnectionRefusedByHostError, match="has not begun to listen"):
+        connect(store, timeout_s=0.2)
+    assert time.monotonic() - began < 5.0
+
+
+def test_a_host_json_of_another_process_is_not_believed(tmp_path: Path) -> None:
+    with something_listens(b'{"type":"welcome","protocol":1,"run_id":"x"}\n') as port:
+        store = live_run(tmp_path, port)
+        store.write_host_json(port, "a token", own().pid + 1)  # left over from a host that was killed
+        with pytest.raises(ConnectionRefusedByHostError, match="has not begun to listen"):
+            connect(store, timeout_s=0.2)
+
+
+def test_a_run_that_is_not_going_cannot_be_stopped(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, RunConfig())
+    store.write_state(store.stored_state().replace(state="finished"))
+    with pytest.raises(ConnectionRefusedByHostError, match="its state is: finished"):
+        stop_run(store)
+
+
+def test_starting_returns_at_once_and_the_host_outlives_everybody(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=30, step_s=0.01)
+    began = time.monotonic()
+    run.start()
+    assert time.monotonic() - began < 5.0  # the host alone needs longer to get ready than a start may take
+    assert is_live(run.store)
+    assert run.end().state == FINISHED
+    assert not is_live(run.store)
+
+
+def test_a_stop_is_answered_and_a_live_run_cannot_be_started_over(make_run: MakeRun, tmp_path: Path) -> None:
+    run = make_run().behave(steps=100_000, step_s=0.01).start()
+    run.wait_for_step(2)
+    with pytest.raises(RunBusyError):
+        resume_run(plan_resume(str(run.run_dir), tmp_path))
+    with pytest.raises(UsageError, match="holds a run already"):
+        start_run(run.store.config(), run_dir=run.run_dir)
+    stop_run(run.store)
+    assert run.store.state().state in ("stopping", STOPPED) or run.events("stop_requested")
+    assert wait_for_end(run.store, 30.0).state == STOPPED
+    run.end()
+
+
+def test_a_resume_says_at_once_that_the_run_is_starting(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=20).start()
+    run.end()
+    run.behave(steps=30)
+    run.resume(steps=30)
+    state = run.store.state()
+    assert state.is_live and state.attempt == 2 and state.error is None
+    assert run.store.config().steps == 30
+    assert run.end().state == FINISHED
