@@ -345,6 +345,27 @@ class Ledger:
         """The generation of weights that `completed_chunks` belongs to."""
         return self._committed.generation
 
+    @property
+    def first_untouched_epoch(self) -> int:
+        """The first epoch of which, as of all after it, committed weights hold nothing."""
+        begun = [*self._committed.done, *(epoch for epoch, _ in self._committed.partial)]
+        return max(self._committed.epoch, *(epoch + 1 for epoch in begun), 0)
+
+    def samples_left(self, lane: int) -> list[int]:
+        """Samples that a lane still has to train in each epoch that is begun and not finished."""
+        left = []
+        for epoch in range(self._committed.epoch, self.first_untouched_epoch):
+            if self.epochs is not None and epoch >= self.epochs:
+                break
+            done = self._committed.done.get(epoch, {})
+            count = 0
+            for index in range(self.grid.chunks):
+                if index not in done and (self.lanes == 1 or self.owner(index, epoch) == lane):
+                    partial = self._committed.partial.get((epoch, index))
+                    count += self.grid.count(index) - (partial.samples_done if partial else 0)
+            left.append(count)
+        return left
+
     def check_same(
         self, dataset: Mapping[str, Any], chunk_size: int, samples_per_block: int, samples: int | None = None
     ) -> None:

@@ -83,8 +83,8 @@ class AttemptEvents(Protocol):
     def training_began(self) -> None:
         """The first step is made."""
 
-    def data_ready(self, data: DataReady) -> None:
-        """The dataset's size is known."""
+    def data_ready(self) -> None:
+        """The dataset's size is known, and with it the ledger."""
 
     def stepped(self, step: int, epoch: int, loss: float | None, tokens_per_s: float | None) -> None:
         """New figures: the furthest rank's step, the mean loss, the throughput of all."""
@@ -291,7 +291,7 @@ class Attempt:
             self._outcome = self._outcome or Outcome("failed", error.as_dict(), usage=usage)
             return
         self._data = data
-        self._events.data_ready(data)
+        self._events.data_ready()
         self._ranks.broadcast(data)
 
     def _on_first_step(self, rank: Rank) -> None:

@@ -39,7 +39,7 @@ from core.metrics_file import MetricsWriter
 from core.platforms import Platform, rendezvous_folder, this_platform
 from core.preflight import batch_of
 from core.processes import own
-from core.protocol import ENV_CONFIG, CommitRequest, DataReady, Message, StopRequest
+from core.protocol import ENV_CONFIG, CommitRequest, Message, StopRequest
 from core.recipes import Recipe, apply_recipe, get_recipe
 from core.run_store import RunState, RunStore
 
@@ -92,6 +92,7 @@ class RunHost:
         self._attempt: Attempt | None = None
         self._setting: _Setting | None = None
         self._plan: LaunchPlan | None = None
+        self._attempt_config = self._config
         self._port = 0
         self._paused = False
         self._generations = Generations(store.generations)
@@ -195,6 +196,7 @@ class RunHost:
     async def _one_attempt(self, config: RunConfig, devices: tuple[Device, ...]) -> Outcome:
         setting, monitor = self._setting, self._monitor
         assert setting is not None and monitor is not None
+        self._attempt_config = config
         token = secrets.token_urlsafe(TOKEN_BYTES)
         rendezvous = rendezvous_folder(self._store.dir) / f".rendezvous-{self._number}-{secrets.token_hex(4)}"
         plan = self._plan = plan_launch(
@@ -354,9 +356,13 @@ class RunHost:
         if self._state is HostState.STARTING:
             self._enter(HostState.TRAINING, phase="")
 
-    def data_ready(self, data: DataReady) -> None:
-        if self._plan is not None:
-            self._board.change(total_steps=total_steps(self._config, self._plan, data.samples))
+    def data_ready(self) -> None:
+        setting, plan = self._setting, self._plan
+        if setting is not None and plan is not None and setting.keeper.ledger is not None:
+            positions = {} if setting.generation is None else setting.generation.positions
+            done = {rank: position.step for rank, position in positions.items()}
+            total = total_steps(self._attempt_config, plan, setting.keeper.ledger, done)
+            self._board.change(total_steps=total)
         if self._monitor is not None and self._attempt is not None:
             self._monitor.watch(self._attempt.processes)
 

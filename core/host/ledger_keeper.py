@@ -64,13 +64,23 @@ class LedgerKeeper:
         self._dirty = True
 
     def _imported(self, data: DataReady, world: int, lanes: int) -> Ledger | None:
-        """The ledger of an AI-OS state file that this run was made from; its weights stay where they are."""
+        """The ledger of an AI-OS state file that this run was made from; its weights stay where they are.
+
+        An attempt that ended before its first generation has replaced that file by one in our form, which holds the
+        same chunks. Without a generation of ours completed chunks can come from nowhere else.
+        """
         if not self.path.exists():
             return None
         file = read_state_file(self.path)
-        if file.form == "rankdeck":
-            return None  # without a generation nothing of it is in any weights
         config = self._config
+        if file.form == "rankdeck":
+            if file.generation is not None or not file.completed:
+                return None
+            ledger = Ledger.from_file(file)
+            ledger.check_same(self._dataset, config.dataset_chunk_size, config.samples_per_block, data.samples)
+            ledger.rescale(world, lanes)
+            ledger.limit_epochs(epochs_of(config))
+            return ledger
         return Ledger.imported(
             file,
             dataset=self._dataset,

@@ -11,10 +11,12 @@ from core.config.batch import resolve_batch
 from core.devices import Device
 from core.host.failures import Sign, describe, last_lines, root_cause
 from core.host.gathering import Gathered, Next, next_action
+from core.host.ledger_keeper import epochs_of
 from core.host.stop_ladder import Rung, StopLadder
 from core.host.work_plan import on_one_device, total_steps
 from core.launch_plan import LaunchPlan
-from core.protocol import MergeReady, RankDone, RankFailed
+from core.ledger import Ledger
+from core.protocol import ChunkDone, MergeReady, Position, RankDone, RankFailed
 
 pytestmark = pytest.mark.windows
 
@@ -142,7 +144,41 @@ def plan(lanes: int, world_size: int) -> LaunchPlan:
     ],
 )
 def test_how_much_work_a_run_is(config: RunConfig, lanes: int, world: int, samples: int, steps: int) -> None:
-    assert total_steps(config, plan(lanes, world), samples) == steps
+    assert total_steps(config, plan(lanes, world), ledger(config, lanes, world, samples), {}) == steps
+
+
+def ledger(config: RunConfig, lanes: int, world: int, samples: int) -> Ledger:
+    cut = (samples, config.samples_per_block, config.dataset_chunk_size)
+    return Ledger.new({}, *cut, config.seed, world, lanes, epochs_of(config))
+
+
+def trained(made: Ledger, chunks: int, batch: int) -> dict[int, int]:
+    """Commits so many chunks of every lane and half of one more; returns the steps that this takes by lane."""
+    positions = {}
+    for lane in range(made.lanes):
+        grants = [made.claim(lane, sequence) for sequence in range(chunks + 1)]
+        samples = sum(grant.count for grant in grants[:-1]) + 50
+        done = [ChunkDone(g.epoch, g.block_id, g.chunk_id, 1, g.count) for g in grants[:-1]]
+        last = grants[-1]
+        positions[lane] = Position(samples // batch, samples, done, [[last.epoch, last.block_id, last.chunk_id, 50]])
+    made.commit(positions, 1)
+    return {lane: position.step for lane, position in positions.items()}
+
+
+@pytest.mark.parametrize(("lanes", "epochs", "chunks"), [(1, 1, 3), (1, 3, 12), (2, 2, 3), (2, 5, 7)])
+def test_a_resumed_run_has_as_much_work_as_one_that_was_never_stopped(lanes: int, epochs: int, chunks: int) -> None:
+    config = RunConfig(epochs=epochs, global_batch_size=10, dataset_chunk_size=100)
+    fresh, begun = ledger(config, lanes, 2, 1_000), ledger(config, lanes, 2, 1_000)
+    done = trained(begun, chunks, 10)
+    whole = total_steps(config, plan(lanes, 2), fresh, {})
+    assert total_steps(config, plan(lanes, 2), begun, done) == whole
+
+
+def test_imported_chunks_are_no_work_of_this_run() -> None:
+    config = RunConfig(epochs=1, global_batch_size=10, dataset_chunk_size=100)
+    begun = ledger(config, 1, 2, 1_000)
+    trained(begun, 3, 10)
+    assert total_steps(config, plan(1, 2), begun, {}) == 65
 
 
 def test_a_fallback_keeps_the_global_batch() -> None:
