@@ -15,6 +15,7 @@ from typing import Final
 from core import protocol
 from core.config import RunConfig
 from core.devices.model import Device
+from core.devices.resolve import resolve_devices
 from core.errors import ConfigError, PreflightError, UsageError
 from core.platforms import Platform
 from core.recipes import Recipe
@@ -85,6 +86,20 @@ class LaunchPlan:
     backend: str
     ranks: tuple[RankCommand, ...]
     notes: tuple[str, ...] = ()
+
+
+def choose_devices(config: RunConfig, available: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[str, ...]]:
+    """The devices that a config means on this machine, and what a person should know about how it was understood.
+
+    Raises:
+        ConfigError: See `core.devices.resolve_devices`.
+    """
+    devices = resolve_devices(config.devices, available)
+    if config.mode != "single" or len(devices) < 2 or config.devices != ("auto",):
+        return tuple(devices), ()
+    others = "the other one stays" if len(devices) == 2 else f"the other {len(devices) - 1} stay"
+    first = devices[0]
+    return (first,), (f"Mode single trains on one device: {first.uuid} ({first.name}) is taken, {others} free.",)
 
 
 def resolve_mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> str:

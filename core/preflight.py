@@ -16,10 +16,10 @@ from typing import Final
 from core.config.batch import Batch, resolve_batch
 from core.config.run_config import RunConfig
 from core.dataset import DatasetIdentity, check_size, estimate_samples, identify
-from core.devices import Device, resolve_devices
+from core.devices import Device
 from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.files import explain
-from core.launch_plan import resolve_mode
+from core.launch_plan import choose_devices, resolve_mode
 from core.platforms import Platform
 from core.recipes import Recipe, apply_recipe
 
@@ -84,7 +84,7 @@ def check(
         PreflightError: This machine cannot run it: torch, disk, permission.
     """
     config = apply_recipe(config, recipe)
-    devices = resolve_devices(config.devices, available)
+    devices, choice_notes = choose_devices(config, available)
     mode = resolve_mode(config, devices, platform)
     _check_mode(mode, recipe)
     batch = batch_of(config, len(devices), mode)
@@ -97,8 +97,8 @@ def check(
     check_folder(run_dir or runs_dir, needed_bytes=MIN_FREE_BYTES + 2 * dataset.size_bytes)
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
-    notes = _notes(config, mode, len(devices), samples, dataset)
-    return Checked(config, recipe, mode, tuple(devices), batch, dataset, samples, notes)
+    notes = (*choice_notes, *_notes(config, mode, len(devices), samples, dataset))
+    return Checked(config, recipe, mode, devices, batch, dataset, samples, notes)
 
 
 def batch_of(config: RunConfig, ranks: int, mode: str) -> Batch:

@@ -16,10 +16,10 @@ from core.chunk_grid import ChunkGrid
 from core.config.given import config_from_given, normalise, with_absolute_paths
 from core.config.run_config import RunConfig
 from core.dataset import DatasetIdentity, check_size, identify
-from core.devices import Device, DeviceMonitor, resolve_devices
+from core.devices import Device, DeviceMonitor
 from core.errors import ConfigError, DatasetError, RunBusyError, RunNotFoundError, StateFileError, UsageError
 from core.generations import Generations
-from core.launch_plan import resolve_mode
+from core.launch_plan import choose_devices, resolve_mode
 from core.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
 from core.ledger_file import FILE_NAME
 from core.platforms import Platform, this_platform
@@ -128,7 +128,7 @@ def _plan_own(
     _check_something_left(state, config, step, changes)
     _check_data(config, ledger)
     config = apply_recipe(config, get_recipe(config.recipe))
-    devices = resolve_devices(config.devices, available)
+    devices, notes = choose_devices(config, available)
     mode = resolve_mode(config, devices, platform)
     then = state.mode if generation is None else generation.mode
     if generation is not None:
@@ -153,7 +153,7 @@ def _plan_own(
         devices_then=state.devices,
         devices_now=devices_now,
         damaged=tuple(f"generation {item.number}: {item.reason}" for item in damaged),
-        warnings=_own_warnings(state, generation is None, mode, then, devices_now),
+        warnings=(*notes, *_own_warnings(state, generation is None, mode, then, devices_now)),
     )
 
 
@@ -249,7 +249,7 @@ def _plan_aios(
     file: LedgerFile, runs_dir: Path, changes: dict[str, Any], available: Sequence[Device], platform: Platform
 ) -> ResumePlan:
     config = _aios_config(file, changes)
-    devices = resolve_devices(config.devices, available)
+    devices, notes = choose_devices(config, available)
     mode = resolve_mode(config, devices, platform)
     batch_of(config, len(devices), mode)
     identity = identify(config.dataset_file)
@@ -268,7 +268,7 @@ def _plan_aios(
         mode_now=mode,
         devices_then=(),
         devices_now=tuple(device.uuid for device in devices),
-        warnings=_aios_warnings(file),
+        warnings=(*notes, *_aios_warnings(file)),
         state_file=file,
     )
 

@@ -20,7 +20,7 @@ from core.columns import ColumnsWriter
 from core.config import RunConfig
 from core.config.documents import to_toml
 from core.dataset import identify
-from core.devices import Device, DeviceMonitor, resolve_devices
+from core.devices import Device, DeviceMonitor
 from core.errors import RankdeckError
 from core.files import copy_atomic, write_atomic
 from core.generations import Generation, Generations
@@ -33,7 +33,7 @@ from core.host.states import HostState
 from core.host.status_board import StatusBoard
 from core.host.stop_ladder import StopLadder
 from core.host.work_plan import on_one_device, total_steps
-from core.launch_plan import LaunchPlan, plan_launch
+from core.launch_plan import LaunchPlan, choose_devices, plan_launch
 from core.listener import Connection, Listener
 from core.metrics_file import MetricsWriter
 from core.platforms import Platform, rendezvous_folder, this_platform
@@ -46,7 +46,7 @@ from core.run_store import RunState, RunStore
 log = logging.getLogger(__name__)
 
 TOKEN_BYTES: Final = 32
-SINK_CLOSE_S: Final = 10.0
+SINK_CLOSE_S: Final = 5.0
 FINAL_TRIES: Final = 3
 EXIT_FAILED, EXIT_STOPPED_AT_ONCE = 1, 130
 T = TypeVar("T")
@@ -62,6 +62,7 @@ class _Setting:
     devices: tuple[Device, ...]
     generation: Generation | None
     keeper: LedgerKeeper
+    notes: tuple[str, ...]
 
 
 class RunHost:
@@ -174,7 +175,7 @@ class RunHost:
         self._ladder = _moved(self._ladder, config.stop_timeout_s)
         self._monitor = DeviceMonitor()
         machine = await self._in_thread(this_platform)
-        devices = resolve_devices(config.devices, await self._in_thread(self._monitor.devices))
+        devices, notes = choose_devices(config, await self._in_thread(self._monitor.devices))
         self.phase_changed("reading the dataset")
         dataset = await self._in_thread(identify, config.dataset_file)
         self.phase_changed("checking generations")
@@ -191,7 +192,7 @@ class RunHost:
             )
         keeper = LedgerKeeper(self._store.ledger, config, dataset.as_dict(), self._first.run_id)
         self._sampler = DeviceSampler(self._monitor, [d.uuid for d in devices], self._on_samples_anywhere)
-        return _Setting(config, recipe, machine, tuple(devices), generation, keeper)
+        return _Setting(config, recipe, machine, devices, generation, keeper, notes)
 
     async def _one_attempt(self, config: RunConfig, devices: tuple[Device, ...]) -> Outcome:
         setting, monitor = self._setting, self._monitor
@@ -251,7 +252,12 @@ class RunHost:
         uuids = [command.device.uuid for command in plan.ranks]
         batch = batch_of(config, plan.world_size, plan.mode)
         self._board.change(
-            attempt=self._number, mode=plan.mode, devices=tuple(uuids), world_size=plan.world_size, step=0
+            attempt=self._number,
+            mode=plan.mode,
+            devices=tuple(uuids),
+            world_size=plan.world_size,
+            step=0 if setting.generation is None else setting.generation.step,
+            generation=None if setting.generation is None else setting.generation.number,
         )
         self.emit(
             "launch",
@@ -263,7 +269,7 @@ class RunHost:
             generation=None if setting.generation is None else setting.generation.number,
             total_steps=config.steps,
             tokens_per_step=batch.global_ * config.seq_len * plan.lanes,
-            notes=list(plan.notes),
+            notes=[*setting.notes, *plan.notes],
         )
 
     def _resumed_from(self, plan: LaunchPlan) -> dict[str, int] | None:

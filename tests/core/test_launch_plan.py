@@ -14,7 +14,7 @@ from core import protocol
 from core.config import RunConfig
 from core.devices.model import Device
 from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
-from core.launch_plan import LaunchPlan, file_url, plan_launch, resolve_mode
+from core.launch_plan import LaunchPlan, choose_devices, file_url, plan_launch, resolve_mode
 from core.platforms import Platform, rendezvous_folder, this_platform
 from core.recipes import Recipe
 
@@ -91,6 +91,21 @@ def test_mode_and_backend(
     assert made.world_size == len(made.ranks) == len(devices)
     assert resolve_mode(RunConfig(mode=asked), devices, platform) == mode
     assert bool(made.notes) == (mode != asked and not (asked == "auto" and len(devices) == 1))
+
+
+def test_mode_single_takes_the_first_of_all_devices_and_says_so() -> None:
+    devices, (note,) = choose_devices(RunConfig(mode="single"), GPUS)
+    assert devices == (GPUS[0],)
+    assert GPUS[0].uuid in note and "the other 2 stay free" in note
+    assert resolve_mode(RunConfig(mode="single"), devices, LINUX) == "single"
+
+
+def test_devices_that_were_named_are_all_meant() -> None:
+    assert choose_devices(RunConfig(mode="single", devices=("cuda:0", "cuda:1")), GPUS) == (tuple(GPUS[:2]), ())
+    assert choose_devices(RunConfig(mode="single", devices=("cuda:1",)), GPUS) == ((GPUS[1],), ())
+    assert choose_devices(RunConfig(mode="ddp"), GPUS) == (tuple(GPUS), ())
+    (slot,), notes = choose_devices(RunConfig(mode="single"), [])
+    assert (slot.uuid, notes) == ("cpu:0", ())
 
 
 @pytest.mark.parametrize(
