@@ -40,7 +40,8 @@ def make_run(folder: Path, text: Path, mode: str, world: int, **settings: Any) -
         "options": TINY,
         **settings,
     }
-    values["options"] = {**TINY, **values["options"]}
+    if "recipe" not in settings:
+        values["options"] = {**TINY, **values["options"]}
     config = apply_recipe(RunConfig(dataset_file=str(text), mode=mode, devices=(f"cpu:{world}",), **values))
     return RunStore.create(folder.parent, config, folder)
 
