@@ -16,7 +16,7 @@ from typing import Final
 
 from core.config import RunConfig
 from core.config.documents import to_toml
-from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError
+from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError, RunBusyError
 from core.files import copy_atomic, write_atomic
 from core.launch_plan import PACKAGE_FOLDER
 from core.process_tree import spawn_detached
@@ -71,6 +71,7 @@ def resume_run(plan: ResumePlan) -> RunStore:
     else:
         store = RunStore.open(plan.run_dir)
         with store.lock():
+            _check_not_starting(store)
             if store.config() != plan.config:
                 write_atomic(store.run_toml, to_toml(plan.config))
             _say_starting(store)
@@ -255,6 +256,19 @@ class HostConnection:
             words = f"what answers is no run host, or of another version ({error.cause})"
             raise _unreachable(self._store, words, error.next_step) from None
         self._pending += [message for message in found if isinstance(message, Message)]
+
+
+def _check_not_starting(store: RunStore) -> None:
+    """Refuses a run that somebody else has resumed since it was looked at, whose host has not taken the lock yet.
+
+    Called with the lock held, so the host's process alone is asked for.
+    """
+    state = store.stored_state().seen()
+    if state.is_live:
+        raise RunBusyError(
+            f"{state.run_id} has just been resumed by somebody else.",
+            f"Watch it: rankdeck attach {store.dir.name}",
+        )
 
 
 def _say_starting(store: RunStore) -> None:

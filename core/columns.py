@@ -19,6 +19,7 @@ import math
 import secrets
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -55,19 +56,29 @@ class ColumnsWriter:
     On opening, stale columns are made again and missing lines are caught up on. Columns never stop a run: when the
     disk refuses, `problem` says so, nothing more is written, and the next opening catches up.
 
+    Opening may take a minute where millions of lines are to be caught up on. Lines may be appended to the metrics
+    meanwhile: the first `append` catches up on those.
+
     Args:
         run_dir: The run's folder.
+        given_up: Set when nobody waits for the columns any more; opening then ends, `problem` says so.
     """
 
-    def __init__(self, run_dir: Path) -> None:
+    def __init__(self, run_dir: Path, given_up: threading.Event | None = None) -> None:
         self.problem: str | None = None
+        self._caught_up = False
         self._metrics = run_dir / "metrics.jsonl"
         self._written_at = time.monotonic()
+
+        def check_wanted(_: float) -> None:
+            if given_up is not None and given_up.is_set():
+                raise RankdeckError("The run ended before the columns were opened.", "They are made again when needed.")
+
         try:
             if not is_current(run_dir):
-                rebuild(run_dir)
+                rebuild(run_dir, check_wanted)
             self._columns = _Columns(run_dir / "columns", read_index(run_dir / "columns"))
-            _replay(self._metrics, self._columns)
+            _replay(self._metrics, self._columns, check_wanted)
             self._columns.save(self._metrics)
         except OSError as error:
             self._give_up(explain(error, "The columns could not be opened").cause)
@@ -85,7 +96,11 @@ class ColumnsWriter:
         if self.problem is not None:
             return
         try:
-            self._columns.take(lines, parsed, source_bytes)
+            if self._caught_up or self._follows(lines, source_bytes):
+                self._columns.take(lines, parsed, source_bytes)
+            else:  # some lines were written while the columns were being opened
+                _replay(self._metrics, self._columns)
+            self._caught_up = True
             if time.monotonic() - self._written_at >= INDEX_EVERY_S:
                 self._save()
         except OSError as error:
@@ -103,6 +118,11 @@ class ColumnsWriter:
     def close(self) -> None:
         """As `flush`; nothing is held open."""
         self.flush()
+
+    def _follows(self, lines: Sequence[bytes], source_bytes: int) -> bool:
+        """Whether these lines begin in `metrics.jsonl` just where the columns end."""
+        size = sum(len(line) + (not line.endswith(b"\n")) for line in lines)
+        return source_bytes - size == self._columns.source_bytes
 
     def _save(self) -> None:
         self._written_at = time.monotonic()

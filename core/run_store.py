@@ -18,9 +18,8 @@ from core.config import RunConfig
 from core.errors import RunNotFoundError, StateFileError, UsageError
 from core.files import explain, read_json, remove_temporaries, write_atomic
 from core.metrics_file import MetricsTail, MetricsWriter
-from core.processes import is_alive
-from core.run_lock import RunLock, lock_holder
-from core.run_state import RunState
+from core.run_lock import RunLock, is_held
+from core.run_state import INTERRUPTED, RunState
 
 __all__ = [
     "HostInfo",
@@ -161,7 +160,16 @@ class RunStore:
 
     def state(self) -> RunState:
         """`state.json` as a reader must take it: "interrupted" when its host is dead; raises as `stored_state`."""
-        return self.stored_state().seen()
+        return self.seen(self.stored_state())
+
+    def seen(self, stored: RunState) -> RunState:
+        """`RunState.seen`, with the lock as second opinion.
+
+        When the system clock is stepped, Linux tells other start times for the same processes, and a live host looks
+        like a stranger under a recycled pid. Its lock does not.
+        """
+        seen = stored.seen()
+        return stored if seen.state == INTERRUPTED and self.is_locked() else seen
 
     def write_state(self, state: RunState) -> None:
         """Replaces `state.json`; raises `PreflightError` when the disk refuses."""
@@ -202,9 +210,8 @@ class RunStore:
         return held
 
     def is_locked(self) -> bool:
-        """Whether a live host holds the folder just now; asks without taking it."""
-        holder = lock_holder(self.lock_file)
-        return holder is not None and is_alive(holder)
+        """Whether a live host holds the folder just now; the operating system is asked, not the clock."""
+        return is_held(self.lock_file)
 
 
 def default_runs_dir() -> Path:

@@ -9,38 +9,37 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import orjson
 
-from core.columns import ColumnsWriter
 from core.config import RunConfig
 from core.config.documents import to_toml
-from core.dataset import identify
 from core.devices import Device, DeviceMonitor
 from core.errors import RankdeckError
 from core.files import copy_atomic, write_atomic
 from core.generations import Generation, Generations
-from core.host.attempt import Attempt, Given, Outcome
+from core.host.attempt import Attempt, Given
 from core.host.device_samples import DeviceSampler
 from core.host.environment import describe_environment
-from core.host.ledger_keeper import LedgerKeeper
+from core.host.late_columns import LateColumns
 from core.host.metrics_sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, MetricsSink
+from core.host.outcome import EXIT_FAILED, Outcome, exit_code, own_failure, with_unkillable
 from core.host.states import HostState
 from core.host.status_board import StatusBoard
 from core.host.stop_ladder import StopLadder
+from core.host.survey import Setting, damaged_alert, survey
 from core.host.work_plan import on_one_device, total_steps
-from core.launch_plan import LaunchPlan, choose_devices, plan_launch
+from core.launch_plan import LaunchPlan, plan_launch
 from core.listener import Connection, Listener
 from core.metrics_file import MetricsWriter
-from core.platforms import Platform, rendezvous_folder, this_platform
+from core.platforms import rendezvous_folder
 from core.preflight import batch_of
 from core.processes import own
 from core.protocol import ENV_CONFIG, CommitRequest, Message, StopRequest
-from core.recipes import Recipe, apply_recipe, get_recipe
+from core.recipes import apply_recipe, get_recipe
 from core.run_store import RunState, RunStore
 
 log = logging.getLogger(__name__)
@@ -48,21 +47,7 @@ log = logging.getLogger(__name__)
 TOKEN_BYTES: Final = 32
 SINK_CLOSE_S: Final = 5.0
 FINAL_TRIES: Final = 3
-EXIT_FAILED, EXIT_STOPPED_AT_ONCE = 1, 130
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Setting:
-    """What is found out once, before the first attempt."""
-
-    config: RunConfig
-    recipe: Recipe
-    machine: Platform
-    devices: tuple[Device, ...]
-    generation: Generation | None
-    keeper: LedgerKeeper
-    notes: tuple[str, ...]
 
 
 class RunHost:
@@ -91,7 +76,7 @@ class RunHost:
         self._monitor: DeviceMonitor | None = None
         self._sampler: DeviceSampler | None = None
         self._attempt: Attempt | None = None
-        self._setting: _Setting | None = None
+        self._setting: Setting | None = None
         self._plan: LaunchPlan | None = None
         self._attempt_config = self._config
         self._port = 0
@@ -111,20 +96,20 @@ class RunHost:
             await self._on_disk(self._store.write_host_json, self._port, self._client_token, os.getpid())
             ticking = self._loop.create_task(self._board.run())
             outcome = await self._work()
-            exit_code = _exit_code(outcome, self._ladder)
+            code = exit_code(outcome, self._ladder.is_hurried)
         except RankdeckError as error:
             log.error("%s", error)
-            outcome, exit_code = Outcome("failed", error.as_dict()), error.exit_code
+            outcome, code = Outcome("failed", error.as_dict()), error.exit_code
         except Exception as error:
             log.exception("the run host itself failed")
-            outcome, exit_code = Outcome("failed", _own_failure(error)), EXIT_FAILED
+            outcome, code = Outcome("failed", own_failure(error)), EXIT_FAILED
         try:
-            exit_code = await self._conclude(outcome, exit_code)
+            code = await self._conclude(outcome, code)
         finally:
             if ticking is not None:
                 ticking.cancel()
             await self._close()
-        return exit_code
+        return code
 
     def request_stop(self, now: bool, by: str) -> None:
         """A stop, asked for by a client or a signal. A second one, or `now`, ends the ranks without a commit."""
@@ -161,38 +146,28 @@ class RunHost:
                 return outcome
             config, devices = await self._fall_back(config, devices, plan, outcome)
 
-    def _open_metrics(self) -> tuple[MetricsWriter, ColumnsWriter]:
+    def _open_metrics(self) -> tuple[MetricsWriter, LateColumns]:
         self._config = self._store.config()
         log_file = None if self._config.log_file is None else self._store.dir / self._config.log_file
         writer = MetricsWriter(self._store.metrics, log_file)
         if writer.copy_problem is not None:
             log.warning("%s", writer.copy_problem)
-        return writer, ColumnsWriter(self._store.dir)
+        return writer, LateColumns(self._store.dir)
 
-    async def _find_out(self) -> _Setting:
-        recipe = await self._in_thread(get_recipe, self._config.recipe)
-        self._config = config = apply_recipe(self._config, recipe)
-        self._ladder = _moved(self._ladder, config.stop_timeout_s)
+    async def _find_out(self) -> Setting:
         self._monitor = DeviceMonitor()
-        machine = await self._in_thread(this_platform)
-        devices, notes = choose_devices(config, await self._in_thread(self._monitor.devices))
-        self.phase_changed("reading the dataset")
-        dataset = await self._in_thread(identify, config.dataset_file)
-        self.phase_changed("checking generations")
-        await self._on_disk(self._generations.remove_unfinished)
-        generation, damaged = await self._on_disk(self._generations.newest_valid)
-        for bad in damaged:
-            self.emit(
-                "alert",
-                kind="generation_damaged",
-                title=f"Generation {bad.number} is damaged",
-                cause=bad.reason,
-                next_step=f"Generation {generation.number} is used." if generation else "The run starts anew.",
-                generation=bad.number,
-            )
-        keeper = LedgerKeeper(self._store.ledger, config, dataset.as_dict(), self._first.run_id)
-        self._sampler = DeviceSampler(self._monitor, [d.uuid for d in devices], self._on_samples_anywhere)
-        return _Setting(config, recipe, machine, devices, generation, keeper, notes)
+        recipe = await self._in_thread(get_recipe, self._config.recipe)
+        self._config = apply_recipe(self._config, recipe)
+        self._ladder = _moved(self._ladder, self._config.stop_timeout_s)
+        self.phase_changed("looking at devices, dataset and generations")
+        setting = await self._on_disk(
+            survey, self._store, self._first.run_id, self._config, recipe, self._monitor, self._generations
+        )
+        for bad in setting.damaged:
+            self.emit("alert", **damaged_alert(bad, setting.generation))
+        uuids = [device.uuid for device in setting.devices]
+        self._sampler = DeviceSampler(self._monitor, uuids, self._on_samples_anywhere)
+        return setting
 
     async def _one_attempt(self, config: RunConfig, devices: tuple[Device, ...]) -> Outcome:
         setting, monitor = self._setting, self._monitor
@@ -301,7 +276,7 @@ class RunHost:
 
     # the end
 
-    async def _conclude(self, outcome: Outcome, exit_code: int) -> int:
+    async def _conclude(self, outcome: Outcome, code: int) -> int:
         """Exports the model, writes the last lines, then the last state. Nothing here waits without a bound."""
         error = outcome.error
         if outcome.model is not None and outcome.kind in ("finished", "stopped"):
@@ -310,29 +285,29 @@ class RunHost:
                 await self._on_disk(copy_atomic, outcome.model, self._store.model)
             except RankdeckError as problem:
                 log.error("%s", problem)
-                error, exit_code = error or problem.as_dict(), exit_code or EXIT_FAILED
+                error, code = error or problem.as_dict(), code or EXIT_FAILED
         if outcome.unkillable:
-            error = _named(error, outcome.unkillable)
-            exit_code = exit_code or EXIT_FAILED
+            error = with_unkillable(error, outcome.unkillable)
+            code = code or EXIT_FAILED
         kind = HostState.FAILED if outcome.kind == "not_started" else HostState(outcome.kind)
         event = "failed" if kind is HostState.FAILED else "finished"
-        self.emit(event, state=str(kind), step=self._board.state.step, exit_code=exit_code, **(error or {}))
+        self.emit(event, state=str(kind), step=self._board.state.step, exit_code=code, **(error or {}))
         lost = await self._close_sink()
         if lost:
-            exit_code = exit_code or EXIT_FAILED
+            code = code or EXIT_FAILED
             error = error or {
                 "title": "Some metrics are lost",
                 "cause": f"The disk took no more: at least {lost} lines of metrics could not be written.",
                 "next_step": "Free some space before the next run.",
             }
-        log.info("the run is %s, exit code %d%s", kind, exit_code, f": {error['cause']}" if error else "")
-        self._enter(kind, phase="", error=error, exit_code=exit_code)
+        log.info("the run is %s, exit code %d%s", kind, code, f": {error['cause']}" if error else "")
+        self._enter(kind, phase="", error=error, exit_code=code)
         for _ in range(FINAL_TRIES):
             await self._board.flush()
             if not self._board.is_failing:
                 break
             await asyncio.sleep(0.5)
-        return exit_code
+        return code
 
     async def _close_sink(self) -> int:
         if self._sampler is not None:
@@ -488,12 +463,6 @@ class RunHost:
         return self._loop.run_in_executor(None, call, *arguments)
 
 
-def _exit_code(outcome: Outcome, ladder: StopLadder) -> int:
-    if outcome.kind in ("finished", "stopped"):
-        return 0 if outcome.error is None else EXIT_STOPPED_AT_ONCE if ladder.is_hurried else EXIT_FAILED
-    return 2 if outcome.usage else EXIT_FAILED
-
-
 def _moved(ladder: StopLadder, timeout_s: float) -> StopLadder:
     """A ladder with the run's own limit, on the same rung."""
     moved = StopLadder(timeout_s)
@@ -502,19 +471,3 @@ def _moved(ladder: StopLadder, timeout_s: float) -> StopLadder:
     if ladder.is_hurried:
         moved.hurry(time.monotonic())
     return moved
-
-
-def _own_failure(error: Exception) -> dict[str, str]:
-    return {
-        "title": "The run host failed",
-        "cause": f"Rankdeck itself went wrong ({type(error).__name__}: {error}).",
-        "next_step": "Look at logs/host.log and report it; the run can be resumed.",
-    }
-
-
-def _named(error: Mapping[str, str] | None, pids: tuple[int, ...]) -> dict[str, str]:
-    """The error with the processes that would not die."""
-    which = f"Process {', '.join(map(str, pids))} would not end, even when killed (a driver that hangs?)."
-    if error is None:
-        return {"title": "A rank would not end", "cause": which, "next_step": "Restart the machine to be rid of it."}
-    return {**error, "cause": f"{error['cause']} {which}"}

@@ -6,6 +6,7 @@ import random
 import shutil
 import subprocess
 import sys
+import threading
 from array import array
 from pathlib import Path
 from typing import Any
@@ -373,3 +374,31 @@ def test_the_command_refuses_what_is_no_run_or_a_live_one(
         assert main([str(store.dir)]) == 2
     assert "live" in capsys.readouterr().err
     assert not store.columns.exists()
+
+
+def test_lines_written_while_the_columns_are_opened_are_caught_up_on(tmp_path: Path) -> None:
+    metrics = MetricsWriter(tmp_path / "metrics.jsonl")
+    values = [step(0, number, loss=float(number)) for number in range(1, 7)]
+    lines = [json.dumps(value).encode() for value in values]
+    metrics.append(lines[:2])
+    columns = ColumnsWriter(tmp_path)
+    metrics.append(lines[2:4])  # nobody told the columns, which were not open yet
+    columns.append(lines[4:5], values[4:5], metrics.append(lines[4:5]))
+    columns.append(lines[5:], values[5:], metrics.append(lines[5:]))
+    columns.close()
+    metrics.close()
+    assert column(tmp_path, "rank0", "loss") == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert is_current(tmp_path)
+
+
+def test_opening_ends_when_nobody_waits_for_it(tmp_path: Path) -> None:
+    metrics = MetricsWriter(tmp_path / "metrics.jsonl")
+    metrics.append([json.dumps(step(0, number)).encode() for number in range(1, 7)])
+    metrics.close()
+    given_up = threading.Event()
+    given_up.set()
+    columns = ColumnsWriter(tmp_path, given_up)
+    assert columns.problem is not None and "ended before" in columns.problem
+    assert not list(tmp_path.glob("columns*"))
+    ColumnsWriter(tmp_path).close()
+    assert len(column(tmp_path, "rank0", "step")) == 6

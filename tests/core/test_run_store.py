@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from pathlib import Path
 
@@ -173,6 +174,41 @@ def test_two_hosts_cannot_have_one_folder(store: RunStore) -> None:
             store.lock()
     assert not store.is_locked()
     store.lock().release()
+
+
+def test_a_stepped_clock_makes_no_live_run_an_interrupted_one(store: RunStore) -> None:
+    # After a step of the system clock Linux tells a start time for the host that is not the one it wrote down.
+    me = own()
+    live = store.stored_state().replace(state="training", host=ProcessId(me.pid, me.started - 3600.0))
+    store.write_state(live)
+    with store.lock():
+        store.lock_file.write_text(json.dumps({"pid": me.pid, "started": me.started - 3600.0}), encoding="utf-8")
+        assert store.is_locked()
+        assert store.state() == live
+        assert [entry.word for entry in list_runs(store.dir.parent)] == ["training"]
+        with pytest.raises(RunBusyError):
+            store.lock()
+    assert store.state().state == "interrupted"
+
+
+def test_who_only_asks_for_the_lock_keeps_nobody_from_taking_it(store: RunStore) -> None:
+    store.lock().release()
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            store.is_locked()
+
+    asking = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in asking:
+        thread.start()
+    try:
+        for _ in range(50):
+            store.lock().release()
+    finally:
+        over.set()
+        for thread in asking:
+            thread.join()
 
 
 def test_a_lock_dies_with_its_process(store: RunStore) -> None:
