@@ -59,8 +59,8 @@ def alone() -> float:
     return float(sum(p.detach().double().sum() for p in model.parameters()))
 
 
-@pytest.mark.windows
-@pytest.mark.parametrize("mode", ["ddp", "zero"])
+# ZeRO passes under Wine too, but its imports alone take minutes there.
+@pytest.mark.parametrize("mode", [pytest.param("ddp", marks=pytest.mark.windows), "zero"])
 def test_two_ranks_in_step(mode: str, tmp_path: Path, alone: float) -> None:
     first, second = run_ranks(mode, 2, tmp_path)
     assert first["sum"] == second["sum"] == pytest.approx(alone, rel=1e-5)
