@@ -31,7 +31,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def checked(module: str, *arguments: str) -> None:
+def assert_accepted_by(module: str, *arguments: str) -> None:
     """Runs a checker and fails with what it said."""
     pytest.importorskip(module, reason=f"{module} is not installed (it is in the `test` extra)")
     program = {"importlinter": "from importlinter.cli import lint_imports_command; lint_imports_command()"}.get(module)
@@ -41,24 +41,24 @@ def checked(module: str, *arguments: str) -> None:
 
 @pytest.mark.timeout(CHECK_LIMIT_S)
 def test_types() -> None:
-    checked("mypy")
+    assert_accepted_by("mypy")
 
 
 @pytest.mark.timeout(CHECK_LIMIT_S)
 def test_types_for_windows() -> None:
-    checked("mypy", "--platform", "win32", "--cache-dir", ".mypy_cache/win32")
+    assert_accepted_by("mypy", "--platform", "win32", "--cache-dir", ".mypy_cache/win32")
 
 
 def test_style() -> None:
-    checked("ruff", "check")
+    assert_accepted_by("ruff", "check")
 
 
 def test_layout() -> None:
-    checked("ruff", "format", "--check", "--diff")
+    assert_accepted_by("ruff", "format", "--check", "--diff")
 
 
 def test_layers() -> None:
-    checked("importlinter", "--verbose")
+    assert_accepted_by("importlinter", "--verbose")
 
 
 def modules_below(package: str) -> Iterator[str]:

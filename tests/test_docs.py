@@ -54,7 +54,7 @@ def test_a_command_is_understood(page: str, words: str) -> None:
     try:
         arguments = parse(shlex.split(words))
         if arguments.command == "train" and not arguments.config:
-            request_from_arguments(arguments)
+            assert request_from_arguments(arguments).recipe.problem is None
     except RankdeckError as error:
         pytest.fail(f"{page}: rankdeck {words}\n{error}")
 
