@@ -9,15 +9,16 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from core.errors import RankdeckError, UsageError
 from core.generations import Generation, Generations
 from core.host.commit_runner import CommitRunner
-from core.host.failures import SETTLE_S, Sign, describe, root_cause
-from core.host.gathering import Gathered, Next, next_action
+from core.host.failures import SETTLE_S, describe, root_cause
+from core.host.gatherer import Gatherer
+from core.host.gathering import Next
 from core.host.ledger_keeper import LedgerKeeper
+from core.host.outcome import Outcome, stopped_short
 from core.host.ranks import Rank, Ranks
 from core.host.stop_ladder import KILL_WAIT_S, Rung, StopLadder
 from core.launch_plan import LaunchPlan
@@ -32,8 +33,6 @@ from core.protocol import (
     CommitStaged,
     DataReady,
     Finish,
-    Merge,
-    Merged,
     MergeDone,
     MergeReady,
     Message,
@@ -48,30 +47,8 @@ log = logging.getLogger(__name__)
 POLL_S: Final = 0.025
 FINISH_LIMIT_S: Final = 30.0
 """Ranks that were told to end have so long; their work is committed already."""
-ASK_AGAIN_S: Final = 2.0
 DRAIN_LIMIT_S: Final = 1.0
 """After the ranks are gone their last lines may still be on the way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How an attempt ended.
-
-    Attributes:
-        kind: "not_started" is a failure before the first step; the others are as the run's states.
-        error: Title, cause and next step, for a failure or a stop without a commit.
-        root: The failure that came first.
-        usage: The person's input is at fault.
-        model: The file to export as `model.safetensors`, if any.
-        unkillable: Pids that would not die.
-    """
-
-    kind: Literal["finished", "stopped", "failed", "not_started"]
-    error: dict[str, str] | None = None
-    root: Sign | None = None
-    usage: bool = False
-    model: Path | None = None
-    unkillable: tuple[int, ...] = ()
 
 
 class AttemptEvents(Protocol):
@@ -141,6 +118,7 @@ class Attempt:
             emit=events.emit,
             on_committed=events.committed,
         )
+        self._gatherer = Gatherer(self._ranks, self._commits)
         self._tree = ProcessTree()
         self._outcome: Outcome | None = None
         self._data: DataReady | None = None
@@ -148,11 +126,6 @@ class Attempt:
         self._began = False
         self._start_by = float("inf")
         self._finish_by: float | None = None
-        self._asked_at = 0.0
-        self._merging: dict[int, int] | None = None
-        self._merged_steps: dict[int, int] | None = None
-        self._merged: Path | None = None
-        self._rounds = 0
         self._handlers: dict[type[Message], Callable[[Rank, Any], None]] = {
             Phase: self._on_phase,
             DataReady: self._on_data_ready,
@@ -161,7 +134,7 @@ class Attempt:
             CommitStaged: lambda r, m: self._commits.coordinator.staged(r.number, m),
             CommitFailed: lambda r, m: self._commits.coordinator.failed(r.number, m.generation, m.cause),
             MergeReady: self._on_merge_ready,
-            MergeDone: self._on_merge_done,
+            MergeDone: self._gatherer.merge_done,
             RankDone: self._on_rank_done,
             RankFailed: lambda r, m: self._ranks.said_failed(r, m, time.monotonic()),
             Bye: self._on_bye,
@@ -319,14 +292,6 @@ class Attempt:
             self._began = True
             self._events.training_began()
 
-    def _on_merge_done(self, rank: Rank, message: MergeDone) -> None:
-        newest = self._commits.newest
-        if self._merging is None or rank.number != 0 or newest is None or Path(message.file).name != message.file:
-            log.warning("rank %d says that a merge is done that nobody asked for", rank.number)
-            return
-        self._merged_steps, self._merging = self._merging, None
-        self._merged = newest.folder / message.file if message.file else None
-
     def _on_bye(self, rank: Rank, message: Bye) -> None:
         rank.bye = message
         if message.dropped:
@@ -353,82 +318,29 @@ class Attempt:
             self._gather(now)
 
     def _gather(self, now: float) -> None:
-        gathered = Gathered(
-            {r.number: r.done for r in self._ranks if r.done is not None},
-            {r.number: r.ready for r in self._ranks if r.ready is not None},
-            self._given.plan.world_size,
-            merges=self._given.plan.lanes > 1,
-        )
-        if not gathered.all_wait:
-            self._asked_at = now
-            return
-        action = next_action(
-            gathered,
-            committing=self._commits.coordinator.busy,
-            holds_all=self._commits.coordinator.holds(gathered.steps),
-            merging=self._merging is not None,
-            merged_steps=self._merged_steps,
-        )
-        if self._commits.coordinator.busy or action is Next.COMMIT:
-            self._complete_commit(action, now)
-        elif action is Next.MERGE:
-            self._merge(gathered)
-        elif action is Next.RELEASE:
-            self._release(gathered)
-        elif action is Next.FINISH:
+        action, phase = self._gatherer.step(now)
+        if phase or action is Next.RELEASE:
+            self._events.phase_changed(phase)
+        if action is Next.FINISH:
             self._events.phase_changed("ending")
             self._finish_by = now + FINISH_LIMIT_S
             self._commits.quiet = True  # what a rank still begins now is of no use to anybody
             self._ranks.broadcast(Finish())
 
-    def _complete_commit(self, action: Next, now: float) -> None:
-        """Every rank waits and the newest generation does not hold them all: ask for one, and again if it stalls.
-
-        A generation stalls when a rank's part of the one before could not be written: that rank believes it is done.
-        """
-        limit_s = ASK_AGAIN_S if self._commits.coordinator.busy or self._commits.retry_at is not None else 0.0
-        if now - self._asked_at >= limit_s and self._commits.coordinator.missing:
-            self._asked_at = now + (ASK_AGAIN_S if action is Next.COMMIT else 0.0)
-            self._events.phase_changed("committing")
-            self._commits.ask_missing("every rank waits")
-
-    def _merge(self, gathered: Gathered) -> None:
-        newest = self._commits.newest
-        assert newest is not None  # `holds_all` says so
-        self._merging = gathered.steps
-        self._rounds = gathered.round or self._rounds + 1
-        self._events.phase_changed("merging")
-        self._ranks[0].send(Merge(self._rounds, newest.number, str(newest.folder)))
-
-    def _release(self, gathered: Gathered) -> None:
-        self._merged_steps = None
-        self._events.phase_changed("")
-        for number in gathered.ready:
-            self._ranks[number].ready = None
-            self._ranks[number].send(Merged(self._rounds, str(self._merged or "")))
-
     # ending
 
     def _completed(self) -> Outcome:
         finished = all(rank.done is not None and rank.done.finished for rank in self._ranks)
-        return Outcome("finished" if finished else "stopped", model=self._model())
+        return Outcome("finished" if finished else "stopped", model=self._gatherer.model(self._given.generation))
 
     def _stopped_short(self) -> Outcome:
         """A stop whose ranks are ended without a commit of where they stood."""
-        if not self._began:
-            return Outcome("stopped", model=self._model())
-        step = max(rank.step for rank in self._ranks)
         kept = self._commits.newest or self._given.generation
-        done = f"Generation {kept.number} holds step {kept.step}" if kept else "No generation was committed"
-        if kept is not None and kept.step >= step and not self._commits.coordinator.busy:
-            return Outcome("stopped", model=self._model())
-        why = "at once, as asked" if self._given.ladder.is_hurried else "at the stop limit, before it had committed"
-        error = {
-            "title": "Stopped without a last commit",
-            "cause": f"The run was ended {why}. {done}; it stood at step {step}.",
-            "next_step": "Resume it: what came after that commit is trained again.",
-        }
-        return Outcome("stopped", error, model=self._model())
+        model = self._gatherer.model(self._given.generation)
+        step = max(rank.step for rank in self._ranks)
+        if not self._began or (kept is not None and kept.step >= step and not self._commits.coordinator.busy):
+            return Outcome("stopped", model=model)
+        return Outcome("stopped", stopped_short(step, kept, self._given.ladder.is_hurried), model=model)
 
     def _start_overdue(self, now: float) -> Outcome:
         late = next(rank for rank in self._ranks if not rank.started)
@@ -445,14 +357,6 @@ class Attempt:
         for sign in signs:
             log.error("rank %d failed%s", sign.rank, "; this is the root cause" if sign is root else " as an echo")
         return Outcome("failed" if self._began else "not_started", error, root, root.usage)
-
-    def _model(self) -> Path | None:
-        """The weights to export: the merge, or those of the newest generation (of its first rank, if each has some)."""
-        if self._merged is not None and self._merged_steps is not None:
-            return self._merged
-        kept = self._commits.newest or self._given.generation
-        names = [] if kept is None else [file.name for file in kept.files if file.name.startswith("weights")]
-        return kept.folder / min(names) if kept is not None and names else None
 
     async def _end(self) -> list[int]:
         """Ends what is left of the ranks within bounds, and hears their last lines."""

@@ -25,7 +25,7 @@ from core.host.attempt import Attempt, Given
 from core.host.device_samples import DeviceSampler
 from core.host.environment import describe_environment
 from core.host.late_columns import LateColumns
-from core.host.metrics_sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, MetricsSink
+from core.host.metrics_stream import MetricsStream
 from core.host.outcome import EXIT_FAILED, Outcome, exit_code, own_failure, with_unkillable
 from core.host.states import HostState
 from core.host.status_board import StatusBoard
@@ -61,6 +61,7 @@ class RunHost:
     """
 
     def __init__(self, store: RunStore) -> None:
+        self._loop = asyncio.get_running_loop()
         self._store = store
         self._config = RunConfig()
         self._first = store.stored_state()
@@ -70,9 +71,9 @@ class RunHost:
         self._client_token = secrets.token_urlsafe(TOKEN_BYTES)
         self._listener = Listener(self._first.run_id, self._client_token, self)
         self._board = StatusBoard(store, self._starting(), self._disk, lambda: self._listener.clients)
+        self._stream = MetricsStream(self._listener, self._board, lambda: self._number)
         self._state = HostState.STARTING
         self._ladder = StopLadder(self._config.stop_timeout_s)
-        self._sink: MetricsSink | None = None
         self._monitor: DeviceMonitor | None = None
         self._sampler: DeviceSampler | None = None
         self._attempt: Attempt | None = None
@@ -80,7 +81,6 @@ class RunHost:
         self._plan: LaunchPlan | None = None
         self._attempt_config = self._config
         self._port = 0
-        self._paused = False
         self._generations = Generations(store.generations)
 
     async def run(self) -> int:
@@ -89,7 +89,6 @@ class RunHost:
         Returns:
             The exit code.
         """
-        self._loop = asyncio.get_running_loop()
         ticking: asyncio.Task[None] | None = None
         try:
             self._port = await self._listener.start()
@@ -130,9 +129,7 @@ class RunHost:
 
     async def _work(self) -> Outcome:
         self.phase_changed("planning")
-        self._sink = MetricsSink(
-            *await self._in_thread(self._open_metrics), self._on_written_anywhere, self._on_trouble_anywhere
-        )
+        self._stream.open(*await self._in_thread(self._open_metrics))
         setting = self._setting = await self._find_out()
         config, devices = setting.config, setting.devices
         while True:
@@ -166,7 +163,7 @@ class RunHost:
         for bad in setting.damaged:
             self.emit("alert", **damaged_alert(bad, setting.generation))
         uuids = [device.uuid for device in setting.devices]
-        self._sampler = DeviceSampler(self._monitor, uuids, self._on_samples_anywhere)
+        self._sampler = DeviceSampler(self._monitor, uuids, lambda rows: self._stream.emit_from_thread("device", rows))
         return setting
 
     async def _one_attempt(self, config: RunConfig, devices: tuple[Device, ...]) -> Outcome:
@@ -292,7 +289,9 @@ class RunHost:
         kind = HostState.FAILED if outcome.kind == "not_started" else HostState(outcome.kind)
         event = "failed" if kind is HostState.FAILED else "finished"
         self.emit(event, state=str(kind), step=self._board.state.step, exit_code=code, **(error or {}))
-        lost = await self._close_sink()
+        if self._sampler is not None:
+            await self._in_thread(self._sampler.close)
+        lost = await self._stream.close(SINK_CLOSE_S)
         if lost:
             code = code or EXIT_FAILED
             error = error or {
@@ -308,16 +307,6 @@ class RunHost:
                 break
             await asyncio.sleep(0.5)
         return code
-
-    async def _close_sink(self) -> int:
-        if self._sampler is not None:
-            await self._in_thread(self._sampler.close)
-        if self._sink is None:
-            return 0
-        sink, self._sink = self._sink, None
-        lost = await self._in_thread(sink.close, SINK_CLOSE_S)
-        await asyncio.sleep(0)  # its last word on the file's size has been called into the loop
-        return lost
 
     async def _close(self) -> None:
         await self._listener.close()
@@ -355,9 +344,7 @@ class RunHost:
 
     def emit(self, event: str, **fields: Any) -> None:
         """Writes a line of the host's own into the metrics."""
-        value = {"ts": time.time(), "event": event, "rank": -1, "attempt": self._number, **fields}
-        if self._sink is not None:
-            self._sink.put([orjson.dumps(value)], [value])
+        self._stream.emit(event, **fields)
 
     # ListenerEvents
 
@@ -382,12 +369,7 @@ class RunHost:
             connection.refuse(f"A client has no business sending a {type(message).__name__}.")
 
     def lines_received(self, connection: Connection, lines: list[bytes], parsed: list[dict[str, Any]]) -> None:
-        if self._sink is None:
-            return
-        self._sink.put(lines, parsed)
-        if not self._paused and self._sink.pending_bytes > HIGH_WATER_BYTES:
-            self._paused = True
-            self._listener.pause_ranks()
+        self._stream.put(lines, parsed)
         for value in parsed:
             if value["event"] == "eval":
                 val_loss = value.get("val_loss")
@@ -400,42 +382,6 @@ class RunHost:
         hello = connection.hello
         if hello is not None and hello.role == "rank" and self._attempt is not None and hello.attempt == self._number:
             self._attempt.closed(hello.rank, connection)
-
-    # from other threads
-
-    def _on_written(self, size_bytes: int) -> None:
-        self._board.appended(size_bytes)
-        if self._paused and (self._sink is None or self._sink.pending_bytes < LOW_WATER_BYTES):
-            self._paused = False
-            self._listener.resume_ranks()
-
-    def _on_trouble(self, words: str | None) -> None:
-        if words is None:
-            log.info("the disk takes metrics again")
-            self._board.change(phase="")
-        elif self._board.state.phase != words:
-            log.error("metrics cannot be written: %s", words)
-            self._board.change(phase=words)
-            self.emit(
-                "alert",
-                kind="disk",
-                title="Metrics cannot be written",
-                cause=words,
-                next_step="Free some space: nothing is lost, and writing goes on by itself.",
-            )
-
-    def _on_samples(self, samples: list[dict[str, Any]]) -> None:
-        for fields in samples:
-            self.emit("device", **{**fields, "ts": fields.get("ts", time.time())})
-
-    def _on_trouble_anywhere(self, words: str | None) -> None:
-        self._loop.call_soon_threadsafe(self._on_trouble, words)
-
-    def _on_samples_anywhere(self, samples: list[dict[str, Any]]) -> None:
-        self._loop.call_soon_threadsafe(self._on_samples, samples)
-
-    def _on_written_anywhere(self, size_bytes: int) -> None:
-        self._loop.call_soon_threadsafe(self._on_written, size_bytes)
 
     # small things
 

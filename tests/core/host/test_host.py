@@ -36,7 +36,8 @@ def test_a_run_from_start_to_finish_leaves_what_the_contract_says(make_run: Make
     assert [line["event"] for line in run.lines() if line["event"] in ("launch", "rank_ready", "finished")] == [
         "launch", "rank_ready", "rank_ready", "finished",
     ]  # fmt: skip
-    assert [line["step"] for line in run.events("commit")][:3] == [10, 20, 30]
+    committed = [line["step"] for line in run.events("commit")]
+    assert (committed[0], committed[-1]) == (10, 30)  # the one at 20 is left out where that at 10 takes long
     environment = json.loads(run.store.environment.read_text(encoding="utf-8"))
     assert environment["devices"][1]["uuid"] == "cpu:1" and environment["packages"]["psutil"]
     assert {line["uuid"] for line in run.events("device")} >= {"cpu:0", "host"}

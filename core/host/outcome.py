@@ -1,0 +1,71 @@
+"""How an attempt ended, in a value and in words, and the exit code that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from core.generations import Generation
+from core.host.failures import Sign
+
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_STOPPED_AT_ONCE: Final = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How an attempt ended.
+
+    Attributes:
+        kind: "not_started" is a failure before the first step; the others are as the run's states.
+        error: Title, cause and next step, for a failure or a stop without a commit.
+        root: The failure that came first.
+        usage: The person's input is at fault.
+        model: The file to export as `model.safetensors`, if any.
+        unkillable: Pids that would not die.
+    """
+
+    kind: Literal["finished", "stopped", "failed", "not_started"]
+    error: dict[str, str] | None = None
+    root: Sign | None = None
+    usage: bool = False
+    model: Path | None = None
+    unkillable: tuple[int, ...] = ()
+
+
+def exit_code(outcome: Outcome, hurried: bool) -> int:
+    """The host's exit code; `hurried`: the stop did not wait for a commit, as asked."""
+    if outcome.kind in ("finished", "stopped"):
+        return 0 if outcome.error is None else EXIT_STOPPED_AT_ONCE if hurried else EXIT_FAILED
+    return EXIT_USAGE if outcome.usage else EXIT_FAILED
+
+
+def stopped_short(step: int, kept: Generation | None, hurried: bool) -> dict[str, str]:
+    """The words for a stop that lost what came after the newest generation."""
+    why = "at once, as asked" if hurried else "at the stop limit, before it had committed"
+    done = f"Generation {kept.number} holds step {kept.step}" if kept else "No generation was committed"
+    return {
+        "title": "Stopped without a last commit",
+        "cause": f"The run was ended {why}. {done}; it stood at step {step}.",
+        "next_step": "Resume it: what came after that commit is trained again.",
+    }
+
+
+def own_failure(error: Exception) -> dict[str, str]:
+    """The words for a defect of the host itself."""
+    return {
+        "title": "The run host failed",
+        "cause": f"Rankdeck itself went wrong ({type(error).__name__}: {error}).",
+        "next_step": "Look at logs/host.log and report it; the run can be resumed.",
+    }
+
+
+def with_unkillable(error: Mapping[str, str] | None, pids: tuple[int, ...]) -> dict[str, str]:
+    """The error with the processes that would not die."""
+    which = f"Process {', '.join(map(str, pids))} would not end, even when killed (a driver that hangs?)."
+    if error is None:
+        return {"title": "A rank would not end", "cause": which, "next_step": "Restart the machine to be rid of it."}
+    return {**error, "cause": f"{error['cause']} {which}"}
