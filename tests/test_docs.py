@@ -54,7 +54,7 @@ def test_a_command_is_understood(page: str, words: str) -> None:
     try:
         arguments = parse(shlex.split(words))
         if arguments.command == "train" and not arguments.config:
-            assert request_from_arguments(arguments).recipe.problem is None
+            assert request_from_arguments(arguments).recipe.name
     except RankdeckError as error:
         pytest.fail(f"{page}: rankdeck {words}\n{error}")
 
