@@ -60,8 +60,8 @@ class DeviceRow(QWidget):
         self.box = NameBox()
         self.box.setObjectName(f"device_{device.uuid}")
         self.box.toggled.connect(self._on_toggled)
-        self._memory_text = QLabel()
-        self._memory = Meter()
+        self._memory_text = QLabel(self)
+        self._memory = Meter(self)
         self._spark = Sparkline()
         self._figures = QLabel(UNKNOWN)
         for label in (self._figures, self._memory_text):
@@ -85,6 +85,9 @@ class DeviceRow(QWidget):
         if is_gpu:
             grid.addWidget(self._memory, 1, 1)
             grid.addWidget(self._memory_text, 1, 2)
+        else:
+            self._memory.hide()
+            self._memory_text.hide()
         grid.addWidget(self._spark, 2 if is_gpu else 0, 1)
         grid.addWidget(self._figures, 2 if is_gpu else 0, 2)
         grid.addWidget(self._warning, 3, 1, 1, 2)

@@ -24,9 +24,9 @@ class EvidenceTabs(QTabWidget):
         self.alerts = AlertsView()
         self.setDocumentMode(True)
         for view, name in (
-            (self.samples, "Sam&ples"),
-            (self.log, "L&og"),
-            (self.ledger, "&Ledger"),
+            (self.samples, "Samples"),
+            (self.log, "Log"),
+            (self.ledger, "Led&ger"),
             (self.config, "&Config"),
             (self.alerts, "Alerts"),
         ):
@@ -34,8 +34,10 @@ class EvidenceTabs(QTabWidget):
         self.alerts.count_changed.connect(self._on_alerts_counted)
         self.setMinimumHeight(120)
 
-    def show_log(self) -> None:
-        """Brings the log to the front and the keyboard into its search field."""
+    def show_log(self, whose: str | None = None) -> None:
+        """Brings the log (of "rank 1", for example) to the front and the keyboard into its search field."""
+        if whose is not None:
+            self.log.choose(whose)
         self.setCurrentWidget(self.log)
         self.log.search.setFocus()
 

@@ -47,7 +47,7 @@ class LogView(QWidget):
         self.found = QLabel()
         self.found.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.follow = QToolButton()
-        self.follow.setText("&Follow")
+        self.follow.setText("Follo&w")
         self.follow.setIcon(icon("follow"))
         self.follow.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.follow.setCheckable(True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -71,6 +72,7 @@ class MainWindow(QMainWindow):
         self._live_name: str | None = None
         self._may_close = False
         self._stop_is_now = False
+        self._setup_width = PANES[2]
         self.actions_ = Actions(self)
         self.header = RunHeader()
         self.notice = NoticeBar()
@@ -157,7 +159,7 @@ class MainWindow(QMainWindow):
         actions.replay.triggered.connect(self.replay_requested)
         actions.folder.triggered.connect(self.folder_requested)
         actions.help.triggered.connect(self.help_requested)
-        actions.log.triggered.connect(self.tabs.show_log)
+        actions.log.triggered.connect(lambda: self.tabs.show_log())
         actions.setup.toggled.connect(self._on_setup_toggled)
         self.runs.run_chosen.connect(self.run_chosen)
         self.setup.form.more_toggled.connect(self._on_more_toggled)
@@ -170,11 +172,16 @@ class MainWindow(QMainWindow):
             state = self._settings.splitter(name)
             if state is not None:
                 splitter.restoreState(state)
+        width = self._settings.values("window").get("setup_width")
+        self._setup_width = width if isinstance(width, int) and width > 0 else PANES[2]
         self.actions_.setup.setChecked(self._settings.flag("setup_shown", True))
         self.setup.form.more.setChecked(self._settings.flag("more_shown", False))
 
     def remember(self) -> None:
         """Writes sizes and folds into the settings."""
+        if self.setup.isVisible():
+            self._setup_width = self._panes.sizes()[2]
+        self._settings.set_values("window", {"setup_width": self._setup_width})
         self._settings.set_geometry(self.saveGeometry())
         self._settings.set_splitter("panes", self._panes.saveState())
         self._settings.set_splitter("middle", self._middle.saveState())
@@ -219,7 +226,8 @@ class MainWindow(QMainWindow):
         error = state.error or {}
         text = " ".join(part for part in (error.get("cause"), error.get("next_step")) if part)
         if state.state == "failed":
-            step = Step("Show &log", self.tabs.show_log)
+            blamed = re.match(r"rank \d+", error.get("title", ""), re.IGNORECASE)
+            step = Step("Show &log", lambda: self.tabs.show_log(blamed[0].lower() if blamed else None))
             self.notice.say("error", error.get("title", "The run failed"), text, step)
         elif state.state == "interrupted":
             step = Step("R&esume…", self.actions_.resume.trigger)
@@ -243,7 +251,12 @@ class MainWindow(QMainWindow):
         self.stop_requested.emit(self._stop_is_now)
 
     def _on_setup_toggled(self, on: bool) -> None:
+        sizes = self._panes.sizes()
+        if not on and self.setup.isVisible():
+            self._setup_width = sizes[2]
         self.setup.setVisible(on)
+        if on:
+            self._panes.setSizes([sizes[0], max(1, sizes[1] + sizes[2] - self._setup_width), self._setup_width])
         self._settings.set_flag("setup_shown", on)
 
     def _on_more_toggled(self, on: bool) -> None:

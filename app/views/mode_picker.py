@@ -115,7 +115,7 @@ class ModePicker(QWidget):
         box.setHorizontalSpacing(8)
         box.setVerticalSpacing(4)
         box.setColumnStretch(1, 1)
-        for row, (text, editor) in enumerate((("Mer&ge", self.merge), ("Merge every", self.merge_every))):
+        for row, (text, editor) in enumerate((("Merge", self.merge), ("Merge every", self.merge_every))):
             label = QLabel(text)
             label.setBuddy(editor)
             box.addWidget(label, row, 0)

@@ -27,7 +27,7 @@ class RecipeForm(QWidget):
         self._common = QWidget()
         self._rest = QWidget()
         self.more = QToolButton()
-        self.more.setText("&More settings")
+        self.more.setText("M&ore settings")
         self.more.setIcon(icon("chevron-right"))
         self.more.setCheckable(True)
         self.more.setAutoRaise(True)

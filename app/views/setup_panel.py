@@ -77,7 +77,7 @@ class SetupPanel(QWidget):
         column = QVBoxLayout(content)
         column.setContentsMargins(12, 8, 12, 8)
         column.setSpacing(4)
-        _section(column, "&Recipe", self.recipe, self.recipe)
+        _section(column, "Reci&pe", self.recipe, self.recipe)
         column.addWidget(self._description)
         _section(column, "D&ata", self.data, self.data.line)
         _section(column, "Devices", self.devices, None)

@@ -44,3 +44,5 @@ class Welcome(QWidget):
     def show_plan(self, words: str) -> None:
         """What pressing Start will do."""
         self.words.setText(words)
+        # Wrapped and centred, a label asks for the height of one line only.
+        self.words.setFixedHeight(max(1, self.words.heightForWidth(WORDS_WIDTH)))

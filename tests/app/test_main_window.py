@@ -1,0 +1,235 @@
+"""The window as a whole: what can be done when, what is remembered, what it never loads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractSpinBox,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QSlider,
+    QTabWidget,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from app.views.close_question import CloseQuestion
+from app.views.ruled_splitter import RuledSplitter
+from app.views.runs_panel import INVITATION
+from core import processes
+from core.run_store import RunState
+from tests.helpers.synthetic_run import Shape, write_lines
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, shut, type_into
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+__all__ = ["open_window"]
+
+
+def test_first_start_has_the_demo_filled_in_and_invites(open_window: OpenWindow) -> None:
+    rankdeck = open_window()
+    window = rankdeck.window
+    assert window.runs.is_empty() and "nothing downloaded" in INVITATION
+    assert window.welcome.isVisible() and "Python library's own text" in window.welcome.words.text()
+    assert window.setup.data.path() == "stdlib://"
+    assert window.setup.devices.selected()
+    assert window.actions_.start.isEnabled(), window.actions_.start.toolTip()
+
+
+def test_what_cannot_be_done_says_why(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    actions = rankdeck.window.actions_
+    assert not actions.stop.isEnabled() and "No run is going" in actions.stop.toolTip()
+    assert not actions.replay.isEnabled() and "No run is shown" in actions.replay.toolTip()
+    type_into(rankdeck, "lr", "fast", qtbot)
+    assert not actions.start.isEnabled() and "'fast' is not a number" in actions.start.toolTip()
+
+
+def test_a_wrong_value_is_marked_at_its_field_at_once(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    row = rankdeck.window.setup.form.row("steps")
+    type_into(rankdeck, "steps", "0", qtbot)
+    assert "below 1" in row.problem.text() and not row.problem.isHidden()
+    assert "below 1" in row.editor.accessibleDescription()
+    type_into(rankdeck, "steps", "12", qtbot)
+    assert row.problem.isHidden()
+    assert "--steps 12" in rankdeck.window.setup.summary.command.text()
+
+
+def test_the_third_batch_number_is_computed_and_greyed(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    setup = rankdeck.window.setup
+    ranks = len(setup.devices.selected())
+    type_into(rankdeck, "batch_size", "4", qtbot)
+    type_into(rankdeck, "global_batch_size", str(4 * ranks * 3), qtbot)
+    accumulation = setup.form.row("grad_accum_steps").editor
+    assert isinstance(accumulation, QLineEdit)
+    assert accumulation.text() == "" and accumulation.placeholderText() == "3"
+    assert setup.summary.arithmetic.startswith(f"Global batch {12 * ranks} = 4 × {ranks} × 3")
+    qtbot.waitUntil(lambda: "steps an epoch" in setup.summary.epoch)
+
+
+def test_keys_do_what_they_say(open_window: OpenWindow) -> None:
+    actions = open_window().window.actions_
+    keys = {
+        action: action.shortcut().toString(QKeySequence.SequenceFormat.PortableText)
+        for action in (actions.start, actions.stop, actions.resume, actions.replay, actions.log, actions.help)
+    }
+    assert list(keys.values()) == ["Ctrl+Return", "Ctrl+.", "Ctrl+R", "F5", "Ctrl+L", "F1"]
+
+
+def test_space_toggles_a_device(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    picker = rankdeck.window.setup.devices
+    device = picker.selected()[0]
+    before = len(picker.selected())
+    box = picker.row(device.uuid).box
+    qtbot.keyClick(box, Qt.Key.Key_Space)
+    assert len(picker.selected()) == before - 1
+    qtbot.keyClick(box, Qt.Key.Key_Space)
+    assert len(picker.selected()) == before
+
+
+def test_everything_that_takes_the_keyboard_has_a_name(open_window: OpenWindow) -> None:
+    window = open_window().window
+    kinds = (QAbstractButton, QLineEdit, QComboBox, QSlider, QAbstractSpinBox)
+    nameless = []
+    for widget in window.findChildren(QWidget):
+        if not isinstance(widget, kinds) or widget.objectName().startswith("qt_") or _part_of(widget, QTabWidget):
+            continue
+        if isinstance(widget.parent(), QComboBox | QLineEdit) or type(widget).__name__ == "QToolBarExtension":
+            continue
+        text = widget.text() if isinstance(widget, QAbstractButton) else ""
+        if not (text or widget.accessibleName()):
+            nameless.append(f"{type(widget).__name__} {widget.objectName()} in {type(widget.parent()).__name__}")
+    assert nameless == []
+
+
+def _part_of(widget: QWidget, kind: type[QWidget]) -> bool:
+    return isinstance(widget.parent(), kind) and isinstance(widget, QAbstractButton)
+
+
+def test_no_two_mnemonics_in_sight_are_the_same(open_window: OpenWindow) -> None:
+    window = open_window().window
+    letters: Counter[str] = Counter()
+    for widget in window.findChildren(QWidget):
+        text = ""
+        if isinstance(widget, QAbstractButton) or (isinstance(widget, QLabel) and widget.buddy() is not None):
+            text = widget.text()
+        letter = QKeySequence.mnemonic(text).toString()
+        if letter and not widget.isHidden():
+            letters[letter] += 1
+    double = {letter: many for letter, many in letters.items() if many > 1}
+    # The welcome's button is the toolbar's Start once more.
+    double.pop("Alt+S", None)
+    assert double == {}
+
+
+def test_a_disabled_action_of_the_menu_has_a_reason(open_window: OpenWindow) -> None:
+    window = open_window().window
+    disabled = [
+        action for action in window.findChildren(QAction) if not action.isEnabled() and action.property("words")
+    ]
+    assert disabled and all("Not now:" in action.toolTip() for action in disabled)
+
+
+def test_sizes_and_setup_are_remembered(open_window: OpenWindow, qtbot: QtBot) -> None:
+    first = open_window()
+    first.window.findChildren(RuledSplitter)[0].setSizes([300, 400, 330])
+    sizes = first.window.findChildren(RuledSplitter)[0].sizes()
+    type_into(first, "steps", "77", qtbot)
+    first.window.setup.mode.radio("independent").click()
+    first.window.actions_.setup.setChecked(False)
+    ticked = [device.uuid for device in first.window.setup.devices.selected()]
+    shut(first)
+    second = open_window().window
+    assert second.setup.form.row("steps").text() == "77"
+    assert second.setup.mode.mode() == "independent"
+    assert second.setup.isHidden()
+    second.actions_.setup.setChecked(True)
+    assert second.findChildren(RuledSplitter)[0].sizes()[2] == sizes[2]
+    assert [device.uuid for device in second.setup.devices.selected()] == ticked
+
+
+def test_a_past_run_is_shown_when_it_is_clicked(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
+    write_lines(runs_dir / "past", Shape(steps=300))
+    rankdeck = open_window()
+    window = rankdeck.window
+    qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 1)
+    view = window.runs.view
+    qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.visualRect(view.model().index(0, 0)).center())
+    qtbot.waitUntil(lambda: rankdeck.data.is_caught_up)
+    assert window.evidence.isVisible() and not window.welcome.isVisible()
+    assert rankdeck.data.series.rank(0).rows == 300
+    assert "past" in window.windowTitle() and window.header.state.text() == "Finished"
+    assert "def f():" in window.tabs.samples.text.toPlainText()
+    qtbot.waitUntil(lambda: "minigpt" in window.tabs.config.text.toPlainText())
+    shut(rankdeck)
+    again = open_window()
+    qtbot.waitUntil(lambda: again.data.is_caught_up)
+    assert again.showing.run_dir == runs_dir / "past"
+
+
+def test_a_failed_run_says_why_in_its_row_and_over_the_plots(
+    open_window: OpenWindow, qtbot: QtBot, runs_dir: Path
+) -> None:
+    error = {"title": "Rank 1: out of memory", "cause": "It needed 3 GB.", "next_step": "Halve the micro-batch."}
+    write_lines(runs_dir / "sad", Shape(steps=20), state="failed", error=error, world_size=2)
+    rankdeck = open_window()
+    qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 1)
+    rankdeck.window.run_chosen.emit(runs_dir / "sad")
+    notice = rankdeck.window.notice
+    qtbot.waitUntil(lambda: notice.title == "Rank 1: out of memory")
+    assert notice.text == "It needed 3 GB. Halve the micro-batch."
+    log = rankdeck.window.tabs.log
+    qtbot.waitUntil(lambda: log.source.count() == 3)
+    notice.findChild(QAbstractButton, "step").click()
+    assert rankdeck.window.tabs.currentWidget() is log and log.source.currentText() == "rank 1"
+
+
+def test_closing_asks_once_while_a_run_is_going(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
+    store = write_lines(runs_dir / "live", Shape(steps=20))
+    rankdeck = open_window()
+    # This process stands for the host: it lives, it does not listen.
+    store.write_state(RunState("live", "live", "training", host=processes.own(), step=20, devices=("cpu:0",)))
+    window = rankdeck.window
+    qtbot.waitUntil(lambda: any(e.state is not None and e.state.is_live for e in rankdeck.runs.model.entries()))
+    window.close()
+    window.close()
+    questions = window.findChildren(CloseQuestion)
+    assert len(questions) == 1 and window.isVisible()
+    questions[0].cancel.click()
+    qtbot.waitUntil(lambda: not window.findChildren(CloseQuestion))
+    assert window.isVisible()
+    window.close()
+    window.findChildren(CloseQuestion)[0].keep.click()
+    qtbot.waitUntil(lambda: not window.isVisible())
+    assert json.loads(store.state_json.read_text(encoding="utf-8"))["state"] == "training"
+
+
+def test_a_live_run_is_found_when_the_window_opens(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
+    write_lines(runs_dir / "old", Shape(steps=10))
+    store = write_lines(runs_dir / "live", Shape(steps=40))
+    state = RunState("live", "live", "training", host=processes.own(), step=40, total_steps=80, devices=("cpu:0",))
+    store.write_state(state)
+    rankdeck = open_window()
+    qtbot.waitUntil(lambda: rankdeck.data.is_caught_up)
+    assert rankdeck.showing.run_dir == store.dir and rankdeck.data.series.rank(1).rows == 40
+    actions = rankdeck.window.actions_
+    assert actions.stop.isEnabled()
+    assert not actions.start.isEnabled() and "live is using a device" in actions.start.toolTip()
+
+
+def test_the_window_never_loads_torch() -> None:
+    code = "import sys, app.main; print([m for m in ('torch', 'workers', 'yaml', 'asyncio') if m in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert loaded.stdout.strip() == "[]"

@@ -1,0 +1,68 @@
+"""The whole window on a folder of runs and settings of its own, closed when the test ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
+from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
+
+from app.main import Rankdeck
+from app.settings import settings_in
+from core import client
+from core.run_store import RunStore, list_runs
+
+# Qt's offscreen platform says so of every window with a smallest size; nothing can be done about it.
+OFFSCREEN_NOISE = pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints", extend=True)
+OpenWindow = Callable[[], Rankdeck]
+READY_MS = 10_000
+END_LIMIT_S = 60.0
+
+
+@pytest.fixture
+def open_window(qtbot: QtBot, tmp_path: Path, runs_dir: Path) -> Iterator[OpenWindow]:
+    """Opens the window as `app.main.main` does, and waits until it knows its devices and its data.
+
+    A second call opens it again on the same settings and runs, as after a restart; live runs are ended with the test.
+    """
+    opened: list[Rankdeck] = []
+
+    def make() -> Rankdeck:
+        rankdeck = Rankdeck(settings_in(tmp_path / "settings.ini"), runs_dir)
+        opened.append(rankdeck)
+        rankdeck.open()
+        qtbot.waitUntil(lambda: rankdeck.drafting.latest is not None and rankdeck.table.is_known, timeout=READY_MS)
+        return rankdeck
+
+    yield make
+    for rankdeck in opened:
+        shut(rankdeck)
+    for entry in list_runs(runs_dir):
+        state = entry.state
+        # A test's own process may stand for a host that lives and does not listen.
+        if state is not None and state.is_live and state.host is not None and state.host.pid != os.getpid():
+            store = RunStore.open(entry.path)
+            client.stop_run(store, now=True)
+            client.wait_for_end(store, END_LIMIT_S)
+
+
+def shut(rankdeck: Rankdeck) -> None:
+    """Closes the window without a question and lets Qt forget it."""
+    if not isValid(rankdeck):
+        return
+    rankdeck.window.close_now()
+    rankdeck.window.deleteLater()
+    rankdeck.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+def type_into(rankdeck: Rankdeck, name: str, text: str, qtbot: QtBot) -> None:
+    """Types a value into a field of the form, key by key."""
+    editor: Any = rankdeck.window.setup.form.row(name).editor
+    editor.clear()
+    qtbot.keyClicks(editor, text)
