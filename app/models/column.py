@@ -8,6 +8,7 @@ while any process maps the file.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -23,10 +24,11 @@ class BlockCache:
     """The blocks of rows read last, shared by all columns of a run, so that panning does not read twice.
 
     Args:
-        blocks: How many blocks of `BLOCK_ROWS` float64 to keep (the default is 32 MiB).
+        blocks: How many blocks of `BLOCK_ROWS` float64 to keep (256 KiB each): what a view of eight ranks needs that
+            is just too near for the bins on disk.
     """
 
-    def __init__(self, blocks: int = 128) -> None:
+    def __init__(self, blocks: int = 192) -> None:
         self._limit = blocks
         self._blocks: OrderedDict[tuple[Path, int], Floats] = OrderedDict()
 
@@ -56,31 +58,40 @@ class Column:
     """
 
     def __init__(self, missing: int = 0) -> None:
-        self.pyramid = Pyramid()
+        self._pyramid = Pyramid()
+        self._load: Callable[[], Floats] | None = None
         self._path: Path | None = None
         self._cache: BlockCache | None = None
         self._kept = missing
         self._chunks: list[Floats] = []
         self._tail = 0
-        self.pyramid.extend_summary(np.full((3, missing // BIN), np.nan))
+        self._pyramid.extend_summary(np.full((3, missing // BIN), np.nan))
 
     @classmethod
-    def of_file(cls, path: Path, rows: int, minmax: Floats, cache: BlockCache) -> Column:
+    def of_file(cls, path: Path, rows: int, minmax: Callable[[], Floats], cache: BlockCache) -> Column:
         """A column whose first `rows` rows lie in `path`.
 
         Args:
             path: Little-endian float64, one a row.
             rows: How many of the file's rows count.
-            minmax: Shape ``(n, 2)``: minimum and maximum of each whole bin of 256 rows.
+            minmax: Reads minimum and maximum of each whole bin of 256 rows, shape ``(n, 2)``, when they are needed.
             cache: Where blocks that were read are kept.
         """
         column = cls()
         column._path, column._kept, column._cache = path, rows, cache
-        bins = min(len(minmax), rows // BIN)
-        column.pyramid.load(minmax[:bins, 0], minmax[:bins, 1])
-        for start in range(bins * BIN, rows - BIN + 1, BIN):
-            column.pyramid.extend(column.read(start, start + BIN))
+        column._load = minmax
         return column
+
+    @property
+    def pyramid(self) -> Pyramid:
+        """Minima, maxima and means of bins; those of a file are read on first use."""
+        if self._load is not None:
+            load, self._load = self._load, None
+            pairs = load()[: self._kept // BIN]
+            self._pyramid.load(pairs[:, 0], pairs[:, 1])
+            if self.rows // BIN > len(pairs):
+                self._pyramid.extend(self.read(len(pairs) * BIN, self.rows // BIN * BIN))
+        return self._pyramid
 
     @property
     def rows(self) -> int:
@@ -103,9 +114,8 @@ class Column:
             self._chunks[-1][used : used + count] = values[at : at + count]
             self._tail += count
             at += count
-        done, whole = self.pyramid.bins, self.rows // BIN
-        if whole > done:
-            self.pyramid.extend(self.read(done * BIN, whole * BIN))
+        if self._load is None and self.rows // BIN > self._pyramid.bins:
+            self._pyramid.extend(self.read(self._pyramid.bins * BIN, self.rows // BIN * BIN))
 
     def truncate(self, rows: int) -> None:
         """Keeps the first `rows` rows."""
@@ -116,7 +126,8 @@ class Column:
         self._kept = min(self._kept, rows)
         self._tail = rows - self._kept
         del self._chunks[-(-self._tail // CHUNK_ROWS) :]
-        self.pyramid.truncate(rows // BIN)
+        if self._load is None:
+            self._pyramid.truncate(rows // BIN)
 
     def adopt_file(self, path: Path, rows: int, cache: BlockCache) -> None:
         """Lets go of rows in memory that the file holds by now (`rows` of them, counted from the first)."""

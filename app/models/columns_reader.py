@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,22 +20,21 @@ if BIN != BIN_ROWS:
     raise ImportError(f"a bin has {BIN} rows here and {BIN_ROWS} in the columns on disk")
 
 
-def open_series(folder: Path, group: GroupIndex, cache: BlockCache) -> Series | None:
-    """A series over a group's files; None if they are gone.
+def open_series(folder: Path, group: GroupIndex, cache: BlockCache, plotted: Collection[str] = ()) -> Series:
+    """A series over a group's files.
 
     Args:
         folder: The run's `columns` folder.
         group: What its index says of the group.
         cache: Where blocks that were read are kept.
+        plotted: Columns whose bins are read at once; those of others when they are asked for.
     """
-    columns: dict[str, Column] = {}
-    for name in group.names:
-        path = folder / group.folder / f"{group.stem(name)}.minmax.f64"
-        try:
-            pairs = np.fromfile(path, "<f8", group.rows // BIN * 2)
-        except OSError:
-            return None
-        columns[name] = Column.of_file(_values(folder, group, name), group.rows, pairs.reshape(-1, 2), cache)
+    columns = {
+        name: Column.of_file(_values(folder, group, name), group.rows, partial(_minmax, folder, group, name), cache)
+        for name in group.names
+    }
+    for name in columns.keys() & set(plotted):
+        columns[name].pyramid.level(0)
     return Series(columns, group.rows)
 
 
@@ -63,6 +64,15 @@ def bin_means(folder: Path, group: GroupIndex, name: str) -> Floats:
             slice_means[ragged] = known.mean() if len(known) else np.nan
         means[start // BIN : start // BIN + whole] = slice_means
     return means
+
+
+def _minmax(folder: Path, group: GroupIndex, name: str) -> Floats:
+    """The bins on disk; none if they are gone, then they are made from the rows."""
+    try:
+        pairs = np.fromfile(folder / group.folder / f"{group.stem(name)}.minmax.f64", "<f8", group.rows // BIN * 2)
+    except OSError:
+        return np.empty((0, 2))
+    return pairs[: len(pairs) // 2 * 2].reshape(-1, 2)
 
 
 def _values(folder: Path, group: GroupIndex, name: str) -> Path:

@@ -18,6 +18,8 @@ from app.models.series import Series, XAxis, running_max
 
 RUN_IN_HALF_LIVES: Final = 8
 RUN_IN_BINS: Final = 256
+FORGETS_AT_ONCE: Final = 1e-6
+LARGEST_EXPONENT: Final = 500.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,7 @@ def reduce_range(series: Series, name: str, axis: XAxis, low: float, high: float
     Returns:
         The curve, and the row it begins with.
     """
-    first = max(0, series.row_at(axis, low, "left") - 1)
-    last = min(series.rows, series.row_at(axis, high, "right") + 1)
+    first, last = series.rows_between(axis, low, high)
     curve = reduce_rows(series, name, axis, first, last, bins)
     return curve, first // curve.width * curve.width
 
@@ -141,31 +142,48 @@ def smooth(series: Series, name: str, axis: XAxis, curve: Curve, first: int, hal
 
 
 def _average(means: Floats, keep: float, value: float, weight: float) -> tuple[float, float, Floats]:
-    """The running weighted sum, its weights, and their ratio at each bin."""
-    line = np.empty(len(means))
-    for i, mean in enumerate(means.tolist()):
-        if mean == mean:
-            value = keep * value + (1.0 - keep) * mean
-            weight = keep * weight + (1.0 - keep)
-            line[i] = value / weight
-        else:
-            line[i] = np.nan
+    """The running weighted sum, its weights, and their ratio at each bin.
+
+    The recursion ``value = keep * value + (1 - keep) * mean`` is unrolled over blocks that are short enough for
+    ``keep ** -length`` to stay a number: value after i bins is ``keep**i * (value + sum of mean / keep**j * …)``.
+    """
+    line: Floats = np.full(len(means), np.nan)
+    known = np.flatnonzero(~np.isnan(means))
+    if not len(known) or keep <= FORGETS_AT_ONCE:
+        line[known] = means[known]
+        return (float(means[known[-1]]), 1.0, line) if len(known) else (value, weight, line)
+    length = max(1, min(len(known), int(LARGEST_EXPONENT / -np.log(keep))))
+    powers = keep ** np.arange(1, length + 1)
+    for start in range(0, len(known), length):
+        block = known[start : start + length]
+        power = powers[: len(block)]
+        values = power * (value + np.cumsum((1.0 - keep) * means[block] / power))
+        weights = 1.0 - power * (1.0 - weight)
+        line[block] = values / weights
+        value, weight = float(values[-1]), float(weights[-1])
     return value, weight, line
 
 
-def mean_of(curves: Sequence[Curve]) -> Curve:
+def mean_of(curves: Sequence[Curve], *, bounds: bool = True) -> Curve:
     """The mean over ranks, aligned by position on the axis; where a rank has no value, that of the others.
 
     For bins wider than one row, low and high are the means of the ranks' minima and maxima: bounds between which
     the true mean of every row lies. What the ranks have not all reached yet (up to three bins) is left out.
+
+    Args:
+        curves: One a rank.
+        bounds: False leaves low and high as the mean, which is a third of the work.
     """
     curves = [curve for curve in curves if len(curve.x)]
     if len(curves) < 2:
         return curves[0] if curves else EMPTY
     width = max(curve.width for curve in curves)
     if all(len(c.x) == len(curves[0].x) and bool((c.x == curves[0].x).all()) for c in curves):
-        stacked = [np.stack([getattr(c, part) for c in curves]) for part in ("low", "high", "mean")]
-        return Curve(curves[0].x, _nanmean(stacked[0]), _nanmean(stacked[1]), _nanmean(stacked[2]), width)
+        middle = _nanmean(np.stack([c.mean for c in curves]))
+        if not bounds:
+            return Curve(curves[0].x, middle, middle, middle, width)
+        low, high = _nanmean(np.stack([c.low for c in curves])), _nanmean(np.stack([c.high for c in curves]))
+        return Curve(curves[0].x, low, high, middle, width)
     x = np.unique(np.concatenate([curve.x for curve in curves]))
     last = min(float(curve.x[-1]) for curve in curves)
     ahead = int((x > last).sum())
@@ -185,8 +203,16 @@ def _at(curve: Curve, part: str, x: Floats) -> Floats:
 
 
 def _nanmean(values: Floats) -> Floats:
-    there = ~np.isnan(values)
-    count = there.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean: Floats = np.where(there, values, 0.0).sum(axis=0) / count
+    mean: Floats = values.mean(axis=0)
+    gaps = np.isnan(mean)
+    if gaps.any():
+        part = values[:, gaps]
+        there = ~np.isnan(part)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean[gaps] = np.where(there, part, 0.0).sum(axis=0) / there.sum(axis=0)
     return mean
+
+
+def middle(curve: Curve) -> Floats:
+    """The means, and where they are not known yet what lies between minimum and maximum."""
+    return np.where(np.isnan(curve.mean), (curve.low + curve.high) / 2, curve.mean)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 BIN: Final = 256
+NARROW: Final = 32
 
 Floats = NDArray[np.float64]
 
@@ -46,14 +47,28 @@ def summarise(rows: Floats, width: int) -> Floats:
     """
     bins = rows.reshape(-1, width)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        low, high = np.fmin.reduce(bins, axis=1), np.fmax.reduce(bins, axis=1)
-        mean = bins.mean(axis=1)
+        low, high, mean = _narrow(bins) if width <= NARROW else _wide(bins)
         ragged = np.isnan(mean)
         if ragged.any():
             part = bins[ragged]
             there = ~np.isnan(part)
             mean[ragged] = np.where(there, part, 0.0).sum(axis=1) / there.sum(axis=1)
     return np.stack((low, high, mean))
+
+
+def _wide(bins: Floats) -> tuple[Floats, Floats, Floats]:
+    return np.fmin.reduce(bins, axis=1), np.fmax.reduce(bins, axis=1), bins.mean(axis=1)
+
+
+def _narrow(bins: Floats) -> tuple[Floats, Floats, Floats]:
+    """The same across, not along: NumPy's reductions over few values cost ten times as much."""
+    low, high, total = bins[:, 0].copy(), bins[:, 0].copy(), bins[:, 0].copy()
+    for position in range(1, bins.shape[1]):
+        values = bins[:, position]
+        np.fmin(low, values, out=low)
+        np.fmax(high, values, out=high)
+        total += values
+    return low, high, total / bins.shape[1]
 
 
 class Pyramid:

@@ -31,6 +31,9 @@ IDLE_POLL_S: Final = 1.0
 RETRY_POLLS: Final = 8
 ADOPT_EVERY_BYTES: Final = 64 << 20
 SMOOTHED_NAMES: Final = ("loss", "tokens_per_s", "step_time_s", "data_wait_s", "sync_wait_s")
+PLOTTED_NAMES: Final = ("step", "ts", *SMOOTHED_NAMES)
+QUICK_ROWS: Final = 4_000_000
+FIRST_PICTURE_S: Final = 0.3
 _log = logging.getLogger(__name__)
 
 
@@ -141,12 +144,11 @@ class RunFollower:
 
     def _open(self, live: bool) -> None:
         index = self._usable_columns(live)
-        series = RunSeries.of_columns(self.store.columns, index) if index is not None else None
-        if index is None or series is None:
-            index, series = None, RunSeries()
-        loss_means = self._means(index, "loss", limit_rows=4_000_000) if index is not None else []
-        for item in loss_means:
-            series.set_means(item.group, item.name, item.values)
+        series = RunSeries()
+        if index is not None:
+            series = RunSeries.of_columns(self.store.columns, index, PLOTTED_NAMES)
+            for item in self._means(index, "loss", limit_rows=QUICK_ROWS):
+                series.set_means(item.group, item.name, item.values)
         self._tail = MetricsTail(self.store.metrics, index.source_bytes if index is not None else 0)
         self._rewound_at = self._adopted_at = self._tail.offset
         self._put(Opened(series))
@@ -155,6 +157,8 @@ class RunFollower:
         self._read_on(progress=True)
         self._put(CaughtUp())
         if index is not None:
+            if max((group.rows for group in index.groups.values()), default=0) > QUICK_ROWS:
+                self.stopping.wait(FIRST_PICTURE_S)  # the cores are for the first picture
             for name in SMOOTHED_NAMES:
                 for item in self._means(index, name):
                     self._put(item)

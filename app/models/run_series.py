@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,14 +66,10 @@ class RunSeries:
     cache: BlockCache = field(default_factory=BlockCache)
 
     @classmethod
-    def of_columns(cls, folder: Path, index: ColumnsIndex) -> RunSeries | None:
-        """The series that a columns folder holds; None if its files do not hold what the index says."""
+    def of_columns(cls, folder: Path, index: ColumnsIndex, plotted: Collection[str] = ()) -> RunSeries:
+        """The series that a columns folder holds; those of the `plotted` columns are made ready to be drawn."""
         run = cls()
-        for name, group in index.groups.items():
-            series = open_series(folder, group, run.cache)
-            if series is None:
-                return None
-            run.groups[name] = series
+        run.groups = {name: open_series(folder, group, run.cache, plotted) for name, group in index.groups.items()}
         return run
 
     def ranks(self) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from app.models.column import Column
 from app.models.pyramid import BIN, Floats
 
 XAxis = Literal["step", "ts"]
+KEPT_ANSWERS: Final = 8
 
 
 class Series:
@@ -23,6 +24,7 @@ class Series:
     def __init__(self, columns: Mapping[str, Column] | None = None, rows: int = 0) -> None:
         self.columns: dict[str, Column] = dict(columns or {})
         self.rows = rows
+        self._found: dict[tuple[XAxis, float, float], tuple[int, int]] = {}
 
     def append(self, rows: int, values: Mapping[str, Floats]) -> None:
         """Adds rows; a name that is missing in `values` gets NaN, a new name NaN for all rows before.
@@ -36,10 +38,12 @@ class Series:
         for name, column in self.columns.items():
             column.append(values[name] if name in values else np.full(rows, np.nan))
         self.rows += rows
+        self._found.clear()
 
     def truncate(self, rows: int) -> None:
         """Keeps the first `rows` rows."""
         self.rows = min(rows, self.rows)
+        self._found.clear()
         for column in self.columns.values():
             column.truncate(rows)
 
@@ -59,6 +63,19 @@ class Series:
         if found and len(rows):
             rows[0] = np.fmax(rows[0], highs[found - 1])
         return start + int(np.searchsorted(running_max(rows), value, side))
+
+    def rows_between(self, axis: XAxis, low: float, high: float) -> tuple[int, int]:
+        """The rows from `low` to `high`, and one more on both sides: first, and last + 1.
+
+        Several columns are drawn for the same view, so the last few answers are kept.
+        """
+        key = (axis, low, high)
+        if key not in self._found:
+            if len(self._found) >= KEPT_ANSWERS:
+                self._found.clear()
+            first = max(0, self.row_at(axis, low, "left") - 1)
+            self._found[key] = (first, min(self.rows, self.row_at(axis, high, "right") + 1))
+        return self._found[key]
 
     def bounds(self, axis: XAxis) -> tuple[float, float] | None:
         """The first and the last value of an axis; None where there is none."""

@@ -15,7 +15,8 @@ from app.models.series import XAxis
 from app.views.numbers import tabular
 from app.views.palette import PlotColours, plot_colours
 from app.views.plots import drawing
-from app.views.plots.drawing import Area, Layer, Line, Strokes
+from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
+from app.views.plots.raster import Raster
 from app.views.plots.scale import Scale, fitting
 from app.views.plots.ticks import Tick, linear_ticks, log_ticks, time_ticks, whole_ticks
 from app.views.plots.time_axis import TimeAxis
@@ -211,8 +212,7 @@ class PlotCanvas(QWidget):
         else:
             self._draw_grid(painter, area, colours, self._scale)
             painter.setClipRect(area)
-            for layer in self._drawn:
-                self._draw_layer(painter, layer, area, self._scale, colours, ratio)
+            self._draw_layers(painter, area, colours, self._scale, ratio)
             self._mark_outside(painter, area, self._scale, colours)
         painter.end()
         self._picture = picture
@@ -239,6 +239,29 @@ class PlotCanvas(QWidget):
             return [layer.low[inside], layer.high[inside]]
         return [layer.y[inside]]
 
+    def _draw_layers(self, painter: QPainter, area: QRectF, colours: PlotColours, scale: Scale, ratio: float) -> None:
+        """Dense strokes and areas first, as one raster; then what a painter draws."""
+        raster = Raster(max(1, int(area.width() * ratio)), max(1, int(area.height() * ratio)))
+        rest: list[Layer] = []
+        for layer in self._drawn:
+            if isinstance(layer, Area) or (isinstance(layer, Strokes) and self._is_dense(layer, area, ratio)):
+                x = (layer.x - self.time_axis.low) / self.time_axis.span * area.width() * ratio
+                top, bottom = (scale.place(values, 0, area.height() * ratio) for values in (layer.high, layer.low))
+                (raster.area if isinstance(layer, Area) else raster.stroke)(x, top, bottom, layer.colour)
+            else:
+                rest.append(layer)
+        if not raster.is_empty:
+            painter.drawImage(area.topLeft(), raster.image(ratio))
+        for layer in rest:
+            self._draw_layer(painter, layer, area, scale, colours, ratio)
+
+    def _is_dense(self, layer: Strokes, area: QRectF, ratio: float) -> bool:
+        """Whether there is a bin for each pixel."""
+        if len(layer.x) < 2:
+            return False
+        pixels = (layer.x[-1] - layer.x[0]) / self.time_axis.span * area.width() * ratio
+        return len(layer.x) >= float(pixels)
+
     def _draw_layer(
         self, painter: QPainter, layer: Layer, area: QRectF, scale: Scale, colours: PlotColours, ratio: float
     ) -> None:
@@ -247,13 +270,10 @@ class PlotCanvas(QWidget):
         if isinstance(layer, Strokes):
             low, high = scale.place(layer.low, top, height), scale.place(layer.high, top, height)
             drawing.draw_strokes(painter, x, low, high, layer.colour)
-        elif isinstance(layer, Area):
-            low, high = scale.place(layer.low, top, height), scale.place(layer.high, top, height)
-            drawing.draw_area(painter, x, low, high, layer.colour)
         elif isinstance(layer, Line):
             # One pixel of a screen at 100 %; two where a pixel is half as wide.
             drawing.draw_line(painter, layer, x, scale.place(layer.y, top, height), 0.0 if ratio < 1.5 else 2.0)
-        else:
+        elif isinstance(layer, Points):
             drawing.draw_points(painter, layer, x, scale.place(layer.y, top, height), colours.ground)
 
     def _draw_grid(self, painter: QPainter, area: QRectF, colours: PlotColours, scale: Scale) -> None:

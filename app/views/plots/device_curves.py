@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 from PySide6.QtGui import QPalette
 
-from app.models.curves import Curve, reduce_range
-from app.models.pyramid import Floats
+from app.models.curves import Curve, middle, reduce_range
 from app.models.run_series import RunSeries
 from app.models.series import Series
 from app.views.numbers import UNKNOWN
@@ -65,12 +64,12 @@ class DeviceCurves:
                 continue
             x = curve.x if view.axis == "ts" else run.step_positions(curve.x)
             there = ~np.isnan(x)
-            x, middle = x[there], _middle(curve)[there] * factor
+            x, percent = x[there], middle(curve)[there] * factor
             if quantity == "utilisation":
                 colour = text if self._rank is None else rank_colour(self._rank, palette)
-                layers.append(Area(x, np.zeros(len(x)), middle, faint(colour, palette, 0.45)))
+                layers.append(Area(x, np.zeros(len(x)), percent, faint(colour, palette, 0.45)))
             else:
-                layers.append(Line(x, middle, text, DASHES[quantity]))
+                layers.append(Line(x, percent, text, DASHES[quantity]))
         return layers
 
     def readings(self, view: View, _palette: QPalette) -> list[Reading]:
@@ -110,10 +109,6 @@ class DeviceCurves:
 
 def _busy_name(series: Series) -> str:
     return "utilization_percent" if "utilization_percent" in series.columns else "cpu_percent"
-
-
-def _middle(curve: Curve) -> Floats:
-    return np.where(np.isnan(curve.mean), (curve.low + curve.high) / 2, curve.mean)
 
 
 def _unit(value: float | None, unit: str) -> str:

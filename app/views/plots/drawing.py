@@ -132,21 +132,5 @@ def draw_points(painter: QPainter, points: Points, x: Floats, y: Floats, ground:
     painter.setBrush(Qt.BrushStyle.NoBrush)
 
 
-def draw_area(painter: QPainter, x: Floats, low: Floats, high: Floats, colour: QColor) -> None:
-    """Draws an `Area` at pixel positions."""
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(colour)
-    for piece in pieces(~(np.isnan(low) | np.isnan(high))):
-        px = x[piece]
-        if len(px) == 1:
-            top, bottom = sorted((float(low[piece][0]), float(high[piece][0])))
-            painter.drawRect(QRectF(float(px[0]) - 1, top, 2, bottom - top))
-            continue
-        outline = polygon(np.concatenate((px, px[::-1])), np.concatenate((low[piece], high[piece][::-1])))
-        painter.drawPolygon(outline)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-
-
 def _dot(painter: QPainter, x: Floats, y: Floats) -> None:
     painter.drawRect(QRectF(float(x[0]) - 1, float(y[0]) - 1, 2, 2))

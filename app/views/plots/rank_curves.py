@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from PySide6.QtGui import QColor, QPalette
 
-from app.models.curves import Curve, mean_of, reduce_range, smooth
+from app.models.curves import Curve, mean_of, middle, reduce_range, smooth
 from app.models.pyramid import Floats
 from app.models.run_series import RunSeries
 from app.models.series import Series
@@ -66,16 +66,16 @@ class RankCurves:
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Faint strokes of every rank first, then every line, so that no line is hidden by another rank's noise."""
-        run, half_life = self._run(), float(self._options.half_life)
+        run, name, half_life = self._run(), self.name, float(self._options.half_life)
         curves: list[tuple[QColor, Curve, Floats]] = []
         if self._options.mean:
-            curve, line = mean_curve(run, self._options, self.name, view, bins, half_life)
+            curve, line = mean_curve(run, self._options, name, view, bins, half_life)
             curves.append((plot_colours(palette).text, curve, line))
         else:
             for rank in self._options.ranks(run):
                 series = run.rank(rank)
-                curve, first = reduce_range(series, self.name, view.axis, view.low, view.high, bins)
-                line = smooth(series, self.name, view.axis, curve, first, half_life)
+                curve, first = reduce_range(series, name, view.axis, view.low, view.high, bins)
+                line = smooth(series, name, view.axis, curve, first, half_life)
                 curves.append((rank_colour(rank, palette), curve, line))
         curves = [entry for entry in curves if len(entry[1].x)]
         raw_share = 0.32 if half_life > 0 else 1.0
@@ -93,8 +93,8 @@ class RankCurves:
         return [Reading(rank_colour(r, palette), f"rank {r}", self._text(value)) for r, value in values.items()]
 
     def _values(self, view: View) -> dict[int, float | None]:
-        run = self._run()
-        return {rank: _value(run.rank(rank), self.name, view) for rank in self._options.ranks(run)}
+        run, name = self._run(), self.name
+        return {rank: _value(run.rank(rank), name, view) for rank in self._options.ranks(run)}
 
     def _text(self, value: float | None) -> str:
         return significant(value)
@@ -162,7 +162,7 @@ class StepTime:
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Two areas, one on the other."""
         run, colours = self._run(), plot_colours(palette)
-        parts = {name: self._mean(run, name, view, bins) for name in ("step_time_s", "data_wait_s", "sync_wait_s")}
+        parts = {name: self._mean(run, name, view, bins // 2) for name in ("step_time_s", "data_wait_s", "sync_wait_s")}
         x, total = parts["step_time_s"]
         if not len(x):
             return []
@@ -171,7 +171,8 @@ class StepTime:
             wait_x, values = parts[name]
             if len(wait_x) == len(x):
                 wait += np.nan_to_num(values)
-        wait = np.fmin(wait, total)
+        known = ~np.isnan(x)
+        x, total, wait = x[known], total[known], np.fmin(wait, total)[known]
         return [Area(x, np.zeros(len(x)), wait, colours.wait), Area(x, wait, total, colours.work)]
 
     def readings(self, view: View, palette: QPalette) -> list[Reading]:
@@ -192,15 +193,20 @@ class StepTime:
         ]
 
     def _mean(self, run: RunSeries, name: str, view: View, bins: int) -> tuple[Floats, Floats]:
-        curve, _ = mean_curve(run, self._options, name, view, bins // 2, 0.0)
-        return curve.x, np.where(np.isnan(curve.mean), (curve.low + curve.high) / 2, curve.mean)
+        steps = _steps(run, view)
+        if steps is None:
+            return np.empty(0), np.empty(0)
+        curves = [reduce_range(run.rank(rank), name, "step", *steps, bins)[0] for rank in self._options.ranks(run)]
+        middles = [Curve(c.x, c.low, c.high, middle(c), c.width) for c in curves]
+        mean = mean_of(middles, bounds=False)
+        return mean.x if view.axis == "step" else run.time_positions(mean.x), mean.mean
 
 
 def mean_curve(
     run: RunSeries, options: CurveOptions, name: str, view: View, bins: int, half_life: float
 ) -> tuple[Curve, Floats]:
     """The mean over ranks, aligned by step whatever the axis is, and its smoothed line."""
-    steps = (view.low, view.high) if view.axis == "step" else run.steps_of(view.low, view.high)
+    steps = _steps(run, view)
     if steps is None:
         return mean_of([]), np.empty(0)
     curves: list[Curve] = []
@@ -211,7 +217,7 @@ def mean_curve(
         line = smooth(series, name, "step", curve, first, half_life)
         curves.append(curve)
         lines.append(Curve(curve.x, line, line, line, curve.width))
-    mean, line = mean_of(curves), mean_of(lines).mean
+    mean, line = mean_of(curves), mean_of(lines, bounds=False).mean
     if view.axis == "ts" and len(mean.x):
         mean = Curve(run.time_positions(mean.x), mean.low, mean.high, mean.mean, mean.width)
     return mean, line
@@ -220,6 +226,10 @@ def mean_curve(
 def span(seconds: float) -> str:
     """A short time with its unit: "12.3 ms", "1.40 s"."""
     return f"{significant(1000 * seconds)} ms" if seconds < 1 else f"{significant(seconds)} s"
+
+
+def _steps(run: RunSeries, view: View) -> tuple[float, float] | None:
+    return (view.low, view.high) if view.axis == "step" else run.steps_of(view.low, view.high)
 
 
 def _value(series: Series, name: str, view: View) -> float | None:

@@ -64,7 +64,8 @@ def fitting(values: Iterable[Floats], *, log: bool = False, floor: float | None 
     if not len(every):
         return None
     low, high = float(every.min()), float(every.max())
-    inner_low, inner_high = np.percentile(every, (1.0, 99.0)).tolist()
+    some = every[:: max(1, len(every) // 4000)]
+    inner_low, inner_high = np.percentile(some, (1.0, 99.0)).tolist()
     inner = inner_high - inner_low
     if inner > 0 and high - low > OUTLIER_FACTOR * inner:
         low, high = max(low, inner_low - inner / 2), min(high, inner_high + inner / 2)
