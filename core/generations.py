@@ -65,7 +65,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class DamagedGeneration:
-    """A generation that has a manifest and cannot be used.
+    """A generation that was committed and cannot be used.
 
     Attributes:
         reason: One sentence that names the file.
@@ -103,10 +103,12 @@ class Generations:
             PreflightError: Disk full, no permission, drive missing.
         """
         self.remove_unfinished()
-        self._last_number = max(self._last_number, *self._numbers(), 0) + 1
+        self._last_number = max(self._last_number, *self._numbers(), *self._damaged, 0) + 1
         folder = self._folder(self._last_number)
         try:
-            folder.mkdir(parents=True)
+            # Not the parents: a run's folder that somebody has removed must not come back as an empty shell.
+            self.dir.mkdir(exist_ok=True)
+            folder.mkdir()
             sync_folder(self.dir)
         except OSError as error:
             raise explain(error, f"{folder} could not be made") from error
@@ -170,12 +172,13 @@ class Generations:
             self._remove(number)
 
     def remove_unfinished(self) -> Sequence[Path]:
-        """Removes every folder without a manifest, but for the open one. For the host, when it starts.
+        """Removes every folder without a manifest, but for the open one and those that `newest_valid` found damaged.
 
         Returns:
             Folders that could not be removed (a file in them is in use); the next call tries again.
         """
-        unfinished = [n for n in self._numbers() if n != self._open and not (self._folder(n) / MANIFEST).exists()]
+        spared = {self._open, *self._damaged}
+        unfinished = [n for n in self._numbers() if n not in spared and not (self._folder(n) / MANIFEST).exists()]
         return [self._folder(number) for number in unfinished if not self._remove(number)]
 
     def prune(self, keep: int, protect: Collection[int] = ()) -> Sequence[int]:
@@ -245,13 +248,22 @@ class Generations:
                 raise _damaged(explain(error, f"{path} could not be read").cause) from error
         return generation
 
-    def newest_valid(self) -> tuple[Generation | None, Sequence[DamagedGeneration]]:
+    def newest_valid(self, known: int | None = None) -> tuple[Generation | None, Sequence[DamagedGeneration]]:
         """The newest generation that is whole, and the newer ones that are not, newest first.
+
+        Args:
+            known: The number of one that was committed, from the run's state file: if it has no manifest any more it
+                is damaged, and not a leftover of a commit that was never finished.
 
         Raises:
             NewerVersionError: A newer Rankdeck made the newest one; to use an older one would lose its work.
         """
         damaged = []
+        if known is not None and not (self._folder(known) / MANIFEST).exists() and known > self._newest_number():
+            self._damaged.add(known)
+            path = self._folder(known)
+            lost = path / MANIFEST if path.exists() else path
+            damaged.append(DamagedGeneration(known, path, f"{lost} is missing, though it was committed."))
         for number in reversed(self._numbers()):
             if not (self._folder(number) / MANIFEST).exists():
                 continue
@@ -279,6 +291,10 @@ class Generations:
         except OSError as error:
             raise explain(error, f"{self.dir} could not be read") from error
         return sorted(int(name) for name in names if name.isascii() and name.isdigit() and name == str(int(name)))
+
+    def _newest_number(self) -> int:
+        """The highest number with a manifest, whole or not; 0 when there is none."""
+        return max((n for n in self._numbers() if (self._folder(n) / MANIFEST).exists()), default=0)
 
     def _remove(self, number: int) -> bool:
         """Removes a folder, its manifest first, so that what a kill leaves of it does not pass for a generation."""

@@ -115,7 +115,7 @@ def _plan_own(
         )
     config = _changed(store.config(), changes, store.dir)
     top = read_state_file(store.ledger) if store.ledger.exists() else None  # damaged: refused here
-    generation, damaged = Generations(store.generations).newest_valid()
+    generation, damaged = Generations(store.generations).newest_valid(None if top is None else top.generation)
     ledger = Ledger.from_file(top) if top is not None and top.form == "rankdeck" else None
     if generation is not None:
         ledger = Ledger.from_file(read_state_file(generation.folder / FILE_NAME))

@@ -42,6 +42,16 @@ class LedgerKeeper:
         self._next_write = 0.0
         self.ledger: Ledger | None = None
 
+    def committed_generation(self) -> int | None:
+        """The generation that the state file says was committed; None when it says none, or cannot be read."""
+        if not self.path.exists():
+            return None
+        try:
+            return read_state_file(self.path).generation
+        except StateFileError as error:
+            log.warning("%s", error)  # a resume refuses such a file before it starts a host
+            return None
+
     def prepare(self, data: DataReady, generation: Generation | None, world: int, lanes: int) -> None:
         """Makes the ledger for an attempt: that of the generation it goes on from, else a new one. Reads the disk.
 

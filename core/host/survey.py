@@ -57,9 +57,9 @@ def survey(
     machine = this_platform()
     devices, notes = choose_devices(config, monitor.devices())
     dataset = identify(config.dataset_file)
-    generations.remove_unfinished()
-    generation, damaged = generations.newest_valid()
     keeper = LedgerKeeper(store.ledger, config, dataset.as_dict(), run_id)
+    generation, damaged = generations.newest_valid(keeper.committed_generation())
+    generations.remove_unfinished()
     return Setting(config, recipe, machine, tuple(devices), generation, tuple(damaged), keeper, tuple(notes))
 
 

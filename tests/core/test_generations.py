@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.errors import NewerVersionError, StateFileError
+from core.errors import NewerVersionError, PreflightError, StateFileError
 from core.generations import Generation, Generations
 from core.protocol import ChunkDone, CommitStaged, Position, StagedFile
 
@@ -18,7 +18,8 @@ LEDGER: dict[str, Any] = {"format": "rankdeck-ledger", "note": "as it was"}
 
 @pytest.fixture
 def generations(tmp_path: Path) -> Generations:
-    return Generations(tmp_path / "generations")
+    (tmp_path / "run").mkdir()
+    return Generations(tmp_path / "run" / "generations")
 
 
 def stage(folder: Path, name: str, content: bytes) -> StagedFile:
@@ -220,3 +221,36 @@ def test_other_things_in_the_folder_are_passed_over(generations: Generations) ->
 
 def test_no_folder_is_no_generation(tmp_path: Path) -> None:
     assert Generations(tmp_path / "none").newest_valid() == (None, [])
+
+
+def test_a_committed_generation_without_its_manifest_is_named_and_kept(generations: Generations) -> None:
+    for _ in range(2):
+        commit(generations)
+    (generations.dir / "2" / "manifest.json").unlink()
+    fresh = Generations(generations.dir)
+    found, (lost,) = fresh.newest_valid(known=2)
+    assert found is not None and found.number == 1
+    assert lost.number == 2 and "manifest.json is missing" in lost.reason
+    assert fresh.begin()[0] == 3  # clears away what was never committed, and does not use the number again
+    assert (generations.dir / "2").is_dir()
+
+
+def test_a_committed_generation_whose_folder_is_gone_is_named(generations: Generations) -> None:
+    commit(generations)
+    shutil.rmtree(generations.dir)
+    found, (lost,) = Generations(generations.dir).newest_valid(known=1)
+    assert found is None and lost.reason == f"{generations.dir / '1'} is missing, though it was committed."
+
+
+def test_a_generation_before_the_newest_that_was_pruned_is_not_missed(generations: Generations) -> None:
+    for _ in range(3):
+        commit(generations)
+    generations.prune(1)
+    assert Generations(generations.dir).newest_valid(known=2) == (generations.load(3), [])
+
+
+def test_a_run_folder_that_was_removed_does_not_come_back(generations: Generations) -> None:
+    shutil.rmtree(generations.dir.parent)
+    with pytest.raises(PreflightError, match="folder or drive is missing"):
+        generations.begin()
+    assert not generations.dir.parent.exists()

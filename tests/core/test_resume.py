@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,22 @@ def test_a_damaged_generation_is_named_and_the_one_before_is_used(runs: Path) ->
     assert (result.generation, result.step) == (1, 10)
     assert result.progress is not None and result.progress.chunks_done == 1
     assert any("Not used: generation 2" in line and "SHA-256" in line for line in result.lines())
+
+
+def test_a_generation_that_is_gone_is_named_and_the_one_before_is_used(runs: Path) -> None:
+    store = make_run(runs)
+    (store.generations / "2" / "manifest.json").unlink()
+    found = plan(store.dir, runs)
+    assert found.generation == 1
+    assert "manifest.json is missing" in found.damaged[0]
+
+
+def test_when_every_generation_is_gone_nothing_begins_anew_unasked(runs: Path) -> None:
+    store = make_run(runs)
+    shutil.rmtree(store.generations)
+    with pytest.raises(StateFileError, match="missing, though it was committed") as caught:
+        plan(store.dir, runs)
+    assert "copy of the generations folder" in caught.value.next_step
 
 
 def test_when_every_generation_is_damaged_nothing_is_trained_twice_unasked(runs: Path) -> None:
