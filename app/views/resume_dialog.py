@@ -185,7 +185,8 @@ class ResumeDialog(QDialog):
 
     def show_error(self, error: RankdeckError) -> None:
         """Says why it cannot be resumed so."""
-        step = Step("Choose &dataset…", self._choose_data) if isinstance(error, DatasetError) else None
+        about_data = isinstance(error, DatasetError) or "dataset" in error.title.lower()
+        step = Step("Choose &dataset…", self._choose_data) if about_data else None
         self.notice.show_error(error, step)
         self._say("Nothing was changed.", lesser=True)
         self._set_plan(None)

@@ -144,7 +144,8 @@ def test_a_disabled_action_of_the_menu_has_a_reason(open_window: OpenWindow) -> 
 
 def test_sizes_and_setup_are_remembered(open_window: OpenWindow, qtbot: QtBot) -> None:
     first = open_window()
-    first.window.findChildren(RuledSplitter)[0].setSizes([300, 400, 330])
+    first.window.resize(1024, 640)  # the offscreen screen is small, and a window is restored within its screen
+    first.window.findChildren(RuledSplitter)[0].setSizes([220, 400, 350])
     sizes = first.window.findChildren(RuledSplitter)[0].sizes()
     type_into(first, "steps", "77", qtbot)
     first.window.setup.mode.radio("independent").click()

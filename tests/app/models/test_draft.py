@@ -1,0 +1,113 @@
+"""From what the form holds to a config, and what is said about what is wrong."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from app.models.draft import Draft, check_draft, default_texts, draft_from_config, form_fields
+from core.cli.parser import parse
+from core.config.command_line import request_from_arguments
+from core.devices import Device
+from core.platforms import Platform
+from core.recipes import get_recipe
+
+RECIPE = get_recipe("minigpt")
+LINUX = Platform("linux", "2.13.0", None, 8)
+WINDOWS = Platform("windows", "2.13.0", None, 8)
+SLOTS = [Device(f"cpu:{i}", "cpu", i, "A processor") for i in range(2)]
+CARDS = [Device(f"GPU-{i}", "cuda", i, "A card", 2**34) for i in range(2)]
+
+
+def fields(**texts: str) -> Draft:
+    return Draft(fields={**default_texts(RECIPE), **texts})
+
+
+def test_the_untouched_form_can_be_started() -> None:
+    checked = check_draft(Draft(), RECIPE, SLOTS, LINUX)
+    assert checked.problems == {} and checked.config is not None
+    assert checked.mode == "ddp" and checked.config.devices == ("cpu:2",)
+    assert checked.command == "rankdeck train --devices cpu:2"
+
+
+def test_under_windows_several_devices_train_independently_unless_one_says_otherwise() -> None:
+    assert check_draft(Draft(), RECIPE, SLOTS, WINDOWS).mode == "independent"
+    assert check_draft(Draft(mode="ddp"), RECIPE, SLOTS, WINDOWS).mode == "ddp"
+
+
+def test_cards_are_named_by_uuid() -> None:
+    checked = check_draft(Draft(), RECIPE, [CARDS[1]], LINUX)
+    assert checked.config is not None and checked.config.devices == ("GPU-1",)
+    assert checked.mode == "single"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("steps", "0", "below 1"),
+        ("lr", "fast", "not a number"),
+        ("n_layer", "2.5", "not a whole number"),
+        ("seq_len", "", "nothing was given"),
+        ("global_batch_size", "7", "not a multiple of 16"),
+        ("dropout", "0.95", "above 0.9"),
+    ],
+)
+def test_a_wrong_value_is_named_by_its_field(name: str, text: str, words: str) -> None:
+    checked = check_draft(fields(**{name: text}), RECIPE, SLOTS, LINUX)
+    assert checked.config is None and words in checked.problems[name].cause
+
+
+def test_every_wrong_field_is_named_at_once() -> None:
+    assert set(check_draft(fields(lr="x", steps="y"), RECIPE, [], LINUX).problems) == {"lr", "steps", "devices"}
+
+
+def test_of_the_three_batch_numbers_two_are_enough() -> None:
+    checked = check_draft(fields(batch_size="4", global_batch_size="32"), RECIPE, SLOTS, LINUX)
+    assert checked.batch is not None and checked.placeholders["grad_accum_steps"] == "4"
+    checked = check_draft(fields(batch_size="", grad_accum_steps="2", global_batch_size="32"), RECIPE, SLOTS, LINUX)
+    assert checked.placeholders["batch_size"] == "8"
+
+
+def test_steps_of_an_epoch_follow_the_batch_and_the_mode() -> None:
+    together = check_draft(fields(seq_len="100", batch_size="5", val_fraction="0.001"), RECIPE, SLOTS, LINUX)
+    apart = check_draft(
+        Draft(mode="independent", fields={"seq_len": "100", "batch_size": "5", "val_fraction": "0.001"}),
+        RECIPE,
+        SLOTS,
+        LINUX,
+    )
+    # 1,000,000 bytes less a thousandth are 9,989 samples of 100: by tens, or half of them by fives.
+    assert together.steps_per_epoch(1_000_000, 2) == 999
+    assert apart.steps_per_epoch(1_000_000, 2) == 999
+
+
+def test_the_command_asks_for_the_same_config() -> None:
+    draft = Draft(
+        mode="independent", merge_policy="none", merge_every="3", fields={"steps": "9", "sample_prompt": "a b"}
+    )
+    checked = check_draft(draft, RECIPE, SLOTS, LINUX)
+    words = shlex.split(checked.command)
+    assert words[:2] == ["rankdeck", "train"]
+    request = request_from_arguments(parse(words[1:]))
+    assert checked.config == request.config
+
+
+def test_a_draft_survives_the_settings_and_damage_to_them() -> None:
+    draft = Draft(dataset="a.txt", devices=("GPU-1",), mode="zero", fields={"lr": "0.1"})
+    assert Draft.from_dict(draft.as_dict()) == draft
+    assert Draft.from_dict({"devices": 3, "mode": None, "fields": [], "unknown": 1}) == Draft()
+
+
+def test_a_run_can_be_copied_into_the_form() -> None:
+    checked = check_draft(Draft(mode="ddp", fields={"steps": "9", "n_layer": "2"}), RECIPE, SLOTS, LINUX)
+    assert checked.config is not None
+    again = draft_from_config(checked.config, SLOTS)
+    assert again.devices == ("cpu:0", "cpu:1") and again.mode == "ddp"
+    assert check_draft(again, RECIPE, SLOTS, LINUX).config == checked.config
+    assert draft_from_config(checked.config.replace(devices=("GPU-gone", "GPU-1")), CARDS).devices == ("GPU-1",)
+
+
+def test_common_fields_come_first() -> None:
+    names = [spec.name for spec in form_fields(RECIPE) if spec.common]
+    assert names[:4] == ["steps", "epochs", "batch_size", "grad_accum_steps"] and "n_layer" in names

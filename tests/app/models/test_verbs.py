@@ -1,0 +1,77 @@
+"""What can be done in which situation, and why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from app.models.draft import Draft, check_draft
+from app.models.metrics_batch import parse_lines
+from app.models.run_series import RunSeries
+from app.models.standing import standing_of
+from app.models.verbs import Situation, verbs_of
+from core.devices import Device
+from core.platforms import Platform
+from core.recipes import get_recipe
+from core.run_state import RunState
+from core.run_store import RunEntry
+
+SLOT = Device("cpu:0", "cpu", 0, "A processor")
+GOOD = check_draft(Draft(), get_recipe("minigpt"), [SLOT], Platform("linux", "2.13.0", None, 2))
+BAD = check_draft(Draft(), get_recipe("minigpt"), [], Platform("linux", "2.13.0", None, 2))
+
+
+def going(**changes: object) -> RunState:
+    return RunState("r", "r", "training", devices=("cpu:0",), step=5, total_steps=10).replace(**changes)
+
+
+def test_nothing_shown_and_a_good_setup() -> None:
+    verbs = verbs_of(Situation(checked=GOOD, ticked=[SLOT]))
+    assert verbs.start is None and verbs.resume is None
+    assert verbs.stop == "No run is going." and verbs.replay == "No run is shown."
+
+
+def test_a_wrong_setup_says_what_is_wrong() -> None:
+    assert verbs_of(Situation(checked=BAD)).start == "No device is ticked."
+    assert verbs_of(Situation()).start == "Setup is still being read."
+
+
+def test_a_device_in_use_is_not_started_on_twice() -> None:
+    runs = [RunEntry(Path("live"), going())]
+    assert "live is using a device" in (verbs_of(Situation(runs=runs, checked=GOOD, ticked=[SLOT])).start or "")
+    other = Device("GPU-1", "cuda", 0, "A card")
+    assert verbs_of(Situation(runs=runs, checked=GOOD, ticked=[other])).start is None
+    starting = [RunEntry(Path("live"), going(state="starting", devices=()))]
+    assert verbs_of(Situation(runs=starting, checked=GOOD, ticked=[other])).start is not None
+    assert (
+        verbs_of(Situation(runs=[RunEntry(Path("p"), going(state="stopped"))], checked=GOOD, ticked=[SLOT])).start
+        is None
+    )
+
+
+def test_the_second_stop_ends_at_once_and_there_is_no_third() -> None:
+    first = verbs_of(Situation(shown=going()))
+    assert first.stop is None and not first.stop_is_now
+    second = verbs_of(Situation(shown=going(), stop_asked=True))
+    assert second.stop is None and second.stop_is_now
+    elsewhere = verbs_of(Situation(shown=going(state="stopping")))
+    assert elsewhere.stop_is_now
+    third = verbs_of(Situation(shown=going(), stop_asked=True, end_asked=True))
+    assert third.stop == "The run is being ended."
+    assert verbs_of(Situation(shown=going(state="stopped"), stop_asked=True)).stop is not None
+
+
+def test_while_something_is_done_nothing_else_is_begun() -> None:
+    verbs = verbs_of(Situation(checked=GOOD, ticked=[SLOT], busy="starting a run"))
+    assert verbs.start == verbs.resume == "Rankdeck is starting a run."
+
+
+def test_the_time_left_follows_the_newest_steps() -> None:
+
+    series = RunSeries()
+    lines = [f'{{"event":"step","rank":0,"step":{n},"ts":{1000 + 2 * n},"loss":1}}'.encode() for n in range(1, 7)]
+    series.apply(parse_lines(lines))
+    standing = standing_of(going(), series)
+    assert standing.step == 6 and standing.seconds_left == 8.0 and standing.share == 0.6
+    assert standing_of(going(state="stopped"), series).seconds_left is None
+    assert standing_of(going(total_steps=None), series).share is None
+    assert standing_of(None, series).word == "idle"

@@ -1,0 +1,98 @@
+"""The resume dialog against real run folders: it says what will happen before it happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.views.resume_dialog import ResumeDialog
+from core import processes
+from core.devices import DeviceMonitor
+from core.errors import RankdeckError
+from core.resume import ResumePlan, plan_resume
+from core.run_store import list_runs
+from tests.helpers.made_runs import TEXT, make_run
+from tests.helpers.window_fixture import OFFSCREEN_NOISE
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+
+
+def answered(dialog: ResumeDialog, runs_dir: Path) -> None:
+    """Stands for the controller: answers each request at once."""
+
+    def answer(text: str, changes: dict[str, object]) -> None:
+        try:
+            with DeviceMonitor() as monitor:
+                dialog.show_plan(plan_resume(text, runs_dir, changes, available=monitor.devices()))
+        except RankdeckError as error:
+            dialog.show_error(error)
+
+    dialog.plan_requested.connect(answer)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "text.txt").write_bytes(TEXT)
+    return tmp_path
+
+
+def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, runs_dir=runs_dir)
+    live = make_run(place, "training", runs_dir=runs_dir)
+    live.write_state(live.stored_state().replace(host=processes.own()))
+    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"])
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.show()
+    assert dialog.run.count() == 1, "a live run cannot be resumed"
+    assert not dialog.go.isEnabled() and "Not now" in dialog.go.toolTip()
+    dialog.choose(str(store.dir))
+    words = dialog.words.text()
+    for part in ("generation 2", "2 of 12 chunks done", "epoch 1", "Devices: ddp on cpu:0, cpu:1"):
+        assert part in words, words
+    with qtbot.waitSignal(dialog.resume_requested) as asked:
+        dialog.go.click()
+    assert isinstance(asked.args[0], ResumePlan) and asked.args[0].run_dir == store.dir
+
+
+def test_a_change_voids_the_plan_and_asks_again(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, runs_dir=runs_dir)
+    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"])
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.choose(str(store.dir))
+    assert dialog.go.isEnabled()
+    qtbot.keyClicks(dialog.steps, "250")
+    assert not dialog.go.isEnabled()
+    qtbot.waitUntil(dialog.go.isEnabled)
+    assert "step 250" in dialog.words.text()
+
+
+def test_what_cannot_be_resumed_says_why_inline(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, runs_dir=runs_dir)
+    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"])
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    store.ledger.write_text("{", encoding="utf-8")
+    dialog.choose(str(store.dir))
+    assert dialog.notice.title and "chunk_tracker_state.json" in dialog.notice.text
+    assert not dialog.go.isEnabled() and dialog.words.text() == "Nothing was changed."
+    (place / "text.txt").write_bytes(b"another text " * 3000)
+    store.ledger.unlink()
+    dialog.choose(str(store.dir))
+    step = dialog.notice.findChild(QPushButton, "step")
+    assert step is not None and "dataset" in step.text(), dialog.notice.text
+
+
+def test_a_state_file_can_be_named(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, runs_dir=runs_dir)
+    dialog = ResumeDialog([], ["cpu:2"])
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.choose(str(store.ledger))
+    assert dialog.go.isEnabled() and store.dir.name in dialog.words.text()
+    dialog.show_busy()
+    assert not dialog.go.isEnabled()

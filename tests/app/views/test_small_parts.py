@@ -1,0 +1,130 @@
+"""Numbers, tones, icons, notices: the small parts everything is made of."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+from PySide6.QtGui import QColor, QIcon, QPalette
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.models.standing import Standing
+from app.views.icons import ICON_DIR, app_icon, icon
+from app.views.notice_bar import NoticeBar, Step
+from app.views.numbers import byte_size, count, duration, gib, rate, significant
+from app.views.run_header import RunHeader
+from app.views.theme import Theme
+from app.views.tones import is_dark, muted, tone
+from core.errors import UsageError
+from tests.helpers.window_fixture import OFFSCREEN_NOISE
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "–"),
+        (math.nan, "–"),
+        (0, "0"),
+        (1.8312, "1.83"),
+        (123.4, "123"),
+        (0.00123, "0.00123"),
+        (1e-7, "1.00e-07"),
+    ],
+)
+def test_three_significant_digits(value: float | None, words: str) -> None:
+    assert significant(value) == words
+
+
+def test_numbers_with_units() -> None:
+    assert rate(312_400.0, "tok/s") == "312\u202fk tok/s" and rate(None, "tok/s") == "– tok/s"
+    assert rate(820.0, "tok/s") == "820 tok/s" and rate(3_200_000.0, "tok/s") == "3.20\u202fM tok/s"
+    assert count(12480) == "12,480" and count(None) == "–"
+    assert [duration(s) for s in (None, 48, 3599, 6720, 100_000)] == ["–", "48 s", "59 m 59 s", "1 h 52 m", "1 d 03 h"]
+    assert gib(48 * 2**30) == "48 GiB" and gib(3 * 2**29) == "1.5 GiB" and gib(None) == "–"
+    assert byte_size(812) == "812 B" and byte_size(20_300_000) == "20.3 MB"
+
+
+def contrast(front: QColor, back: QColor) -> float:
+    """WCAG 2's contrast ratio."""
+
+    def light(colour: QColor) -> float:
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour.getRgbF()[:3]]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    bright, dim = sorted((light(front), light(back)), reverse=True)
+    return (bright + 0.05) / (dim + 0.05)
+
+
+@pytest.fixture
+def theme(qapp: QApplication) -> Theme:
+    before = QPalette(qapp.palette())
+    made = Theme(qapp)
+    yield made
+    qapp.setPalette(before)
+    made.deleteLater()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_is_readable_on_both_grounds(theme: Theme, qapp: QApplication, dark: bool) -> None:
+    theme.set_dark(dark)
+    palette = qapp.palette()
+    assert is_dark(palette) is dark
+    grounds = [palette.color(QPalette.ColorRole.Window), palette.color(QPalette.ColorRole.Base)]
+    fronts = [tone(palette, name) for name in ("accent", "success", "warning", "error")] + [muted(palette)]
+    fronts.append(palette.color(QPalette.ColorRole.PlaceholderText))
+    for front, ground in itertools.product(fronts, grounds):
+        assert contrast(front, ground) >= 4.5, (front.name(), ground.name())
+    accent = palette.color(QPalette.ColorRole.Highlight)
+    assert contrast(palette.color(QPalette.ColorRole.HighlightedText), accent) >= 4.5
+
+
+def test_every_icon_can_be_drawn_in_both_themes(theme: Theme) -> None:
+    names = [path.stem for path in ICON_DIR.glob("*.svg") if path.stem != "app"]
+    assert len(names) > 20
+    for dark in (False, True):
+        theme.set_dark(dark)
+        for name in names:
+            image = icon(name).pixmap(20, 20).toImage()
+            drawn = [
+                image.pixelColor(x, y) for x in range(20) for y in range(20) if image.pixelColor(x, y).alpha() > 200
+            ]
+            assert drawn, name
+            assert all((colour.lightness() > 128) is dark for colour in drawn), name
+    assert not app_icon().isNull()
+    copy = QIcon(icon("start"))
+    assert not copy.pixmap(16, 16, QIcon.Mode.Disabled).isNull()
+
+
+def test_a_notice_says_title_cause_step_and_does_the_step(qtbot: QtBot) -> None:
+    bar = NoticeBar()
+    qtbot.addWidget(bar)
+    done: list[str] = []
+    assert bar.isHidden() and bar.title == ""
+    bar.show_error(UsageError("It is empty.", "Choose another."), Step("&Choose…", lambda: done.append("chosen")))
+    assert bar.title == UsageError.title and bar.text == "It is empty. Choose another."
+    assert bar.accessibleName() == f"error: {UsageError.title}"
+    bar._button.click()
+    assert done == ["chosen"]
+    with qtbot.waitSignal(bar.dismissed):
+        bar._close.click()
+    assert bar.isHidden()
+
+
+def test_the_header_keeps_its_shape_while_figures_run(qtbot: QtBot) -> None:
+    header = RunHeader()
+    qtbot.addWidget(header)
+    header.resize(900, 32)
+    header.show()
+    places = set()
+    for step, speed, left in ((9, 8.0, 9.0), (1000, 312_000.0, 3000.0), (99_999, 9_990.0, 600.0)):
+        header.show_standing(Standing("training", "", step, 100_000, 0, left, speed))
+        QApplication.processEvents()
+        places.add((header.bar.x(), header.bar.width(), header.left.x()))
+    assert len(places) == 1
+    assert header.step.text() == "epoch 1 · step 99,999 / 100,000"
+    header.show_standing(Standing())
+    assert header.state.text() == "Idle" and header.bar.isHidden()

@@ -1,0 +1,160 @@
+"""The tabs under the plots: log, ledger, samples, alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.models.ledger_data import LedgerSnapshot
+from app.models.rank_log import MAX_LINES, RankLog
+from app.views.alerts_view import AlertsView, alert_words
+from app.views.ledger_view import LedgerView
+from app.views.log_view import LogView
+from app.views.samples_view import SHOWN, SamplesView
+from core.errors import StateFileError
+from core.ledger import BlockProgress, LedgerProgress
+from tests.helpers.window_fixture import OFFSCREEN_NOISE
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+
+
+@pytest.fixture
+def log(qapp: QApplication) -> Iterator[RankLog]:
+    made = RankLog(qapp)
+    yield made
+    made.close()
+    made.deleteLater()
+
+
+@pytest.fixture
+def view(log: RankLog, qtbot: QtBot) -> LogView:
+    made = LogView(log)
+    qtbot.addWidget(made)
+    made.log_chosen.connect(lambda path: log.open(path) if path is not None else log.close())
+    made.resize(500, 200)
+    made.show()
+    return made
+
+
+def test_the_log_follows_until_one_scrolls_up(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "rank0.log"
+    path.write_text("".join(f"line {n}\n" for n in range(500)), encoding="utf-8")
+    assert view.page.is_empty
+    view.set_sources([("rank 0", path)])
+    qtbot.waitUntil(lambda: log.model.rowCount() == 500)
+    bar = view.lines.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum())
+    bar.setSliderPosition(10)
+    bar.triggerAction(bar.SliderAction.SliderMove)
+    assert not view.follow.isChecked()
+    with path.open("a", encoding="utf-8") as file:
+        file.write("the end\n")
+    qtbot.waitUntil(lambda: log.model.rowCount() == 501)
+    assert bar.value() < bar.maximum()
+    view.follow.click()
+    assert bar.value() == bar.maximum()
+
+
+def test_the_log_is_searched_round_and_round(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "rank0.log"
+    path.write_text("one\nError: two\nthree\nerror: four\n", encoding="utf-8")
+    view.set_sources([("rank 0", path), ("rank 1", tmp_path / "none")])
+    qtbot.waitUntil(lambda: log.model.rowCount() == 4)
+    qtbot.keyClicks(view.search, "error")
+    assert view.found.text() == "2 lines"
+    rows = []
+    for _ in range(3):
+        assert view.find_next()
+        rows.append(view.lines.currentIndex().row())
+    assert rows == [1, 3, 1] and not view.follow.isChecked()
+    view.search.setText("nowhere")
+    assert not view.find_next()
+    view.choose("rank 1")
+    assert log.path == tmp_path / "none"
+
+
+def test_a_log_of_100_mb_keeps_a_bounded_tail(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "rank0.log"
+    line = b"x" * 99 + b"\n"
+    with path.open("wb") as file:
+        file.write(line)
+        file.truncate(100_000_000 - 100)
+        file.seek(0, 2)
+        file.write((line * 60_000) + b"the very last line\n")
+    view.set_sources([("rank 0", path)])
+    qtbot.waitUntil(
+        lambda: log.model.rowCount() > 0 and log.model.line(log.model.rowCount() - 1) == "the very last line"
+    )
+    assert log.model.rowCount() <= MAX_LINES
+
+
+def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
+    view = LedgerView()
+    qtbot.addWidget(view)
+    view.resize(600, 200)
+    view.show()
+    assert view.page.is_empty
+    progress = LedgerProgress(1, 2, 2, 1, 6, 3, 1, 600, 320, 920, False)
+    blocks = (BlockProgress(0, 4, {0: 0, 1: 1}, {2: 0}), BlockProgress(1, 2, {0: 1}, {}))
+    view.show_snapshot(LedgerSnapshot(progress, blocks, 7, 100, 400))
+    assert not view.page.is_empty
+    for part in ("Epoch 2 of 2", "3 of 6 chunks in 2 blocks", "920 samples trained", "generation 7 kept"):
+        assert part in view.headline.text()
+    left, width = view.strip._span(blocks[0])
+    words = [view.strip.words_at(QPoint(left + round((n + 0.5) * width / 4), 10)) for n in range(4)]
+    assert words == [
+        "block 0, chunk 0: done by rank 0",
+        "block 0, chunk 1: done by rank 1",
+        "block 0, chunk 2: in work on rank 0",
+        "block 0, chunk 3: to do",
+    ]
+    assert view.strip.words_at(QPoint(0, 10)) == "" and not view.strip.grab().isNull()
+    view.show_error(StateFileError("It is cut in half.", "Move it away."))
+    assert view.notice.text == "It is cut in half. Move it away."
+    view.show_snapshot(None)
+    assert view.page.is_empty and view.notice.isHidden()
+
+
+def test_a_ledger_of_100000_chunks_is_painted_in_its_strips(qtbot: QtBot) -> None:
+    view = LedgerView()
+    qtbot.addWidget(view)
+    blocks = tuple(BlockProgress(b, 1000, dict.fromkeys(range(b * 10), 0), {}) for b in range(100))
+    view.strip.set_blocks(blocks)
+    view.strip.resize(500, view.strip.height())
+    assert view.strip.words_at(QPoint(view.strip._span(blocks[99])[0] + 1, 99 * 20 + 10)).startswith(
+        "block 99, chunk 3: done"
+    )
+    assert not view.strip.grab().isNull()
+
+
+def test_samples_newest_first_and_bounded(qtbot: QtBot) -> None:
+    view = SamplesView()
+    qtbot.addWidget(view)
+    assert view.page.is_empty
+    view.show_samples([{"step": n, "rank": 0, "prompt": "def ", "text": f"f{n}():"} for n in range(1, 81)])
+    text = view.text.toPlainText()
+    assert text.startswith("step 80\ndef f80():") and text.count("step ") == SHOWN
+    view.show_samples([])
+    assert view.page.is_empty
+
+
+def test_alerts_are_counted_and_said_in_words(qtbot: QtBot) -> None:
+    view = AlertsView()
+    qtbot.addWidget(view)
+    events = [
+        {"event": "commit", "ts": 1.0, "rank": -1},
+        {"event": "fallback", "ts": 2.0, "rank": -1, "reason": "rank 1 died before the first step"},
+        {"event": "failed", "ts": 3.0, "rank": 1, "step": 7, "error": {"title": "No memory", "cause": "It is full."}},
+    ]
+    with qtbot.waitSignal(view.count_changed) as counted:
+        view.show_events(events)
+    assert counted.args == [2] and view.table.rowCount() == 2
+    texts = [view.table.item(row, 3).text() for row in range(2)]
+    assert texts == ["No memory. It is full.", "rank 1 died before the first step."]
+    assert view.table.item(0, 1).text() == "7" and view.table.item(1, 1).text() == "–"
+    assert alert_words({"event": "alert", "ts": 1.0, "value": 3}) == "value: 3"

@@ -1,0 +1,135 @@
+"""The main job through the window, for real: tick, pick, Start, watch, Stop, Resume; the curve and the ledger go on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.main import Rankdeck
+from core.run_store import RunStore
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, shut, type_into
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.slow, pytest.mark.timeout(300)]
+__all__ = ["open_window"]
+TRAIN_MS = 120_000
+FORM = {
+    "steps": "60",
+    "batch_size": "4",
+    "seq_len": "16",
+    "n_layer": "1",
+    "n_head": "2",
+    "n_embd": "16",
+    "eval_every": "10",
+    "dataset_chunk_size": "32",
+    "samples_per_block": "320",
+}
+
+
+def set_up(rankdeck: Rankdeck, text: Path, qtbot: QtBot, **more: str) -> None:
+    """Fills Setup the way a person does."""
+    setup = rankdeck.window.setup
+    setup.form.more.setChecked(True)
+    setup.data.line.clear()
+    qtbot.keyClicks(setup.data.line, str(text))
+    for name, value in {**FORM, **more}.items():
+        type_into(rankdeck, name, value, qtbot)
+    for device in setup.devices.devices():
+        box = setup.devices.row(device.uuid).box
+        if box.isChecked() != (device.uuid in ("cpu:0", "cpu:1")):
+            box.click()
+
+
+def state_of(rankdeck: Rankdeck) -> str:
+    return rankdeck.data.state.state if rankdeck.data.state is not None else ""
+
+
+def steps_shown(rankdeck: Rankdeck, rank: int) -> list[int]:
+    series = rankdeck.data.series.rank(rank)
+    return [int(step) for step in series.columns["step"].read(0, series.rows)] if series.rows else []
+
+
+def file_steps(store: RunStore, rank: int) -> list[int]:
+    lines: list[dict[str, Any]] = [json.loads(line) for line in store.metrics.read_text(encoding="utf-8").splitlines()]
+    return [line["step"] for line in lines if line["event"] == "step" and line["rank"] == rank]
+
+
+def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="trains for real")
+    text = tmp_path / "ein Täxt.txt"
+    text.write_text("the quick brown fox jumps over the lazy dog\n" * 1500, encoding="utf-8")
+    rankdeck = open_window()
+    window, actions = rankdeck.window, rankdeck.window.actions_
+    set_up(rankdeck, text, qtbot, steps="4000", checkpoint_every_steps="20")
+    window.setup.mode.radio("ddp").click()
+    qtbot.waitUntil(actions.start.isEnabled)
+    actions.start.trigger()
+    assert window.header.state.text() == "Starting", "something is seen to happen at once"
+    assert not actions.start.isEnabled() and "starting a run" in actions.start.toolTip()
+    qtbot.waitUntil(lambda: len(steps_shown(rankdeck, 1)) >= 30, timeout=TRAIN_MS)
+    assert rankdeck.data.state is not None and rankdeck.data.state.mode == "ddp"
+    assert rankdeck.data.state.devices == ("cpu:0", "cpu:1")
+    assert window.evidence.loss.chart.grab().toImage().pixelColor(0, 0).isValid()
+
+    actions.stop.trigger()
+    assert actions.stop.text() == "S&top now"
+    qtbot.waitUntil(lambda: state_of(rankdeck) == "stopped", timeout=TRAIN_MS)
+    run_dir = rankdeck.showing.run_dir
+    assert run_dir is not None
+    store = RunStore.open(run_dir)
+    stopped_at = store.state().step
+    done_before = len(json.loads(store.ledger.read_text(encoding="utf-8"))["completed_chunks"])
+    assert stopped_at >= 30 and done_before > 0 and not actions.stop.isEnabled()
+
+    actions.resume.trigger()
+    dialog = rankdeck.dialog
+    assert dialog is not None
+    qtbot.waitUntil(dialog.go.isEnabled, timeout=10_000)
+    assert f"step {stopped_at:,}" in dialog.words.text() and f"{done_before} of" in dialog.words.text()
+    dialog.steps.setText(str(stopped_at + 40))
+    dialog.steps.textEdited.emit(dialog.steps.text())
+    qtbot.waitUntil(lambda: dialog.go.isEnabled() and f"{stopped_at + 40:,}" in dialog.words.text(), timeout=10_000)
+    dialog.go.click()
+    qtbot.waitUntil(lambda: state_of(rankdeck) == "finished", timeout=TRAIN_MS)
+    qtbot.waitUntil(lambda: steps_shown(rankdeck, 0)[-1:] == [stopped_at + 40], timeout=10_000)
+    assert rankdeck.dialog is None
+    assert steps_shown(rankdeck, 0) == list(range(1, stopped_at + 41)), "the curve goes on, no step missing or twice"
+    assert len(json.loads(store.ledger.read_text(encoding="utf-8"))["completed_chunks"]) > done_before
+    snapshot = rankdeck.ledger.snapshot
+    qtbot.waitUntil(lambda: rankdeck.ledger.snapshot is not None and rankdeck.ledger.snapshot.generation is not None)
+    assert snapshot is not None and window.tabs.samples.text.toPlainText().startswith("step ")
+    qtbot.waitUntil(lambda: window.tabs.log.source.count() == 3)
+
+
+def test_a_run_goes_on_without_the_window_and_is_found_again(
+    open_window: OpenWindow, qtbot: QtBot, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch", reason="trains for real")
+    text = tmp_path / "text.txt"
+    text.write_text("she sells sea shells by the sea shore\n" * 1500, encoding="utf-8")
+    first = open_window()
+    set_up(first, text, qtbot, steps="5000")
+    first.window.setup.mode.radio("independent").click()
+    first.window.setup.mode.merge.setCurrentIndex(first.window.setup.mode.merge.findData("none"))
+    qtbot.waitUntil(first.window.actions_.start.isEnabled)
+    first.window.actions_.start.trigger()
+    qtbot.waitUntil(lambda: len(steps_shown(first, 0)) >= 10 and len(steps_shown(first, 1)) >= 10, timeout=TRAIN_MS)
+    run_dir = first.showing.run_dir
+    assert run_dir is not None
+    shut(first)
+
+    second = open_window()
+    qtbot.waitUntil(lambda: second.data.is_caught_up, timeout=10_000)
+    assert second.showing.run_dir == run_dir
+    seen = len(steps_shown(second, 0))
+    qtbot.waitUntil(lambda: len(steps_shown(second, 0)) > seen + 5, timeout=TRAIN_MS)
+    second.window.actions_.stop.trigger()
+    second.window.actions_.stop.trigger()
+    qtbot.waitUntil(lambda: state_of(second) == "stopped", timeout=TRAIN_MS)
+    for rank in (0, 1):
+        written = file_steps(RunStore.open(run_dir), rank)
+        qtbot.waitUntil(lambda rank=rank, written=written: steps_shown(second, rank) == written, timeout=10_000)
+        assert written == list(range(1, len(written) + 1))
