@@ -213,6 +213,10 @@ class Attempt:
         if self._began:
             self._ranks.broadcast(CommitPlease("asked for"))
 
+    def give_up(self, error: dict[str, str]) -> None:
+        """Ends the attempt: it cannot save anything any more."""
+        self._outcome = self._outcome or Outcome("failed", error)
+
     @property
     def has_begun(self) -> bool:
         """A first step was made: there may be something to commit."""

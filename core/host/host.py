@@ -24,9 +24,11 @@ from core.generations import Generation, Generations
 from core.host.attempt import Attempt, Given
 from core.host.device_samples import DeviceSampler
 from core.host.environment import describe_environment
+from core.host.folder_watch import folder_gone, until_gone
 from core.host.late_columns import LateColumns
 from core.host.metrics_stream import MetricsStream
 from core.host.outcome import EXIT_FAILED, Outcome, exit_code, own_failure, with_unkillable
+from core.host.reserve import Reserve
 from core.host.states import HostState
 from core.host.status_board import StatusBoard
 from core.host.stop_ladder import StopLadder
@@ -81,6 +83,8 @@ class RunHost:
         self._plan: LaunchPlan | None = None
         self._attempt_config = self._config
         self._port = 0
+        self._reserve: Reserve | None = None
+        self._gone: dict[str, str] | None = None
         self._generations = Generations(store.generations)
 
     async def run(self) -> int:
@@ -89,11 +93,15 @@ class RunHost:
         Returns:
             The exit code.
         """
-        ticking: asyncio.Task[None] | None = None
+        tasks: list[asyncio.Task[None]] = []
         try:
+            self._reserve = await self._on_disk(Reserve, self._store.dir)
             self._port = await self._listener.start()
             await self._on_disk(self._store.write_host_json, self._port, self._client_token, os.getpid())
             ticking = self._loop.create_task(self._board.run())
+            watching = self._loop.create_task(until_gone(self._store.dir))
+            watching.add_done_callback(self._on_folder_gone)
+            tasks += [ticking, watching]
             outcome = await self._work()
             code = exit_code(outcome, self._ladder.is_hurried)
         except RankdeckError as error:
@@ -105,18 +113,22 @@ class RunHost:
         try:
             code = await self._conclude(outcome, code)
         finally:
-            if ticking is not None:
-                ticking.cancel()
+            for task in tasks:
+                task.cancel()
             await self._close()
         return code
 
     def request_stop(self, now: bool, by: str) -> None:
-        """A stop, asked for by a client or a signal. A second one, or `now`, ends the ranks without a commit."""
+        """A stop, asked for by a client or a signal; `now` ends the ranks without a commit.
+
+        Asking twice for a stop with everything committed is no wish to lose anything: two people may do so. The
+        second Ctrl+C and the second click say `now`.
+        """
         moment = time.monotonic()
         again = self._ladder.is_asked
-        log.info("a stop is asked for by %s%s", by, ", at once" if now or again else "")
-        self.emit("stop_requested", now=now or again, by=by)
-        if now or again:
+        log.info("a stop is asked for by %s%s", by, ", at once" if now else "")
+        self.emit("stop_requested", now=now, by=by)
+        if now:
             self._ladder.hurry(moment)
         else:
             self._ladder.ask(moment)
@@ -133,6 +145,8 @@ class RunHost:
         setting = self._setting = await self._find_out()
         config, devices = setting.config, setting.devices
         while True:
+            if self._gone is not None:
+                return Outcome("failed", self._gone)
             if self._ladder.is_asked:
                 return Outcome("stopped")
             outcome = await self._one_attempt(config, devices)
@@ -305,12 +319,16 @@ class RunHost:
             await self._board.flush()
             if not self._board.is_failing:
                 break
+            if self._reserve is not None:
+                await self._on_disk(self._reserve.release)
             await asyncio.sleep(0.5)
         return code
 
     async def _close(self) -> None:
         await self._listener.close()
         await self._in_thread(self._store.remove_host_json)
+        if self._reserve is not None:
+            await self._in_thread(self._reserve.release)
         if self._monitor is not None:
             await self._in_thread(self._monitor.close)
         self._disk.shutdown(wait=True)
@@ -384,6 +402,14 @@ class RunHost:
             self._attempt.closed(hello.rank, connection)
 
     # small things
+
+    def _on_folder_gone(self, watching: asyncio.Task[None]) -> None:
+        if watching.cancelled():
+            return
+        self._gone = folder_gone(self._store.dir)
+        log.error("%s", self._gone["cause"])
+        if self._attempt is not None:
+            self._attempt.give_up(self._gone)
 
     def _starting(self) -> RunState:
         return self._first.replace(

@@ -16,7 +16,7 @@ class HostState(StrEnum):
     the last commit belong to it; `phase` says which.
 
     ``STOPPING``: somebody asked for a stop. Ranks commit at their next step boundary and end; past the deadline, or
-    on a second request, they are ended without.
+    on a request to end now, they are ended without.
 
     ``STOPPED``: stopped as asked. ``FINISHED``: all the work is done. ``FAILED``: neither; `error` says why. These
     three are final, and the host ends. "interrupted" is no state of a host: it is what a reader sees when the state
@@ -31,7 +31,7 @@ class HostState(StrEnum):
         TRAINING ─→ STOPPING     the first stop request
         TRAINING ─→ FINISHED     every rank is done and the last generation is whole
         TRAINING ─→ FAILED       a rank died; the first failure by time is the root cause
-        STOPPING ─→ STOPPED      committed and ended, or ended by the deadline or a second request (`error` says so)
+        STOPPING ─→ STOPPED      committed and ended, or ended by the deadline or a request to end now (`error` says so)
         STOPPING ─→ FINISHED     the work was done before the stop reached the ranks
         STOPPING ─→ FAILED       a rank died before the deadline
     """

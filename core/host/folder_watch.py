@@ -1,0 +1,41 @@
+"""Notices that a run's folder is gone: removed, moved away, or on a drive that is no longer there."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Final
+
+LOOK_EVERY_S: Final = 1.0
+GONE_LIMIT_S: Final = 10.0
+"""A network drive may be away for a moment; training goes on meanwhile and nothing is lost."""
+
+
+async def until_gone(folder: Path, limit_s: float = GONE_LIMIT_S) -> None:
+    """Returns when `folder` has not been there for `limit_s`, looking once a second on a thread of its own.
+
+    A look that hangs, as at a network drive in trouble, says nothing and is waited for.
+    """
+    loop = asyncio.get_running_loop()
+    missing_since: float | None = None
+    while missing_since is None or loop.time() - missing_since < limit_s:
+        await asyncio.sleep(min(LOOK_EVERY_S, limit_s))
+        there = await loop.run_in_executor(None, _is_there, folder)
+        missing_since = None if there else missing_since or loop.time()
+
+
+def folder_gone(folder: Path) -> dict[str, str]:
+    """Title, cause and next step for a run that ended because of it."""
+    return {
+        "title": "The run's folder is gone",
+        "cause": f"{folder} was removed or moved while the run was training, so nothing could be saved any more.",
+        "next_step": "If it was moved, resume it from where it is now: rankdeck resume FOLDER.",
+    }
+
+
+
+def _is_there(folder: Path) -> bool:
+    try:
+        return folder.is_dir()
+    except OSError:  # no permission just now, for example: that is no proof
+        return True
