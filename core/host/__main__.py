@@ -34,8 +34,11 @@ async def _host(store: RunStore) -> int:
     host = RunHost(store)
     loop = asyncio.get_running_loop()
 
+    received: list[int] = []
+
     def stop(number: int, _: object = None) -> None:
-        loop.call_soon_threadsafe(host.request_stop, False, signal.Signals(number).name)
+        received.append(number)  # a second signal means that the first one was not enough
+        loop.call_soon_threadsafe(host.request_stop, len(received) > 1, signal.Signals(number).name)
 
     for name in ("SIGTERM", "SIGINT", "SIGBREAK"):
         number = getattr(signal, name, None)
