@@ -18,6 +18,7 @@ from app.models.series import Series, XAxis, running_max
 
 RUN_IN_HALF_LIVES: Final = 8
 RUN_IN_BINS: Final = 256
+LEAST_SHARE: Final = 0.25
 FORGETS_AT_ONCE: Final = 1e-6
 LARGEST_EXPONENT: Final = 500.0
 
@@ -53,6 +54,8 @@ def reduce_rows(series: Series, name: str, axis: XAxis, first: int, last: int, b
     width = 1
     while (last - first) > width * bins:
         width *= 2
+    if width < BIN and last - first >= LEAST_SHARE * bins * BIN:
+        width = BIN  # a little coarse, but made already: reading a hundred thousand rows a curve costs frames
     if width < BIN:
         return _from_rows(column, ticks, first // width * width, last, width)
     return _from_bins(column, ticks, first, last, width)
@@ -179,17 +182,20 @@ def mean_of(curves: Sequence[Curve], *, bounds: bool = True) -> Curve:
         return curves[0] if curves else EMPTY
     width = max(curve.width for curve in curves)
     if all(len(c.x) == len(curves[0].x) and bool((c.x == curves[0].x).all()) for c in curves):
-        middle = _nanmean(np.stack([c.mean for c in curves]))
-        if not bounds:
-            return Curve(curves[0].x, middle, middle, middle, width)
+        average = _nanmean(np.stack([c.mean for c in curves]))
+        if not bounds or width == 1:
+            return Curve(curves[0].x, average, average, average, width)
         low, high = _nanmean(np.stack([c.low for c in curves])), _nanmean(np.stack([c.high for c in curves]))
-        return Curve(curves[0].x, low, high, middle, width)
+        return Curve(curves[0].x, low, high, average, width)
     x = np.unique(np.concatenate([curve.x for curve in curves]))
     last = min(float(curve.x[-1]) for curve in curves)
     ahead = int((x > last).sum())
     x = x[x <= last] if ahead <= 3 else x
-    parts = [_nanmean(np.stack([_at(c, part, x) for c in curves])) for part in ("low", "high", "mean")]
-    return Curve(x, parts[0], parts[1], parts[2], width)
+    average = _nanmean(np.stack([_at(c, "mean", x) for c in curves]))
+    if not bounds or width == 1:
+        return Curve(x, average, average, average, width)
+    low, high = (_nanmean(np.stack([_at(c, part, x) for c in curves])) for part in ("low", "high"))
+    return Curve(x, low, high, average, width)
 
 
 def _at(curve: Curve, part: str, x: Floats) -> Floats:

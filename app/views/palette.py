@@ -49,6 +49,7 @@ class PlotColours:
         grid: Lines of the grid; opaque, so that they are cheap.
         frame: Zero lines and the plot's edge.
         eval: Evaluation points.
+        thread: What joins them.
         work: Step time that the device worked.
         wait: Step time that it waited.
     """
@@ -59,6 +60,7 @@ class PlotColours:
     grid: QColor
     frame: QColor
     eval: QColor
+    thread: QColor
     work: QColor
     wait: QColor
 
@@ -89,6 +91,7 @@ def plot_colours(palette: QPalette) -> PlotColours:
         grid=blend(text, ground, 0.10),
         frame=blend(text, ground, 0.25),
         eval=text,
+        thread=blend(text, ground, 0.35),
         work=blend(rank_colour(0, palette), ground, 0.4),
         wait=blend(rank_colour(1, palette), ground, 0.75),
     )

@@ -50,11 +50,13 @@ class Reading:
         colour: Of its curve; None for a value that has none (a sum).
         label: Whose it is.
         text: The value with its unit, or an en dash.
+        is_ring: Drawn as points, so its sign is a ring.
     """
 
     colour: QColor | None
     label: str
     text: str
+    is_ring: bool = False
 
 
 class PlotSource(Protocol):
@@ -253,28 +255,26 @@ class PlotCanvas(QWidget):
         if not raster.is_empty:
             painter.drawImage(area.topLeft(), raster.image(ratio))
         for layer in rest:
-            self._draw_layer(painter, layer, area, scale, colours, ratio)
+            self._draw_layer(painter, layer, area, scale, colours)
 
     def _is_dense(self, layer: Strokes, area: QRectF, ratio: float) -> bool:
-        """Whether there is a bin for each pixel."""
+        """Whether there is a row for each pixel, or a bin of rows for at least every second."""
         if len(layer.x) < 2:
             return False
         pixels = (layer.x[-1] - layer.x[0]) / self.time_axis.span * area.width() * ratio
-        return len(layer.x) >= float(pixels)
+        return len(layer.x) >= (1.0 if layer.low is layer.high else 0.45) * float(pixels)
 
-    def _draw_layer(
-        self, painter: QPainter, layer: Layer, area: QRectF, scale: Scale, colours: PlotColours, ratio: float
-    ) -> None:
+    def _draw_layer(self, painter: QPainter, layer: Layer, area: QRectF, scale: Scale, colours: PlotColours) -> None:
         x = area.left() + (layer.x - self.time_axis.low) / self.time_axis.span * area.width()
         top, height = area.top(), area.height()
         if isinstance(layer, Strokes):
             low, high = scale.place(layer.low, top, height), scale.place(layer.high, top, height)
             drawing.draw_strokes(painter, x, low, high, layer.colour)
         elif isinstance(layer, Line):
-            # One pixel of a screen at 100 %; two where a pixel is half as wide.
-            drawing.draw_line(painter, layer, x, scale.place(layer.y, top, height), 0.0 if ratio < 1.5 else 2.0)
+            drawing.draw_line(painter, layer, x, scale.place(layer.y, top, height))
         elif isinstance(layer, Points):
-            drawing.draw_points(painter, layer, x, scale.place(layer.y, top, height), colours.ground)
+            y = scale.place(layer.y, top, height)
+            drawing.draw_points(painter, layer, x, y, colours.ground, colours.thread)
 
     def _draw_grid(self, painter: QPainter, area: QRectF, colours: PlotColours, scale: Scale) -> None:
         metrics = QFontMetricsF(painter.font())

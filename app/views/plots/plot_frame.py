@@ -18,6 +18,20 @@ GAP: Final = 4
 ENTRY_GAP: Final = 14
 
 
+def draw_sign(painter: QPainter, box: QRectF, reading: Reading) -> None:
+    """A square in the curve's colour, or a ring."""
+    if reading.colour is None:
+        return
+    if not reading.is_ring:
+        painter.fillRect(box, reading.colour)
+        return
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(reading.colour)
+    painter.drawEllipse(box.adjusted(1, 1, -1, -1))
+    painter.restore()
+
+
 class Readout(QWidget):
     """Values in a row. Each keeps the widest place it ever needed; what does not fit is counted: "+ 3"."""
 
@@ -81,7 +95,7 @@ class Readout(QWidget):
     ) -> None:
         colours = plot_colours(self.palette())
         if reading.colour is not None:
-            painter.fillRect(QRectF(x, (self.height() - SWATCH) / 2, SWATCH, SWATCH), reading.colour)
+            draw_sign(painter, QRectF(x, (self.height() - SWATCH) / 2, SWATCH, SWATCH), reading)
             x += SWATCH + GAP
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         if reading.label:
@@ -128,7 +142,7 @@ class Legend(QWidget):
         for number, reading in enumerate(self._readings[:shown]):
             box = QRectF(GAP, GAP + number * line, self.width() - 2 * GAP, line)
             if reading.colour is not None:
-                painter.fillRect(QRectF(box.left(), box.top() + (line - SWATCH) / 2, SWATCH, SWATCH), reading.colour)
+                draw_sign(painter, QRectF(box.left(), box.top() + (line - SWATCH) / 2, SWATCH, SWATCH), reading)
             painter.setPen(colours.muted)
             painter.drawText(box.adjusted(SWATCH + GAP, 0, 0, 0), Qt.AlignmentFlag.AlignLeft, reading.label)
             painter.setPen(colours.text)

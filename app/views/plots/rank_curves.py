@@ -120,7 +120,7 @@ class LossCurves(RankCurves):
         evals = self._run().evals
         if evals.rows:
             text = self._text(_value(evals, "val_loss", view))
-            readings.append(Reading(plot_colours(palette).eval, "eval", text))
+            readings.append(Reading(plot_colours(palette).eval, "eval", text, is_ring=True))
         return readings
 
 
