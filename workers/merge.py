@@ -24,6 +24,7 @@ from workers.session import Session
 from workers.strategies import SingleStrategy
 
 MERGED_FILE: Final = "merged.safetensors"
+AVERAGE_FILE: Final = "average.safetensors"
 AVERAGE: Final = "average"
 _WARNING: Final = (
     "The average of separately trained copies is usually worse than the best of them; "
@@ -65,7 +66,9 @@ class MergeRounds:
         self.done = order.round
 
 
-def merge(order: Merge, session: Session, model: nn.Module, evaluation: Evaluation | None, policy: str) -> None:
+def merge(
+    order: Merge, session: Session, model: nn.Module, evaluation: Evaluation | None, policy: str, *, final: bool
+) -> None:
     """Measures the ranks' weights of a generation and their average, and writes the chosen ones beside them.
 
     `model` is borrowed for measuring and gets its own weights back.
@@ -76,6 +79,7 @@ def merge(order: Merge, session: Session, model: nn.Module, evaluation: Evaluati
         model: The bare model.
         evaluation: None when nothing is held out: then nothing can be compared and rank 0's weights are taken.
         policy: "best", "average" or "none" (which exports the best rank's).
+        final: True for what is exported, False for what the ranks go on with.
 
     Raises:
         StateFileError: A rank's weights cannot be read.
@@ -86,8 +90,10 @@ def merge(order: Merge, session: Session, model: nn.Module, evaluation: Evaluati
     if len(ranks) > 1:
         candidates[AVERAGE] = average(ranks)
     losses = _measure(candidates, session, model, evaluation)
-    chosen = choose(losses, list(candidates), policy)
+    chosen = choose(losses, list(candidates), policy, final=final)
     tensor_files.write(folder / MERGED_FILE, candidates[chosen])
+    if policy == AVERAGE and chosen != AVERAGE:
+        tensor_files.write(folder / AVERAGE_FILE, candidates[AVERAGE])
     session.reporter.event(
         "merge",
         round=order.round,
@@ -117,17 +123,18 @@ def average(ranks: Sequence[Weights]) -> Weights:
     return merged
 
 
-def choose(losses: Mapping[str, float], candidates: Sequence[str], policy: str) -> str:
-    """The candidate to export.
+def choose(losses: Mapping[str, float], candidates: Sequence[str], policy: str, *, final: bool) -> str:
+    """The candidate to go on with, or to export.
 
     Args:
         losses: Validation loss by candidate; may be empty when nothing could be measured.
         candidates: Names, ranks first.
-        policy: "average" takes the average, "best" the lowest loss, "none" the lowest loss among the ranks.
+        policy: "average" goes on with the average, "best" with the lowest loss, "none" with the lowest among the ranks.
+        final: What is exported is what was measured best, under "average" too; unmeasured, the policy's word counts.
     """
-    if policy == AVERAGE and AVERAGE in candidates:
+    if policy == AVERAGE and AVERAGE in candidates and not (final and losses):
         return AVERAGE
-    allowed = [name for name in candidates if policy == "best" or name != AVERAGE]
+    allowed = [name for name in candidates if policy != "none" or name != AVERAGE]
     measured = [name for name in allowed if math.isfinite(losses.get(name, math.nan))]
     return min(measured, key=lambda name: losses[name]) if measured else allowed[0]
 

@@ -325,7 +325,8 @@ class Trainer:
             while inbox.orders:
                 order = inbox.orders.popleft()
                 if isinstance(order, Merge):
-                    merge(order, self._session, self._model, self._evaluation, self._merges.policy)
+                    policy, final = self._merges.policy, self._done
+                    merge(order, self._session, self._model, self._evaluation, policy, final=final)
                 elif not self._done:  # a rank that is done keeps the weights it ended with, also after a resume
                     self._merges.take(order, self._model)
             if inbox.commit_asked:  # after the orders: a rank that went on before us commits its merged weights

@@ -32,14 +32,21 @@ def test_the_average_is_taken_in_double_precision() -> None:
         ("best", {"rank 0": 2.0, "rank 1": 1.5, AVERAGE: 1.9}, "rank 1"),
         ("best", {"rank 0": 2.0, "rank 1": 1.5, AVERAGE: 1.2}, AVERAGE),
         ("best", {"rank 0": 2.0, "rank 1": math.nan, AVERAGE: math.inf}, "rank 0"),
-        ("average", {"rank 0": 2.0, "rank 1": 1.5, AVERAGE: 1.9}, AVERAGE),
+        ("average", {"rank 0": 2.0, "rank 1": 1.5, AVERAGE: 1.9}, "rank 1"),
+        ("average", {"rank 0": 2.0, "rank 1": 1.5, AVERAGE: 1.2}, AVERAGE),
+        ("average", {}, AVERAGE),
         ("none", {"rank 0": 2.0, "rank 1": 1.5, AVERAGE: 1.2}, "rank 1"),
         ("best", {}, "rank 0"),
         ("none", {"rank 0": math.nan, "rank 1": math.nan}, "rank 0"),
     ],
 )
 def test_what_is_exported_is_what_was_measured_best(policy: str, losses: dict[str, float], chosen: str) -> None:
-    assert choose(losses, NAMES, policy) == chosen
+    assert choose(losses, NAMES, policy, final=True) == chosen
+
+
+def test_the_ranks_go_on_with_the_average_even_where_it_is_worse() -> None:
+    losses = {"rank 0": 2.0, "rank 1": 1.5, AVERAGE: 1.9}
+    assert choose(losses, NAMES, "average", final=False) == AVERAGE
 
 
 def test_rounds_come_with_every_so_many_chunks() -> None:
