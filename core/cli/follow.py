@@ -13,7 +13,7 @@ from core.cli.progress_line import RunProgress
 from core.cli.terminal import Terminal
 from core.cli.words import number
 from core.client import stop_run
-from core.errors import RankdeckError
+from core.errors import RankdeckError, StateFileError
 from core.run_state import RunState
 from core.run_store import MetricsTail, RunStore
 
@@ -67,10 +67,11 @@ class Follower:
 
         Raises:
             StateFileError: `state.json` is damaged.
+            RankdeckError: The run's folder is gone.
         """
         handled = 0
         while True:
-            state = self._store.state()  # first the state, then the lines: so no line before an end is missed
+            state = self._state()  # first the state, then the lines: so no line before an end is missed
             self._show_lines()
             self._show_state(state)
             if not state.is_live:
@@ -84,6 +85,18 @@ class Follower:
             time.sleep(POLL_S)
         self._terminal.end_progress()
         return Ending(state, self._progress, handled)
+
+    def _state(self) -> RunState:
+        try:
+            return self._store.state()
+        except StateFileError:
+            if self._store.state_json.exists() or self._store.run_toml.exists():
+                raise
+            raise RankdeckError(
+                f"{self._store.dir} was removed or moved while the run was being watched.",
+                "If it was moved, resume it from where it is now: rankdeck resume FOLDER.",
+                title="The run's folder is gone",
+            ) from None
 
     def _show_lines(self) -> None:
         while lines := self._tail.read():

@@ -9,7 +9,7 @@ from typing import Any, Final
 from core.cli.follow import Ending, Follower
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
-from core.cli.train import exit_code, report_ending, run_error
+from core.cli.train import RUN_FAILED, exit_code, report_ending, run_error
 from core.cli.words import UNKNOWN, count, moment, number
 from core.client import stop_run, wait_for_end
 from core.config.command_line import command_text, to_command_line
@@ -87,7 +87,14 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
     terminal.say("Ending it now." if arguments.now else "Stopping it at the next step, with everything committed.")
     state = _ended(store, store.config().stop_timeout_s + STOP_WAIT_EXTRA_S)
     terminal.say(f"{state.run_id} is {state.state} at step {count(state.step)}.")
-    return 0
+    if state.error is None:
+        return 0
+    error = run_error(state, store)
+    if arguments.now and state.state == "stopped":  # just what was asked for
+        terminal.say(f"{error.cause} {error.next_step}")
+        return 0
+    terminal.error(error)
+    return state.exit_code or RUN_FAILED
 
 
 def pause(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -11,8 +11,10 @@ GONE_LIMIT_S: Final = 10.0
 """A network drive may be away for a moment; training goes on meanwhile and nothing is lost."""
 
 
-async def until_gone(folder: Path, limit_s: float = GONE_LIMIT_S) -> None:
-    """Returns when `folder` has not been there for `limit_s`, looking once a second on a thread of its own.
+async def until_gone(path: Path, limit_s: float = GONE_LIMIT_S) -> None:
+    """Returns when `path` has not been there for `limit_s`, looking once a second on a thread of its own.
+
+    The run's folder itself is a bad witness: while it is being emptied a host writes into it, and so it stays.
 
     A look that hangs, as at a network drive in trouble, says nothing and is waited for.
     """
@@ -20,7 +22,7 @@ async def until_gone(folder: Path, limit_s: float = GONE_LIMIT_S) -> None:
     missing_since: float | None = None
     while missing_since is None or loop.time() - missing_since < limit_s:
         await asyncio.sleep(min(LOOK_EVERY_S, limit_s))
-        there = await loop.run_in_executor(None, _is_there, folder)
+        there = await loop.run_in_executor(None, _is_there, path)
         missing_since = None if there else missing_since or loop.time()
 
 
@@ -34,8 +36,8 @@ def folder_gone(folder: Path) -> dict[str, str]:
 
 
 
-def _is_there(folder: Path) -> bool:
+def _is_there(path: Path) -> bool:
     try:
-        return folder.is_dir()
+        return path.exists()
     except OSError:  # no permission just now, for example: that is no proof
         return True

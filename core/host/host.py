@@ -99,7 +99,7 @@ class RunHost:
             self._port = await self._listener.start()
             await self._on_disk(self._store.write_host_json, self._port, self._client_token, os.getpid())
             ticking = self._loop.create_task(self._board.run())
-            watching = self._loop.create_task(until_gone(self._store.dir))
+            watching = self._loop.create_task(until_gone(self._store.run_toml))
             watching.add_done_callback(self._on_folder_gone)
             tasks += [ticking, watching]
             outcome = await self._work()
