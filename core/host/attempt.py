@@ -20,6 +20,7 @@ from core.host.gathering import Next
 from core.host.ledger_keeper import LedgerKeeper
 from core.host.outcome import Outcome, stopped_short
 from core.host.ranks import Rank, Ranks
+from core.host.rescue import Rescue
 from core.host.stop_ladder import KILL_WAIT_S, Rung, StopLadder
 from core.launch_plan import LaunchPlan
 from core.listener import Connection
@@ -82,6 +83,7 @@ class Given:
         generation: Where the ranks go on from.
         start_timeout_s: Limit for the first step, counted anew when the data is ready.
         keep_generations: How many of the newest stay.
+        rescue_timeout_s: How long ranks that train alone may take to commit when another one has failed.
         extra_env: Variables for every rank on top of the plan's.
     """
 
@@ -93,6 +95,7 @@ class Given:
     ladder: StopLadder
     start_timeout_s: float
     keep_generations: int
+    rescue_timeout_s: float
     extra_env: dict[str, str]
 
 
@@ -126,6 +129,7 @@ class Attempt:
         self._began = False
         self._start_by = float("inf")
         self._finish_by: float | None = None
+        self._rescue: Rescue | None = None
         self._handlers: dict[type[Message], Callable[[Rank, Any], None]] = {
             Phase: self._on_phase,
             DataReady: self._on_data_ready,
@@ -304,6 +308,8 @@ class Attempt:
     # watching
 
     def _tick(self, now: float) -> None:
+        if self._preparing is not None and self._preparing.done():
+            self._preparing.result()  # a defect in it must not pass for a slow start
         self._ranks.poll(now, finishing=self._finish_by is not None)
         self._commits.tick(now)
         rung = self._given.ladder.rung(now)
@@ -313,8 +319,11 @@ class Attempt:
         elif rung is Rung.END or (rung is Rung.ASKED and not self._began):
             self._outcome = self._outcome or self._stopped_short()
         elif self._ranks.signs:
+            if self._rescue is None:
+                self._rescue = self._begin_rescue(now)
             first = min(sign.at for sign in self._ranks.signs.values())
-            if self._ranks.all_exited or now - first > SETTLE_S:
+            settled = self._ranks.all_exited or now - first > SETTLE_S
+            if settled and self._rescue.is_over(now, self._commits.coordinator.busy):
                 self._outcome = self._outcome or self._failed()
         elif not self._began and now > self._start_by:
             self._outcome = self._outcome or self._start_overdue(now)
@@ -345,6 +354,17 @@ class Attempt:
         if not self._began or (kept is not None and kept.step >= step and not self._commits.coordinator.busy):
             return Outcome("stopped", model=model)
         return Outcome("stopped", stopped_short(step, kept, self._given.ladder.is_hurried), model=model)
+
+    def _begin_rescue(self, now: float) -> Rescue:
+        """Ranks that train alone commit once more when another one has failed; those in step cannot."""
+        failed = set(self._ranks.signs)
+        survivors = [rank for rank in self._ranks if rank.number not in failed and rank.exited_at is None]
+        if self._ranks.synchronised or not self._began or not all(self._commits.carry(rank) for rank in failed):
+            return Rescue([], now)
+        self._events.phase_changed("committing what the other ranks have learned")
+        for rank in survivors:
+            rank.send(Stop("another rank failed"))
+        return Rescue(survivors, now + self._given.rescue_timeout_s)
 
     def _start_overdue(self, now: float) -> Outcome:
         late = next(rank for rank in self._ranks if not rank.started)

@@ -11,11 +11,12 @@ from typing import Any, Final, TypeVar
 
 from core.errors import RankdeckError
 from core.fault_points import reach
+from core.files import copy_atomic
 from core.generations import Generation, Generations
 from core.host.commits import CommitCoordinator
 from core.host.ledger_keeper import LedgerKeeper, write_ledger
 from core.launch_plan import LaunchPlan
-from core.protocol import CommitPlease, CommitStaged, Committed, CommitTo, Message, Position
+from core.protocol import CommitPlease, CommitStaged, Committed, CommitTo, Message
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class CommitRunner:
         self._send = send
         self._emit = emit
         self._on_committed = on_committed
+        self._parts: dict[int, CommitStaged] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._alerted: tuple[str, float] = ("", 0.0)
         self._writing_ledger = False
@@ -87,6 +89,17 @@ class CommitRunner:
         self.retry_at = None
         for rank in self.coordinator.missing:
             self.ask(rank, reason)
+
+    def carry(self, rank: int) -> bool:
+        """Goes on committing without a rank that is gone, with its part of the newest generation.
+
+        Returns:
+            False when there is no such part.
+        """
+        if rank not in self._parts:
+            return False
+        self.coordinator.carry(rank, self._parts[rank])
+        return True
 
     async def settle(self, timeout_s: float) -> None:
         """Waits for what the disk thread still does for this attempt."""
@@ -113,7 +126,13 @@ class CommitRunner:
         positions = {rank: part.position for rank, part in parts.items()}
         staged = dict(parts)
 
+        older = self.newest
+        carried = [part for part in staged.values() if part.generation != generation]
+
         def write() -> Generation:
+            if older is not None:
+                for file in (file for part in carried for file in part.files):
+                    copy_atomic(older.folder / file.name, self._generations.dir / str(generation) / file.name)
             reach("before_manifest", generation)
             made = self._generations.commit(
                 generation, staged, ledger, mode=self._plan.mode, world_size=self._plan.world_size
@@ -129,7 +148,7 @@ class CommitRunner:
             return
         self._start(
             write,
-            lambda made: self._written(made, positions, ledger),
+            lambda made: self._written(made, staged, ledger),
             lambda error: self.coordinator.write_failed(generation, error.cause),
         )
 
@@ -153,8 +172,9 @@ class CommitRunner:
 
     # inside
 
-    def _written(self, made: Generation, positions: Mapping[int, Position], ledger: dict[str, Any]) -> None:
-        self._keeper.commit(positions, made.number)
+    def _written(self, made: Generation, parts: dict[int, CommitStaged], ledger: dict[str, Any]) -> None:
+        self._keeper.commit({rank: part.position for rank, part in parts.items()}, made.number)
+        self._parts = parts
         self._start(lambda: write_ledger(self._keeper.path, ledger, made.number), lambda _: None, self._ledger_failed)
         self.newest, self.retry_at = made, None
         self._emit(
@@ -190,8 +210,9 @@ class CommitRunner:
                 result = await asyncio.get_running_loop().run_in_executor(self._disk, work)
             except RankdeckError as error:
                 failed(error)
-            except OSError as error:
-                failed(RankdeckError(f"The disk refused: {error}.", "Check the disk."))
+            except Exception as error:  # a defect must not leave ranks waiting for an answer
+                log.exception("a commit went wrong in the host itself")
+                failed(RankdeckError(f"The host could not do it ({type(error).__name__}: {error}).", "See host.log."))
             else:
                 then(result)
 

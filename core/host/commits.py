@@ -82,6 +82,7 @@ class CommitCoordinator:
         self._open: _Open | None = None
         self._answers: dict[int, list[_Open | None]] = {}
         self._asked: dict[tuple[int, int], int] = {}
+        self._carried: dict[int, CommitStaged] = {}
         self.positions: dict[int, Position] = {}
         self.generation: int | None = None
 
@@ -99,7 +100,7 @@ class CommitCoordinator:
     def missing(self) -> list[int]:
         """Ranks that the generation being made still lacks a word of; all of them when none is being made."""
         joined = {} if self._open is None else self._open.joined
-        return [rank for rank in range(self._world_size) if rank not in joined]
+        return [rank for rank in range(self._world_size) if rank not in joined and rank not in self._carried]
 
     def holds(self, steps: Mapping[int, int]) -> bool:
         """The newest committed generation has every rank at exactly these steps."""
@@ -138,6 +139,13 @@ class CommitCoordinator:
         current = self._open
         if current is not None and current.phase != "writing" and rank not in current.staged:
             self._drop(f"Rank {rank} ended before its part was written.")
+
+    def carry(self, rank: int, part: CommitStaged) -> None:
+        """A rank with a lane of its own is gone: from now on generations hold its part of the one before.
+
+        So the others can commit once more. The host copies the files (`write_generation` names the part as it was).
+        """
+        self._carried[rank] = part
 
     def abandon(self, cause: str) -> None:
         """The attempt ends: what is not being written already is dropped."""
@@ -180,7 +188,7 @@ class CommitCoordinator:
         if self._open is None:
             opened = self._start(reason)
             for other in range(self._world_size):
-                if other != rank:
+                if other != rank and other not in self._carried:
                     self._effects.ask(other, f"rank {rank} commits")
             return opened
         return self._open
@@ -205,6 +213,7 @@ class CommitCoordinator:
 
     def _start(self, reason: str) -> _Open:
         self._open = _Open(reason)
+        self._open.staged.update(self._carried)
         self._effects.open_generation(reason)
         return self._open
 

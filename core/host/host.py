@@ -102,6 +102,7 @@ class RunHost:
             watching = self._loop.create_task(until_gone(self._store.run_toml))
             watching.add_done_callback(self._on_folder_gone)
             tasks += [ticking, watching]
+            ticking.add_done_callback(_log_failure)
             outcome = await self._work()
             code = exit_code(outcome, self._ladder.is_hurried)
         except RankdeckError as error:
@@ -221,6 +222,7 @@ class RunHost:
                 ladder=self._ladder,
                 start_timeout_s=config.start_timeout_s,
                 keep_generations=config.keep_generations,
+                rescue_timeout_s=config.stop_timeout_s,
                 extra_env=extra_env,
             ),
             self,
@@ -433,6 +435,11 @@ class RunHost:
 
     def _in_thread(self, call: Callable[..., T], *arguments: Any) -> Awaitable[T]:
         return self._loop.run_in_executor(None, call, *arguments)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("the state is not made known any more", exc_info=task.exception())
 
 
 def _moved(ladder: StopLadder, timeout_s: float) -> StopLadder:

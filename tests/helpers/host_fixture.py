@@ -92,8 +92,9 @@ class FakeRun:
 
     def kill_host(self) -> FakeRun:
         """Kills the host without warning."""
-        self.host.kill()
-        psutil.wait_procs([self.host], timeout=10)
+        host = self.host
+        host.kill()
+        psutil.wait_procs([host], timeout=10)
         return self
 
     # looking

@@ -40,7 +40,7 @@ def test_ranks_and_their_children_die_with_a_killed_host(make_run: MakeRun) -> N
 
 
 def test_files_that_another_program_reads_do_not_stop_a_run(make_run: MakeRun) -> None:
-    run = make_run().behave(steps=200, commit_every=5, step_s=0.01).start()
+    run = make_run().behave(steps=100_000, commit_every=5, step_s=0.01).start()
     run.wait_for_event("commit")
     # What a virus scanner or a backup does: opens a file again and again while the host replaces it.
     scanned = [str(path) for path in (run.store.state_json, run.store.ledger, run.store.metrics)]

@@ -212,3 +212,17 @@ def test_a_long_run_does_not_remember_every_step() -> None:
     for number in range(1, 60):
         story.committed(number, 10 * number)
     assert len(story.commits._answers) <= 5 and len(story.commits._asked) <= 10
+
+
+def test_a_rank_that_is_gone_is_carried_so_that_the_others_can_commit() -> None:
+    story = Story(3, synchronised=False)
+    old = CommitStaged(4, Position(50), [])
+    story.commits.carry(1, old)
+    assert story.commits.missing == [0, 2]
+    assert story.begin(0, 60) == [("open", "test"), ("ask", 2)]
+    story.opened(5)
+    story.begin(2, 70)
+    story.staged(0, 5, 60)
+    assert story.staged(2, 5, 70) == [("write", 5, [0, 1, 2])]
+    story.commits.written(5)
+    assert story.commits.holds({0: 60, 1: 50, 2: 70})
