@@ -12,6 +12,8 @@ from pytestqt.qtbot import QtBot
 from app import bridge
 from app.bridge import CAPACITY, Feed, Mailbox, Send, Worker, every
 
+pytestmark = pytest.mark.windows
+
 
 def put_all(mailbox: Mailbox, items: range) -> None:
     for item in items:

@@ -10,6 +10,8 @@ import pytest
 from app.models.column import BLOCK_ROWS, CHUNK_ROWS, BlockCache, Column
 from app.models.pyramid import BIN, summarise
 
+pytestmark = pytest.mark.windows
+
 
 def file_column(folder: Path, values: np.ndarray, cache: BlockCache | None = None) -> Column:
     path = folder / "loss.f64"

@@ -11,6 +11,8 @@ from pytestqt.qtbot import QtBot
 from app.models import rank_log
 from app.models.rank_log import LogTail, RankLog, RankLogModel, printed
 
+pytestmark = pytest.mark.windows
+
 
 @pytest.mark.parametrize(
     ("raw", "shown"),

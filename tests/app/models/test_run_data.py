@@ -14,6 +14,8 @@ from core import processes
 from core.errors import RunNotFoundError
 from tests.helpers.synthetic_run import Shape, make_run, write_lines
 
+pytestmark = pytest.mark.windows
+
 
 def opened(qtbot: QtBot, data: RunData, folder: Path) -> list[ChangeSet]:
     changes: list[ChangeSet] = []

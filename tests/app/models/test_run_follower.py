@@ -28,6 +28,7 @@ from core.run_store import RunState, RunStore
 from tests.helpers.metrics_writer import lines_of
 from tests.helpers.synthetic_run import Shape, make_run, write_columns, write_lines
 
+pytestmark = pytest.mark.windows
 LIVE = {"state": "training", "host": processes.own()}
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -15,6 +15,8 @@ from app.models.run_list import RunList, RunListModel, RunRole, RunScanner
 from core import processes
 from core.run_store import RunEntry, RunState, RunStore
 
+pytestmark = pytest.mark.windows
+
 
 def add_run(runs_dir: Path, name: str, created: float, **fields: object) -> RunStore:
     folder = runs_dir / name
@@ -59,7 +61,7 @@ def test_only_states_that_changed_are_read_again(tmp_path: Path) -> None:
     assert scanner.scan()[0].state.step == 5
     stamp = store.state_json.stat()
     text = store.state_json.read_text(encoding="utf-8").replace('"step": 5', '"step": 6')
-    store.state_json.write_text(text, encoding="utf-8")
+    store.state_json.write_text(text, encoding="utf-8", newline="\n")
     os.utime(store.state_json, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
     assert scanner.scan()[0].state.step == 5  # same time, same size: not read
     os.utime(store.state_json, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 10**9))

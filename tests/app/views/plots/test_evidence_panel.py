@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QImage, QPalette, QWheelEvent
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QPalette, QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -22,7 +22,7 @@ from core.run_store import RunStore
 from tests.helpers.synthetic_run import START_S, UUIDS, Shape, make_run, write_lines
 
 # Qt's offscreen platform says so whenever a window's least size changes.
-pytestmark = pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")
+pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
 Make = Callable[[RunStore], EvidencePanel]
 
 
@@ -82,6 +82,15 @@ def turn(chart: Chart, x: float, notches: int, modifiers: Qt.KeyboardModifier = 
         place, chart.mapToGlobal(place), QPoint(), QPoint(0, 120 * notches), Qt.MouseButton.NoButton, modifiers,
         Qt.ScrollPhase.NoScrollPhase, False,
     )  # fmt: skip
+    QApplication.sendEvent(chart, event)
+
+
+def point_at(chart: Chart, place: QPointF) -> None:
+    """As if the pointer were there; the real one may be anywhere on a person's screen."""
+    nothing = Qt.MouseButton.NoButton
+    event = QMouseEvent(
+        QEvent.Type.MouseMove, place, chart.mapToGlobal(place), nothing, nothing, Qt.KeyboardModifier.NoModifier
+    )
     QApplication.sendEvent(chart, event)
 
 
@@ -186,10 +195,10 @@ def test_wheel_with_keys_and_keyboard(make: Make, run: RunStore, qtbot: QtBot) -
     assert panel.time_axis.cursor is None
 
 
-def test_the_crosshair_reads_all_plots(make: Make, run: RunStore, qtbot: QtBot) -> None:
+def test_the_crosshair_reads_all_plots(make: Make, run: RunStore) -> None:
     panel = make(run)
     chart = panel.loss.chart
-    qtbot.mouseMove(chart, QPointF(chart.x_of(200), 50).toPoint())
+    point_at(chart, QPointF(chart.x_of(200), 50))
     cursor = panel.time_axis.cursor
     assert cursor == pytest.approx(200, abs=1)
     reported = panel._data.series.rank(0).value_at("loss", "step", cursor)
