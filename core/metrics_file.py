@@ -149,19 +149,37 @@ def repair(path: Path) -> int:
         OSError: The file cannot be read or cut.
     """
     with path.open("r+b") as file:
-        size = end = file.seek(0, os.SEEK_END)
-        whole = 0
-        while end > 0:
-            start = max(0, end - _SCAN_BYTES)
-            file.seek(start)
-            found = file.read(end - start).rfind(b"\n")
-            if found >= 0:
-                whole = start + found + 1
-                break
-            end = start
-        if whole < size:
+        whole = _end_of_lines(file)
+        if whole < file.seek(0, os.SEEK_END):
             file.truncate(whole)
         return whole
+
+
+def whole_bytes(path: Path) -> int:
+    """The size of a metrics file without a last line that is not finished; 0 when there is no file.
+
+    Raises:
+        PreflightError: The file is there and cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return _end_of_lines(file)
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise explain(error, f"{path} could not be read") from error
+
+
+def _end_of_lines(file: BinaryIO) -> int:
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - _SCAN_BYTES)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
 
 
 def _write_all(file: BinaryIO, data: bytes) -> None:

@@ -16,6 +16,7 @@ from core.config.command_line import TrainRequest, request_from_arguments
 from core.config.run_config import RunConfig
 from core.devices import Device, DeviceMonitor
 from core.errors import ConfigError, RankdeckError
+from core.metrics_file import whole_bytes
 from core.platforms import this_platform
 from core.preflight import Checked, check
 from core.resume import CHANGEABLE, plan_resume
@@ -90,7 +91,7 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
         (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
     if arguments.dry_run:
         return 0
-    offset = 0 if plan.run_dir is None else _size(RunStore(plan.run_dir).metrics)
+    offset = 0 if plan.run_dir is None else whole_bytes(RunStore(plan.run_dir).metrics)
     store = resume_run(plan)
     if arguments.detach:
         terminal.data(store.dir.name)
@@ -151,6 +152,3 @@ def _plan_words(checked: Checked) -> str:
 def _first(*values: float | None) -> float | None:
     return next((value for value in values if value is not None), None)
 
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
@@ -23,6 +24,7 @@ log = logging.getLogger(__name__)
 RETRY_S: Final = 5.0
 """After a generation that could not be written, ranks are asked for another one."""
 SAME_ALERT_S: Final = 60.0
+_NUMBERS: Final = re.compile(r"\d+")
 
 T = TypeVar("T")
 Emit = Callable[..., None]
@@ -160,8 +162,9 @@ class CommitRunner:
             return
         now = time.monotonic()
         self.retry_at = now + RETRY_S
-        if self._alerted[0] != cause or now - self._alerted[1] > SAME_ALERT_S:
-            self._alerted = (cause, now)
+        same = _NUMBERS.sub("", cause)  # the same trouble with another rank or generation is no news
+        if self._alerted[0] != same or now - self._alerted[1] > SAME_ALERT_S:
+            self._alerted = (same, now)
             self._emit(
                 "alert",
                 kind="commit_failed",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 LOOK_EVERY_S: Final = 1.0
-GONE_LIMIT_S: Final = 10.0
+GONE_LIMIT_S: Final = 5.0
 """A network drive may be away for a moment; training goes on meanwhile and nothing is lost."""
 
 
