@@ -37,6 +37,7 @@ def panel(request: pytest.FixtureRequest, tmp_path: Path, qtbot: QtBot) -> Itera
     qtbot.waitUntil(lambda: data.is_caught_up, timeout=60_000)
     last = data.series.rank(ranks - 1)
     qtbot.waitUntil(lambda: all(last.columns[name].pyramid.has_means for name in names), timeout=60_000)
+    qtbot.waitUntil(lambda: panel.time_axis.high == steps, timeout=10_000)
     yield panel
     data.close()
 
