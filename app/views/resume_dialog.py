@@ -185,7 +185,7 @@ class ResumeDialog(QDialog):
 
     def show_error(self, error: RankdeckError) -> None:
         """Says why it cannot be resumed so."""
-        about_data = isinstance(error, DatasetError) or "dataset" in error.title.lower()
+        about_data = isinstance(error, DatasetError) or "dataset" in f"{error.title} {error.cause}".lower()
         step = Step("Choose &dataset…", self._choose_data) if about_data else None
         self.notice.show_error(error, step)
         self._say("Nothing was changed.", lesser=True)

@@ -69,6 +69,7 @@ def test_the_third_batch_number_is_computed_and_greyed(open_window: OpenWindow, 
     rankdeck = open_window()
     setup = rankdeck.window.setup
     ranks = len(setup.devices.selected())
+    setup.mode.radio("ddp").click()
     type_into(rankdeck, "batch_size", "4", qtbot)
     type_into(rankdeck, "global_batch_size", str(4 * ranks * 3), qtbot)
     accumulation = setup.form.row("grad_accum_steps").editor
