@@ -17,7 +17,7 @@ from core.platforms import Platform
 
 PACKAGES: Final = (
     "torch", "numpy", "safetensors", "tokenizers", "deepspeed", "transformers", "accelerate", "psutil",
-    "nvidia-ml-py", "orjson", "PySide6-Essentials", "pyqtgraph",
+    "nvidia-ml-py", "orjson", "PySide6-Essentials",
 )  # fmt: skip
 
 
