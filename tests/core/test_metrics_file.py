@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import RankdeckError
-from core.metrics_file import MetricsTail, MetricsWriter, repair
+from core.metrics_file import MetricsTail, MetricsWriter, repair, whole_bytes
 
 pytestmark = pytest.mark.windows
 
@@ -125,3 +125,12 @@ def test_a_reader_beside_the_writer_gets_every_line_once(tmp_path: Path) -> None
     done.set()
     reader.join(timeout=30)
     assert read == [b"%d" % number for number in range(count)]
+
+
+@pytest.mark.parametrize(("content", "whole"), [(b"", 0), (b"half", 0), (b"a\n", 2), (b"a\nhalf", 2)])
+def test_the_whole_lines_end_before_an_unfinished_one(tmp_path: Path, content: bytes, whole: int) -> None:
+    path = tmp_path / "metrics.jsonl"
+    assert whole_bytes(path) == 0
+    path.write_bytes(content)
+    assert whole_bytes(path) == whole
+    assert path.read_bytes() == content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +13,12 @@ import pytest
 
 import core
 from core.cli import entry, main
+from core.cli.follow import Follower
+from core.cli.interrupts import Interrupts
+from core.cli.terminal import Terminal
 from core.config.run_config import RunConfig
 from core.devices import Device
-from core.errors import ConfigError
+from core.errors import ConfigError, RankdeckError
 from core.run_store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 
@@ -87,6 +91,16 @@ def test_a_failed_run_says_why_and_gives_its_exit_code(store: RunStore, capsys: 
     assert capsys.readouterr().err.splitlines() == list(error.values())
     assert main(["runs"]) == 0
     assert "Rank 1 ran out of memory." in capsys.readouterr().out
+
+
+def test_a_run_whose_folder_is_gone_while_it_is_watched_is_said(
+    store: RunStore,
+) -> None:
+    follower = Follower(store, Terminal(), as_json=False)
+    shutil.rmtree(store.dir)
+    with pytest.raises(RankdeckError, match="removed or moved") as caught:
+        follower.until_end(Interrupts(), lambda _number: True)
+    assert caught.value.exit_code == 1 and "rankdeck resume" in caught.value.next_step
 
 
 def test_a_dry_run_of_resume_only_says_what_would_happen(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,244 @@
+"""A user's bad day: kills at any moment, a folder that is emptied, files that are damaged, strangers on the socket.
+
+Whatever happens, nothing committed is lost, the end comes within bounds, and one message says what to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import random
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psutil
+import pytest
+
+from core.cli import main
+from core.client import resume_run
+from core.columns import is_current
+from core.errors import RunBusyError, StateFileError
+from core.resume import plan_resume
+from core.run_store import HostInfo
+from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make_run
+
+__all__ = ["make_run"]
+
+pytestmark = [pytest.mark.windows, pytest.mark.timeout(180)]
+
+KILLS = 3
+
+
+def kill_something(run: FakeRun, rng: random.Random) -> None:
+    """Kills the host or a rank, a moment after the attempt has begun, and waits until everything has ended."""
+    run.wait(lambda state: state.host is not None or not state.is_live)
+    time.sleep(rng.uniform(0.0, 0.8))
+    with contextlib.suppress(psutil.Error):  # it has ended by itself just now
+        host = run.store.stored_state().host
+        ranks = run.ranks()
+        if ranks and rng.random() < 0.5:
+            rng.choice(ranks).kill()
+        elif host is not None:
+            psutil.Process(host.pid).kill()
+    run.end()
+    psutil.wait_procs(run.ranks(), timeout=10)
+
+
+@pytest.mark.parametrize("mode", ["ddp", "independent"])
+def test_killed_at_any_moment_again_and_again_it_ends_in_the_same_weights(make_run: MakeRun, mode: str) -> None:
+    script: dict[str, Any] = {"steps": 300, "step_s": 0.004, "samples": 3_000, "commit_every": 7, "merge_every": 3}
+    straight = make_run(mode=mode, strict=True).behave(**script).start()
+    broken = make_run(mode=mode, strict=True).behave(**script).start()
+    rng, kept = random.Random(11), 0
+    for _ in range(KILLS):
+        kill_something(broken, rng)
+        newest = max(broken.generations(), default=0)
+        assert newest >= kept, "a committed generation was lost"
+        kept = newest
+        if broken.store.state().state == FINISHED:
+            break
+        broken.resume()
+    assert broken.end().state == straight.end().state == FINISHED
+    assert broken.weights() == straight.weights()
+    assert broken.completed() == straight.completed()
+
+
+def test_a_folder_that_is_emptied_ends_its_run_and_does_not_come_back(make_run: MakeRun) -> None:
+    if sys.platform == "win32":
+        pytest.skip("Windows lets nobody remove a folder with open files in it")
+    run = make_run().behave(steps=100_000, commit_every=20, step_s=0.01).start()
+    run.wait_for_event("commit")
+    processes = [run.host, *run.ranks()]
+    while run.run_dir.exists():  # the host writes into it while it is being emptied
+        shutil.rmtree(run.run_dir, ignore_errors=True)
+    _, alive = psutil.wait_procs(processes, timeout=40)
+    assert not alive
+    assert not run.run_dir.exists()
+
+
+def test_a_rank_that_stands_still_for_a_while_costs_only_time(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=60, commit_every=10, step_s=0.01).start()
+    run.wait_for_step(5)
+    rank = run.ranks()[-1]
+    rank.suspend()
+    time.sleep(2.0)
+    rank.resume()
+    state = run.end()
+    assert (state.state, state.exit_code) == (FINISHED, 0)
+    assert run.steps(0) == run.steps(1) == list(range(1, 61))
+
+
+# who asks at the same moment
+
+
+def test_of_two_resumes_at_one_moment_one_is_refused(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=40, commit_every=10, step_s=0.01).start()
+    run.wait_for_event("commit")
+    run.kill_host()
+    plans = [plan_resume(str(run.run_dir), run.run_dir.parent) for _ in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        errors = [future.exception() for future in [pool.submit(resume_run, plan) for plan in plans]]
+    assert sorted(type(error).__name__ for error in errors) == ["NoneType", "RunBusyError", "RunBusyError"]
+    assert all(isinstance(error, RunBusyError) and error.next_step for error in errors if error is not None)
+    assert run.end().state == FINISHED
+    assert [line["attempt"] for line in run.events("launch")] == [1, 2]
+
+
+def test_two_polite_stops_lose_nothing(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=100_000, step_s=0.02, commit_s=0.3).start()
+    run.wait_for_step(5)
+    run.stop().stop()
+    state = run.end()
+    assert (state.state, state.exit_code, state.error) == (STOPPED, 0, None)
+    assert run.events("commit")[-1]["step"] == run.steps()[-1]
+
+
+def test_stop_says_when_not_everything_was_committed(make_run: MakeRun, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_run(stop_timeout_s=1.0).behave(steps=100_000, step_s=0.01, hang_at="stop").start()
+    run.wait_for_step(3)
+    assert main(["stop", str(run.run_dir)]) == 1
+    title, cause, next_step = capsys.readouterr().err.splitlines()[-3:]
+    assert title == "Stopped without a last commit" and "at the stop limit" in cause and next_step
+    assert run.end().state == STOPPED
+
+
+def test_a_run_with_nothing_left_to_train_still_says_where_it_stands(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=20).fail_at(rank=1, step="finish", fail_attempts=[1]).start()
+    run.end()
+    assert run.resume().end().step == 20
+
+
+# files that are damaged between two attempts
+
+
+@pytest.fixture
+def stopped(make_run: MakeRun) -> Iterator[FakeRun]:
+    """A run that has committed three generations of its 60 steps and may go on to 80."""
+    run = make_run(steps=60).behave(steps=60, commit_every=20, step_s=0.002).start()
+    assert run.end().state == FINISHED
+    run.behave(steps=80)
+    yield run
+
+
+def test_a_generation_without_its_manifest_is_named_and_the_one_before_is_used(stopped: FakeRun) -> None:
+    *_, before, newest = stopped.generations()
+    (stopped.store.generations / str(newest) / "manifest.json").unlink()
+    assert stopped.resume(steps=80).end().state == FINISHED
+    (alert,) = stopped.events("alert")
+    assert alert["title"] == f"Generation {newest} is damaged"
+    assert "manifest.json is missing, though it was committed" in alert["cause"]
+    assert alert["next_step"] == f"Generation {before} is used."
+    assert newest not in stopped.generations()
+
+
+def test_one_wrong_byte_in_the_weights_is_named_and_the_one_before_is_used(stopped: FakeRun) -> None:
+    *_, before, newest = stopped.generations()
+    weights = stopped.store.generations / str(newest) / "weights.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[len(data) // 2] ^= 1
+    weights.write_bytes(data)
+    assert stopped.resume(steps=80).end().state == FINISHED
+    (alert,) = stopped.events("alert")
+    assert "weights.safetensors does not hold what was written" in alert["cause"]
+    assert stopped.events("launch")[-1]["generation"] == before
+
+
+def test_without_any_generation_it_does_not_begin_anew_unasked(stopped: FakeRun) -> None:
+    shutil.rmtree(stopped.store.generations)
+    with pytest.raises(StateFileError, match="though it was committed") as caught:
+        stopped.resume(steps=80)
+    assert caught.value.exit_code == 2
+    assert stopped.store.state().state == FINISHED
+
+
+def test_metrics_cut_in_a_line_and_columns_gone_are_made_good(stopped: FakeRun) -> None:
+    data = stopped.store.metrics.read_bytes()
+    stopped.store.metrics.write_bytes(data[: len(data) // 2])
+    shutil.rmtree(stopped.store.columns)
+    assert stopped.resume(steps=80).end().state == FINISHED
+    assert stopped.steps(0, attempt=2) == list(range(61, 81))  # every line can be parsed
+    assert is_current(stopped.run_dir)
+
+
+# the disk
+
+
+def test_one_full_disk_is_one_alert_whichever_rank_meets_it(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=60, commit_every=5, step_s=0.01, failing_commits=2).start()
+    assert run.end().state == FINISHED
+    assert len(run.events("alert")) == 1
+    assert run.generations()
+
+
+# the socket
+
+
+def say(info: HostInfo, *pieces: bytes) -> bytes:
+    """What the host answers to a peer that sends this and waits until it is shut out."""
+    heard = b""
+    with socket.create_connection(("127.0.0.1", info.port), timeout=20) as peer, contextlib.suppress(OSError):
+        for piece in pieces:
+            peer.sendall(piece)
+        while data := peer.recv(1 << 16):
+            heard += data
+    return heard
+
+
+def hello(token: str, **fields: object) -> bytes:
+    value = {"type": "hello", "protocol": 1, "role": "client", "token": token, "pid": 1, **fields}
+    return json.dumps(value).encode() + b"\n"
+
+
+def test_strangers_on_the_socket_do_not_disturb_a_run(make_run: MakeRun) -> None:
+    run = make_run().behave(steps=100_000, commit_every=50, step_s=0.01).start()
+    run.wait_for_step(3)
+    info = run.store.read_host_json()
+    assert info is not None
+    with contextlib.ExitStack() as idle:
+        for _ in range(200):
+            idle.enter_context(socket.create_connection(("127.0.0.1", info.port), timeout=20))
+        answers = {
+            "http": say(info, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+            "huge": say(info, *itertools.repeat(b"x" * 65_536, 32)),
+            "deep": say(info, b"[" * 60_000 + b"\n"),
+            "token": say(info, hello("wrong")),
+            "rank": say(info, hello(info.token, role="rank", rank=0, attempt=1)),
+            "newer": say(info, hello(info.token, protocol=99)),
+            "foreign": say(info, hello(info.token), b'{"type":"commit_begin","step":1,"reason":"x"}\n'),
+            "wrong type": say(info, hello(info.token), b'{"type":"stop_request","now":"yes"}\n'),
+            "endless": say(info, hello(info.token), *itertools.repeat(b"y" * 65_536, 32)),
+        }
+        seen = run.store.stored_state().step
+        run.wait_for_step(max(run.steps()) + 20)
+    for name, answer in answers.items():
+        assert b'"refused"' in answer or name in ("huge", "endless"), (name, answer)
+    assert run.events("stop_requested") == [] and seen >= 0
+    state = run.stop().end()
+    assert (state.state, state.exit_code, state.error) == (STOPPED, 0, None)
+    assert run.steps(0) == run.steps(1) == list(range(1, state.step + 1))
