@@ -353,7 +353,8 @@ class Attempt:
         step = max(rank.step for rank in self._ranks)
         if not self._began or (kept is not None and kept.step >= step and not self._commits.coordinator.busy):
             return Outcome("stopped", model=model)
-        return Outcome("stopped", stopped_short(step, kept, self._given.ladder.is_hurried), model=model)
+        error = stopped_short(step, kept, self._given.ladder.is_hurried, self._commits.trouble)
+        return Outcome("stopped", error, model=model)
 
     def _begin_rescue(self, now: float) -> Rescue:
         """Ranks that train alone commit once more when another one has failed; those in step cannot."""

@@ -47,6 +47,7 @@ class CommitRunner:
         coordinator: Decides.
         newest: The newest generation of this attempt.
         retry_at: When ranks are to be asked again after a failed commit; None when none failed since the last.
+        trouble: Why the newest commit failed; empty when none failed since the last that succeeded.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class CommitRunner:
         self.coordinator = CommitCoordinator(plan.world_size, synchronised=plan.lanes == 1, effects=self)
         self.newest: Generation | None = None
         self.retry_at: float | None = None
+        self.trouble = ""
         self.quiet = False
         self._plan = plan
         self._generations = generations
@@ -161,7 +163,7 @@ class CommitRunner:
         if self.quiet:
             return
         now = time.monotonic()
-        self.retry_at = now + RETRY_S
+        self.retry_at, self.trouble = now + RETRY_S, cause
         same = _NUMBERS.sub("", cause)  # the same trouble with another rank or generation is no news
         if self._alerted[0] != same or now - self._alerted[1] > SAME_ALERT_S:
             self._alerted = (same, now)
@@ -179,7 +181,7 @@ class CommitRunner:
         self._keeper.commit({rank: part.position for rank, part in parts.items()}, made.number)
         self._parts = parts
         self._start(lambda: write_ledger(self._keeper.path, ledger, made.number), lambda _: None, self._ledger_failed)
-        self.newest, self.retry_at = made, None
+        self.newest, self.retry_at, self.trouble = made, None, ""
         self._emit(
             "commit",
             generation=made.number,

@@ -43,13 +43,13 @@ def exit_code(outcome: Outcome, hurried: bool) -> int:
     return EXIT_USAGE if outcome.usage else EXIT_FAILED
 
 
-def stopped_short(step: int, kept: Generation | None, hurried: bool) -> dict[str, str]:
-    """The words for a stop that lost what came after the newest generation."""
+def stopped_short(step: int, kept: Generation | None, hurried: bool, trouble: str = "") -> dict[str, str]:
+    """The words for a stop that lost what came after the newest generation; `trouble` is why a commit failed."""
     why = "at once, as asked" if hurried else "at the stop limit, before it had committed"
     done = f"Generation {kept.number} holds step {kept.step}" if kept else "No generation was committed"
     return {
         "title": "Stopped without a last commit",
-        "cause": f"The run was ended {why}. {done}; it stood at step {step}.",
+        "cause": f"The run was ended {why}. {done}; it stood at step {step}. {trouble}".rstrip(),
         "next_step": "Resume it: what came after that commit is trained again.",
     }
 

@@ -196,6 +196,14 @@ def test_one_full_disk_is_one_alert_whichever_rank_meets_it(make_run: MakeRun) -
     assert run.generations()
 
 
+def test_a_stop_that_cannot_commit_says_why(make_run: MakeRun) -> None:
+    run = make_run(stop_timeout_s=2.0).behave(steps=100_000, step_s=0.01, failing_commits=1_000).start()
+    run.wait_for_step(3)
+    state = run.stop().end()
+    assert (state.state, state.exit_code) == (STOPPED, 1)
+    assert state.error is not None and "could not write its part: The disk is full" in state.error["cause"]
+
+
 # the socket
 
 
