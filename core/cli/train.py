@@ -151,4 +151,3 @@ def _plan_words(checked: Checked) -> str:
 
 def _first(*values: float | None) -> float | None:
     return next((value for value in values if value is not None), None)
-

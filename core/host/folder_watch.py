@@ -35,7 +35,6 @@ def folder_gone(folder: Path) -> dict[str, str]:
     }
 
 
-
 def _is_there(path: Path) -> bool:
     try:
         return path.exists()
