@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from core.ledger import Ledger
 from core.protocol import Position
 from workers.batches import ChunkPlan, LaneBatches, LaneProgress, StepBatch
+
+hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
+st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
 
 plans = st.builds(
     ChunkPlan,
@@ -46,8 +47,10 @@ def indices(batches: Sequence[StepBatch]) -> list[int]:
     return [int(i) for batch in batches for micro in batch.micro_batches if micro.weight for i in micro.indices]
 
 
-@settings(max_examples=80, deadline=None)
-@given(plan=plans, world=st.integers(1, 4), batch=st.integers(1, 24), micro=st.integers(1, 5), epochs=st.integers(1, 3))
+@hypothesis.settings(max_examples=80, deadline=None)
+@hypothesis.given(
+    plan=plans, world=st.integers(1, 4), batch=st.integers(1, 24), micro=st.integers(1, 5), epochs=st.integers(1, 3)
+)
 def test_in_step_every_sample_is_trained_once_an_epoch(
     plan: ChunkPlan, world: int, batch: int, micro: int, epochs: int
 ) -> None:
@@ -63,8 +66,8 @@ def test_in_step_every_sample_is_trained_once_an_epoch(
         assert weights / world == pytest.approx(1.0)
 
 
-@settings(max_examples=60, deadline=None)
-@given(plan=plans, world=st.integers(1, 4), batch=st.integers(1, 24), epochs=st.integers(1, 3))
+@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.given(plan=plans, world=st.integers(1, 4), batch=st.integers(1, 24), epochs=st.integers(1, 3))
 def test_independent_lanes_share_every_epoch_between_them(plan: ChunkPlan, world: int, batch: int, epochs: int) -> None:
     ledger = ledger_of(plan, world, world, epochs)
     lanes = [all_batches(lane(plan, ledger, number, batch, 3, 0, 1)) for number in range(world)]
@@ -76,8 +79,10 @@ def test_independent_lanes_share_every_epoch_between_them(plan: ChunkPlan, world
                 assert plan.owner(done.epoch, done.block_id, done.chunk_id, world) == number
 
 
-@settings(max_examples=60, deadline=None)
-@given(plan=plans, batch=st.integers(1, 24), epochs=st.integers(1, 2), stop=st.integers(0, 30), lost=st.integers(0, 3))
+@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.given(
+    plan=plans, batch=st.integers(1, 24), epochs=st.integers(1, 2), stop=st.integers(0, 30), lost=st.integers(0, 3)
+)
 def test_what_is_resumed_goes_on_with_the_very_next_sample(
     plan: ChunkPlan, batch: int, epochs: int, stop: int, lost: int
 ) -> None:
