@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -42,10 +42,19 @@ def read_ledger(path: Path) -> LedgerSnapshot:
     Raises:
         StateFileError: It cannot be understood.
     """
-    ledger = Ledger.from_file(read_state_file(path))
-    grid = ledger.grid
-    blocks = tuple(ledger.blocks())
-    return LedgerSnapshot(ledger.progress(), blocks, ledger.generation, grid.chunk_size, grid.samples_per_block)
+    file = read_state_file(path)
+    ledger = Ledger.from_file(file)
+    grid, progress = ledger.grid, ledger.progress()
+    # A ledger made from a file holds no claims: who resumes it claims anew. A live run's claims are in the file.
+    claimed: dict[int, dict[int, int]] = {}
+    for chunk in file.in_progress:
+        if chunk.epoch == progress.epoch:
+            claimed.setdefault(chunk.block_id, {})[chunk.chunk_id] = chunk.gpu_id
+    blocks = tuple(
+        replace(block, in_progress={**block.in_progress, **claimed.get(block.block_id, {})})
+        for block in ledger.blocks()
+    )
+    return LedgerSnapshot(progress, blocks, ledger.generation, grid.chunk_size, grid.samples_per_block)
 
 
 class LedgerData(Feed):

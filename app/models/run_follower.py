@@ -291,7 +291,7 @@ class RunFollower:
                 self._state_problem = str(error)
                 self._put(Problem(_in_words(error)))
             return None
-        state = self._seen_state[1].seen()
+        state = self.store.seen(self._seen_state[1])
         self._put_state(state)
         return state
 

@@ -65,7 +65,7 @@ class RunScanner:
                 seen = (stamp, None, error.cause)
             self._seen[folder] = seen
         _, state, problem = seen
-        return RunEntry(store.dir, None if state is None else state.seen(), problem or None)
+        return RunEntry(store.dir, None if state is None else store.seen(state), problem or None)
 
 
 def is_live(entry: RunEntry) -> bool:

@@ -22,11 +22,13 @@ def ledger() -> Ledger:
 def test_what_is_claimed_is_in_work(tmp_path: Path) -> None:
     path = tmp_path / "chunk_tracker_state.json"
     live = ledger()
-    live.claim(0, 0)
+    grant = live.claim(0, 0)
     path.write_text(json.dumps(live.as_dict()), encoding="utf-8")
     snapshot = read_ledger(path)
     assert [block.chunks for block in snapshot.blocks] == [4, 4, 2]
     assert sum(len(block.done) for block in snapshot.blocks) == 0
+    going = [(block.block_id, chunk) for block in snapshot.blocks for chunk in block.in_progress]
+    assert going == [(grant.block_id, grant.chunk_id)]
     assert snapshot.progress.chunks_total == 10
     assert (snapshot.chunk_size, snapshot.samples_per_block) == (10, 40)
 
