@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import TracebackType
 from typing import Final
 
 from PySide6.QtCore import QObject, QUrl
@@ -14,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.controllers.drafting import DatasetSize, Drafting
 from app.controllers.launching import Launching
-from app.controllers.operation import OperationRunner
+from app.controllers.operation import OperationRunner, unexpected
 from app.controllers.showing import Showing
 from app.models.device_table import DeviceTable
 from app.models.draft import CheckedDraft, Draft, draft_from_config
@@ -39,6 +41,7 @@ from core.resume import ResumePlan
 from core.run_state import RunState
 from core.run_store import RunEntry, default_runs_dir
 
+_log = logging.getLogger(__name__)
 HELP: Final = Path(__file__).resolve().parents[1] / "README.md"
 
 
@@ -140,6 +143,11 @@ class Rankdeck(QObject):
         self.runs.close()
         self.table.close()
         self.runner.close()
+
+    def on_defect(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        """An error that nothing foresaw: the log gets the traceback, the person a sentence, the window goes on."""
+        _log.error("a part of the window failed", exc_info=(kind, error, trace))
+        self.window.show_error(unexpected(error))
 
     # --- runs --------------------------------------------------------------------------------------------
 
@@ -334,5 +342,7 @@ def main(argv: Sequence[str]) -> int:
     application.setApplicationVersion(__version__)
     Theme(application)
     rankdeck = Rankdeck(user_settings(), default_runs_dir())
+    sys.excepthook = rankdeck.on_defect
+    signal.signal(signal.SIGINT, lambda *_: rankdeck.window.close_now())  # Ctrl+C in the terminal; runs go on
     rankdeck.open()
     return application.exec()

@@ -48,6 +48,7 @@ SIGNS: Final = {
 MARGIN: Final = 8
 ICON: Final = 16
 REASON_LINES: Final = 2
+MIN_WIDTH: Final = 160
 Index = QModelIndex | QPersistentModelIndex
 
 
@@ -189,7 +190,7 @@ class RunsPanel(QWidget):
         column.addWidget(title)
         column.addWidget(self.notice)
         column.addWidget(self._pages, 1)
-        self.setMinimumWidth(200)
+        self.setMinimumWidth(MIN_WIDTH)
         for changed in (model.rowsInserted, model.rowsRemoved, model.modelReset):
             changed.connect(self._on_rows_changed)
         self._on_rows_changed()
