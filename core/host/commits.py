@@ -125,9 +125,7 @@ class CommitCoordinator:
             log.info("rank %d staged generation %d, which is no longer being made", rank, part.generation)
             return
         current.staged[rank] = part
-        if len(current.staged) == self._world_size:
-            current.phase = "writing"
-            self._effects.write_generation(current.number, current.staged)
+        self._write_if_whole(current)
 
     def failed(self, rank: int, generation: int, cause: str) -> None:
         """A rank could not write its part (`CommitFailed`)."""
@@ -146,6 +144,10 @@ class CommitCoordinator:
         So the others can commit once more. The host copies the files (`write_generation` names the part as it was).
         """
         self._carried[rank] = part
+        current = self._open
+        if current is not None and current.phase != "writing" and rank not in current.staged:
+            current.staged[rank] = part  # begun after it was gone, and before that was known
+            self._write_if_whole(current)
 
     def abandon(self, cause: str) -> None:
         """The attempt ends: what is not being written already is dropped."""
@@ -175,6 +177,8 @@ class CommitCoordinator:
         if current is not None and current.number == generation:
             self.generation = generation
             self.positions = {rank: part.position for rank, part in current.staged.items()}
+            # One that was being written when a rank was lost may hold a newer part of that rank.
+            self._carried = {rank: current.staged[rank] for rank in self._carried}
             current.phase, self._open = "over", None
 
     def write_failed(self, generation: int, cause: str) -> None:
@@ -210,6 +214,11 @@ class CommitCoordinator:
         answers.append(self._start(reason) if self._open is None else None)
         self._forget_old_steps()
         return answers[turn] if turn < len(answers) else None
+
+    def _write_if_whole(self, current: _Open) -> None:
+        if current.phase == "staging" and len(current.staged) == self._world_size:
+            current.phase = "writing"
+            self._effects.write_generation(current.number, current.staged)
 
     def _start(self, reason: str) -> _Open:
         self._open = _Open(reason)

@@ -226,3 +226,28 @@ def test_a_rank_that_is_gone_is_carried_so_that_the_others_can_commit() -> None:
     assert story.staged(2, 5, 70) == [("write", 5, [0, 1, 2])]
     story.commits.written(5)
     assert story.commits.holds({0: 60, 1: 50, 2: 70})
+
+
+def test_a_rank_that_is_lost_while_its_part_is_written_is_carried_with_that_part() -> None:
+    story = Story(2, synchronised=False)
+    story.begin(0, 10)
+    story.opened(2)
+    story.begin(1, 10)
+    story.staged(0, 2, 10)
+    assert story.staged(1, 2, 10) == [("write", 2, [0, 1])]
+    story.commits.carry(1, CommitStaged(1, Position(5), []))
+    story.commits.written(2)
+    story.begin(0, 20)
+    story.opened(3)
+    assert story.staged(0, 3, 20) == [("write", 3, [0, 1])]
+    story.commits.written(3)
+    assert story.commits.holds({0: 20, 1: 10})
+
+
+def test_a_generation_begun_before_the_loss_was_known_is_completed_by_the_carried_part() -> None:
+    story = Story(2, synchronised=False)
+    story.begin(0, 10)
+    story.opened(2)
+    story.staged(0, 2, 10)
+    story.commits.carry(1, CommitStaged(1, Position(5), []))
+    assert story.effects.take() == [("write", 2, [0, 1])]
