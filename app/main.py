@@ -219,13 +219,21 @@ class Rankdeck(QObject):
         data.show_problem(None)
         data.show_found(f"{count(size.files)} {'file' if size.files == 1 else 'files'}, {byte_size(size.size_bytes)}")
 
+    def _entries(self) -> list[RunEntry]:
+        """The runs; the shown one as its host says it is, which the list learns of up to a second later."""
+        run_dir, state = self.showing.run_dir, self.data.state
+        entries = self.runs.model.entries()
+        if run_dir is None or state is None:
+            return entries
+        return [RunEntry(run_dir, state) if entry.path == run_dir else entry for entry in entries]
+
     # --- verbs -------------------------------------------------------------------------------------------
 
     def _show_verbs(self) -> None:
         run_dir = self.showing.run_dir
         situation = Situation(
             shown=self.data.state,
-            runs=self.runs.model.entries(),
+            runs=self._entries(),
             checked=self.drafting.latest,
             ticked=self.window.setup.devices.selected(),
             busy=self.launching.busy,
@@ -299,7 +307,7 @@ class Rankdeck(QObject):
             self.dialog.raise_()
             return
         ticked = device_texts(self.window.setup.devices.selected())
-        dialog = ResumeDialog(self.runs.model.entries(), ticked, self.window)
+        dialog = ResumeDialog(self._entries(), ticked, self.window)
         dialog.plan_requested.connect(self._on_plan_requested)
         dialog.resume_requested.connect(self._on_plan_agreed)
         dialog.finished.connect(self._on_dialog_finished)

@@ -113,6 +113,8 @@ def all_pictures(studio: Studio) -> None:
     studio.theme.set_dark(False)
     actions.stop.trigger()
     studio.wait(lambda: studio.state() == "stopped")
+    runs = studio.rankdeck.runs.model
+    studio.wait(lambda: all(entry.word == "stopped" for entry in runs.entries()))
     studio.wait(lambda: getattr(studio.rankdeck.ledger.snapshot, "generation", None) is not None)
     studio.picture("stopped")
     actions.resume.trigger()
