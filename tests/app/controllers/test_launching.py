@@ -1,0 +1,70 @@
+"""Planning a resume off the GUI thread: right after a stop, while live, and when a newer question overtakes it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.controllers.launching import Launching
+from app.controllers.operation import OperationRunner
+from core import processes
+from core.config.run_config import RunConfig
+from core.devices.cpu import cpu_slots
+from core.errors import ConfigError, RunBusyError
+from core.resume import ResumePlan
+from tests.helpers.made_runs import TEXT, make_run
+
+pytestmark = pytest.mark.windows
+
+
+@pytest.fixture
+def launching(qtbot: QtBot, runs_dir: Path) -> Iterator[Launching]:
+    assert qtbot is not None
+    runner = OperationRunner()
+    made = Launching(runner, runs_dir)
+    yield made
+    runner.close()
+    made.deleteLater()
+    runner.deleteLater()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "text.txt").write_bytes(TEXT)
+    return tmp_path
+
+
+def test_a_run_that_has_just_stopped_can_be_resumed_at_once(
+    launching: Launching, place: Path, runs_dir: Path, qtbot: QtBot
+) -> None:
+    store = make_run(place, runs_dir=runs_dir)
+    lock = store.lock()  # the host has said "stopped" and is still on its way out
+    leaving = threading.Timer(0.4, lock.release)
+    leaving.start()
+    with qtbot.waitSignal(launching.planned, timeout=10_000) as planned:
+        launching.plan(str(store.dir), {}, cpu_slots(2))
+    leaving.join()
+    assert isinstance(planned.args[0], ResumePlan) and planned.args[0].run_dir == store.dir
+
+
+def test_a_live_run_is_refused_at_once(launching: Launching, place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, "training", runs_dir=runs_dir)
+    store.write_state(store.stored_state().replace(host=processes.own()))
+    with qtbot.waitSignal(launching.plan_failed, timeout=3_000) as failed:
+        launching.plan(str(store.dir), {}, cpu_slots(2))
+    assert isinstance(failed.args[0], RunBusyError)
+
+
+def test_a_start_that_is_refused_leaves_nothing_behind(
+    launching: Launching, place: Path, runs_dir: Path, qtbot: QtBot
+) -> None:
+    config = RunConfig(dataset_file=str(place / "text.txt"), devices=("GPU-nowhere",))
+    with qtbot.waitSignal(launching.start_failed, timeout=10_000) as failed:
+        launching.start(config, cpu_slots(2))
+        assert launching.busy == "starting a run"
+    assert isinstance(failed.args[0], ConfigError) and launching.busy == ""
+    assert list(runs_dir.iterdir()) == []
