@@ -138,7 +138,10 @@ class FakeRun:
 
     def lines(self) -> list[dict[str, Any]]:
         """Every metrics line, parsed."""
-        return [json.loads(line) for line in MetricsTail(self.store.metrics).read(1 << 30)]
+        tail, found = MetricsTail(self.store.metrics), list[bytes]()
+        while lines := tail.read():
+            found += lines
+        return [json.loads(line) for line in found]
 
     def events(self, event: str) -> list[dict[str, Any]]:
         """The metrics lines of one kind."""
