@@ -140,25 +140,34 @@ class Feed(QObject):
         super().__init__(parent)
         self._mailbox: Mailbox | None = None
         self._worker: Worker | None = None
+        self._leaving: list[Worker] = []
 
     @property
     def is_open(self) -> bool:
         """Whether a worker fills it."""
         return self._worker is not None
 
-    def close(self) -> None:
-        """Ends the worker within a bounded time; nothing is delivered any more. A second call does nothing."""
-        if self._worker is None or self._mailbox is None:
-            return
-        self._worker.stopping.set()
-        self._mailbox.close()
-        self._worker.stop()
-        self._mailbox.deleteLater()
-        self._worker = self._mailbox = None
+    def close(self, *, wait: bool = True) -> None:
+        """Ends the worker; nothing is delivered any more. A second call does nothing.
+
+        Args:
+            wait: Returns once every worker has ended, within a bounded time. While the window is used nobody may wait
+                for a worker that reads from a slow disk or host: it then ends by itself, and the last `close` waits.
+        """
+        if self._worker is not None and self._mailbox is not None:
+            self._worker.stopping.set()
+            self._mailbox.close()
+            self._mailbox.deleteLater()
+            self._leaving.append(self._worker)
+            self._worker = self._mailbox = None
+        if wait:
+            for worker in self._leaving:
+                worker.stop()
+        self._leaving = [worker for worker in self._leaving if worker.is_alive() and not wait]
 
     def _start(self, name: str, work: Callable[[threading.Event, Send], None]) -> None:
-        """Runs `work(stopping, send)` in a new thread; the one before, if there is one, is ended first."""
-        Feed.close(self)
+        """Runs `work(stopping, send)` in a new thread; the one before, if there is one, is told to end first."""
+        Feed.close(self, wait=False)
         mailbox = Mailbox(self)
         mailbox.delivered.connect(self._on_item)
         mailbox.drained.connect(self._on_drained)

@@ -7,6 +7,7 @@ nothing in its folder is changed.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,8 @@ __all__ = ["CHANGEABLE", "ResumePlan", "plan_resume"]
 
 CHANGEABLE: Final = ("steps", "epochs", "devices", "dataset_file", "dataset_chunk_size", "recipe")
 """What may be given anew when a run is resumed. The chunk size only says what it was, or is refused."""
+
+HOST_LEAVES_S: Final = 5.0
 
 
 def plan_resume(
@@ -105,10 +108,18 @@ def _store_around(path: Path) -> RunStore:
 # --- a run of ours ---------------------------------------------------------------------------------------
 
 
+def _wait_for_host_to_leave(store: RunStore) -> RunState:
+    """The run's state. A host that has said "stopped" needs a moment to end; only then can its run be taken up."""
+    deadline = time.monotonic() + HOST_LEAVES_S
+    while (state := store.state()) and not state.is_live and store.is_locked() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return state
+
+
 def _plan_own(
     store: RunStore, runs_dir: Path, changes: dict[str, Any], available: Sequence[Device], platform: Platform
 ) -> ResumePlan:
-    state = store.state()
+    state = _wait_for_host_to_leave(store)
     if store.is_locked() or state.is_live:
         raise RunBusyError(
             f"{state.run_id} is {state.state}.", f"Watch it with rankdeck attach {store.dir.name}, or stop it first."

@@ -22,7 +22,7 @@ from installer.torch_build import has_nvidia_driver
 
 LAYOUT: Final = 1
 LOCK_LIMIT_S: Final = 1800.0
-ORPHANS_LIMIT_S: Final = 20.0
+ORPHANS_LIMIT_S: Final = 60.0
 NEEDED_GB: Final = 3.0
 NEEDED_GB_WITH_CUDA: Final = 10.0
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
@@ -13,17 +12,12 @@ from app.controllers.operation import Operation, OperationRunner
 from core import client
 from core.config.run_config import RunConfig
 from core.devices import Device
-from core.errors import RankdeckError, RunBusyError
+from core.errors import RankdeckError
 from core.platforms import this_platform
 from core.preflight import check
 from core.recipes import get_recipe
 from core.resume import ResumePlan, plan_resume
-from core.run_state import LIVE_STATES
 from core.run_store import RunStore
-
-HOST_LEAVES_S: Final = 5.0
-"""A host that has said "stopped" needs a moment to end; only then can its run be taken up."""
-ASK_AGAIN_S: Final = 0.1
 
 
 class Launching(QObject):
@@ -84,7 +78,7 @@ class Launching(QObject):
         runs_dir, devices, given = self._runs_dir, tuple(available), dict(changes)
 
         def work() -> ResumePlan:
-            return _plan_when_free(lambda: plan_resume(text, runs_dir, given, available=devices or None))
+            return plan_resume(text, runs_dir, given, available=devices or None)
 
         self._runner.run(Operation(work, self.planned.emit, self.plan_failed.emit, topic="plan"))
 
@@ -116,16 +110,3 @@ class Launching(QObject):
     def _set_busy(self, words: str) -> None:
         self.busy = words
         self.busy_changed.emit(words)
-
-
-def _plan_when_free(plan: Callable[[], ResumePlan]) -> ResumePlan:
-    """The plan, asked for again while a host that has stopped is still on its way out."""
-    deadline = time.monotonic() + HOST_LEAVES_S
-    while True:
-        try:
-            return plan()
-        except RunBusyError as error:
-            is_going = any(f" is {word}." in error.cause for word in LIVE_STATES)
-            if is_going or time.monotonic() >= deadline:
-                raise
-        time.sleep(ASK_AGAIN_S)

@@ -76,7 +76,7 @@ class Showing(QObject):
     def show_log(self, path: Path | None) -> None:
         """Follows one process's log."""
         if path is None:
-            self._log.close()
+            self._log.close(wait=False)
         elif path != self._log.path:
             self._log.open(path)
 

@@ -74,7 +74,7 @@ class LedgerData(Feed):
 
     def open(self, run_dir: Path) -> None:
         """Follows the ledger in a run's folder."""
-        self.close()
+        self.close(wait=False)
         path = RunStore(run_dir).ledger
 
         def work(stopping: threading.Event, send: Send) -> None:
@@ -87,9 +87,9 @@ class LedgerData(Feed):
 
         self._start("ledger", work)
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """Ends reading; there is no snapshot afterwards."""
-        super().close()
+        super().close(wait=wait)
         if self.snapshot is not None:
             self.snapshot = None
             self.changed.emit(None)

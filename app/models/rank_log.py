@@ -163,7 +163,7 @@ class RankLog(Feed):
 
     def open(self, path: Path) -> None:
         """Follows a file from now on; it may not exist yet."""
-        self.close()
+        self.close(wait=False)
         self.path = path
         tail = LogTail(path)
 
@@ -177,9 +177,9 @@ class RankLog(Feed):
 
         self._start("rank log", work)
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """Ends following and forgets the lines."""
-        super().close()
+        super().close(wait=wait)
         self.path = None
         self.model.clear()
 

@@ -54,16 +54,17 @@ class RunData(Feed):
             RunNotFoundError: There is no folder, or it holds no run.
         """
         store = RunStore.open(run_dir)
-        self.close()
+        self.close(wait=False)
         self.run_dir = store.dir
         connect = self._connect
         self._start("run follower", lambda stopping, send: RunFollower(store, send, connect, stopping).run())
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """Ends reading; `series` is empty afterwards."""
-        if not self.is_open:
+        was_open = self.is_open
+        super().close(wait=wait)
+        if not was_open:
             return
-        super().close()
         self.series, self.state, self.run_dir, self.is_caught_up = RunSeries(), None, None, False
         self._change = ChangeSet()
         self.reset.emit()

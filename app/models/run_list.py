@@ -210,12 +210,12 @@ class RunList(Feed):
         """Looks again now, for example after a run was started."""
         self._soon.set()
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """Ends the thread."""
         if self._worker is not None:
             self._worker.stopping.set()
         self._soon.set()
-        super().close()
+        super().close(wait=wait)
 
     def _on_item(self, item: object) -> None:
         if isinstance(item, list):

@@ -163,6 +163,28 @@ class Counting(Feed):
         self.got.append(item)
 
 
+class Reluctant(Feed):
+    """Its worker takes a while to notice that it should end, like one that waits for a host."""
+
+    def open(self) -> None:
+        def work(stopping: threading.Event, _send: Send) -> None:
+            stopping.wait(60)
+            time.sleep(0.5)
+
+        self._start("reluctant", work)
+
+
+def test_opening_again_does_not_wait_for_the_worker_before_but_closing_does(qtbot: QtBot) -> None:
+    feed = Reluctant()
+    feed.open()
+    first = feed._worker
+    feed.open()
+    assert first is not None and first.is_alive()  # nobody waited for it
+    feed.close()
+    assert not first.is_alive() and not feed.is_open
+    assert qtbot is not None
+
+
 def test_a_feed_opened_again_ends_its_first_worker(qtbot: QtBot) -> None:
     feed = Counting()
     feed.open("a")
@@ -171,7 +193,7 @@ def test_a_feed_opened_again_ends_its_first_worker(qtbot: QtBot) -> None:
     assert first is not None
     feed.open("b")
     qtbot.waitUntil(lambda: feed.got == ["a", "b"])
-    assert not first.is_alive()
+    qtbot.waitUntil(lambda: not first.is_alive())
     feed.close()
     feed.close()
     assert not feed.is_open

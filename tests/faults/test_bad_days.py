@@ -83,7 +83,7 @@ def test_a_folder_that_is_emptied_ends_its_run_and_does_not_come_back(make_run: 
 
 
 def test_a_rank_that_stands_still_for_a_while_costs_only_time(make_run: MakeRun) -> None:
-    run = make_run().behave(steps=60, commit_every=10, step_s=0.01).start()
+    run = make_run().behave(steps=60, commit_every=10, step_s=0.05).start()
     run.wait_for_step(5)
     rank = run.ranks()[-1]
     rank.suspend()
@@ -98,7 +98,7 @@ def test_a_rank_that_stands_still_for_a_while_costs_only_time(make_run: MakeRun)
 
 
 def test_of_two_resumes_at_one_moment_one_is_refused(make_run: MakeRun) -> None:
-    run = make_run().behave(steps=40, commit_every=10, step_s=0.01).start()
+    run = make_run().behave(steps=60, commit_every=10, step_s=0.05).start()
     run.wait_for_event("commit")
     run.kill_host()
     plans = [plan_resume(str(run.run_dir), run.run_dir.parent) for _ in range(3)]

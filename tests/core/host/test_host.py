@@ -27,7 +27,7 @@ def host_by_hand(run: FakeRun) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_run_from_start_to_finish_leaves_what_the_contract_says(make_run: MakeRun) -> None:
-    run = make_run().behave(steps=30, commit_every=10, eval_every=10, step_s=0.05).start()
+    run = make_run().behave(steps=30, commit_every=10, eval_every=10, step_s=0.1).start()
     run.wait_for_event("launch")
     host_json = run.store.read_host_json()
     assert host_json is not None and len(host_json.token) >= 32
