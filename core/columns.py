@@ -253,7 +253,7 @@ class _Columns:
             return
         self._events.append(line if line.endswith(b"\n") else line + b"\n")
         resumed_from = value.get("resumed_from")
-        if event == "launch" and isinstance(resumed_from, dict) and resumed_from:
+        if event in ("launch", "resumed") and isinstance(resumed_from, dict) and resumed_from:
             self._take_back({str(rank): step for rank, step in resumed_from.items() if isinstance(step, int)})
 
     def _take_back(self, steps: Mapping[str, int]) -> None:

@@ -24,7 +24,8 @@ def reach(name: str, number: int | None = None) -> None:
     """Kills the run host and every rank, hard, if the environment names this moment.
 
     In ranks: `before_claim`, `mid_chunk`, `before_staged`, `after_staged` (number: optimizer step), `weights_write` in
-    the middle of a file (number: which file). In the host: `before_manifest`, `manifest_written`, `ledger_replace`,
+    the middle of a file (number: which file), `before_ballot`, `after_ballot`, `after_synchronisation` (number: round)
+    and `mid_synchronisation` (number: how many). In the host: `before_manifest`, `manifest_written`, `ledger_replace`,
     `ledger_replaced` (number: generation), and `replace:<folder>/<file>` between a new file and its name (number:
     how often that has happened).
 

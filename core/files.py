@@ -74,7 +74,12 @@ def copy_atomic(source: Path, target: Path) -> None:
             while block := original.read(_COPY_BYTES):
                 file.write(block)
 
-    _replace_by(target, fill, None, True, REPLACE_TIMEOUT_S)
+    fill_atomic(target, fill)
+
+
+def fill_atomic(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
+    """Replaces `path` by what `fill` writes, for files too large for memory; raises as `write_atomic`."""
+    _replace_by(path, fill, None, True, REPLACE_TIMEOUT_S)
 
 
 def _replace_by(

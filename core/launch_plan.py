@@ -7,24 +7,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Final
 
 from core import protocol
 from core.config import RunConfig
+from core.config.dial import synchronisation_of
 from core.devices.model import Device
 from core.devices.resolve import resolve_devices
-from core.errors import ConfigError, PreflightError, UsageError
+from core.errors import ConfigError, PreflightError
+from core.extras import MissingPackageError
 from core.platforms import Platform
 from core.recipes import Recipe
 
 ENV_RECIPE_DIR: Final = "RANKDECK_RECIPE_DIR"
+ENV_THREADS: Final = "RANKDECK_THREADS"
+"""Processor threads of a rank, for programs of the user's own, whose OMP_NUM_THREADS is not ours to set."""
 PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[1]
 """The folder that holds `core` and `workers`."""
 
 GOOD_TORCH: Final = "2.13.0"
+DEEPSPEED: Final = "deepspeed"
+TORCH: Final = "torch"
+CONNECTED_MODES: Final = ("ddp", "zero", "fsdp")
+"""Modes whose ranks exchange tensors while they train."""
+SHARDING_MODES: Final = ("zero", "fsdp")
+"""Modes in which each rank holds a part of the state only."""
+
 _WITHOUT_GLOO_ON_WINDOWS: Final = ((2, 8), (2, 9), (2, 10))
 
 # Left over from another launcher or a container tool, these would lead torch astray: Docker Desktop and Kubernetes
@@ -78,6 +89,8 @@ class LaunchPlan:
         backend: ``nccl``, ``gloo``, or empty when ranks do not talk to each other.
         ranks: Their processes.
         notes: What a person should know about how the request was understood.
+        engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
+        self_contained: See `core.recipes.Recipe`.
     """
 
     mode: str
@@ -86,6 +99,8 @@ class LaunchPlan:
     backend: str
     ranks: tuple[RankCommand, ...]
     notes: tuple[str, ...] = ()
+    engine: str = ""
+    self_contained: bool = False
 
 
 def choose_devices(config: RunConfig, available: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[str, ...]]:
@@ -103,14 +118,72 @@ def choose_devices(config: RunConfig, available: Sequence[Device]) -> tuple[tupl
 
 
 def resolve_mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> str:
-    """The mode for these devices: one of single, ddp, independent, zero.
+    """The mode for these devices: one of single, ddp, independent, zero, fsdp.
 
     Raises:
-        ConfigError: No device, or a mode that these devices cannot be used in.
-        UsageError: A mode that cannot be used yet.
-        PreflightError: This torch build cannot do it.
+        ConfigError: No device, or a mode that these devices cannot be used in, or settings that contradict each other.
+        PreflightError: This torch build cannot do it, or a package that was asked for is missing.
     """
-    return _resolve(config, devices, platform)[0]
+    mode, _ = _resolve(config, devices, platform)
+    resolve_engine(config, mode, platform, devices)
+    return mode
+
+
+def resolve_engine(
+    config: RunConfig, mode: str, platform: Platform, devices: Sequence[Device]
+) -> tuple[str, tuple[str, ...]]:
+    """Who shards in a sharding mode, decided before anything is started.
+
+    `auto` is DeepSpeed where it can be imported, else PyTorch's own; mode fsdp is always PyTorch's. The answer reaches
+    the ranks in ``RANKDECK_ENGINE``, and `workers.strategies.make_strategy` builds what it names.
+
+    Returns:
+        ``deepspeed``, ``torch``, or an empty text in modes that shard nothing; and what a person should know.
+
+    Raises:
+        ConfigError: The engine cannot do what else was asked.
+        MissingPackageError: DeepSpeed was asked for and is not installed.
+    """
+    if mode not in SHARDING_MODES:
+        return "", ()
+    if mode == "fsdp" and config.zero_engine == DEEPSPEED:
+        raise ConfigError(
+            "zero_engine",
+            "Mode fsdp is PyTorch's own way of sharding, and the engine DeepSpeed was asked for.",
+            "Choose mode zero with stage 3 for DeepSpeed, or leave the engine to auto.",
+        )
+    if mode == "zero" and config.zero_engine == DEEPSPEED and platform.deepspeed_version is None:
+        instead = "choose the engine torch, which needs nothing more."
+        raise MissingPackageError(("deepspeed",), "The engine DeepSpeed", instead)
+    notes: tuple[str, ...] = ()
+    if mode == "zero" and config.zero_engine != TORCH and platform.deepspeed_version is not None:
+        if config.zero_engine == DEEPSPEED or config.precision != "fp16" or devices[0].kind == "cuda":
+            return DEEPSPEED, ()
+        notes = ("DeepSpeed does not train in fp16 on the CPU, so PyTorch's own engine is used.",)
+    return TORCH, notes + _torch_offload(config, 3 if mode == "fsdp" else config.zero_stage)
+
+
+def _torch_offload(config: RunConfig, stage: int) -> tuple[str, ...]:
+    """What PyTorch's engine makes of the wish for offload.
+
+    Raises:
+        ConfigError: This stage cannot do it.
+    """
+    if config.offload_parameters and stage < 3:
+        raise ConfigError(
+            "offload_parameters",
+            f"Stage {stage} keeps whole weights on each device, so they cannot stay on the CPU.",
+            "Choose stage 3, or leave the weights on the device.",
+        )
+    if config.offload_optimizer and stage == 1:
+        raise ConfigError(
+            "offload_optimizer",
+            "PyTorch's own stage 1 keeps the optimizer's state on the device.",
+            "Choose stage 2 or 3, or the engine DeepSpeed, or leave the optimizer on the device.",
+        )
+    if config.offload_optimizer and not config.offload_parameters:
+        return ("PyTorch's engine keeps each device's share of the weights on the CPU too, beside the optimizer.",)
+    return ()
 
 
 def plan_launch(
@@ -126,6 +199,7 @@ def plan_launch(
     python: str,
     recipe: Recipe,
     host_pid: int = 0,
+    master_port: int = 0,
 ) -> LaunchPlan:
     """What to start.
 
@@ -143,25 +217,32 @@ def plan_launch(
         python: The interpreter.
         recipe: What is trained.
         host_pid: The host's process id; 0 when it is not known.
+        master_port: Where the ranks of a self-contained program find each other; a port that is free.
 
     Raises:
-        ConfigError, UsageError, PreflightError: See `resolve_mode`; also a recipe that cannot be trained so.
+        ConfigError, PreflightError: See `resolve_mode`; also a recipe that cannot be trained so.
     """
+    platform = platform_of(recipe, platform)
     mode, notes = _resolve(config, devices, platform)
+    engine, engine_notes = resolve_engine(config, mode, platform, devices)
     if mode not in recipe.modes:
         raise ConfigError(
             "mode",
             f"{recipe.title} cannot be trained in mode {mode!r}.",
             f"Choose one of: {', '.join(recipe.modes)}.",
         )
-    backend = _backend(mode, devices, platform)
-    shared = _shared_environment(platform, len(devices), backend)
+    backend = "" if recipe.self_contained else _backend(config, mode, devices, platform)
+    if recipe.self_contained:
+        shared = _user_environment(platform, len(devices), master_port)
+    else:
+        shared = _shared_environment(platform, len(devices), backend)
     shared |= {
         protocol.ENV_PORT: str(port),
         protocol.ENV_TOKEN: token,
         protocol.ENV_RUN_DIR: str(run_dir),
         protocol.ENV_ATTEMPT: str(attempt),
         protocol.ENV_MODE: mode,
+        protocol.ENV_ENGINE: engine,
         protocol.ENV_BACKEND: backend,
         protocol.ENV_RENDEZVOUS: file_url(rendezvous, platform) if backend else "",
         protocol.ENV_GENERATION: "" if generation is None else str(generation),
@@ -173,7 +254,11 @@ def plan_launch(
         RankCommand(
             rank=rank,
             argv=(python, *program),
-            env={**shared, **_rank_environment(rank, len(devices), device, platform)},
+            env={
+                **shared,
+                **_rank_environment(rank, len(devices), device, platform),
+                **(_all_visible(devices) if recipe.self_contained and mode == "ddp" else {}),
+            },
             removed_env=_REMOVED,
             cwd=run_dir,
             log=run_dir / "logs" / f"rank{rank}.log",
@@ -182,7 +267,48 @@ def plan_launch(
         for rank, device in enumerate(devices)
     )
     lanes = len(devices) if mode == "independent" else 1
-    return LaunchPlan(mode, len(devices), lanes, backend, commands, notes)
+    notes = (*notes, *engine_notes)
+    return LaunchPlan(mode, len(devices), lanes, backend, commands, notes, engine, recipe.self_contained)
+
+
+def plan_link_test(
+    devices: Sequence[Device], platform: Platform, folder: Path, rendezvous: PurePath, python: str, seconds: float
+) -> LaunchPlan:
+    """Ranks without a host that measure how fast tensors are summed over these devices (`workers.link_test`).
+
+    Args:
+        devices: Two or more, one rank each.
+        platform: The machine.
+        folder: Their working directory; gets their logs.
+        rendezvous: As in `plan_launch`.
+        python: The interpreter.
+        seconds: How long to measure.
+
+    Raises:
+        ConfigError: There are fewer than two devices.
+        PreflightError: This torch build cannot connect them.
+    """
+    if len(devices) < 2:
+        raise ConfigError(
+            "devices", "One device has nobody to talk to.", "Choose at least two, for example --devices cpu:2."
+        )
+    check_gloo(platform)
+    backend = "nccl" if platform.has_nccl and all(device.kind == "cuda" for device in devices) else "gloo"
+    shared = _shared_environment(platform, len(devices), backend)
+    shared |= {protocol.ENV_BACKEND: backend, protocol.ENV_RENDEZVOUS: file_url(rendezvous, platform)}
+    commands = tuple(
+        RankCommand(
+            rank=rank,
+            argv=(python, "-m", "workers.link_test", f"{seconds:g}"),
+            env={**shared, **_rank_environment(rank, len(devices), device, platform)},
+            removed_env=_REMOVED,
+            cwd=folder,
+            log=folder / f"rank{rank}.log",
+            device=device,
+        )
+        for rank, device in enumerate(devices)
+    )
+    return LaunchPlan("link test", len(devices), len(devices), backend, commands)
 
 
 def file_url(path: PurePath, platform: Platform) -> str:
@@ -212,7 +338,6 @@ def check_gloo(platform: Platform) -> None:
 def _resolve(config: RunConfig, devices: Sequence[Device], platform: Platform) -> tuple[str, tuple[str, ...]]:
     if not devices:
         raise ConfigError("devices", "No device was chosen.", "Choose at least one, for example cpu:2 or cuda:0.")
-    _refuse_what_comes_later(config)
     several = len(devices) > 1
     mode = config.mode
     notes: tuple[str, ...] = ()
@@ -225,13 +350,17 @@ def _resolve(config: RunConfig, devices: Sequence[Device], platform: Platform) -
     if mode == "auto":
         if not several:
             mode = "single"
+        elif config.sync_every is not None:
+            mode, notes = "independent", ("No mode was chosen: synchronising now and then is independent training's.",)
         elif platform.name == "windows":
             mode, notes = "independent", ("No mode was chosen: under Windows several devices train independently.",)
         else:
             mode, notes = "ddp", ("No mode was chosen: several devices train together (DDP).",)
+    elif not several and mode in SHARDING_MODES:
+        raise _nothing_to_share(config, devices[0])
     elif not several and mode != "single":
         mode, notes = "single", (f"With one device, mode {mode} is the same as training on it alone.",)
-    if mode in ("ddp", "zero"):
+    if mode in CONNECTED_MODES:
         if len({device.kind for device in devices}) > 1:
             raise ConfigError(
                 "devices",
@@ -239,24 +368,39 @@ def _resolve(config: RunConfig, devices: Sequence[Device], platform: Platform) -
                 "Leave out one kind, or choose mode independent.",
             )
         check_gloo(platform)
-    return mode, notes
+    return mode, (*notes, *_synchronisation_notes(config, mode, platform))
 
 
-def _refuse_what_comes_later(config: RunConfig) -> None:
-    if config.mode == "zero" and config.zero_stage > 1:
-        raise UsageError(
-            f"ZeRO stage {config.zero_stage} is not in this version: it shards the optimizer's state (stage 1) only.",
-            "Choose stage 1, or mode ddp.",
-        )
-    if config.mode == "fsdp":
-        raise UsageError(
-            "Mode fsdp is not in this version.",
-            "Choose mode zero with stage 1, which shards the optimizer's state, or mode ddp.",
-        )
+def _synchronisation_notes(config: RunConfig, mode: str, platform: Platform) -> tuple[str, ...]:
+    """What `sync_every` comes to in this mode.
+
+    Raises:
+        ConfigError: It contradicts other settings.
+        PreflightError: This torch build cannot do it.
+    """
+    rule = synchronisation_of(config) if mode == "independent" else None
+    if rule is not None:
+        check_gloo(platform)
+        return (f"The devices' weights are brought together {rule.words}.",)
+    if config.sync_every is None:
+        return ()
+    if mode == "single":
+        return ("With one device there is nothing to synchronise.",)
+    return (f"In mode {mode} the devices are in step at all times, so synchronising now and then means nothing.",)
 
 
-def _backend(mode: str, devices: Sequence[Device], platform: Platform) -> str:
-    if mode not in ("ddp", "zero"):
+def _nothing_to_share(config: RunConfig, device: Device) -> ConfigError:
+    what = "Mode fsdp shares" if config.mode == "fsdp" else f"ZeRO stage {config.zero_stage} shares"
+    return ConfigError(
+        "devices",
+        f"{what} a model's state out among devices, and only one was chosen ({device.uuid}).",
+        "Choose at least two devices, for example --devices cpu:2, or mode single.",
+    )
+
+
+def _backend(config: RunConfig, mode: str, devices: Sequence[Device], platform: Platform) -> str:
+    meets = mode == "independent" and config.sync_every is not None
+    if mode not in CONNECTED_MODES and not meets:
         return ""
     return "nccl" if platform.has_nccl and all(device.kind == "cuda" for device in devices) else "gloo"
 
@@ -293,6 +437,30 @@ def _rank_environment(rank: int, world_size: int, device: Device, platform: Plat
         "CUDA_VISIBLE_DEVICES": device.uuid if device.kind == "cuda" else no_card,
         protocol.ENV_DEVICE: "cuda:0" if device.kind == "cuda" else "cpu",
     }
+
+
+def platform_of(recipe: Recipe, platform: Platform) -> Platform:
+    """The machine as this recipe's ranks see it: a self-contained program has an interpreter and a torch of its own."""
+    if not recipe.self_contained:
+        return platform
+    return replace(platform, torch_version=None, cuda_build=None, deepspeed_version=None)
+
+
+def _user_environment(platform: Platform, world_size: int, master_port: int) -> dict[str, str]:
+    """For ranks that start a program of the user's own: what that program finds there is theirs to say."""
+    return {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(master_port),
+        "PYTHONUNBUFFERED": "1",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        ENV_THREADS: str(max(1, platform.physical_cores // world_size)),
+    }
+
+
+def _all_visible(devices: Sequence[Device]) -> dict[str, str]:
+    """A program made for torchrun picks its card by LOCAL_RANK, so it must see the ticked ones, in rank order."""
+    uuids = [device.uuid for device in devices if device.kind == "cuda"]
+    return {"CUDA_VISIBLE_DEVICES": ",".join(uuids)} if uuids else {}
 
 
 def _version(text: str | None) -> tuple[int, int] | None:

@@ -7,7 +7,8 @@ holds all its samples; what a crash took away from the weights is granted again.
 
 Everything is deterministic: the order of chunks depends on seed and epoch alone, the owner of chunk i in epoch e
 is rank (i + e) mod world. So a run that was resumed trains the same samples in the same order as one that never
-stopped.
+stopped. Only where `stealing` is asked for does it depend on who is faster: there a lane that is done with its own
+chunks of an epoch takes some of another's. Each chunk is still granted to one lane alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +32,7 @@ from core.ledger_file import (
     parse_state,
     read_state_file,
 )
+from core.ledger_pool import EpochPool
 from core.ledger_view import BlockProgress, LedgerProgress, LedgerView
 from core.protocol import Grant, Position
 
@@ -45,6 +48,7 @@ __all__ = [
 ]
 
 _ORDERS_KEPT: Final = 4
+_PRIOR_CHUNKS: Final = 2
 
 
 class Ledger:
@@ -61,6 +65,9 @@ class Ledger:
         lanes: 1 when all ranks train in step, else as many as ranks.
         epochs: How often the dataset is to be trained; None is no limit.
         run_id: Stands in the state file as AI-OS's `brain_id`.
+
+    Attributes:
+        stealing: Lanes that are done early take from the others. Not in the state file: it is the run's setting.
 
     Raises:
         ValueError: Numbers that cannot go together.
@@ -85,6 +92,7 @@ class Ledger:
         self._clock = clock
         self._committed = Committed()
         self._orders: dict[int, list[int]] = {}
+        self.stealing = False
         self._set_lanes(world, lanes, epochs)
 
     # making one
@@ -229,13 +237,27 @@ class Ledger:
             count=self.grid.count(index),
             offset=partial.samples_done if partial else 0,
         )
+        self._handed[lane] += grant.count - grant.offset
+        grant = replace(grant, expected=self._expected(lane))
         grants.append(grant)
-        self._claimed[found] = self._clock()
+        self._claimed[lane][found] = self._clock()
         return grant
+
+    def _expected(self, lane: int) -> int:
+        """Samples that a lane may expect after its newest chunk, by its part in what was claimed; -1 if not known."""
+        if not self.stealing or self.epochs is None:
+            return -1
+        left = self.epochs * self.grid.samples - self._trained_before - sum(self._handed)
+        prior = _PRIOR_CHUNKS * self.grid.chunk_size  # as if each had had so many: one chunk alone says nothing yet
+        return round(left * (self._handed[lane] + prior) / (sum(self._handed) + self.lanes * prior))
 
     def release(self) -> None:
         """Forgets all claims: the ranks are gone, and new ones start from the last committed generation."""
-        self._claimed: dict[ChunkKey, float] = {}
+        self._claimed: list[dict[ChunkKey, float]] = [{} for _ in range(self.lanes)]
+        self._handed = [0] * self.lanes
+        self._trained_before = self._committed.samples_trained
+        self._pools: dict[int, EpochPool] = {}
+        self._epochs_at = [self._committed.epoch] * self.lanes
         self._grants: list[deque[Grant]] = [deque() for _ in range(self.lanes)]
         self._first_sequence = [0] * self.lanes
         self._exhausted = [False] * self.lanes
@@ -267,19 +289,28 @@ class Ledger:
         """Epoch and index of every chunk that a lane still has to train, in order."""
         epoch = self._committed.epoch
         while self.epochs is None or epoch < self.epochs:
-            done = self._committed.done.get(epoch, {})
-            mine = [
-                (epoch, index)
-                for index in self._order(epoch)
-                if index not in done and (self.lanes == 1 or self.owner(index, epoch) == lane)
-            ]
-            # Only what earlier attempts left is partly trained here: this lane's own chunks of this epoch come
-            # from nobody but this loop.
-            begun = [chunk for chunk in mine if chunk in self._committed.partial]
-            yield from begun
-            skipped = set(begun)
-            yield from (chunk for chunk in mine if chunk not in skipped)
+            self._epochs_at[lane] = epoch
+            pool = self._pool(epoch)
+            while (index := pool.take(lane, stealing=self.stealing)) is not None:
+                yield epoch, index
             epoch += 1
+        self._epochs_at[lane] = epoch
+
+    def _pool(self, epoch: int) -> EpochPool:
+        """What is unclaimed of an epoch: made when the first lane comes to it, kept until the last one has left it."""
+        if epoch not in self._pools:
+            done = self._committed.done.get(epoch, {})
+            queues: list[list[int]] = [[] for _ in range(self.lanes)]
+            for index in self._order(epoch):
+                if index not in done:
+                    queues[0 if self.lanes == 1 else self.owner(index, epoch)].append(index)
+            # Only what earlier attempts left is partly trained here, since nothing of it was claimed in this one.
+            begun = [[index for index in queue if (epoch, index) in self._committed.partial] for queue in queues]
+            rest = [[index for index in queue if (epoch, index) not in self._committed.partial] for queue in queues]
+            self._pools[epoch] = EpochPool(first + then for first, then in zip(begun, rest, strict=True))
+        for old in [number for number in self._pools if number < min(self._epochs_at)]:
+            del self._pools[old]
+        return self._pools[epoch]
 
     def _order(self, epoch: int) -> list[int]:
         """Every chunk's index, shuffled for an epoch."""
@@ -317,7 +348,7 @@ class Ledger:
             while grants and self._is_done(grants[0]):
                 grant = grants.popleft()
                 self._first_sequence[lane] += 1
-                self._claimed.pop(self._key(grant), None)
+                self._claimed[lane].pop(self._key(grant), None)
 
     def _promoted(self, positions: Mapping[int, Position], generation: int | None) -> Committed:
         lanes: dict[int, Position] = {}
@@ -327,10 +358,14 @@ class Ledger:
                 raise LedgerConflictError(f"Rank {rank} is not where the others of its lane are in the data.")
         after = self._committed.copy()
         after.generation = self._committed.generation if generation is None else generation
-        for position in lanes.values():
-            after.take(position, self.grid, self._claimed, self.owner)
+        for lane, position in lanes.items():
+            after.take(position, self.grid, self._claimed[lane], self._trainer_of(lane))
         after.turn_epochs(self.grid.chunks)
         return after
+
+    def _trainer_of(self, lane: int) -> Callable[[int, int], int]:
+        """The rank that a chunk of this lane counts as trained by."""
+        return self.owner if self.lanes == 1 else lambda _index, _epoch: lane
 
     def _key(self, grant: Grant) -> ChunkKey:
         return grant.epoch, grant.block_id * self.grid.chunks_per_block + grant.chunk_id
@@ -344,6 +379,11 @@ class Ledger:
     def generation(self) -> int | None:
         """The generation of weights that `completed_chunks` belongs to."""
         return self._committed.generation
+
+    @property
+    def samples_trained(self) -> int:
+        """Samples that committed weights have seen, over all epochs."""
+        return self._committed.samples_trained
 
     @property
     def first_untouched_epoch(self) -> int:
@@ -412,13 +452,18 @@ class Ledger:
 
     def _in_progress(self, committed: Committed) -> list[ChunkInProgress]:
         since: dict[ChunkKey, float] = {key: partial.timestamp for key, partial in committed.partial.items()}
-        since.update((key, at) for key, at in self._claimed.items() if not committed.is_done(*key))
+        holders: dict[ChunkKey, int] = {}
+        for lane, claimed in enumerate(self._claimed):
+            for key, at in claimed.items():
+                if not committed.is_done(*key):
+                    since[key] = at
+                    holders[key] = self._trainer_of(lane)(key[1], key[0])
         chunks = []
         for (epoch, index), timestamp in sorted(since.items()):
             partial = committed.partial.get((epoch, index))
             done = partial.samples_done if partial else 0
-            owner = self.owner(index, epoch)
-            chunks.append(ChunkInProgress(epoch, *self.grid.ids(index), owner, timestamp, done))
+            holder = holders.get((epoch, index), self.owner(index, epoch))
+            chunks.append(ChunkInProgress(epoch, *self.grid.ids(index), holder, timestamp, done))
         return chunks
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import importlib.util
+import socket
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -27,12 +28,14 @@ class Platform:
         torch_version: As ``torch.__version__``; None when torch is not installed.
         cuda_build: The CUDA version torch was built for ("12.8"); None for a CPU build.
         physical_cores: Processor cores, hyper-threads not counted.
+        deepspeed_version: DeepSpeed's version where ranks can train with it; None where they cannot.
     """
 
     name: PlatformName
     torch_version: str | None
     cuda_build: str | None
     physical_cores: int
+    deepspeed_version: str | None = None
 
     @property
     def has_nccl(self) -> bool:
@@ -44,7 +47,24 @@ def this_platform() -> Platform:
     """The machine and the Python environment we run in."""
     name: PlatformName = "windows" if sys.platform == "win32" else "macos" if sys.platform == "darwin" else "linux"
     version, cuda = _torch_build()
-    return Platform(name, version, cuda, physical_cores())
+    return Platform(name, version, cuda, physical_cores(), deepspeed_version())
+
+
+def deepspeed_version() -> str | None:
+    """DeepSpeed's version, found without importing it; None where it is not installed."""
+    if importlib.util.find_spec("deepspeed") is None:
+        return None
+    try:
+        return importlib.metadata.version("deepspeed")
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"  # a folder on the path: it can be imported
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def physical_cores() -> int:

@@ -16,12 +16,18 @@ from typing import Final
 from core.config.batch import Batch, resolve_batch
 from core.config.run_config import RunConfig
 from core.dataset import DatasetIdentity, check_size, estimate_samples, identify
+from core.deepspeed_config import check_run, effective_config
 from core.devices import Device
 from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
+from core.extras import check_packages
 from core.files import explain
-from core.launch_plan import choose_devices, resolve_mode
+from core.hub_dataset import HubName, check_download
+from core.launch_plan import DEEPSPEED, TORCH, choose_devices, platform_of, resolve_engine, resolve_mode
 from core.platforms import Platform
+from core.recipe_check import check_by_recipe
 from core.recipes import Recipe, apply_recipe
+from core.user_script import RECIPE as USER_SCRIPT
+from core.user_script import read_script
 
 MIN_FREE_BYTES: Final = 200 * 1_000_000
 """Below this a run can't commit even a small model's generations."""
@@ -81,23 +87,37 @@ def check(
 
     Raises:
         UsageError: Config, devices, dataset or folder cannot be used as asked.
-        PreflightError: This machine cannot run it: torch, disk, permission.
+        PreflightError: This machine cannot run it: torch, packages, disk, permission.
     """
     config = apply_recipe(config, recipe)
     devices, choice_notes = choose_devices(config, available)
+    platform = platform_of(recipe, platform)
     mode = resolve_mode(config, devices, platform)
-    _check_mode(mode, recipe)
+    check_mode(mode, recipe)
+    check_packages(recipe.requires, f"The recipe {recipe.title}")
+    check_stealing(config, mode)
     batch = batch_of(config, len(devices), mode)
+    engine_notes = check_engine(config, mode, batch, devices, platform)
     dataset = identify(config.dataset_file)
     check_size(dataset, config.seq_len)
-    samples = samples_of(dataset, config)
+    if dataset.kind == "hub":
+        check_download(HubName.parse(config.dataset_file), config.options)
+    samples = config.samples_per_block if recipe.own_samples else samples_of(dataset, config)
     if run_dir is not None:
         check_new_run_dir(run_dir)
-    check_torch(platform)
+    if not recipe.self_contained:
+        check_torch(platform)
+    elif recipe.name == USER_SCRIPT:
+        read_script(config.options)
     check_folder(run_dir or runs_dir, needed_bytes=MIN_FREE_BYTES + 2 * dataset.size_bytes)
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
-    notes = (*choice_notes, *_notes(config, mode, len(devices), samples, dataset))
+    recipe_notes = check_by_recipe(config, recipe)
+    own_notes = (*_precision_notes(config, devices), *_notes(config, mode, len(devices), samples))
+    if not recipe.own_samples:
+        own_notes = (*own_notes, *_dataset_notes(dataset))
+    own_notes = (*_settings_without_effect(config, mode, platform, devices), *own_notes)
+    notes = (*choice_notes, *engine_notes, *own_notes, *recipe_notes)
     return Checked(config, recipe, mode, devices, batch, dataset, samples, notes)
 
 
@@ -110,13 +130,57 @@ def batch_of(config: RunConfig, ranks: int, mode: str) -> Batch:
     return resolve_batch(config, 1 if mode == "independent" else ranks, DEFAULT_MICRO_BATCH)
 
 
-def _check_mode(mode: str, recipe: Recipe) -> None:
+def check_engine(
+    config: RunConfig, mode: str, batch: Batch, devices: Sequence[Device], platform: Platform
+) -> tuple[str, ...]:
+    """Refuses what the engine that shards cannot do; what a person should know about it.
+
+    Raises:
+        ConfigError: DeepSpeed's configuration cannot be used, or it cannot do what else was asked.
+        PreflightError: DeepSpeed was asked for and is not installed.
+    """
+    engine, _ = resolve_engine(config, mode, platform, devices)
+    if engine == DEEPSPEED:
+        check_run(config, batch, devices[0].kind == "cpu", platform.deepspeed_version or "")
+        return ()
+    if config.deepspeed_config is None:
+        return ()
+    if mode == "zero":
+        if config.zero_engine != TORCH:
+            effective_config(config, batch)
+        return ("The DeepSpeed settings are not used: PyTorch's own engine shards.",)
+    return (f"The DeepSpeed settings are not used: the mode is {mode}.",)
+
+
+def check_mode(mode: str, recipe: Recipe) -> None:
+    """Refuses a mode, resolved, that the recipe cannot be trained in.
+
+    Raises:
+        ConfigError: Names the modes it can be trained in.
+    """
     if mode not in recipe.modes:
         raise ConfigError(
             "mode",
             f"{recipe.title} cannot be trained in mode {mode!r}.",
             f"Choose one of: auto, {', '.join(recipe.modes)}.",
         )
+
+
+def check_stealing(config: RunConfig, mode: str) -> None:
+    """Refuses dynamic claims beside what needs every device to have its own part of the work.
+
+    Raises:
+        ConfigError: Devices that take each other's chunks are also to wait for each other.
+    """
+    if mode != "independent" or not config.work_stealing:
+        return
+    for name, words in (("sync_every", "synchronise"), ("merge_every_chunks", "merge on the way")):
+        if getattr(config, name) is not None:
+            raise ConfigError(
+                "work_stealing",
+                f"Devices that {words} wait for each other, so none is done early and takes chunks of the others.",
+                f"Leave out {name}, or leave work_stealing off.",
+            )
 
 
 def samples_of(dataset: DatasetIdentity, config: RunConfig) -> int:
@@ -203,19 +267,55 @@ def _check_log_file(path: Path) -> None:
     check_folder(path.parent, needed_bytes=0)
 
 
-def _notes(config: RunConfig, mode: str, ranks: int, samples: int, dataset: DatasetIdentity) -> tuple[str, ...]:
+def _precision_notes(config: RunConfig, devices: Sequence[Device]) -> tuple[str, ...]:
+    if config.precision != "fp16" or all(device.kind == "cuda" for device in devices):
+        return ()
+    return ("fp16 is right on a CPU but many times slower than fp32; bf16 and fp32 are the choices there.",)
+
+
+def _dataset_notes(dataset: DatasetIdentity) -> tuple[str, ...]:
     notes: list[str] = []
+    if not dataset.is_counted and dataset.kind != "none":
+        notes.append(
+            "How much text the dataset holds is known when it has been read; until then steps are estimated. "
+            "To look into it: rankdeck preview."
+        )
     if not dataset.utf8:
         notes.append("The dataset is not UTF-8 throughout; its bytes are taken as they are.")
+    return tuple(notes)
+
+
+def _notes(config: RunConfig, mode: str, ranks: int, samples: int) -> tuple[str, ...]:
+    notes: list[str] = []
     chunks = -(-samples // min(config.dataset_chunk_size, config.samples_per_block))
-    if mode == "independent" and chunks < ranks:
+    if mode == "independent" and 0 < chunks < ranks:
         notes.append(
             f"The dataset makes only {chunks} chunks for {ranks} devices, so some have nothing to do in an epoch; "
             "a smaller --dataset-chunk-size shares it out better."
         )
-    if mode == "independent" and config.merge_policy == "average":
+    if mode == "independent" and config.merge_policy == "average" and config.sync_every is None:
         notes.append(
             "Averaging ranks that trained apart usually gives a worse model than the best of them; "
             "both are measured and the better one is kept."
         )
+    return tuple(notes)
+
+
+def _settings_without_effect(
+    config: RunConfig, mode: str, platform: Platform, devices: Sequence[Device]
+) -> tuple[str, ...]:
+    """Settings for unequal devices that this mode has no use for."""
+    notes = []
+    engine, _ = resolve_engine(config, mode, platform, devices)
+    can_balance = mode == "ddp" or (mode == "zero" and config.zero_stage == 1 and engine == TORCH)
+    if config.balance == "measured" and len(devices) > 1 and not can_balance:
+        notes.append(
+            "balance measured has no effect on independent devices, which never wait for each other; "
+            "work_stealing shares their chunks out by speed."
+            if mode == "independent"
+            else "balance measured has no effect here: it works in mode ddp, and with PyTorch's own ZeRO stage 1. "
+            "The samples are shared out equally."
+        )
+    if config.work_stealing and mode != "independent":
+        notes.append("work_stealing has an effect in independent mode only.")
     return tuple(notes)

@@ -34,9 +34,12 @@ ENV_ATTEMPT: Final = "RANKDECK_ATTEMPT"
 ENV_RENDEZVOUS: Final = "RANKDECK_RENDEZVOUS"
 ENV_BACKEND: Final = "RANKDECK_BACKEND"
 ENV_MODE: Final = "RANKDECK_MODE"
+ENV_ENGINE: Final = "RANKDECK_ENGINE"
 ENV_DEVICE: Final = "RANKDECK_DEVICE"
 ENV_GENERATION: Final = "RANKDECK_GENERATION"
 ENV_HOST_PID: Final = "RANKDECK_HOST_PID"
+ENV_RESTART: Final = "RANKDECK_RESTART"
+"""How often this host has started the ranks anew after one of them failed."""
 ENV_CONFIG: Final = "RANKDECK_CONFIG"
 """The config of this attempt where it is not `run.toml`'s (after a fallback to one device)."""
 
@@ -98,26 +101,53 @@ class Refused(Message):
 @_message("phase")
 @dataclass(frozen=True, slots=True)
 class Phase(Message):
-    """Where a starting rank is: "importing torch", "preparing data", "rendezvous", "ready", "first step"."""
+    """Where a starting rank is: "importing torch", "preparing data", "rendezvous", "ready", "first step".
+
+    A self-contained program (`core.recipes`) says "running" once it runs: it need not ever name a step.
+    """
 
     name: str
     detail: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RankStart:
+    """Where a rank begins, by what the ledger and the generation it goes on from say (`core.carry_over`).
+
+    Attributes:
+        step: Optimizer steps behind it.
+        steps_left: Optimizer steps that its lane still has to make; None where there is no end to them.
+        copy: Whose weights and optimizer state it takes up where each rank wrote its own: a rank's number or
+            "average"; empty where there is one set only.
+        same_lanes: Its lane's counters go on as they were saved; else there were more lanes, or fewer.
+        samples_seen: What its lane counts on from; None where the saved number holds.
+    """
+
+    step: int
+    steps_left: int | None = None
+    copy: str = ""
+    same_lanes: bool = True
+    samples_seen: int | None = None
+
+
 @_message("data_ready")
 @dataclass(frozen=True, slots=True)
 class DataReady(Message):
-    """Rank 0 has prepared the run's `data/` folder. The host keeps it and passes it on to every rank.
+    """Rank 0 has prepared the run's `data/` folder. The host keeps it, adds `starts` and passes it on to every rank.
 
     Attributes:
         samples: Training samples in the dataset; the ledger counts these.
         val_samples: Samples held out for validation.
         info: What the recipe wants its ranks and the window to know (vocabulary size, tokens, …).
+        chunk_size: Samples in a chunk, where a program with data of its own says so; None: as the config says.
+        starts: Where each rank begins; the host's word.
     """
 
     samples: int
     val_samples: int
     info: dict[str, Any] = field(default_factory=dict)
+    chunk_size: int | None = None
+    starts: list[RankStart] = field(default_factory=list)
 
 
 @_message("claim")
@@ -162,10 +192,18 @@ class Position:
 @_message("commit_begin")
 @dataclass(frozen=True, slots=True)
 class CommitBegin(Message):
-    """A rank stands at the boundary after `step` and wants its state committed; answered by `CommitTo`."""
+    """A rank stands at the boundary after `step` and wants its state committed; answered by `CommitTo`.
+
+    Attributes:
+        round: Rounds behind it, where independent ranks are brought together every so many steps: parts of different
+            rounds make no generation.
+        join: It takes part in a generation that is being made and begins none.
+    """
 
     step: int
     reason: str
+    round: int = 0
+    join: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +312,8 @@ class Grant(Message):
     Attributes:
         offset: Samples of this chunk that the weights have seen already (in its shuffled order); skip them.
         exhausted: No chunk is left for this lane within the epochs asked for; the other fields mean nothing.
+        expected: Samples that this lane may expect after this chunk, where others may be faster and take them, so
+            that nobody knows; -1 where it is certain without.
     """
 
     sequence: int
@@ -284,6 +324,7 @@ class Grant(Message):
     count: int = 0
     offset: int = 0
     exhausted: bool = False
+    expected: int = -1
 
 
 @_message("commit_please")

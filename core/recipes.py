@@ -12,6 +12,10 @@ A recipe is never imported here. A user's broken recipe is listed with its probl
     entry = "train.py"                     # optional
     program = "rank.py"                    # optional: run this file as the rank itself, instead of our own rank
     modes = ["single", "ddp"]              # optional: the modes it can be trained in
+    exports = ["hf"]                       # optional: what `export(given)` in the entry file can make
+    requires = ["transformers"]            # optional: packages it imports that Rankdeck itself does not need
+    check = "check.py"                     # optional: asked before a run is started, see core.recipe_check
+    own_samples = true                     # optional: an epoch is samples_per_block, not what a dataset comes to
     [defaults]                             # optional: RunConfig fields
     steps = 300
     [[fields]]                             # the recipe's own fields, see core.config.fields.FieldSpec
@@ -27,6 +31,7 @@ import dataclasses
 import difflib
 import os
 import re
+import stat
 import sys
 import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,7 +39,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from core.config.fields import FieldSpec, FieldType, FieldValue
+from core.config.fields import FieldSpec, FieldType, FieldValue, Picks
 from core.config.run_config import FIELD_BY_NAME, MODES, RunConfig
 from core.errors import ConfigError
 
@@ -45,11 +50,16 @@ BUILT_IN: Final = Path(__file__).resolve().parents[1] / "workers" / "recipes"
 _TRAINABLE_MODES: Final = tuple(mode for mode in MODES if mode != "auto")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _OPTION: Final = re.compile(r"[a-z][a-z0-9_]*")
+_MODULE: Final = re.compile(r"[^\W\d]\w*")
 _TYPES: Final = tuple(get_args(FieldType))
+_PICKS: Final = tuple(get_args(Picks))
+_KINDS: Final = {"label": str, "help": str, "unit": str, "common": bool, "optional": bool, "patterns": str}
 _SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec))
 _MANIFEST_KEYS: Final = (
-    "format", "version", "name", "title", "description", "entry", "program", "modes", "defaults", "fields",
+    "format", "version", "name", "title", "description", "entry", "program", "self_contained", "uses", "modes",
+    "defaults", "fields", "exports", "requires", "check", "own_samples",
 )  # fmt: skip
+_EXPORTS: Final = ("hf",)
 _NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file")
 
 
@@ -68,7 +78,14 @@ class Recipe:
         entry: The file with the training code.
         program: A file that is run as each rank's process and speaks the protocol itself; empty for Rankdeck's own
             rank, which imports `entry`.
+        self_contained: The program reads data and keeps weights of its own: no dataset is asked for, this Python
+            needs no torch, nothing is merged or exported, and there is no falling back to one device.
+        uses: The common fields that mean something to it, for forms; empty: all of them.
         problem: Why it cannot be used; empty when it can.
+        exports: What its own `export(given)` can make of weights, besides what every run can be exported as.
+        requires: Packages, by the names they are imported by, without which it cannot be trained.
+        check: A program that is asked, before a run is started, what cannot work; empty: none.
+        own_samples: It makes its samples itself, whatever the dataset: an epoch is a block of them.
     """
 
     name: str
@@ -80,7 +97,13 @@ class Recipe:
     modes: tuple[str, ...] = _TRAINABLE_MODES
     entry: str = "train.py"
     program: str = ""
+    self_contained: bool = False
+    uses: tuple[str, ...] = ()
     problem: str = ""
+    exports: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    check: str = ""
+    own_samples: bool = False
 
 
 class _ManifestError(Exception):
@@ -88,19 +111,49 @@ class _ManifestError(Exception):
 
 
 def user_recipes_folder() -> Path:
-    """Where a person's own recipes lie: `RANKDECK_RECIPES`, else ``recipes`` in the user's own data folder."""
-    told = os.environ.get("RANKDECK_RECIPES", "").strip()
-    if told:
-        return Path(told).expanduser().absolute()
+    """Where a person's new recipes are put: the first of `user_recipes_folders`."""
+    return user_recipes_folders()[0]
+
+
+def user_recipes_folders() -> tuple[Path, ...]:
+    """Where a person's own recipes are looked for.
+
+    `RANKDECK_RECIPES`; ``recipes`` below `RANKDECK_HOME`; ``recipes`` in the user's own data folder, where the first
+    is not set.
+    """
+    told, home = (os.environ.get(name, "").strip() for name in ("RANKDECK_RECIPES", "RANKDECK_HOME"))
+    folders = [Path(told).expanduser().absolute()] if told else []
+    if home:
+        folders.append(Path(home).expanduser().absolute() / "recipes")
+    if not told:
+        folders.append(_data_folder() / "recipes")
+    return tuple(dict.fromkeys(folders))
+
+
+def _data_folder() -> Path:
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA", "").strip()
-        return (Path(local) if local else Path.home() / "AppData" / "Local") / "Rankdeck" / "recipes"
+        return (Path(local) if local else Path.home() / "AppData" / "Local") / "Rankdeck"
     data = os.environ.get("XDG_DATA_HOME", "").strip()
-    return (Path(data) if data else Path.home() / ".local" / "share") / "rankdeck" / "recipes"
+    return (Path(data) if data else Path.home() / ".local" / "share") / "rankdeck"
+
+
+def recipes_stamp() -> tuple[tuple[str, int, int], ...]:
+    """Equal for two moments between which nobody touched a recipe of the person's: cheap enough to ask each second."""
+    stamp = []
+    for folder in user_recipes_folders():
+        for path in (folder, *sorted(folder.glob("*")), *sorted(folder.glob("*/recipe.toml"))):
+            try:
+                found = path.stat()
+            except OSError:
+                continue
+            size = 0 if stat.S_ISDIR(found.st_mode) else found.st_size
+            stamp.append((str(path), found.st_mtime_ns, size))
+    return tuple(stamp)
 
 
 def find_recipes(extra: Sequence[Path] = ()) -> list[Recipe]:
-    """Every recipe there is: built in, in `user_recipes_folder`, and in `extra`; each folder's by name.
+    """Every recipe there is: built in, in `user_recipes_folders`, and in `extra`; each folder's by name.
 
     Args:
         extra: More folders of recipes (each subfolder with a `recipe.toml`). A missing one is empty.
@@ -110,7 +163,7 @@ def find_recipes(extra: Sequence[Path] = ()) -> list[Recipe]:
     """
     found: dict[str, Recipe] = {}
     broken: list[Recipe] = []
-    for folder in (BUILT_IN, user_recipes_folder(), *extra):
+    for folder in (BUILT_IN, *user_recipes_folders(), *extra):
         for recipe in _in_folder(folder):
             if recipe.name not in found:
                 found[recipe.name] = recipe
@@ -177,6 +230,8 @@ def apply_recipe(config: RunConfig, recipe: Recipe | None = None) -> RunConfig:
             f"{recipe.title} cannot be trained in mode {config.mode!r}.",
             f"Choose one of: auto, {', '.join(recipe.modes)}.",
         )
+    if config.mode == "auto" and recipe.self_contained:
+        config = config.replace(mode="ddp")  # several devices: one world, on every platform; one alone: single
     given = {name for name in FIELD_BY_NAME if getattr(config, name) is not None}
     filled = {name: value for name, value in recipe.defaults.items() if name not in given}
     filled = {name: value for name, value in filled.items() if not _contradicts(name, given)}
@@ -218,7 +273,9 @@ def _contradicts(name: str, given: Collection[str]) -> bool:
 
 def _in_folder(folder: Path) -> list[Recipe]:
     try:
-        return [_read(path.parent) for path in sorted(folder.glob("*/recipe.toml"))]
+        manifests = {path.parent for path in folder.glob("*/recipe.toml")}
+        # A folder with training code and no manifest was meant to be a recipe, and is told so.
+        return [_read(path) for path in sorted(manifests | {path.parent for path in folder.glob("*/train.py")})]
     except OSError as error:
         return [_broken(folder, f"The folder cannot be read ({error.strerror or error}).")]
 
@@ -231,6 +288,8 @@ def _read(folder: Path) -> Recipe:
     try:
         manifest = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8-sig"))
         return _recipe(folder, manifest)
+    except FileNotFoundError:
+        return _broken(folder, "It has a train.py and no recipe.toml.")
     except OSError as error:
         return _broken(folder, f"recipe.toml cannot be read ({error.strerror or error}).")
     except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError
@@ -250,9 +309,13 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
         raise _ManifestError(f"name is {name!r}; it must be the folder's name, in small letters, digits, - and _.")
     program = _text(manifest, "program", "")
     entry = _text(manifest, "entry", program or "train.py")
-    for key, file in (("entry", entry), ("program", program)):
+    check = _text(manifest, "check", "")
+    for key, file in (("entry", entry), ("program", program), ("check", check)):
         if file and (Path(file).name != file or not (folder / file).is_file()):
             raise _ManifestError(f"{key} is {file!r}, and there is no such file in the folder.")
+    self_contained = manifest.get("self_contained", False)
+    if not isinstance(self_contained, bool) or (self_contained and not program):
+        raise _ManifestError("self_contained must be true or false, and belongs to recipes with a program.")
     return Recipe(
         name=name,
         title=_text(manifest, "title", name),
@@ -263,6 +326,12 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
         modes=_modes(manifest.get("modes", list(_TRAINABLE_MODES))),
         entry=entry,
         program=program,
+        self_contained=self_contained,
+        uses=_uses(manifest.get("uses", [])),
+        exports=_exports(manifest.get("exports", [])),
+        requires=_requires(manifest.get("requires", [])),
+        check=check,
+        own_samples=_flag(manifest, "own_samples"),
     )
 
 
@@ -273,9 +342,35 @@ def _text(table: Mapping[str, Any], key: str, default: str) -> str:
     return value
 
 
+def _flag(table: Mapping[str, Any], key: str) -> bool:
+    value = table.get(key, False)
+    if not isinstance(value, bool):
+        raise _ManifestError(f"{key} is {value!r}; it must be true or false.")
+    return value
+
+
 def _modes(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or any(mode not in _TRAINABLE_MODES for mode in value):
         raise _ManifestError(f"modes is {value!r}; it must be a list out of {', '.join(_TRAINABLE_MODES)}.")
+    return tuple(value)
+
+
+def _uses(value: object) -> tuple[str, ...]:
+    known = (*FIELD_BY_NAME, "devices")
+    if not isinstance(value, list) or any(name not in known for name in value):
+        raise _ManifestError(f"uses is {value!r}; it must be a list of common fields' names.")
+    return tuple(value)
+
+
+def _exports(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or any(name not in _EXPORTS for name in value):
+        raise _ManifestError(f"exports is {value!r}; it must be a list out of {', '.join(_EXPORTS)}.")
+    return tuple(value)
+
+
+def _requires(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) and _MODULE.fullmatch(name) for name in value):
+        raise _ManifestError(f"requires is {value!r}; it must be a list of packages' names, as they are imported.")
     return tuple(value)
 
 
@@ -311,7 +406,9 @@ def _spec(number: int, table: Mapping[str, Any]) -> FieldSpec:
     _known_keys(where, table, _SPEC_KEYS)
     if table.get("type") not in _TYPES:
         raise _ManifestError(f"{where}: type is {table.get('type')!r}; it must be one of {', '.join(_TYPES)}.")
-    for key, kind in (("label", str), ("help", str), ("unit", str), ("common", bool), ("optional", bool)):
+    if table.get("picks", "name") not in _PICKS:
+        raise _ManifestError(f"{where}: picks is {table['picks']!r}; it must be one of {', '.join(_PICKS)}.")
+    for key, kind in _KINDS.items():
         if key in table and not isinstance(table[key], kind):
             raise _ManifestError(
                 f"{where}: {key} is {table[key]!r}; it must be {'text' if kind is str else 'true or false'}."

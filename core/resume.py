@@ -13,26 +13,41 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from core.carry_over import carry_over
 from core.chunk_grid import ChunkGrid
 from core.config.given import config_from_given, normalise, with_absolute_paths
 from core.config.run_config import RunConfig
 from core.dataset import DatasetIdentity, check_size, identify
 from core.devices import Device, DeviceMonitor
 from core.errors import ConfigError, DatasetError, RunBusyError, RunNotFoundError, StateFileError, UsageError
-from core.generations import Generations
-from core.launch_plan import choose_devices, resolve_mode
+from core.extras import check_packages
+from core.generations import Generation, Generations
+from core.launch_plan import choose_devices, platform_of, resolve_mode
 from core.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
 from core.ledger_file import FILE_NAME
 from core.platforms import Platform, this_platform
-from core.preflight import MIN_FREE_BYTES, batch_of, check_folder, check_torch, samples_of
+from core.preflight import (
+    MIN_FREE_BYTES,
+    batch_of,
+    check_engine,
+    check_folder,
+    check_mode,
+    check_stealing,
+    check_torch,
+    samples_of,
+)
+from core.recipe_check import check_by_recipe
 from core.recipes import apply_recipe, get_recipe, recipe_defaults
+from core.resume_changes import CHANGES, change_lines, check_optimizer, with_a_batch_that_fits
 from core.resume_plan import ResumePlan
 from core.run_state import RunState
 from core.run_store import RunStore, find_run
+from core.user_script import RECIPE as USER_SCRIPT
+from core.user_script import read_script
 
 __all__ = ["CHANGEABLE", "ResumePlan", "plan_resume"]
 
-CHANGEABLE: Final = ("steps", "epochs", "devices", "dataset_file", "dataset_chunk_size", "recipe")
+CHANGEABLE: Final = ("steps", "epochs", "devices", *CHANGES, "dataset_file", "dataset_chunk_size", "recipe")
 """What may be given anew when a run is resumed. The chunk size only says what it was, or is refused."""
 
 HOST_LEAVES_S: Final = 5.0
@@ -124,7 +139,8 @@ def _plan_own(
         raise RunBusyError(
             f"{state.run_id} is {state.state}.", f"Watch it with rankdeck attach {store.dir.name}, or stop it first."
         )
-    config = _changed(store.config(), changes, store.dir)
+    before = store.config()
+    config = _changed(before, changes, store.dir)
     top = read_state_file(store.ledger) if store.ledger.exists() else None  # damaged: refused here
     generation, damaged = Generations(store.generations).newest_valid(None if top is None else top.generation)
     ledger = Ledger.from_file(top) if top is not None and top.form == "rankdeck" else None
@@ -138,17 +154,29 @@ def _plan_own(
     step = generation.step if generation is not None else 0
     _check_something_left(state, config, step, changes)
     _check_data(config, ledger)
-    config = apply_recipe(config, get_recipe(config.recipe))
+    recipe = get_recipe(config.recipe)
+    config, before = apply_recipe(config, recipe), apply_recipe(before, recipe)
     devices, notes = choose_devices(config, available)
+    platform = platform_of(recipe, platform)
     mode = resolve_mode(config, devices, platform)
+    check_mode(mode, recipe)
+    check_packages(recipe.requires, f"The recipe {recipe.title}")
+    check_stealing(config, mode)
     then = state.mode if generation is None else generation.mode
+    world_then = state.world_size if generation is None else generation.world_size
+    config = with_a_batch_that_fits(config, changes, len(devices), mode)
     if generation is not None:
-        _check_ranks(then, generation.world_size, mode, len(devices))
-    batch_of(config, len(devices), mode)
-    check_torch(platform)
+        check_optimizer(generation, config, mode)
+    check_engine(config, mode, batch_of(config, len(devices), mode), devices, platform)
+    if not recipe.self_contained:
+        check_torch(platform)
+    elif recipe.name == USER_SCRIPT:
+        read_script(config.options)
     check_folder(store.dir, needed_bytes=MIN_FREE_BYTES)
+    check_by_recipe(config, recipe)
     devices_now = tuple(device.uuid for device in devices)
-    progress = _progress(ledger, config)
+    # How often a self-contained program reads its data is its own business.
+    progress = None if recipe.self_contained else _progress(ledger, config)
     if progress is not None and progress.finished:
         epochs = config.epoch_limit or 0
         raise _nothing_left(state, f"{epochs} epoch{'s' if epochs != 1 else ''}", f"--epochs {epochs + 1}")
@@ -164,6 +192,8 @@ def _plan_own(
         devices_then=state.devices,
         devices_now=devices_now,
         damaged=tuple(f"generation {item.number}: {item.reason}" for item in damaged),
+        copies=_copies_words(generation, mode, len(devices), config),
+        changed=change_lines(before, config, (then, world_then), (mode, len(devices))),
         warnings=(*notes, *_own_warnings(state, generation is None, mode, then, devices_now)),
     )
 
@@ -226,20 +256,15 @@ def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
     """Refuses a dataset or a cut that is not the one the weights were trained on."""
     identity = identify(config.dataset_file)
     check_size(identity, config.seq_len)
-    if ledger is not None:
+    if ledger is not None and identity.kind != "none":
         ledger.check_same(identity.as_dict(), config.dataset_chunk_size, config.samples_per_block)
     return identity
 
 
-def _check_ranks(then: str, world_then: int, now: str, world_now: int) -> None:
-    """Refuses to leave out ranks that trained alone: the ledger counts chunks that only their weights have seen."""
-    if then == "independent" and (now != "independent" or world_now < world_then):
-        raise ConfigError(
-            "devices",
-            f"The run trains independently on {world_then} devices, each with weights of its own; "
-            f"mode {now} on {world_now} would lose what the others have learned.",
-            f"Name at least {world_then} devices in mode independent, for example --devices cpu:{world_then}.",
-        )
+def _copies_words(generation: Generation | None, mode: str, world: int, config: RunConfig) -> str:
+    """Whose weights go on, where not every rank goes on with its own."""
+    synchronise = mode == "independent" and config.sync_every is not None
+    return carry_over(generation, mode, world, config.merge_policy, synchronise=synchronise).words
 
 
 def _own_warnings(state: RunState, fresh: bool, mode: str, then: str, devices_now: tuple[str, ...]) -> tuple[str, ...]:
@@ -249,7 +274,7 @@ def _own_warnings(state: RunState, fresh: bool, mode: str, then: str, devices_no
     if not fresh and (mode, len(devices_now)) != (then, len(state.devices)):
         warnings.append("Other devices or another mode: the weights go on, but not bit for bit as they would have.")
     if state.fallback and mode != "single":
-        warnings.append(f"It had fallen back to one device: {state.fallback}")
+        warnings.append(f"It had fallen back: {state.fallback}")
     return tuple(warnings)
 
 
@@ -262,7 +287,7 @@ def _plan_aios(
     config = _aios_config(file, changes)
     devices, notes = choose_devices(config, available)
     mode = resolve_mode(config, devices, platform)
-    batch_of(config, len(devices), mode)
+    check_engine(config, mode, batch_of(config, len(devices), mode), devices, platform)
     identity = identify(config.dataset_file)
     check_size(identity, config.seq_len)
     progress = _aios_progress(file, config, identity, len(devices), mode)
@@ -289,7 +314,7 @@ def _aios_config(file: LedgerFile, changes: dict[str, Any]) -> RunConfig:
         named = f" (it was called {file.dataset_name!r})" if file.dataset_name else ""
         raise DatasetError(
             f"{file.path} does not say where its dataset lies{named}.",
-            "Name it: rankdeck resume PATH --dataset-file FILE",
+            "Name it: in the window under Dataset, on the command line with --dataset-file FILE.",
             title="The dataset is not known",
         )
     chunk_size = file.chunk_size
@@ -358,6 +383,6 @@ def _aios_warnings(file: LedgerFile) -> tuple[str, ...]:
     if file.chunk_size is None:
         warnings.append(
             f"The folder's name does not say the chunk size; {RunConfig().dataset_chunk_size} is taken unless "
-            "--dataset-chunk-size is given."
+            "another one is given (Chunk size, or --dataset-chunk-size)."
         )
     return tuple(warnings)

@@ -24,6 +24,8 @@ class ResumePlan:
         devices_then, devices_now: UUIDs, or CPU slots.
         damaged: Why newer generations are not used, one sentence each.
         warnings: What the person should know before agreeing.
+        copies: Whose weights go on, where each rank wrote its own and not all of them do.
+        changed: What else is not as it was: a setting now and then, one sentence each.
         state_file: AI-OS's file, which the new run's ledger starts from; None for a run of ours.
     """
 
@@ -39,6 +41,8 @@ class ResumePlan:
     devices_now: tuple[str, ...]
     damaged: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    copies: str = ""
+    changed: tuple[str, ...] = ()
     state_file: LedgerFile | None = None
 
     @property
@@ -58,12 +62,14 @@ class ResumePlan:
         then = f"{self.mode_then} on {', '.join(self.devices_then)}"
         same = (self.mode_then, self.devices_then) in ((self.mode_now, self.devices_now), ("", ()))
         lines.append(f"Devices: {now}" + ("." if same else f"; it was {then}."))
+        lines += self.changed
         return [*lines, *(f"Note: {warning}" for warning in self.warnings)]
 
     def _weights_lines(self) -> list[str]:
         lines = [f"Not used: {words}" for words in self.damaged]
         if self.generation is not None:
-            return [*lines, f"Weights: generation {self.generation}, step {self.step:,}."]
+            copies = f": {self.copies}" if self.copies else ""
+            return [*lines, f"Weights: generation {self.generation}, step {self.step:,}{copies}."]
         return [*lines, "Weights: none were committed, so it begins with fresh ones."]
 
     def _data_lines(self) -> list[str]:

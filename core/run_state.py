@@ -40,7 +40,7 @@ class RunState:
         generation: The newest committed one.
         error: Title, cause and next step of a failure (`RankdeckError.as_dict`).
         exit_code: What the host ended with.
-        fallback: Why the run was continued on one device, if it was.
+        fallback: Why the run was continued on one device, or with another engine, if it was.
     """
 
     run_id: str

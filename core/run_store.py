@@ -7,7 +7,6 @@ import json
 import os
 import re
 import secrets
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from core.config import RunConfig
 from core.errors import RunNotFoundError, StateFileError, UsageError
 from core.files import explain, read_json, remove_temporaries, write_atomic
 from core.metrics_file import MetricsTail, MetricsWriter
+from core.places import default_runs_dir
 from core.run_lock import RunLock, is_held
 from core.run_state import INTERRUPTED, RunState
 
@@ -212,18 +212,6 @@ class RunStore:
     def is_locked(self) -> bool:
         """Whether a live host holds the folder just now; the operating system is asked, not the clock."""
         return is_held(self.lock_file)
-
-
-def default_runs_dir() -> Path:
-    """Where runs live unless told otherwise: `RANKDECK_HOME`, else the user's own data folder."""
-    home = os.environ.get("RANKDECK_HOME", "").strip()
-    if home:
-        return Path(home).expanduser().absolute()
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA", "").strip()
-        return (Path(local) if local else Path.home() / "AppData" / "Local") / "Rankdeck" / "runs"
-    data = os.environ.get("XDG_DATA_HOME", "").strip()
-    return (Path(data) if data else Path.home() / ".local" / "share") / "rankdeck" / "runs"
 
 
 def list_runs(runs_dir: Path) -> list[RunEntry]:

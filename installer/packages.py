@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from installer.environment import Environment
 
 _VENV_LIMIT_S: Final = 300.0
+_DEEPSPEED: Final = "deepspeed"
 _PIP_OPTIONS: Final = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "3")
 _PIP_WITH_OPTION_PYTHON: Final = (22, 3)
 
@@ -94,14 +95,20 @@ def install_packages(environment: Environment, extras: frozenset[str], progress:
     constraints = environment.root / "constraints.txt"
     project = tomllib.loads((environment.root / "pyproject.toml").read_text(encoding="utf-8"))
     requirements = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
-    for extra in sorted(extras):
-        requirements += project["project"]["optional-dependencies"][extra]
+    optional = project["project"]["optional-dependencies"]
+    for extra in sorted(extras - {_DEEPSPEED}):
+        requirements += optional[extra]
     install = ("install", *_PIP_OPTIONS, "-c", str(constraints))
 
     pip = _pip(environment, environment.python)
     _install_torch(pip, constraints, progress)
     progress.say("installing the other packages")
     pip.run([*install, "--only-binary", ":all:", *requirements], progress)
+    if _DEEPSPEED in extras and optional[_DEEPSPEED]:
+        # By itself, last: for Linux there is only its source, which pip makes a wheel of without a compiler.
+        progress.say("installing DeepSpeed")
+        source = ("--no-binary", _DEEPSPEED) if sys.platform == "linux" else ()
+        pip.run([*install, "--only-binary", ":all:", *source, *optional[_DEEPSPEED]], progress)
     progress.say("installing Rankdeck from this checkout")
     pip.run([*install, "--no-deps", "--no-build-isolation", "--editable", str(environment.root)], progress)
     shutil.rmtree(pip.scratch, ignore_errors=True)

@@ -20,6 +20,7 @@ from core.run_store import default_runs_dir
 # Each command's module is imported when it is asked for: `rankdeck runs` needs no device library.
 _COMMANDS: Final = {
     "train": "core.cli.train",
+    "run": "core.cli.run",
     "resume": "core.cli.train",
     "stop": "core.cli.runs",
     "pause": "core.cli.runs",
@@ -28,7 +29,10 @@ _COMMANDS: Final = {
     "show": "core.cli.runs",
     "devices": "core.cli.machine",
     "recipes": "core.cli.machine",
+    "export": "core.cli.export",
     "doctor": "core.cli.doctor",
+    "measure": "core.cli.measure",
+    "preview": "core.cli.preview",
 }
 INTERRUPTED: Final = 130
 DEFECT_LOG: Final = "rankdeck-errors.log"

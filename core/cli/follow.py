@@ -166,7 +166,10 @@ def event_words(line: Mapping[str, Any]) -> str:
     if event == "commit":
         return f"step {step}: generation {line.get('generation')} committed"
     if event == "fallback":
-        return f"Falling back to one device: {line.get('reason')}"
+        what = "PyTorch's engine" if line.get("engine") else "one device"
+        return f"Falling back to {what}: {line.get('reason')}"
+    if event == "balance":
+        return f"step {step}: shares by measured speed: {line.get('text')}"
     if event == "alert":
         words = [str(line[name]) for name in ("message", "cause", "next_step") if line.get(name)]
         return f"Alert: {line.get('title') or 'look at this'}. {' '.join(words)}".rstrip()

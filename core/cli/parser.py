@@ -10,6 +10,8 @@ from typing import Final, NoReturn
 
 from core.config.command_line import add_extension_flags, add_train_flags
 from core.errors import UsageError
+from core.export.kinds import KINDS
+from core.resume_changes import CHANGES
 
 VERSION_FLAG: Final = "--version"
 _RUN_HELP: Final = "A run's id, the start of one, its name, or its folder."
@@ -63,9 +65,10 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     train = command("train", "Train in the foreground; Ctrl+C stops and commits, a second Ctrl+C ends now.")
     add_train_flags(train)
     _add_output(train)
+    _add_run(command("run", "Run a training script of your own, unmodified, one process on each device."))
     resume = command("resume", "Go on with a stopped or interrupted run.")
     resume.add_argument("path", metavar="PATH", help="A run's folder or id, or a chunk_tracker_state.json.")
-    add_extension_flags(resume)
+    add_extension_flags(resume, CHANGES)
     resume.add_argument("--recipe", metavar="NAME", help="What to train when the state file is AI-OS's.")
     resume.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     resume.add_argument("--dry-run", action="store_true", help="Only say what would happen.")
@@ -75,17 +78,63 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     pause = command("pause", "Pause a live run (comes with a later version).")
     attach = command("attach", "Watch a live run; Ctrl+C leaves it going.")
     show = command("show", "Show one run.")
-    for parser_of_run in (stop, pause, attach, show):
+    show.add_argument("--samples", action="store_true", help="The texts it wrote at each evaluation, oldest first.")
+    show.add_argument("--step", metavar="N", type=int, help="Only the samples of this step.")
+    export = command("export", "Export a run for other programs: tables, TensorBoard, weights, a Hugging Face folder.")
+    for parser_of_run in (stop, pause, attach, show, export):
         parser_of_run.add_argument("run", metavar="RUN", help=_RUN_HELP)
         parser_of_run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
+    export.add_argument("--to", required=True, choices=tuple(KINDS), help="What to make of it.")
+    export.add_argument("--out", metavar="PATH", help="Where. Otherwise below exports in the run's folder.")
+    export.add_argument("--generation", metavar="N", type=int, help="The weights of this committed generation.")
+    export.add_argument("--overwrite", action="store_true", help="Replace files of the same names in PATH.")
     runs = command("runs", "List the runs there are.")
     runs.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     doctor = command("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.")
     doctor.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
-    listing = (attach, show, runs, doctor, command("devices", "List the devices that can train."))
-    for parser_of_list in (*listing, command("recipes", "List what can be trained.")):
+    measure = command("measure", "Measure how fast devices exchange tensors, and what synchronising would cost.")
+    measure.add_argument("--devices", metavar="LIST", default="auto", help="Two or more, for example cpu:2.")
+    measure.add_argument("--parameters", metavar="N", type=float, help="The model's trainable parameters.")
+    measure.add_argument("--step-time-s", metavar="S", type=float, help="What a step takes by itself, in seconds.")
+    measure.add_argument("--runs-dir", metavar="PATH", help="The folder of runs; the result is kept there.")
+    preview = command("preview", "Show a dataset as the model will see it: samples, text column, bad rows, an epoch.")
+    add_train_flags(preview)
+    preview.add_argument("--documents", metavar="N", type=int, help="How many documents and samples to show (3).")
+    preview.add_argument("--all", action="store_true", help="Tokenise all of it, and keep that for training.")
+    preview.add_argument("--json", action="store_true", help="JSON on stdout.")
+    listing = (attach, show, runs, doctor, measure, command("devices", "List the devices that can train."))
+    recipes = command("recipes", "List what can be trained; recipes new NAME starts one of your own.")
+    recipes.add_argument("action", nargs="?", choices=("new",), help="new: start a recipe of your own.")
+    recipes.add_argument("name", nargs="?", metavar="NAME", help="What the new recipe is called.")
+    recipes.add_argument("--folder", metavar="PATH", help="The folder of recipes that the new one is put in.")
+    for parser_of_list in (*listing, recipes, export):
         parser_of_list.add_argument("--json", action="store_true", help="JSON on stdout.")
     return parser, made
+
+
+def _add_run(run: Parser) -> None:
+    run.usage = "rankdeck run [FLAGS] SCRIPT [ARGS …] | rankdeck run [FLAGS] -m MODULE [-- ARGS …]"
+    run.add_argument("-m", "--module", metavar="MODULE", help="Run a module, as python -m does.")
+    run.add_argument("--devices", metavar="LIST", help="auto, cpu:2, cuda:0,cuda:1 or GPU UUIDs; one process each.")
+    run.add_argument(
+        "--python", metavar="PATH", help="The interpreter, or its environment's folder. Default: this one."
+    )
+    run.add_argument("--cwd", metavar="PATH", help="The folder to run in. Default: this one.")
+    run.add_argument("--restarts", metavar="N", help="Start all processes anew when one fails, at most so often.")
+    run.add_argument("--no-torchrun", action="store_true", help="On one device: leave torchrun's variables out.")
+    run.add_argument("--env", metavar="NAME=VALUE", action="append", help="A variable for it; may be repeated.")
+    run.add_argument(
+        "--map", metavar="NAME=CHART", action="append", help="Chart a printed name so; NAME=- leaves it out."
+    )
+    run.add_argument("--mode", metavar="MODE", help="ddp, or independent: each process has a world of its own.")
+    run.add_argument("--stop-signal", metavar="HOW", help="auto, interrupt, terminate or none.")
+    run.add_argument("--stop-deadline-s", metavar="S", help="How long it may take to stop. Default: 30.")
+    run.add_argument("--steps", metavar="N", help="How many steps it will make, for the time that is left.")
+    run.add_argument("--run-dir", metavar="PATH", help="The run's folder. Otherwise a new one under --runs-dir.")
+    run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
+    run.add_argument("--log-file", metavar="PATH", help="A copy of the metrics.")
+    _add_output(run)
+    run.add_argument("words", nargs=argparse.REMAINDER, metavar="SCRIPT ARGS", help="The script and what follows it.")
 
 
 def _add_output(parser: Parser) -> None:

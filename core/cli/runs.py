@@ -14,6 +14,7 @@ from core.cli.words import UNKNOWN, count, moment, number
 from core.client import stop_run, wait_for_end
 from core.config.command_line import command_text, to_command_line
 from core.errors import RankdeckError, UsageError
+from core.export.lines import MetricsLines
 from core.run_state import RunState
 from core.run_store import RunEntry, RunStore, default_runs_dir, find_run, list_runs
 
@@ -34,12 +35,14 @@ def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Shows one run: state, losses, settings, the command that does the same.
+    """Shows one run: state, losses, settings, the command that does the same; or the texts that it wrote.
 
     Raises:
         RankdeckError: There is no such run, or its files are damaged.
     """
     store = _find(arguments)
+    if arguments.samples or arguments.step is not None:
+        return _samples(arguments, store, terminal)
     state, config = store.state(), store.config()
     command = command_text(to_command_line(config))
     if arguments.json:
@@ -62,10 +65,28 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
         }
     )
     if state.fallback:
-        terminal.say(f"It fell back to one device: {state.fallback}")
+        terminal.say(f"It fell back: {state.fallback}")
     if state.error is not None:
         error = run_error(state, store)
         terminal.say(f"{error.title}: {error.cause} {error.next_step}")
+    return 0
+
+
+def _samples(arguments: argparse.Namespace, store: RunStore, terminal: Terminal) -> int:
+    """Prints the sampled texts as they are read; a long run's are never all in memory."""
+    found = False
+    for line in MetricsLines(store.metrics).read():
+        if line["event"] != "sample" or arguments.step not in (None, line.get("step")):
+            continue
+        found = True
+        if arguments.json:
+            terminal.json(line)
+            continue
+        terminal.say(f"── step {line.get('step')}, attempt {line.get('attempt')}, rank {line.get('rank')}")
+        terminal.say(f"{line.get('prompt') or ''}{line.get('text') or ''}".rstrip() + "\n")
+    if not found and not arguments.json:
+        which = "" if arguments.step is None else f" at step {arguments.step}"
+        terminal.say(f"{store.dir.name} has written no text{which}. Samples are taken at each evaluation.")
     return 0
 
 

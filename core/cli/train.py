@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -15,13 +16,15 @@ from core.client import resume_run, start_run
 from core.config.command_line import TrainRequest, request_from_arguments
 from core.config.run_config import RunConfig
 from core.devices import Device, DeviceMonitor
-from core.errors import ConfigError, RankdeckError
+from core.errors import ConfigError, DatasetError, RankdeckError
 from core.metrics_file import whole_bytes
 from core.platforms import this_platform
 from core.preflight import Checked, check
 from core.resume import CHANGEABLE, plan_resume
 from core.run_state import RunState
 from core.run_store import RunStore, default_runs_dir
+from core.user_script import RECIPE as USER_SCRIPT
+from core.user_script import read_script
 
 RUN_FAILED: Final = 1
 
@@ -34,7 +37,10 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """
     request = request_from_arguments(arguments)
     runs_dir = request.runs_dir or default_runs_dir()
-    checked = check_request(request, runs_dir)
+    try:
+        checked = check_request(request, runs_dir)
+    except DatasetError as error:
+        raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
     for note in checked.notes:
         terminal.warn(note)
     store = start_run(checked.config, runs_dir, request.run_dir)
@@ -42,8 +48,31 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.data(store.dir.name)
         return 0
     terminal.say(f"Run {store.dir.name} in {store.dir}")
-    terminal.say(f"{checked.recipe.title} on {checked.dataset.path}: {_plan_words(checked)}")
+    terminal.say(_what_words(checked))
     return _foreground(store, terminal, arguments.json)
+
+
+def _what_words(checked: Checked) -> str:
+    if checked.recipe.name == USER_SCRIPT:
+        script = read_script(checked.config.options)
+        devices = ", ".join(device.uuid for device in checked.devices)
+        return f"{script.name} with {script.python} in {script.folder}: {checked.mode} on {devices}"
+    return f"{checked.recipe.title} on {checked.dataset.path}: {_plan_words(checked)}"
+
+
+def _named_elsewhere(error: DatasetError, dataset: str, arguments: argparse.Namespace) -> DatasetError:
+    """`error`; in other words where a config file from another place, or another machine, names data that is not here.
+
+    A run's run.toml holds the absolute path that the data had where the run was made.
+    """
+    is_here = "://" in dataset or os.path.exists(dataset)  # noqa: PTH110, a path may be one that Path refuses
+    if is_here or arguments.config is None or arguments.dataset_file is not None:
+        return error
+    return DatasetError(
+        f"{arguments.config} trains on {dataset}, and that is not here.",
+        "Say where the data is on this machine: --dataset-file PATH",
+        title=error.title,
+    )
 
 
 def check_request(request: TrainRequest, runs_dir: Path) -> Checked:

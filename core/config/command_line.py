@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.config.documents import read_config
-from core.config.fields import FieldSpec
+from core.config.fields import FieldSpec, FieldValue
 from core.config.given import PLACE_KEYS, Given, config_from_given, normalise, with_absolute_paths
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
 from core.errors import ConfigError
 from core.recipes import Recipe, check_options, get_recipe, recipe_defaults
+from core.user_script import RECIPE as USER_SCRIPT
+from core.user_script import with_absolute_places
 
 _AIOS_FLAGS: Final = (
     ("--ddp", None, "The same as --mode ddp."),
@@ -72,8 +74,13 @@ def add_train_flags(parser: argparse.ArgumentParser) -> None:
             aios.add_argument(flag, metavar=metavar, help=words)
 
 
-def add_extension_flags(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags with which `rankdeck resume` changes how far or where a run goes on."""
+def add_extension_flags(parser: argparse.ArgumentParser, changes: Collection[str]) -> None:
+    """Adds the flags with which `rankdeck resume` changes how far, where and how a run goes on.
+
+    Args:
+        parser: Gets them.
+        changes: The config fields that say how.
+    """
     parser.add_argument("--steps", metavar="N", help="Train up to so many optimizer steps in all.")
     parser.add_argument("--epochs", metavar="N", help="Train up to so many epochs in all.")
     parser.add_argument("--dataset-file", metavar="PATH", help="Where the dataset lies now, if it has moved.")
@@ -81,6 +88,9 @@ def add_extension_flags(parser: argparse.ArgumentParser) -> None:
         "--dataset-chunk-size", metavar="N", help="The chunk size of an AI-OS state file whose folder does not say it."
     )
     _add_devices(parser)
+    how = parser.add_argument_group("how it goes on (otherwise as before)")
+    for name in changes:
+        _add_field(how, FIELD_BY_NAME[name], with_default=False)
 
 
 def request_from_arguments(arguments: argparse.Namespace, recipe_folders: Sequence[Path] = ()) -> TrainRequest:
@@ -101,10 +111,28 @@ def request_from_arguments(arguments: argparse.Namespace, recipe_folders: Sequen
     named = {key for key, value in given.values.items() if value is not None}
     base = RunConfig(**recipe_defaults(recipe, named))
     config = config_from_given(given, base, recipe.fields)
+    beside = [Path.cwd(), *([] if arguments.config is None else [Path(arguments.config).absolute().parent])]
+    if recipe.name == USER_SCRIPT:
+        config = config.replace(options=with_absolute_places(config.options, beside))
+    else:
+        config = config.replace(options=_with_absolute_paths(config.options, recipe, beside))
     if given.options and not recipe.fields:
         check_options(recipe, given.options)
     places = {key: Path(str(given.values[key])) if given.values.get(key) else None for key in PLACE_KEYS}
     return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], given.world_size)
+
+
+def _with_absolute_paths(
+    options: Mapping[str, FieldValue], recipe: Recipe, folders: Sequence[Path]
+) -> dict[str, FieldValue]:
+    """The options with those that are paths made absolute: where there is such a file, else in the first folder."""
+    found = dict(options)
+    for spec in recipe.fields:
+        text = found.get(spec.name)
+        if spec.type == "path" and isinstance(text, str) and text.strip() and "://" not in text:
+            places = [folder / Path(text.strip()).expanduser() for folder in folders]
+            found[spec.name] = str(next((place for place in places if place.exists()), places[0]))
+    return found
 
 
 def _given(arguments: argparse.Namespace) -> Given:
@@ -137,8 +165,8 @@ def _add_devices(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_field(group: argparse._ArgumentGroup, spec: FieldSpec) -> None:
-    default = "" if spec.default is None else f" Default: {spec.text(spec.default)}."
+def _add_field(group: argparse._ArgumentGroup, spec: FieldSpec, with_default: bool = True) -> None:
+    default = "" if spec.default is None or not with_default else f" Default: {spec.text(spec.default)}."
     words = f"{spec.help}{default}".replace("%", "%%")
     flag = _flag(spec.name)
     if spec.type == "bool":

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from core.errors import ConfigError
 
 FieldType = Literal["int", "float", "bool", "str", "choice", "path"]
+Picks = Literal["name", "file", "folder"]
 FieldValue = bool | int | float | str | None
 
 _TRUTH: Final[Mapping[str, bool]] = {
@@ -33,6 +34,8 @@ class FieldSpec:
         unit: Shown behind the value ("samples", "s", …).
         common: True puts it in the first, unfolded part of the form.
         optional: True when it may be left empty.
+        picks: What the button beside a path offers: any name, also of a new file; a file that is there; a folder.
+        patterns: Which files that button shows first, for example "*.py *.pyw".
     """
 
     name: str
@@ -46,6 +49,8 @@ class FieldSpec:
     unit: str = ""
     common: bool = False
     optional: bool = False
+    picks: Picks = "name"
+    patterns: str = ""
 
     def check(self, value: FieldValue) -> FieldValue:
         """`value` in this field's type.

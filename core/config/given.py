@@ -9,10 +9,10 @@ import contextlib
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, Final
 
-from core.config.documents import line_of
+from core.config.documents import MAX_FILE_BYTES, line_of
 from core.config.fields import FieldSpec, FieldValue
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import ConfigError
@@ -82,13 +82,20 @@ def with_absolute_paths(given: Given, folder: Path) -> Given:
     """`given` with its paths made absolute: a run's host lives in another folder than the person who asked.
 
     Args:
-        given: Paths in it are relative to `folder`; ``~`` is the home folder. Names and addresses stay.
+        given: Paths in it are relative to `folder`; ``~`` is the home folder. Names and addresses stay. In place of
+            a file of DeepSpeed settings its text is put.
         folder: The config file's folder, or the working folder for flags.
+
+    Raises:
+        ConfigError: The file of DeepSpeed settings cannot be read.
     """
     values = dict(given.values)
     for name in ("dataset_file", "log_file", *PLACE_KEYS):
         if isinstance(values.get(name), str) and values[name].strip() and "://" not in values[name]:
             values[name] = str(_absolute(values[name], folder))
+    text = values.get("deepspeed_config")
+    if isinstance(text, str) and text.strip() and not text.lstrip().startswith("{"):
+        values["deepspeed_config"] = _text_of(_absolute(text, folder))
     for name, marker in (("recipe", "recipe.toml"), ("model", "")):
         if isinstance(values.get(name), str) and values[name].strip():
             path = _absolute(values[name], folder)
@@ -97,8 +104,27 @@ def with_absolute_paths(given: Given, folder: Path) -> Given:
     return replace(given, values=values)
 
 
+def _text_of(path: Path) -> str:
+    """A DeepSpeed configuration's text: it goes with the run, which may be started again elsewhere.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ConfigError("deepspeed_config", f"{path} is larger than 1 MiB.", "Name a JSON file of settings.")
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
+        raise ConfigError(
+            "deepspeed_config", f"{path}: {why}.", "Name a JSON file of DeepSpeed settings: --deepspeed-config FILE"
+        ) from None
+
+
 def _absolute(text: str, folder: Path) -> Path:
     path = Path(text.strip())
+    if PureWindowsPath(path).drive and not path.drive:
+        return path  # from a run.toml of another system: it is not here, and no folder of ours belongs before it
     with contextlib.suppress(RuntimeError):  # "~nobody" is then a file's name
         path = path.expanduser()
     return (folder / path).absolute()
@@ -161,8 +187,8 @@ def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]
 
 def _option(name: str, value: Any, option_fields: Mapping[str, FieldSpec]) -> FieldValue:
     if name in option_fields:
-        if option_fields[name].type == "str" and value == "":
-            return ""  # a recipe's text may be empty on purpose: no prompt
+        if option_fields[name].type == "str" and isinstance(value, str):
+            return value  # a recipe's text may be empty or end in a blank on purpose: a prompt
         return _checked(option_fields[name], value)
     if option_fields:
         raise _unknown(name, list(option_fields))

@@ -13,6 +13,10 @@ from core.errors import ConfigError
 MODES: Final = ("auto", "single", "ddp", "independent", "zero", "fsdp")
 PRECISIONS: Final = ("auto", "fp32", "bf16", "fp16")
 MERGE_POLICIES: Final = ("best", "average", "none")
+ZERO_ENGINES: Final = ("auto", "deepspeed", "torch")
+SYNC_METHODS: Final = ("auto", "average", "diloco")
+EXCHANGES: Final = ("auto", "shared", "plain", "fp16", "bf16", "powersgd")
+BALANCES: Final = ("equal", "measured")
 
 FIELDS: Final = (
     FieldSpec(
@@ -39,7 +43,114 @@ FIELDS: Final = (
         choices=MODES,
         help="How several devices share the work. auto: one device alone; several: DDP, or independent under Windows.",
     ),
-    FieldSpec("zero_stage", "ZeRO stage", "int", 1, 1, 3, help="1 shards the optimizer's state over the devices."),
+    FieldSpec(
+        "zero_stage",
+        "ZeRO stage",
+        "int",
+        1,
+        1,
+        3,
+        help="1 shards the optimizer's state over the devices, 2 the gradients too, 3 also the weights.",
+    ),
+    FieldSpec(
+        "zero_engine",
+        "ZeRO engine",
+        "choice",
+        "auto",
+        choices=ZERO_ENGINES,
+        help="auto: DeepSpeed where it is installed, else PyTorch's own. Both give the same model.",
+    ),
+    FieldSpec(
+        "offload_optimizer",
+        "Optimizer on the CPU",
+        "bool",
+        False,
+        help="ZeRO: keep the optimizer's state in the computer's memory. Saves GPU memory, costs time.",
+    ),
+    FieldSpec(
+        "offload_parameters",
+        "Weights on the CPU",
+        "bool",
+        False,
+        help="ZeRO stage 3: keep the weights in the computer's memory until they are needed.",
+    ),
+    FieldSpec(
+        "deepspeed_config",
+        "DeepSpeed settings",
+        "str",
+        None,
+        optional=True,
+        help="A DeepSpeed configuration (JSON) in place of Rankdeck's own for this stage; a flag takes a file.",
+    ),
+    FieldSpec(
+        "gradient_exchange",
+        "Gradient exchange",
+        "choice",
+        "auto",
+        choices=EXCHANGES,
+        help="How DDP exchanges gradients. auto: shared memory where it is faster. fp16, bf16 and powersgd send less.",
+    ),
+    FieldSpec(
+        "static_graph",
+        "Static graph",
+        "bool",
+        False,
+        help="DDP: promise that every step uses the same parameters in the same order, which saves a little time.",
+    ),
+    FieldSpec(
+        "balance",
+        "Share of each device",
+        "choice",
+        "equal",
+        choices=BALANCES,
+        help="DDP: measured gives a faster device more samples of each batch; the result stays the same.",
+    ),
+    FieldSpec(
+        "work_stealing",
+        "Work stealing",
+        "bool",
+        False,
+        help="Independent mode: a device that is done early takes the next chunk, whosever turn it was.",
+    ),
+    FieldSpec(
+        "sync_every",
+        "Synchronise every",
+        "int",
+        None,
+        1,
+        10**9,
+        unit="steps",
+        optional=True,
+        help="Independent mode: bring all devices' weights together after so many steps. Empty: never.",
+    ),
+    FieldSpec(
+        "sync_method",
+        "Synchronise by",
+        "choice",
+        "auto",
+        choices=SYNC_METHODS,
+        help="average: the mean of the weights, for short intervals. diloco: an outer optimizer, for long ones.",
+    ),
+    FieldSpec(
+        "outer_lr",
+        "Outer learning rate",
+        "float",
+        None,
+        0.0,
+        10.0,
+        optional=True,
+        help="DiLoCo: how far the shared weights follow the devices' mean. Empty: chosen by the interval.",
+    ),
+    FieldSpec(
+        "outer_momentum",
+        "Outer momentum",
+        "float",
+        None,
+        0.0,
+        0.999,
+        optional=True,
+        help="DiLoCo: Nesterov momentum of the shared weights. Empty: chosen by the interval.",
+    ),
     FieldSpec(
         "steps",
         "Steps",
@@ -198,6 +309,15 @@ FIELDS: Final = (
     ),
     FieldSpec("strict", "Strict", "bool", False, help="Fail instead of falling back to one device."),
     FieldSpec(
+        "max_restarts",
+        "Restarts",
+        "int",
+        0,
+        0,
+        1_000,
+        help="When a rank fails, start all of them anew from the last commit, at most so often.",
+    ),
+    FieldSpec(
         "start_timeout_s",
         "Start limit",
         "float",
@@ -240,6 +360,18 @@ class RunConfig:
     dataset_file: str = "stdlib://"
     mode: str = "auto"
     zero_stage: int = 1
+    zero_engine: str = "auto"
+    offload_optimizer: bool = False
+    offload_parameters: bool = False
+    deepspeed_config: str | None = None
+    gradient_exchange: str = "auto"
+    static_graph: bool = False
+    balance: str = "equal"
+    work_stealing: bool = False
+    sync_every: int | None = None
+    sync_method: str = "auto"
+    outer_lr: float | None = None
+    outer_momentum: float | None = None
     devices: tuple[str, ...] = ("auto",)
     steps: int | None = None
     epochs: int | None = None
@@ -260,6 +392,7 @@ class RunConfig:
     merge_every_chunks: int | None = None
     model: str | None = None
     strict: bool = False
+    max_restarts: int = 0
     start_timeout_s: float = 180.0
     stop_timeout_s: float = 120.0
     log_file: str | None = None

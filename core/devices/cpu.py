@@ -78,6 +78,13 @@ class HostReader:
         with self._lock:
             self._processes = found
 
+    def watched_slots(self) -> list[Device]:
+        """The slots that a process is known to train on, by number."""
+        with self._lock:
+            numbers = sorted(int(uuid[4:]) for uuid in self._processes if uuid[:4] == "cpu:" and uuid[4:].isdecimal())
+        slots = cpu_slots(numbers[-1] + 1) if numbers else []
+        return [slots[number] for number in numbers]
+
     def host(self) -> HostSample:
         """The whole machine, now."""
         memory = psutil.virtual_memory()

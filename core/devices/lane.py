@@ -28,6 +28,7 @@ class Lane(Generic[T]):
         self._closed = False
         self._asked_at: float | None = None
         self._answers = 0
+        self._took_s = 0.0
         self.latest: T | None = None
         self.failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -65,15 +66,24 @@ class Lane(Generic[T]):
         asked_at = self._asked_at
         return 0.0 if asked_at is None else time.monotonic() - asked_at
 
+    @property
+    def took_s(self) -> float:
+        """Seconds that the last finished call took; 0 before the first."""
+        return self._took_s
+
+    def end(self) -> None:
+        """Tells the thread to end, without waiting for it."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
     def close(self, deadline: float) -> bool:
         """Ends the thread; one that hangs is left behind (it is a daemon and ends with the process).
 
         Returns:
             Whether it ended by `deadline`.
         """
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+        self.end()
         self._thread.join(max(0.0, deadline - time.monotonic()))
         return not self._thread.is_alive()
 
@@ -92,6 +102,7 @@ class Lane(Generic[T]):
             except Exception as error:  # kept and shown: a driver's fault must not end the thread that reports it
                 failure = error
             with self._changed:
+                self._took_s = self.silent_for_s
                 self._asked_at = None
                 self._answers += 1
                 self.failure = failure

@@ -37,6 +37,8 @@ class DeviceSample:
         ts: Unix time of the reading in seconds.
         throttle_reasons: Why its clock is held down now, in words; empty when nothing holds it down.
         error: Why there are no figures: "GPU is lost", "has not answered for 6 s" …
+        is_unusable: Nothing can train on it just now: it is gone, or its driver does not answer. A card that merely
+            gives no figures can.
     """
 
     uuid: str
@@ -51,10 +53,12 @@ class DeviceSample:
     sm_clock_mhz: float | None = None
     throttle_reasons: tuple[str, ...] = ()
     error: str | None = None
+    is_unusable: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for a `device` line of metrics.jsonl; what is not known is left out."""
         values = dataclasses.asdict(self)
+        del values["is_unusable"]  # `error` says it
         values["throttle_reasons"] = list(self.throttle_reasons)
         return {name: value for name, value in values.items() if value is not None}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from core.devices.cpu import HostReader, cpu_slots
 from core.devices.lane import Lane
@@ -16,6 +16,8 @@ from core.devices.words import why_no_gpu
 FIRST_LOOK_LIMIT_S: Final = 5.0
 SAMPLE_LIMIT_S: Final = 1.0
 HANG_S: Final = 3.0
+PATIENCE: Final = 4.0
+"""A driver that is slow every time is given longer, up to so many times `hang_s`."""
 
 
 class _Gpu:
@@ -28,16 +30,18 @@ class _Gpu:
         self.lane: Lane[DeviceSample] = Lane(f"rankdeck-nvml-{device.index}", self.reader.read)
 
     def sample(self, ticket: int, deadline: float) -> DeviceSample:
-        lane = self.lane
-        hangs = lane.silent_for_s >= self._hang_s  # then there is no point in waiting for it again
+        lane, uuid = self.lane, self.device.uuid
+        hang_s = max(self._hang_s, min(2 * lane.took_s, PATIENCE * self._hang_s))
+        hangs = lane.silent_for_s >= hang_s  # then there is no point in waiting for it again
         fresh = lane.wait(ticket, time.monotonic() if hangs else deadline)
         if lane.failure is not None:
-            return DeviceSample(self.device.uuid, time.time(), error=f"cannot be read: {lane.failure}")
+            return DeviceSample(uuid, time.time(), error=f"cannot be read: {lane.failure}")
         silent_s = lane.silent_for_s
-        if lane.latest is not None and (fresh or silent_s < self._hang_s):
-            return lane.latest
+        if fresh or silent_s < hang_s:
+            return lane.latest or DeviceSample(uuid, time.time())  # nothing is known yet
         asking = f" ({self.reader.asking})" if self.reader.asking else ""
-        return DeviceSample(self.device.uuid, time.time(), error=f"has not answered for {silent_s:.0f} s{asking}")
+        words = f"has not answered for {silent_s:.0f} s{asking}"
+        return DeviceSample(uuid, time.time(), error=words, is_unusable=True)
 
 
 class DeviceMonitor:
@@ -92,14 +96,14 @@ class DeviceMonitor:
             return list(self._slots)
 
     def sample(self) -> list[DeviceSample]:
-        """A reading of each of `devices`, in their order."""
-        gpus = self._known_gpus()
-        if not gpus:
-            host = self._host.host()
-            return [self._host.slot(device, host) for device in self.cpu_slots()]
+        """A reading of each of `devices`, in their order; then of the CPU slots that are watched beside them."""
+        gpus = self._known_gpus() or []
         deadline = time.monotonic() + self._sample_limit_s
         tickets = [gpu.lane.ask() for gpu in gpus]
-        return [gpu.sample(ticket, deadline) for gpu, ticket in zip(gpus, tickets, strict=True)]
+        samples = [gpu.sample(ticket, deadline) for gpu, ticket in zip(gpus, tickets, strict=True)]
+        slots = {slot.uuid: slot for slot in [*([] if gpus else self.cpu_slots()), *self._host.watched_slots()]}
+        host = self._host.host() if slots else None
+        return samples + [self._host.slot(slot, host) for slot in slots.values() if host is not None]
 
     def host(self) -> HostSample:
         """A reading of the machine itself."""
@@ -113,7 +117,7 @@ class DeviceMonitor:
     def problem(self) -> str | None:
         """Why there is no GPU, or fewer than expected, in a sentence; None when all is well."""
         if self._known_gpus() is None:
-            return f"The NVIDIA driver has not answered for {self._look.silent_for_s:.0f} s."
+            return "The NVIDIA driver has not answered yet. Its GPUs show up here when it does."
         if self._look.failure is not None:
             return why_no_gpu(self._look.failure)
         found = self._look.latest
@@ -145,13 +149,15 @@ class DeviceMonitor:
                 before[uuid].lane.close(time.monotonic())
 
     def close(self, limit_s: float = 2.0) -> None:
-        """Ends the threads; one that hangs in the driver is left to end with the process."""
+        """Ends the threads; one that hangs in the driver is not waited for: it ends with the process."""
         with self._lock:
             self._closed = True
+            lanes: list[Lane[Any]] = [self._look, *(gpu.lane for gpu in self._gpus or [])]
+            for lane in lanes:
+                lane.end()
             deadline = time.monotonic() + limit_s
-            self._look.close(deadline)
-            for gpu in self._gpus or []:
-                gpu.lane.close(deadline)
+            for lane in lanes:
+                lane.close(time.monotonic() if lane.silent_for_s >= self._hang_s else deadline)
 
     def _known_gpus(self) -> list[_Gpu] | None:
         """The GPUs; None while the driver has not answered yet."""

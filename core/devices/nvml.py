@@ -88,7 +88,9 @@ class GpuReader:
             return self._read(started)
         except pynvml.NVMLError as error:
             self._handle = None  # it may come back under another handle
-            return DeviceSample(self._device.uuid, started, error=_words(error))
+            gone = type(error).__name__ in _GONE
+            words = _words(error) if gone else _no_figures(_words(error))
+            return DeviceSample(self._device.uuid, started, error=words, is_unusable=gone)
         finally:
             self.asking = ""
 
@@ -131,7 +133,7 @@ class GpuReader:
             fan_percent=self._figure(pynvml.nvmlDeviceGetFanSpeed),
             sm_clock_mhz=clock,
             throttle_reasons=throttle_reasons(int(reasons or 0)),
-            error=self._refusal if nothing else None,
+            error=_no_figures(self._refusal) if nothing else None,
         )
 
     def _figure(self, function: Callable[..., Any], *arguments: Any) -> float | None:
@@ -183,6 +185,10 @@ def _memory(handle: Any) -> tuple[int | None, int | None]:
         return None, None
     used, total = int(info.used), int(info.total)
     return used if used < _PLAUSIBLE_BYTES else None, total if 0 < total < _PLAUSIBLE_BYTES else None
+
+
+def _no_figures(why: str) -> str:
+    return f"gives no figures ({why})"
 
 
 def _text(value: Any) -> str:

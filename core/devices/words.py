@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
+POWER_CAP: Final = "power cap: the card draws all it may"
+"""A busy card's everyday: worth knowing, no reason to worry."""
+_SLOWDOWN: Final = 0x0008
 # nvml.h, nvmlClocksEventReasons. "idle" and a clock that somebody set are no complaint, so they are not in it.
 _REASONS: Final = (
-    (0x0004, "power cap: the card draws all it may"),
-    (0x0008, "hardware slowdown (too hot, or its power supply)"),
-    (0x0020, "hot: the driver lowers the clock"),
     (0x0040, "too hot: the hardware halves the clock"),
     (0x0080, "power brake: the power supply asks for less"),
+    (_SLOWDOWN, "hardware slowdown (too hot, or its power supply)"),
+    (0x0020, "hot: the driver lowers the clock"),
     (0x0010, "waits for another card in its sync group"),
+    (0x0004, POWER_CAP),
 )
+_TELLING: Final = 0x0040 | 0x0080
 
 _SHORT_OF_GPU: Final = {
     "NVMLError_LibraryNotFound": "No NVIDIA driver is installed here (its NVML library was not found).",
@@ -24,7 +28,9 @@ _SHORT_OF_GPU: Final = {
 
 
 def throttle_reasons(bits: int) -> tuple[str, ...]:
-    """Why the clock is held down, worst first as NVML's bits say; empty when nothing holds it."""
+    """Why the clock is held down, worst first; empty when nothing holds it."""
+    if bits & _TELLING:  # the slowdown's own cause is known: one sentence will do
+        bits &= ~_SLOWDOWN
     return tuple(words for bit, words in _REASONS if bits & bit)
 
 

@@ -11,6 +11,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
+from core.carry_over import CarryOver
+from core.config import RunConfig
 from core.errors import RankdeckError, UsageError
 from core.generations import Generation, Generations
 from core.host.commit_runner import CommitRunner
@@ -22,6 +24,7 @@ from core.host.outcome import Outcome, stopped_short
 from core.host.ranks import Rank, Ranks
 from core.host.rescue import Rescue
 from core.host.stop_ladder import KILL_WAIT_S, Rung, StopLadder
+from core.host.work_plan import rank_starts
 from core.launch_plan import LaunchPlan
 from core.listener import Connection
 from core.process_tree import ProcessTree
@@ -46,6 +49,7 @@ from core.protocol import (
 log = logging.getLogger(__name__)
 
 POLL_S: Final = 0.025
+CALM_POLL_S: Final = 0.1  # while all train: every look costs a core that a rank uses
 FINISH_LIMIT_S: Final = 30.0
 """Ranks that were told to end have so long; their work is committed already."""
 DRAIN_LIMIT_S: Final = 1.0
@@ -81,6 +85,8 @@ class Given:
     Attributes:
         plan: Who is started and how.
         generation: Where the ranks go on from.
+        carry: What of it each rank takes up.
+        config: What this attempt trains.
         start_timeout_s: Limit for the first step, counted anew when the data is ready.
         keep_generations: How many of the newest stay.
         rescue_timeout_s: How long ranks that train alone may take to commit when another one has failed.
@@ -89,6 +95,8 @@ class Given:
 
     plan: LaunchPlan
     generation: Generation | None
+    carry: CarryOver
+    config: RunConfig
     generations: Generations
     keeper: LedgerKeeper
     disk: Executor
@@ -134,7 +142,7 @@ class Attempt:
             Phase: self._on_phase,
             DataReady: self._on_data_ready,
             Claim: self._on_claim,
-            CommitBegin: lambda r, m: self._commits.coordinator.begin(r.number, m.step, m.reason),
+            CommitBegin: lambda r, m: self._commits.coordinator.begin(r.number, m.step, m.reason, m.round, m.join),
             CommitStaged: lambda r, m: self._commits.coordinator.staged(r.number, m),
             CommitFailed: lambda r, m: self._commits.coordinator.failed(r.number, m.generation, m.cause),
             MergeReady: self._on_merge_ready,
@@ -150,7 +158,7 @@ class Attempt:
             await self._spawn()
             while self._outcome is None:
                 self._tick(time.monotonic())
-                await asyncio.sleep(POLL_S)
+                await asyncio.sleep(CALM_POLL_S if self._is_calm else POLL_S)
         except RankdeckError as error:
             self._outcome = Outcome("not_started", error.as_dict(), usage=isinstance(error, UsageError))
         finally:
@@ -247,11 +255,14 @@ class Attempt:
 
     def _on_phase(self, rank: Rank, message: Phase) -> None:
         rank.phase = message.name
+        if message.name == "preparing data":  # who says how far it is has not stopped: data may take an hour
+            self._start_by = time.monotonic() + self._given.start_timeout_s
         if message.name == "ready":
             self._events.emit("rank_ready", of=rank.number, device=rank.command.device.uuid)
         if not self._began:
             detail = f" ({message.detail})" if message.detail else ""
             self._events.phase_changed(f"rank {rank.number}: {message.name}{detail}")
+            self._begin_if_started()
 
     def _on_data_ready(self, rank: Rank, message: DataReady) -> None:
         if rank.number != 0 or self._preparing is not None:
@@ -271,12 +282,17 @@ class Attempt:
             usage = isinstance(error, UsageError)
             self._outcome = self._outcome or Outcome("failed", error.as_dict(), usage=usage)
             return
-        self._data = data
+        assert given.keeper.ledger is not None
+        starts = rank_starts(given.config, plan, given.keeper.ledger, given.generation, given.carry)
+        self._data = replace(data, starts=starts)
         self._events.data_ready()
-        self._ranks.broadcast(data)
+        self._ranks.broadcast(self._data)
 
     def _on_first_step(self, rank: Rank) -> None:
         log.info("rank %d has made step %s", rank.number, rank.first_step)
+        self._begin_if_started()
+
+    def _begin_if_started(self) -> None:
         if not self._began and self._ranks.started:
             self._began = True
             self._events.training_began()
@@ -296,9 +312,7 @@ class Attempt:
         rank.done, rank.ready = message, None
         if rank.first_step is None:
             rank.step = message.step
-        if not self._began and self._ranks.started:
-            self._began = True
-            self._events.training_began()
+        self._begin_if_started()
 
     def _on_bye(self, rank: Rank, message: Bye) -> None:
         rank.bye = message
@@ -306,6 +320,13 @@ class Attempt:
             log.warning("rank %d has thrown away %d metrics lines", rank.number, message.dropped)
 
     # watching
+
+    @property
+    def _is_calm(self) -> bool:
+        """All train, none waits for the host, nobody asked for a stop and nothing has gone wrong."""
+        asked = self._given.ladder.rung(time.monotonic()) is not Rung.NONE
+        waiting = any(rank.done is not None or rank.ready is not None for rank in self._ranks)
+        return self._began and not (asked or waiting or self._ranks.signs or self._finish_by is not None)
 
     def _tick(self, now: float) -> None:
         if self._preparing is not None and self._preparing.done():
@@ -351,16 +372,19 @@ class Attempt:
         kept = self._commits.newest or self._given.generation
         model = self._gatherer.model(self._given.generation)
         step = max(rank.step for rank in self._ranks)
+        if self._given.plan.self_contained and self._given.keeper.ledger is None:
+            return Outcome("stopped")  # nothing of it is ours to commit
         if not self._began or (kept is not None and kept.step >= step and not self._commits.coordinator.busy):
             return Outcome("stopped", model=model)
         error = stopped_short(step, kept, self._given.ladder.is_hurried, self._commits.trouble)
         return Outcome("stopped", error, model=model)
 
     def _begin_rescue(self, now: float) -> Rescue:
-        """Ranks that train alone commit once more when another one has failed; those in step cannot."""
+        """Ranks that train alone commit once more when another one has failed; those that meet now and then cannot."""
         failed = set(self._ranks.signs)
         survivors = [rank for rank in self._ranks if rank.number not in failed and rank.exited_at is None]
-        if self._ranks.synchronised or not self._began or not all(self._commits.carry(rank) for rank in failed):
+        meet = bool(self._given.plan.backend)  # the lost rank's newest part may be of another round than theirs
+        if self._ranks.synchronised or meet or not self._began or not all(self._commits.carry(rank) for rank in failed):
             return Rescue([], now)
         self._events.phase_changed("committing what the other ranks have learned")
         for rank in survivors:

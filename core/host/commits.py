@@ -51,6 +51,7 @@ class _Open:
     phase: Literal["opening", "staging", "writing", "over"] = "opening"
     number: int = BUSY
     folder: str = ""
+    round: int = 0
     joined: dict[int, int] = field(default_factory=dict)
     staged: dict[int, CommitStaged] = field(default_factory=dict)
 
@@ -108,9 +109,12 @@ class CommitCoordinator:
 
     # what ranks say
 
-    def begin(self, rank: int, step: int, reason: str) -> None:
+    def begin(self, rank: int, step: int, reason: str, round_: int = 0, join: bool = False) -> None:
         """A rank stands at a boundary (`CommitBegin`)."""
-        chosen = self._choose_in_step(rank, step, reason) if self._synchronised else self._choose_alone(rank, reason)
+        if self._synchronised:
+            chosen = self._choose_in_step(rank, step, reason)
+        else:
+            chosen = self._choose_alone(rank, reason, round_, join)
         if chosen is None or chosen.phase == "over" or rank in chosen.joined:
             self._effects.answer(rank, BUSY, "")
             return
@@ -188,9 +192,17 @@ class CommitCoordinator:
 
     # inside
 
-    def _choose_alone(self, rank: int, reason: str) -> _Open:
+    def _choose_alone(self, rank: int, reason: str, round_: int, join: bool) -> _Open | None:
+        current = self._open
+        if current is not None and current.joined and rank not in current.joined and current.round != round_:
+            # Ranks see to it that this cannot be (workers.dial); a generation mixed of two rounds would lose exactness.
+            self._drop(f"Rank {rank} is in round {round_} and the others committed in round {current.round}.")
+            return None
         if self._open is None:
+            if join:
+                return None
             opened = self._start(reason)
+            opened.round = round_
             for other in range(self._world_size):
                 if other != rank and other not in self._carried:
                     self._effects.ask(other, f"rank {rank} commits")

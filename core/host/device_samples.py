@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from core.devices import DeviceMonitor
+from core.devices import Device, DeviceMonitor
 
 log = logging.getLogger(__name__)
 
@@ -17,12 +17,20 @@ HOST: Final = "host"
 """What stands for `uuid` in the line about the machine itself."""
 
 
+def sampled(devices: Collection[Device], available: Collection[Device]) -> set[str]:
+    """UUIDs to sample for a run: its devices; for one on CPU slots the GPUs too, to see that they idle or are taken."""
+    uuids = {device.uuid for device in devices}
+    if all(device.kind == "cpu" for device in devices):
+        uuids |= {device.uuid for device in available if device.kind == "cuda"}
+    return uuids
+
+
 class DeviceSampler:
     """Samples until it is closed.
 
     Args:
         monitor: Asked once a second; it neither raises nor hangs.
-        uuids: The run's devices; others are left out.
+        uuids: What is sampled (`sampled`); other devices are left out.
         on_samples: Called on the sampler's thread with the fields of each line.
     """
 
@@ -35,6 +43,10 @@ class DeviceSampler:
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="device-sampler", daemon=True)
         self._thread.start()
+
+    def narrow(self, uuids: Collection[str]) -> None:
+        """Leaves the other devices out from now on: the run is not on them any more."""
+        self._uuids = frozenset(uuids)
 
     def close(self, timeout_s: float = 2.0) -> None:
         """Ends the thread; one that waits for a driver is left behind."""

@@ -49,6 +49,8 @@ class Gatherer:
         if not gathered.all_wait:
             self._asked_at = now
             return Next.WAIT, ""
+        if self._ranks.plan.self_contained:
+            return Next.FINISH, ""  # it has saved what it wanted to save
         action = next_action(
             gathered,
             committing=self._commits.coordinator.busy,
@@ -73,17 +75,23 @@ class Gatherer:
         self._merged_steps, self._merging = self._merging, None
         self._merged = newest.folder / message.file
 
-    def model(self, resumed: Generation | None) -> Path | None:
+    def model(self, resumed: Generation | None) -> tuple[Path, ...]:
         """The weights to export: the last merge, or those of the newest generation (rank 0's where each has its own).
 
         Args:
             resumed: The generation that the attempt went on from.
+
+        Returns:
+            One file, or every rank's shards, as `core.tensor_shards.export_weights` takes them; empty for none.
         """
         if self._merged is not None and self._merged_steps is not None:
-            return self._merged
+            return (self._merged,)
         kept = self._commits.newest or resumed
-        names = [] if kept is None else [file.name for file in kept.files if file.name.startswith("weights")]
-        return kept.folder / min(names) if kept is not None and names else None
+        names = [] if kept is None else sorted(file.name for file in kept.files if file.name.startswith("weights"))
+        if kept is None or not names:
+            return ()
+        shards = [name for name in names if name.startswith("weights_shard")]
+        return tuple(kept.folder / name for name in (shards or names[:1]))
 
     def _complete_commit(self, action: Next, now: float) -> str:
         """Every rank waits and the newest generation does not hold them all: asks for one, and again if it stalls.

@@ -11,18 +11,20 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 import orjson
 
+from core.carry_over import CarryOver, carry_over
 from core.config import RunConfig
 from core.config.documents import to_toml
 from core.devices import Device, DeviceMonitor
 from core.errors import RankdeckError
-from core.files import copy_atomic, write_atomic
+from core.files import write_atomic
 from core.generations import Generation, Generations
 from core.host.attempt import Attempt, Given
-from core.host.device_samples import DeviceSampler
+from core.host.device_samples import DeviceSampler, sampled
 from core.host.environment import describe_environment
 from core.host.folder_watch import folder_gone, until_gone
 from core.host.late_columns import LateColumns
@@ -33,16 +35,17 @@ from core.host.states import HostState
 from core.host.status_board import StatusBoard
 from core.host.stop_ladder import StopLadder
 from core.host.survey import Setting, damaged_alert, survey
-from core.host.work_plan import on_one_device, total_steps
-from core.launch_plan import LaunchPlan, plan_launch
+from core.host.work_plan import on_one_device, total_steps, with_torchs_engine
+from core.launch_plan import DEEPSPEED, TORCH, LaunchPlan, plan_launch
 from core.listener import Connection, Listener
 from core.metrics_file import MetricsWriter
-from core.platforms import rendezvous_folder
+from core.platforms import free_port, rendezvous_folder
 from core.preflight import batch_of
 from core.processes import own
-from core.protocol import ENV_CONFIG, CommitRequest, Message, StopRequest
+from core.protocol import ENV_CONFIG, ENV_RESTART, CommitRequest, Message, StopRequest
 from core.recipes import apply_recipe, get_recipe
 from core.run_store import RunState, RunStore
+from core.tensor_shards import export_weights
 
 log = logging.getLogger(__name__)
 
@@ -81,10 +84,13 @@ class RunHost:
         self._attempt: Attempt | None = None
         self._setting: Setting | None = None
         self._plan: LaunchPlan | None = None
+        self._carry = CarryOver((), ())
         self._attempt_config = self._config
         self._port = 0
         self._reserve: Reserve | None = None
         self._gone: dict[str, str] | None = None
+        self._restarts = 0
+        self._goes_on: set[int] = set()
         self._generations = Generations(store.generations)
 
     async def run(self) -> int:
@@ -152,11 +158,32 @@ class RunHost:
                 return Outcome("stopped")
             outcome = await self._one_attempt(config, devices)
             plan = self._plan
-            if plan is None or outcome.kind != "not_started" or outcome.usage:
+            if plan is not None and self._may_restart(config, plan, outcome):
+                setting = self._setting = await self._restart(config, setting, outcome)
+                continue
+            if plan is None or outcome.kind != "not_started" or outcome.usage or plan.self_contained:
                 return outcome
             if config.strict or plan.lanes > 1 or plan.world_size == 1:
                 return outcome
             config, devices = await self._fall_back(config, devices, plan, outcome)
+
+    def _may_restart(self, config: RunConfig, plan: LaunchPlan, outcome: Outcome) -> bool:
+        failed = outcome.kind == "failed" or (outcome.kind == "not_started" and plan.self_contained)
+        lost = outcome.usage or outcome.unkillable or outcome.root is None or self._ladder.is_asked
+        return failed and not lost and self._gone is None and self._restarts < config.max_restarts
+
+    async def _restart(self, config: RunConfig, setting: Setting, outcome: Outcome) -> Setting:
+        """Says so, and finds the newest generation for the next attempt to go on from."""
+        self._restarts += 1
+        self._number += 1
+        words = outcome.error or {}
+        log.warning("restart %d of %d: %s", self._restarts, config.max_restarts, words.get("cause", ""))
+        self.emit("restart", number=self._restarts, of=config.max_restarts, **words)
+        self._enter(HostState.STARTING, phase=f"restart {self._restarts} of {config.max_restarts}")
+        committed = setting.keeper.committed_generation
+        generation, damaged = await self._on_disk(lambda: self._generations.newest_valid(committed()))
+        await self._on_disk(self._generations.remove_unfinished)
+        return replace(setting, generation=generation, damaged=tuple(damaged))
 
     def _open_metrics(self) -> tuple[MetricsWriter, LateColumns]:
         self._config = self._store.config()
@@ -177,7 +204,7 @@ class RunHost:
         )
         for bad in setting.damaged:
             self.emit("alert", **damaged_alert(bad, setting.generation))
-        uuids = [device.uuid for device in setting.devices]
+        uuids = await self._in_thread(lambda m: sampled(setting.devices, m.devices()), self._monitor)
         self._sampler = DeviceSampler(self._monitor, uuids, lambda rows: self._stream.emit_from_thread("device", rows))
         return setting
 
@@ -200,14 +227,16 @@ class RunHost:
             sys.executable,
             setting.recipe,
             os.getpid(),
+            free_port() if setting.recipe.self_contained else 0,
         )
         self._listener.expect_ranks(self._number, plan.world_size, token)
         environment = describe_environment(setting.machine, plan, devices, monitor.driver, self._number)
         await self._on_disk(
             write_atomic, self._store.environment, orjson.dumps(environment, option=orjson.OPT_INDENT_2)
         )
+        carry = self._carry = await self._on_disk(lambda: _carry_over(setting.generation, plan, config))
         self._announce(config, plan)
-        extra_env = {ENV_CONFIG: ""}
+        extra_env = {ENV_CONFIG: "", ENV_RESTART: str(self._restarts)}
         if config != setting.config:
             attempt_toml = self._store.dir / "attempt.toml"
             await self._on_disk(write_atomic, attempt_toml, to_toml(config))
@@ -216,6 +245,8 @@ class RunHost:
             Given(
                 plan=plan,
                 generation=setting.generation,
+                carry=carry,
+                config=config,
                 generations=self._generations,
                 keeper=setting.keeper,
                 disk=self._disk,
@@ -256,26 +287,40 @@ class RunHost:
             resumed_from=self._resumed_from(plan),
             generation=None if setting.generation is None else setting.generation.number,
             total_steps=config.steps,
-            tokens_per_step=batch.global_ * config.seq_len * plan.lanes,
-            notes=[*setting.notes, *plan.notes],
+            tokens_per_step=None if plan.self_contained else batch.global_ * config.seq_len * plan.lanes,
+            notes=[*setting.notes, *plan.notes, *([f"Weights: {self._carry.words}."] if self._carry.words else [])],
         )
 
     def _resumed_from(self, plan: LaunchPlan) -> dict[str, int] | None:
-        """Rank → the step its curve is taken back to; None at the very first start."""
+        """Rank → the step its curve is taken back to; None at the very first start, and where that is said later."""
         setting = self._setting
-        if self._number <= 1 or setting is None:
+        self._goes_on.clear()
+        if self._number <= 1 or setting is None or plan.self_contained:
             return None
         known = {} if setting.generation is None else setting.generation.positions
+        # Of a rank that had no part in the generation, what earlier attempts committed lies below its step.
+        otherwise = 0 if setting.generation is None else setting.generation.step
         ranks = max(plan.world_size, self._first.world_size, *(rank + 1 for rank in known), 0)
-        return {str(rank): known[rank].step if rank in known else 0 for rank in range(ranks)}
+        return {str(rank): known[rank].step if rank in known else otherwise for rank in range(ranks)}
 
     async def _fall_back(
         self, config: RunConfig, devices: tuple[Device, ...], plan: LaunchPlan, outcome: Outcome
     ) -> tuple[RunConfig, tuple[Device, ...]]:
-        """The config and device to go on with, after saying so."""
+        """The config and devices to go on with, after saying so: PyTorch's engine for DeepSpeed's, then one device."""
+        reason = outcome.error["cause"] if outcome.error else "Its ranks could not start."
+        if plan.engine == DEEPSPEED:
+            words = (
+                f"DeepSpeed could not start ZeRO stage {config.zero_stage} on {plan.world_size} devices, so PyTorch's "
+                f"own engine shards instead. {reason}"
+            )
+            log.warning("%s", words)
+            uuids = [device.uuid for device in devices]
+            self.emit("fallback", reason=reason, mode=plan.mode, devices=uuids, was=plan.mode, engine=TORCH)
+            self._board.change(fallback=words, phase="falling back to PyTorch's engine")
+            self._number += 1
+            return with_torchs_engine(config), devices
         guilty = outcome.root.rank if outcome.root is not None else 0
         device = next((d for rank, d in enumerate(devices) if rank != guilty), devices[0])
-        reason = outcome.error["cause"] if outcome.error else "Its ranks could not start."
         words = (
             f"{plan.mode.upper()} on {plan.world_size} devices could not start, so the run goes on with "
             f"{device.uuid} alone. {reason}"
@@ -283,6 +328,8 @@ class RunHost:
         log.warning("%s", words)
         self.emit("fallback", reason=reason, mode="single", devices=[device.uuid], was=plan.mode)
         self._board.change(fallback=words, phase="falling back to one device")
+        if self._sampler is not None:
+            self._sampler.narrow([device.uuid])
         self._number += 1
         batch = batch_of(config, plan.world_size, plan.mode)
         return on_one_device(config, device, batch), (device,)
@@ -292,10 +339,10 @@ class RunHost:
     async def _conclude(self, outcome: Outcome, code: int) -> int:
         """Exports the model, writes the last lines, then the last state. Nothing here waits without a bound."""
         error = outcome.error
-        if outcome.model is not None and outcome.kind in ("finished", "stopped"):
+        if outcome.model and outcome.kind in ("finished", "stopped"):
             self.phase_changed("exporting the model")
             try:
-                await self._on_disk(copy_atomic, outcome.model, self._store.model)
+                await self._on_disk(export_weights, outcome.model, self._store.model)
             except RankdeckError as problem:
                 log.error("%s", problem)
                 error, code = error or problem.as_dict(), code or EXIT_FAILED
@@ -343,15 +390,17 @@ class RunHost:
             self._board.change(phase=phase)
 
     def training_began(self) -> None:
+        if self._monitor is not None and self._attempt is not None:
+            self._monitor.watch(self._attempt.processes)
         if self._state is HostState.STARTING:
             self._enter(HostState.TRAINING, phase="")
 
     def data_ready(self) -> None:
         setting, plan = self._setting, self._plan
+        if plan is not None and plan.self_contained:
+            return  # how many steps it makes is its own business
         if setting is not None and plan is not None and setting.keeper.ledger is not None:
-            positions = {} if setting.generation is None else setting.generation.positions
-            done = {rank: position.step for rank, position in positions.items()}
-            total = total_steps(self._attempt_config, plan, setting.keeper.ledger, done)
+            total = total_steps(self._attempt_config, plan, setting.keeper.ledger, dict(enumerate(self._carry.steps)))
             self._board.change(total_steps=total)
         if self._monitor is not None and self._attempt is not None:
             self._monitor.watch(self._attempt.processes)
@@ -389,6 +438,7 @@ class RunHost:
             connection.refuse(f"A client has no business sending a {type(message).__name__}.")
 
     def lines_received(self, connection: Connection, lines: list[bytes], parsed: list[dict[str, Any]]) -> None:
+        self._note_resumed(parsed)
         self._stream.put(lines, parsed)
         for value in parsed:
             if value["event"] == "eval":
@@ -397,6 +447,17 @@ class RunHost:
         hello = connection.hello
         if self._attempt is not None and hello is not None and hello.attempt == self._number:
             self._attempt.lines_received(hello.rank, parsed)
+
+    def _note_resumed(self, parsed: list[dict[str, Any]]) -> None:
+        """Where a self-contained program goes on is known once its rank names a step: its curve is taken back to it."""
+        if self._number <= 1 or self._plan is None or not self._plan.self_contained:
+            return
+        for value in parsed:
+            if value["event"] == "step" and value["rank"] not in self._goes_on:
+                self._goes_on.add(value["rank"])
+                step = value.get("step")
+                if isinstance(step, int):
+                    self.emit("resumed", resumed_from={str(value["rank"]): step - 1})
 
     def closed(self, connection: Connection) -> None:
         hello = connection.hello
@@ -440,6 +501,15 @@ class RunHost:
 def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
         log.error("the state is not made known any more", exc_info=task.exception())
+
+
+def _carry_over(generation: Generation | None, plan: LaunchPlan, config: RunConfig) -> CarryOver:
+    if plan.self_contained:
+        positions = {} if generation is None else generation.positions
+        steps = tuple(positions[rank].step if rank in positions else 0 for rank in range(plan.world_size))
+        return CarryOver(("",) * plan.world_size, steps)
+    synchronise = plan.lanes > 1 and config.sync_every is not None
+    return carry_over(generation, plan.mode, plan.world_size, config.merge_policy, synchronise=synchronise)
 
 
 def _moved(ladder: StopLadder, timeout_s: float) -> StopLadder:

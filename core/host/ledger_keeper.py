@@ -59,17 +59,21 @@ class LedgerKeeper:
             StateFileError: The dataset, or how it is cut, is not what the run was started with.
         """
         config = self._config
-        cut = (data.samples, config.samples_per_block, config.dataset_chunk_size, config.seed)
-        epochs = epochs_of(config)
+        chunk_size = data.chunk_size or config.dataset_chunk_size
+        block_size = max(config.samples_per_block, data.chunk_size or 0)
+        cut = (data.samples, block_size, chunk_size, config.seed)
+        # A program with data of its own says itself how often it reads it (`chunk_size` is how it is known here).
+        epochs = config.epochs if data.chunk_size else epochs_of(config)
         if generation is not None:
             ledger = Ledger.from_dict(generation.ledger(), generation.folder)
-            ledger.check_same(self._dataset, config.dataset_chunk_size, config.samples_per_block, data.samples)
+            ledger.check_same(self._dataset, chunk_size, block_size, data.samples)
             ledger.rescale(world, lanes)
             ledger.limit_epochs(epochs)
         else:
             ledger = self._imported(data, world, lanes) or Ledger.new(
                 self._dataset, *cut, world, lanes, epochs, self._run_id
             )
+        ledger.stealing = config.work_stealing and lanes > 1
         self.ledger = ledger
         self._dirty = True
 

@@ -24,7 +24,7 @@ class Outcome:
         error: Title, cause and next step, for a failure or a stop without a commit.
         root: The failure that came first.
         usage: The person's input is at fault.
-        model: The file to export as `model.safetensors`, if any.
+        model: The files to export as `model.safetensors` (`core.tensor_shards`); empty for none.
         unkillable: Pids that would not die.
     """
 
@@ -32,7 +32,7 @@ class Outcome:
     error: dict[str, str] | None = None
     root: Sign | None = None
     usage: bool = False
-    model: Path | None = None
+    model: tuple[Path, ...] = ()
     unkillable: tuple[int, ...] = ()
 
 

@@ -56,8 +56,8 @@ class Rank:
 
     @property
     def started(self) -> bool:
-        """It has made a step, or has none left to make."""
-        return self.first_step is not None or self.done is not None
+        """It has made a step, or has none left to make; or it is a program of its own and runs."""
+        return self.first_step is not None or self.done is not None or self.phase == "running"
 
     def send(self, message: Message) -> None:
         """To a rank that is not connected it is nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -47,16 +48,20 @@ class StatusBoard:
         self._size_bytes = 0
         self._told_bytes = 0
         self._failing = False
+        self._news = asyncio.Event()
 
     def change(self, **fields: Any) -> None:
         """What a person should see at once: state, phase, error."""
         self.state = self.state.replace(**fields)
         self._urgent = True
+        self._news.set()
 
     def progress(self, **fields: Any) -> None:
         """What changes with every step."""
         self.state = self.state.replace(**fields)
-        self._dirty = True
+        if not self._dirty:
+            self._dirty = True
+            self._news.set()
 
     @property
     def is_failing(self) -> bool:
@@ -66,18 +71,29 @@ class StatusBoard:
     def appended(self, size_bytes: int) -> None:
         """`metrics.jsonl` is whole up to here."""
         self._size_bytes = size_bytes
+        if self._clients():
+            self._news.set()
 
     def greet(self, client: Connection) -> None:
         """What a new client needs to know first."""
         client.send(RunStatus(self.state.as_dict()))
         if self._told_bytes:
             client.send(Appended(self._told_bytes))
+        self._news.set()  # while there were no clients, nothing was told
 
     async def run(self) -> None:
-        """Ticks until it is cancelled; `flush` afterwards."""
+        """Ticks when there is something to tell, until it is cancelled; `flush` afterwards.
+
+        A host that wakes up for nothing takes from the ranks, which use every core.
+        """
         while True:
+            self._news.clear()
             await self._tick()
             await asyncio.sleep(TICK_S)
+            quiet_s = max(0.0, self._next_quiet - time.monotonic()) if self._dirty else None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(quiet_s):
+                    await self._news.wait()
 
     async def flush(self) -> None:
         """Writes and tells what is left."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from core.carry_over import CarryOver
 from core.config import RunConfig
 from core.config.batch import Batch
 from core.devices import Device, device_texts
+from core.generations import Generation
 from core.host.ledger_keeper import epochs_of
-from core.launch_plan import LaunchPlan
+from core.launch_plan import TORCH, LaunchPlan
 from core.ledger import Ledger
 from core.preflight import batch_of
+from core.protocol import RankStart
 
 
 def total_steps(config: RunConfig, plan: LaunchPlan, ledger: Ledger, done: Mapping[int, int]) -> int | None:
@@ -20,18 +23,50 @@ def total_steps(config: RunConfig, plan: LaunchPlan, ledger: Ledger, done: Mappi
         config: What this attempt trains.
         plan: Its ranks.
         ledger: What is left to train.
-        done: Steps that the weights it goes on from have made, by rank; a rank that is not named has made none.
+        done: Steps behind each rank when it begins; a rank that is not named has made none.
     """
+    steps_left = _steps_left(config, plan, ledger)
+    if steps_left is None:
+        return config.steps
+    longest = max(done.get(lane, 0) + left for lane, left in enumerate(steps_left))
+    return longest if config.steps is None else min(config.steps, longest)
+
+
+def rank_starts(
+    config: RunConfig, plan: LaunchPlan, ledger: Ledger, generation: Generation | None, carry: CarryOver
+) -> list[RankStart]:
+    """Where each rank begins.
+
+    One lane counts all samples that the ledger holds; a lane that begins with weights not its own counts on from the
+    highest count of any, as it does with steps.
+    """
+    steps_left = _steps_left(config, plan, ledger)
+    positions = {} if generation is None else generation.positions
+    most = max((position.samples_seen for position in positions.values()), default=0)
+    starts = []
+    for rank, (copy, step) in enumerate(zip(carry.copies, carry.steps, strict=True)):
+        own = carry.same_lanes or (plan.lanes > 1 and copy == str(rank))
+        starts.append(
+            RankStart(
+                step=step,
+                steps_left=None if steps_left is None else steps_left[ledger.lane_of(rank)],
+                copy=copy,
+                same_lanes=carry.same_lanes,
+                samples_seen=None if own else ledger.samples_trained if plan.lanes == 1 else most,
+            )
+        )
+    return starts
+
+
+def _steps_left(config: RunConfig, plan: LaunchPlan, ledger: Ledger) -> list[int] | None:
+    """Steps that each lane still has to make until the epochs are done; None where no end of epochs is asked for."""
     epochs = epochs_of(config)
     if epochs is None:
-        return config.steps
+        return None
     batch = batch_of(config, plan.world_size, plan.mode).global_
     whole = _steps_of_whole_epochs(ledger, batch, epochs)
-    longest = max(
-        done.get(lane, 0) + whole[lane] + sum(-(-left // batch) for left in ledger.samples_left(lane))
-        for lane in range(ledger.lanes)
-    )
-    return longest if config.steps is None else min(config.steps, longest)
+    begun = [sum(-(-left // batch) for left in ledger.samples_left(lane)) for lane in range(ledger.lanes)]
+    return [sum(both) for both in zip(whole, begun, strict=True)]
 
 
 def _steps_of_whole_epochs(ledger: Ledger, batch: int, epochs: int) -> list[int]:
@@ -55,4 +90,14 @@ def on_one_device(config: RunConfig, device: Device, batch: Batch) -> RunConfig:
         batch_size=batch.micro,
         grad_accum_steps=None,
         global_batch_size=batch.global_,
+    )
+
+
+def with_torchs_engine(config: RunConfig) -> RunConfig:
+    """The same run with PyTorch's own engine in DeepSpeed's place, less what that one lacks in this stage."""
+    return config.replace(
+        zero_engine=TORCH,
+        deepspeed_config=None,
+        offload_optimizer=config.offload_optimizer and config.zero_stage > 1,
+        offload_parameters=config.offload_parameters and config.zero_stage == 3,
     )

@@ -1,0 +1,40 @@
+"""`rankdeck export`: a run for other programs."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from core.cli.runs import runs_dir_of
+from core.cli.terminal import Terminal
+from core.export.export import export_run
+from core.export.kinds import KINDS
+from core.run_store import find_run
+
+
+def export(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Exports a run and says where it is; Ctrl+C leaves nothing behind.
+
+    Raises:
+        RankdeckError: It cannot be exported so, or the disk refuses.
+    """
+    store = find_run(runs_dir_of(arguments), arguments.run)
+
+    def show(done: float) -> None:
+        terminal.progress(f"{KINDS[arguments.to]}: {done:.0%}")
+
+    made = export_run(
+        store,
+        arguments.to,
+        Path(arguments.out) if arguments.out else None,
+        generation=arguments.generation,
+        overwrite=arguments.overwrite,
+        progress=show,
+    )
+    if arguments.json:
+        terminal.json({"kind": made.kind, "path": str(made.path), "details": list(made.details)})
+        return 0
+    terminal.say(f"Exported {store.dir.name} as {KINDS[made.kind]}: {made.path}")
+    for line in made.details:
+        terminal.say(f"  {line}")
+    return 0

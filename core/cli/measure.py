@@ -1,0 +1,57 @@
+"""`rankdeck measure`: how fast the devices exchange tensors, and what synchronising would cost at some intervals."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Final
+
+from core.cli.runs import runs_dir_of
+from core.cli.terminal import Terminal
+from core.devices import DeviceMonitor
+from core.devices.resolve import resolve_devices
+from core.dial import BYTES_PER_PARAMETER, price
+from core.errors import UsageError
+from core.link_test import keep_link, measure_link
+from core.platforms import this_platform
+
+_INTERVALS: Final = (1, 10, 50, 500, None)
+
+
+def measure(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Measures the devices named, and keeps the result for the window.
+
+    Raises:
+        RankdeckError: They cannot be measured.
+    """
+    parameters, step_time_s = arguments.parameters, arguments.step_time_s
+    if (parameters is None) != (step_time_s is None):
+        raise UsageError(
+            "To predict a price both the model's size and the time of a step are needed.",
+            "Give --parameters and --step-time-s, or neither.",
+        )
+    if parameters is not None and not (parameters >= 1 and 0 < step_time_s < 1e6):
+        raise UsageError("The model's size and the time of a step are more than 0.", "Give other numbers.")
+    platform = this_platform()
+    with DeviceMonitor() as monitor:
+        devices = resolve_devices(tuple(arguments.devices.split(",")), monitor.devices())
+    link = measure_link(devices, platform)
+    keep_link(link, devices, platform, runs_dir_of(arguments))
+    prices = [] if parameters is None else [
+        (every, price(parameters * BYTES_PER_PARAMETER, step_time_s, link, every)) for every in _INTERVALS
+    ]  # fmt: skip
+    if arguments.json:
+        terminal.json(
+            {
+                **dataclasses.asdict(link),
+                "devices": [device.uuid for device in devices],
+                "prices": [{"sync_every": every, **dataclasses.asdict(cost)} for every, cost in prices],
+            }
+        )
+        return 0
+    names = ", ".join(device.uuid for device in devices)
+    terminal.say(f"{link.mb_per_s:,.0f} MB/s over {names} ({link.backend}), {1e3 * link.latency_s:.2f} ms at least")
+    rows = [("never" if every is None else f"{every}", cost.words) for every, cost in prices]
+    if rows:
+        terminal.table(("EVERY", "COSTS"), rows)
+    return 0

@@ -1,0 +1,115 @@
+"""`rankdeck preview`: a dataset as a recipe's model will see it, before anything is trained."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, Final
+
+from core.cli.terminal import Terminal
+from core.cli.train import first_devices
+from core.config.command_line import request_from_arguments
+from core.data_preview import DOCUMENTS, preview_data
+from core.devices import DeviceMonitor
+from core.errors import ConfigError
+from core.platforms import this_platform
+
+_MOST: Final = 100
+_SHOWN_COLUMNS: Final = 12
+
+
+def preview(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Shows the first documents and samples, the text column, bad rows, and what an epoch is.
+
+    Raises:
+        RankdeckError: The dataset cannot be used as asked.
+    """
+    request = request_from_arguments(arguments)
+    documents = DOCUMENTS if arguments.documents is None else arguments.documents
+    if not 0 <= documents <= _MOST:
+        raise ConfigError("documents", f"{documents} documents cannot be shown.", f"Give a number from 0 to {_MOST}.")
+    if request.recipe.self_contained:
+        raise ConfigError(
+            "recipe", f"{request.recipe.title} reads data of its own.", "Choose a recipe that trains on text."
+        )
+    with DeviceMonitor() as monitor:
+        available = monitor.devices()
+    found = preview_data(
+        first_devices(request.config, request.world_size, available),
+        request.recipe,
+        available,
+        this_platform(),
+        documents=documents,
+        read_all=arguments.all,
+        limit_s=None if arguments.all else 600.0,
+        progress=terminal.progress,
+    )
+    terminal.end_progress()
+    if arguments.json:
+        terminal.json(found)
+        return 0
+    for line in _lines(found):
+        terminal.say(line)
+    return 0
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    lines = [f"{found['dataset']}: {found['files']:,} files, {_size(found['size_bytes'])}"]
+    lines += _column_lines(found)
+    counts, epoch = found["counts"], found["epoch"]
+    about = "" if found["exact"] else "about "
+    part = "" if found["exact"] else f" in the first {_size(found['looked_at_bytes'])}"
+    bad = counts["words"] or "None is bad"
+    lines.append(f"Rows{part}: {counts['rows']:,}, {counts['documents']:,} documents. {bad}.")
+    lines += [f"  {example}" for example in counts["examples"]]
+    tokenizer = found["tokenizer"]
+    kind = f"{tokenizer['kind']}, {tokenizer['vocab_size']:,} different"
+    lines.append(f"Tokens: {about}{found['tokens']:,} ({kind})")
+    if not tokenizer["from_recipe"]:
+        lines.append("  The recipe does not say which tokens it makes; bytes are shown.")
+    if found["tokenised"]:
+        lines.append("  They are kept: a run begins at once.")
+    lines.append(
+        f"Samples: {about}{found['samples']:,} of {found['seq_len']} tokens, and {found['val_samples']:,} held out"
+    )
+    lines.append(
+        f"An epoch: {about}{epoch['blocks']:,} blocks, {epoch['chunks']:,} chunks, {epoch['steps']:,} steps "
+        f"({epoch['mode']} on {len(epoch['devices'])}, global batch {epoch['global_batch']})"
+    )
+    if not found["exact"]:
+        lines.append("  rankdeck preview --all counts all of it, and keeps the tokens for training.")
+    lines += _start_lines(found)
+    return lines
+
+
+def _column_lines(found: dict[str, Any]) -> list[str]:
+    if not found["columns"] or found["text_column"] is None:
+        return []
+    how = "guessed; another one: --set text_column=NAME" if found["text_column_guessed"] else "as asked"
+    lines = [f"Text column: {found['text_column']} ({how})"]
+    for column in found["columns"][:_SHOWN_COLUMNS]:
+        mark = "*" if column["name"] == found["text_column"] else " "
+        kind = f"text, {column['mean_chars']:,.0f} characters" if column["text_share"] >= 0.5 else "no text"
+        lines.append(f"  {mark} {column['name']}: {kind}" + (f": {column['example']}" if column["example"] else ""))
+    return lines
+
+
+def _start_lines(found: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for number, document in enumerate(found["first_documents"], 1):
+        split = f", split over {document['samples']:,} samples" if document["split"] else ""
+        lines.append(f"Document {number}: {document['bytes']:,} bytes, {document['tokens']:,} tokens{split}")
+        lines.append(f"  {_one_line(document['text'])}")
+    for sample in found["first_samples"]:
+        lines.append(
+            f"Sample {sample['number']}: {sample['length']} tokens: {' '.join(map(str, sample['ids'][:12]))} …"
+        )
+        lines.append(f"  {'|'.join(_one_line(piece) for piece in sample['pieces'])} …")
+    return lines
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")[:120]
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes / 1e9:,.2f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:,.2f} MB"

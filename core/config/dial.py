@@ -1,0 +1,86 @@
+"""The dial between DDP and never: how independent ranks' weights are brought together every `sync_every` steps.
+
+Plain averaging is the outer optimizer with learning rate 1 and momentum 0, so both methods are one rule with two
+numbers. The numbers by interval come from `tests/benchmarks/bench_dial.py`; its figures stand in
+`docs/decisions/0015-the-dial.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from core.config.run_config import RunConfig
+from core.errors import ConfigError
+
+AVERAGE: Final = "average"
+DILOCO: Final = "diloco"
+
+DILOCO_FROM: Final = 5
+"""From this interval on `auto` takes the outer optimizer; the shorter ones are nearly DDP."""
+LONG_FROM: Final = 25
+OUTER_SHORT: Final = (0.5, 0.8)
+OUTER_LONG: Final = (1.0, 0.5)
+"""Outer learning rate and momentum below `LONG_FROM` and from there on, found for intervals of 10 and of 50 steps.
+
+The mean of ranks with Adam moves less than DDP does, so both go on by lr / (1 - momentum) > 1 times it. More than about
+twice is too much where rounds are few and long.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Synchronisation:
+    """When and how ranks' weights are brought together.
+
+    Attributes:
+        every: Optimizer steps of each rank between two rounds (H).
+        method: "average" or "diloco", never "auto".
+        outer_lr: How far the shared weights follow the ranks' mean; 1 takes the mean itself.
+        outer_momentum: Nesterov momentum of the shared weights.
+    """
+
+    every: int
+    method: str
+    outer_lr: float
+    outer_momentum: float
+
+    @property
+    def words(self) -> str:
+        """For a person: "every 50 steps by DiLoCo (outer learning rate 1, momentum 0.5)"."""
+        steps = "every step" if self.every == 1 else f"every {self.every:,} steps"
+        if self.method == AVERAGE:
+            return f"{steps} by averaging"
+        return f"{steps} by DiLoCo (outer learning rate {self.outer_lr:g}, momentum {self.outer_momentum:g})"
+
+
+def synchronisation_of(config: RunConfig) -> Synchronisation | None:
+    """What `config` asks of independent ranks; None when they never synchronise.
+
+    Raises:
+        ConfigError: It contradicts itself.
+    """
+    every = config.sync_every
+    if every is None:
+        return None
+    if config.merge_every_chunks is not None:
+        raise ConfigError(
+            "merge_every_chunks",
+            f"The weights are brought together every {every} steps already, so there is nothing to merge on the way.",
+            "Give either sync_every (steps) or merge_every_chunks (chunks).",
+        )
+    outer = config.outer_lr is not None or config.outer_momentum is not None
+    if config.sync_method == AVERAGE and outer:
+        raise ConfigError(
+            "outer_lr" if config.outer_lr is not None else "outer_momentum",
+            "Averaging has no outer optimizer, and a setting of it was given.",
+            "Choose the method diloco, or leave out outer_lr and outer_momentum.",
+        )
+    if config.sync_method == AVERAGE or (config.sync_method == "auto" and every < DILOCO_FROM and not outer):
+        return Synchronisation(every, AVERAGE, 1.0, 0.0)
+    lr, momentum = config.outer_lr, config.outer_momentum
+    if lr == 0:
+        raise ConfigError(
+            "outer_lr", "With an outer learning rate of 0 nothing would ever be learned.", "Give a value up to 1."
+        )
+    own = OUTER_SHORT if every < LONG_FROM else OUTER_LONG
+    return Synchronisation(every, DILOCO, own[0] if lr is None else lr, own[1] if momentum is None else momentum)

@@ -1,0 +1,120 @@
+"""What only a recipe can make of weights (a Hugging Face folder): its `export(given)`, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import RankdeckError
+from core.export.lines import ExportCancelledError
+from core.export.place import refused
+from core.launch_plan import ENV_RECIPE_DIR, PACKAGE_FOLDER
+from core.process_tree import Child, ProcessTree
+from core.recipes import Recipe
+from core.run_store import RunStore
+
+LIMIT_S: Final = 3600.0
+WHAT: Final = {"hf": "a Hugging Face folder"}
+_POLL_S: Final = 0.05
+
+
+class RecipeExportError(RankdeckError):
+    """The recipe's own code could not do it."""
+
+    title = "The recipe could not export the run"
+
+
+def check_recipe(recipe: Recipe | None, problem: str, kind: str, run: str) -> Recipe:
+    """The recipe, if it can export `run` to `kind`.
+
+    Args:
+        recipe: None where it cannot be used here.
+        problem: Why not.
+        kind: What is wanted.
+        run: The run's name.
+
+    Raises:
+        UsageError: It cannot, or it is not here.
+    """
+    if recipe is None:
+        raise refused(problem, "Put the run's recipe where it was: rankdeck recipes lists what is there.")
+    if kind not in recipe.exports:
+        raise refused(
+            f"{recipe.title} does not know how to make {WHAT[kind]} of its weights.",
+            f"Take the weights as they are: rankdeck export {run} --to safetensors",
+        )
+    return recipe
+
+
+def run_export(
+    store: RunStore,
+    recipe: Recipe,
+    weights: Path,
+    target: Path,
+    *,
+    limit_s: float = LIMIT_S,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> None:
+    """Has the recipe fill `target`. Blocks; may be called from any thread.
+
+    Args:
+        store: The run.
+        recipe: Its recipe.
+        weights: A file of whole weights.
+        target: An empty folder.
+        limit_s: After that the process is ended.
+        cancelled: Asked now and then.
+
+    Raises:
+        RecipeExportError: It failed, took too long, or left nothing in the folder.
+        ExportCancelledError: As asked.
+    """
+    with tempfile.TemporaryDirectory(prefix="rankdeck-export-", ignore_cleanup_errors=True) as name:
+        log = Path(name) / "export.log"
+        argv = (sys.executable, "-m", "workers.export_main", str(store.dir), str(weights), str(target))
+        with ProcessTree() as tree:
+            child = tree.spawn(argv, _environment(recipe), Path(name), log)
+            _wait(child, time.monotonic() + limit_s, limit_s, cancelled)
+        if child.returncode != 0:
+            raise _failure(recipe, child, log)
+    if not any(target.iterdir()):
+        raise RecipeExportError(
+            f"{recipe.title} left nothing in the folder it was given.", "Correct its export(given)."
+        )
+
+
+def _environment(recipe: Recipe) -> dict[str, str]:
+    paths = [str(PACKAGE_FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
+    own = {ENV_RECIPE_DIR: str(recipe.folder), "PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
+    return {**os.environ, **own}
+
+
+def _wait(child: Child, deadline: float, limit_s: float, cancelled: Callable[[], bool]) -> None:
+    while child.poll() is None:
+        if cancelled():
+            raise ExportCancelledError("It was cancelled before it was done.", "Nothing was written.")
+        if time.monotonic() > deadline:
+            raise RecipeExportError(f"It was not done after {limit_s:g} s.", "Look into its export(given).")
+        time.sleep(_POLL_S)
+
+
+def _failure(recipe: Recipe, child: Child, log: Path) -> RankdeckError:
+    """The words that the process ended with, else its last line."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    values: Any = None
+    for line in reversed(lines):
+        try:
+            values = json.loads(line)
+            break
+        except ValueError:
+            continue
+    if isinstance(values, dict) and isinstance(values.get("cause"), str):
+        return RecipeExportError(values["cause"], str(values.get("next_step") or ""), title=str(values.get("title")))
+    last = f": {lines[-1].strip()}" if lines else ""
+    return RecipeExportError(f"Its process {child.outcome}{last}.", f"Look into {recipe.folder / recipe.entry}.")

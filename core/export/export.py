@@ -1,0 +1,125 @@
+"""One run exported as one thing: where it goes, what makes it, what is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core.errors import ConfigError
+from core.export.by_recipe import check_recipe, run_export
+from core.export.kinds import KINDS
+from core.export.lines import MetricsLines, Progress
+from core.export.place import check_file_place, check_folder_place, refused, staged_folder
+from core.export.tables import write_tables
+from core.export.tensorboard import write_event_files
+from core.export.weights import write_weights
+from core.recipes import Recipe, get_recipe
+from core.run_store import RunStore
+
+_EXPORTS_FOLDER: Final = "exports"
+_MODEL_NAME: Final = "model.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was made.
+
+    Attributes:
+        kind: One of `KINDS`.
+        path: The file, or the folder.
+        details: What is in it, one line each.
+    """
+
+    kind: str
+    path: Path
+    details: tuple[str, ...]
+
+
+def default_place(store: RunStore, kind: str, generation: int | None = None) -> Path:
+    """Where an export goes when nobody says: below `exports` in the run's folder, where its host never looks."""
+    name = kind if generation is None else f"{kind}-generation-{generation}"
+    folder = store.dir / _EXPORTS_FOLDER / name
+    return folder / _MODEL_NAME if kind == "safetensors" else folder
+
+
+def export_run(
+    store: RunStore,
+    kind: str,
+    out: Path | None = None,
+    *,
+    generation: int | None = None,
+    overwrite: bool = False,
+    progress: Progress = lambda _done: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Exported:
+    """Exports a run. Blocks; may be called from any thread.
+
+    Args:
+        store: The run, live or not.
+        kind: One of `KINDS`.
+        out: The file or folder; None: `default_place`, where an earlier export is replaced.
+        generation: Which committed state, for weights; see `core.export.weights.write_weights`.
+        overwrite: Replace files of the same names in `out`.
+        progress: Told now and then how far it is, 0 to 1.
+        cancelled: Asked now and then; True ends it, and nothing is written.
+
+    Raises:
+        UsageError: It cannot be exported so; nothing was written.
+        RankdeckError: It failed; what was there before is still there.
+    """
+    place = (out or default_place(store, kind, generation)).expanduser().absolute()
+    overwrite = overwrite or out is None
+    if generation is not None and kind not in ("safetensors", "hf"):
+        raise refused(f"A generation holds weights, and {KINDS[kind]} hold none.", "Leave --generation out.")
+    if kind == "safetensors":
+        return _weights(store, place, generation, overwrite)
+    check_folder_place(place, overwrite)
+    if kind == "hf":
+        return _by_recipe(store, kind, place, generation, cancelled)
+    lines = MetricsLines(store.metrics, cancelled)
+    write = {"csv": write_tables, "tensorboard": write_event_files}[kind]
+    with staged_folder(place) as staging:
+        made = write(lines, staging, progress)
+        if not made:
+            raise refused(f"{store.dir.name} has measured nothing yet.", "Export it once it has made a step.")
+    noun = "rows" if kind == "csv" else "events"
+    details = [f"{name}: {count:,} {noun}" for name, count in made.items()]
+    if lines.damaged:
+        details.append(f"{lines.damaged:,} damaged lines of metrics.jsonl were left out.")
+    if kind == "tensorboard":
+        details.append(f'Look at it: tensorboard --logdir "{place}"')
+    return Exported(kind, place, tuple(details))
+
+
+def _weights(store: RunStore, place: Path, generation: int | None, overwrite: bool) -> Exported:
+    target = place / _MODEL_NAME if place.is_dir() or not place.suffix else place
+    check_file_place(target, overwrite)
+    recipe, _ = _recipe_of(store)
+    words = write_weights(store, recipe, generation, target)
+    return Exported("safetensors", target, (f"{words}: {target.stat().st_size / 1e6:,.1f} MB",))
+
+
+def _by_recipe(
+    store: RunStore, kind: str, place: Path, generation: int | None, cancelled: Callable[[], bool]
+) -> Exported:
+    recipe = check_recipe(*_recipe_of(store), kind, store.dir.name)
+    with staged_folder(place) as staging:
+        weights, target = staging / _MODEL_NAME, staging / ".made"
+        words = write_weights(store, recipe, generation, weights)
+        target.mkdir()
+        run_export(store, recipe, weights, target, cancelled=cancelled)
+        weights.unlink()
+        names = sorted(path.name for path in target.iterdir())
+        for path in target.iterdir():
+            path.replace(staging / path.name)
+    return Exported(kind, place, (words, ", ".join(names)))
+
+
+def _recipe_of(store: RunStore) -> tuple[Recipe | None, str]:
+    """The recipe that a run trains; None and the reason where it cannot be used here any more."""
+    try:
+        return get_recipe(store.config().recipe), ""
+    except ConfigError as error:
+        return None, error.cause

@@ -1,0 +1,80 @@
+"""`metrics.jsonl` line by line, as far as it was whole when reading began: a live run's file grows meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from core.errors import RankdeckError
+from core.files import explain
+from core.metrics_file import whole_bytes
+
+Line = dict[str, Any]
+Progress = Callable[[float], None]
+_TELL_EVERY: Final = 4096
+
+
+class ExportCancelledError(RankdeckError):
+    """The person changed their mind."""
+
+    title = "The export was cancelled"
+
+
+class MetricsLines:
+    """The lines of a run, which can be gone through any number of times; every time the same ones.
+
+    Args:
+        path: `metrics.jsonl`; a missing one is empty.
+        cancelled: Asked now and then.
+
+    Attributes:
+        damaged: Lines of the last pass that are not JSON objects with an event; they are passed over.
+    """
+
+    def __init__(self, path: Path, cancelled: Callable[[], bool] = lambda: False) -> None:
+        self._path = path
+        self._end = whole_bytes(path)
+        self._cancelled = cancelled
+        self.damaged = 0
+
+    def read(self, progress: Progress = lambda _done: None) -> Iterator[Line]:
+        """Each line that has an event.
+
+        Args:
+            progress: Told now and then how much is read, 0 to 1.
+
+        Raises:
+            ExportCancelledError: As asked.
+            PreflightError: The file cannot be read.
+        """
+        self.damaged = 0
+        if not self._end:
+            return
+        try:
+            with self._path.open("rb", buffering=1 << 20) as file:
+                yield from self._lines(file, progress)
+        except OSError as error:
+            raise explain(error, f"{self._path} could not be read") from error
+
+    def _lines(self, file: Iterator[bytes], progress: Progress) -> Iterator[Line]:
+        position = 0
+        for number, text in enumerate(file):
+            position += len(text)
+            if position > self._end:
+                return
+            if number % _TELL_EVERY == 0:
+                progress(position / self._end)
+                if self._cancelled():
+                    raise ExportCancelledError("It was cancelled before it was done.", "Nothing was written.")
+            try:
+                line = orjson.loads(text)
+            except orjson.JSONDecodeError:
+                self.damaged += 1
+                continue
+            if isinstance(line, dict) and isinstance(line.get("event"), str):
+                yield line
+            else:
+                self.damaged += 1

@@ -1,0 +1,143 @@
+"""Which files hold the weights that a run is exported with: its model, or a committed generation's parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core.errors import NewerVersionError, RankdeckError, StateFileError
+from core.export.lines import MetricsLines
+from core.export.place import refused
+from core.files import explain
+from core.generations import Generation, Generations
+from core.recipes import Recipe
+from core.run_store import RunStore
+from core.tensor_shards import export_weights
+
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Where whole weights come from.
+
+    Attributes:
+        sources: One file, or every rank's shards (`core.tensor_shards.export_weights`).
+        words: What they are, for a person.
+    """
+
+    sources: tuple[Path, ...]
+    words: str
+
+
+def write_weights(store: RunStore, recipe: Recipe | None, number: int | None, target: Path) -> str:
+    """Writes whole weights of a run as one safetensors file, which is replaced in one piece.
+
+    Args:
+        store: The run; it may be live.
+        recipe: What it trains; None when that cannot be found here any more.
+        number: The generation; None takes `model.safetensors` of a run that has ended in order, else the newest
+            generation that is whole.
+        target: The file.
+
+    Returns:
+        Which weights they are, for a person.
+
+    Raises:
+        UsageError: There are none, or not that generation.
+        StateFileError: The generation is damaged; names the file.
+        PreflightError: The disk refuses.
+    """
+    if recipe is not None and recipe.self_contained:
+        raise refused(
+            f"{recipe.title} runs a program that keeps its weights itself.",
+            f"Look for them where it saves: {store.dir}",
+        )
+    for tries_left in reversed(range(_TRIES)):
+        found = find_weights(store, number)
+        _make_folder(target.parent)
+        try:
+            export_weights(found.sources, target)
+            return found.words
+        except RankdeckError:
+            # A live run removes old generations: then there is a newer one now.
+            if not tries_left or all(path.exists() for path in found.sources):
+                raise
+    raise AssertionError("unreachable")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise explain(error, f"{folder} could not be made") from error
+
+
+def find_weights(store: RunStore, number: int | None) -> Weights:
+    """See `write_weights`."""
+    state = store.state()
+    if number is None and state.state in ("finished", "stopped") and store.model.is_file():
+        return Weights((store.model,), f"the weights of step {state.step:,}, as the run left them")
+    kept = Generations(store.generations)
+    generation = _newest(store, kept) if number is None else _chosen(store, kept, number)
+    sources, whose = _parts(store, generation)
+    return Weights(sources, f"generation {generation.number}, step {generation.step:,}{whose}")
+
+
+def _newest(store: RunStore, kept: Generations) -> Generation:
+    generation, damaged = kept.newest_valid()
+    if generation is None:
+        why = f" ({damaged[0].reason})" if damaged else ""
+        raise refused(
+            f"{store.dir.name} has no weights: nothing was committed yet{why}.",
+            "Let it train until its first commit, or stop it: then it commits.",
+        )
+    return generation
+
+
+def _chosen(store: RunStore, kept: Generations, number: int) -> Generation:
+    there = [generation.number for generation in kept.list()]
+    if number not in there and not (store.generations / str(number)).is_dir():
+        listed = ", ".join(map(str, there)) or "none"
+        raise refused(f"{store.dir.name} has no generation {number}.", f"There are: {listed}. Older ones are removed.")
+    try:
+        return kept.verify(number)
+    except NewerVersionError:
+        raise
+    except StateFileError as error:
+        others = ", ".join(str(other) for other in there if other != number)
+        raise StateFileError(
+            error.cause, f"Choose another generation: {others}." if others else "Resume the run, or start it again."
+        ) from None
+
+
+def _parts(store: RunStore, generation: Generation) -> tuple[tuple[Path, ...], str]:
+    """The files of a generation that make whole weights; where each rank has a copy of its own, the best rank's."""
+    names = sorted(file.name for file in generation.files if file.name.startswith("weights"))
+    shards = [name for name in names if name.startswith("weights_shard")]
+    if shards:
+        return tuple(generation.folder / name for name in shards), ""
+    if not names:
+        raise refused(f"Generation {generation.number} holds no weights.", "Choose another generation: --generation N")
+    own = {rank: f"weights_rank{rank}.safetensors" for rank in generation.positions}
+    copies = {rank: name for rank, name in own.items() if name in names}
+    if len(copies) < 2:
+        return (generation.folder / names[0],), ""
+    losses = _losses(store, generation)
+    best = min(copies, key=lambda rank: (losses.get(rank, float("inf")), rank))
+    why = f", validation loss {losses[best]:.4g}" if best in losses else ", as none was measured"
+    return (generation.folder / copies[best],), f", rank {best}'s copy{why}"
+
+
+def _losses(store: RunStore, generation: Generation) -> dict[int, float]:
+    """Each rank's newest validation loss up to the step at which the generation holds it."""
+    found: dict[int, float] = {}
+    for line in MetricsLines(store.metrics).read():
+        rank, step, loss = line.get("rank"), line.get("step"), line.get("val_loss")
+        if line["event"] != "eval" or not isinstance(rank, int) or not isinstance(step, int):
+            continue
+        position = generation.positions.get(rank)
+        if position is not None and step <= position.step and isinstance(loss, int | float):
+            found[rank] = float(loss)
+    return found

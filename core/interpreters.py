@@ -1,0 +1,223 @@
+"""Which Pythons a script may be run with: this one, virtual environments, conda's, and Windows' ``py`` list.
+
+Nothing is imported and, but for ``py -0p``, nothing is started: versions are read from what environments say about
+themselves, and torch from the metadata in their packages' folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+Kind = Literal["this", "active", "project", "conda", "installed"]
+
+PY_LIMIT_S: Final = 5.0
+_WINDOWS: Final = os.name == "nt"
+_NAMES: Final = (".venv", "venv", "env", ".env")
+_PARENTS_SEARCHED: Final = 3
+_TORCH: Final = re.compile(r"torch-(\d[^-]*)\.(?:dist|egg)-info", re.IGNORECASE)
+_PY_LINE: Final = re.compile(r"^\s*-V?:?(?P<tag>\S+)\s+\*?\s*(?P<path>[A-Za-z]:\\.*\.exe|/\S.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """One Python.
+
+    Attributes:
+        path: The program; what the option `python` of the recipe `script` takes.
+        kind: How it was found: ``this`` (Rankdeck's own), ``active`` (of the terminal), ``project`` (beside the
+            script), ``conda``, ``installed``.
+        name: What to call it: the environment's folder or conda name.
+        version: "3.11.9"; empty where it does not say.
+        torch_version: As its package says; None where torch is not installed there.
+    """
+
+    path: Path
+    kind: Kind
+    name: str
+    version: str = ""
+    torch_version: str | None = None
+
+    @property
+    def words(self) -> str:
+        """One line for a list: "myenv: Python 3.11.9, torch 2.13.0"."""
+        python = f"Python {self.version}" if self.version else "Python"
+        torch = f"torch {self.torch_version}" if self.torch_version else "no torch"
+        return f"{self.name}: {python}, {torch}"
+
+
+def find_interpreters(script: Path | None = None, environ: Mapping[str, str] | None = None) -> list[Interpreter]:
+    """The Pythons of this machine that a script may be meant for, each once, the likeliest first.
+
+    Takes some milliseconds; on Windows up to `PY_LIMIT_S`, so a window asks in a thread.
+
+    Args:
+        script: The script; environments beside it, or up to three folders above, come first.
+        environ: The environment; None takes this process's.
+    """
+    environ = os.environ if environ is None else environ
+    found: dict[str, Interpreter] = {}
+    for path, kind, name in _candidates(script, environ):
+        key = os.path.normcase(os.path.abspath(path))  # noqa: PTH100 - a link is what makes it another environment
+        if key not in found:
+            kind = "this" if path == Path(sys.executable) else kind
+            with contextlib.suppress(OSError):
+                found[key] = describe(path, kind, name)
+    return list(found.values())
+
+
+def describe(path: Path, kind: Kind = "installed", name: str = "") -> Interpreter:
+    """What an interpreter is, as far as its files say.
+
+    Args:
+        path: The program.
+        kind: How it was found.
+        name: What to call it; left out, its environment's folder.
+    """
+    prefix = path.parent if _WINDOWS and path.parent.name.lower() != "scripts" else path.parent.parent
+    version = _version(prefix, path)
+    return Interpreter(path, kind, name or prefix.name or str(path), version, _torch_version(prefix, version))
+
+
+def _candidates(script: Path | None, environ: Mapping[str, str]) -> Iterator[tuple[Path, Kind, str]]:
+    if script is not None:
+        yield from _beside(script)
+    yield Path(sys.executable), "this", "Rankdeck's own"
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        folder = environ.get(variable, "").strip()
+        if folder and (program := program_in(Path(folder))) is not None:
+            yield program, "active", environ.get("CONDA_DEFAULT_ENV", "") if variable == "CONDA_PREFIX" else ""
+    for folder_path in _conda_environments(environ):
+        if (program := program_in(folder_path)) is not None:
+            yield program, "conda", f"conda {folder_path.name}"
+    yield from _installed(environ)
+
+
+def _beside(script: Path) -> Iterator[tuple[Path, Kind, str]]:
+    for folder in [script.absolute().parent, *script.absolute().parents][: _PARENTS_SEARCHED + 1]:
+        for name in _NAMES:
+            if (program := program_in(folder / name)) is not None:
+                yield program, "project", f"{folder.name}/{name}"
+
+
+def program_in(folder: Path) -> Path | None:
+    """The interpreter of an environment's folder; None where there is none."""
+    places = ("Scripts/python.exe", "python.exe", "bin/python.exe") if _WINDOWS else ("bin/python", "bin/python3")
+    return next((folder / place for place in places if (folder / place).is_file()), None)
+
+
+def _conda_environments(environ: Mapping[str, str]) -> Iterator[Path]:
+    """What conda keeps a list of, and the environments of its usual places."""
+    home = Path.home()
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        for line in (home / ".conda" / "environments.txt").read_text(encoding="utf-8").splitlines():
+            if line.strip():
+                yield Path(line.strip())
+    roots = [home / name for name in ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba")]
+    if environ.get("CONDA_EXE"):
+        roots.insert(0, Path(environ["CONDA_EXE"]).parent.parent)
+    if environ.get("MAMBA_ROOT_PREFIX"):
+        roots.insert(0, Path(environ["MAMBA_ROOT_PREFIX"]))
+    for root in roots:
+        if root.is_dir():
+            yield root
+            with contextlib.suppress(OSError):
+                yield from sorted(path for path in (root / "envs").iterdir() if path.is_dir())
+
+
+def _installed(environ: Mapping[str, str]) -> Iterator[tuple[Path, Kind, str]]:
+    if _WINDOWS:
+        for path in parse_py_list(_ask_py()):
+            if path.is_file():
+                yield path, "installed", path.parent.name
+        return
+    for folder in filter(None, environ.get("PATH", "").split(os.pathsep)):
+        for program in ("python3", "python"):
+            path = Path(folder) / program
+            if path.is_file():
+                yield path, "installed", str(path)
+                break
+
+
+def _ask_py() -> str:
+    """What Windows' launcher lists; empty where there is none."""
+    flags = 0
+    if sys.platform == "win32":
+        flags = subprocess.CREATE_NO_WINDOW
+    try:
+        done = subprocess.run(
+            ["py", "-0p"], capture_output=True, timeout=PY_LIMIT_S, check=False, creationflags=flags,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode("utf-8", errors="replace")
+
+
+def parse_py_list(text: str) -> list[Path]:
+    """The programs in what ``py -0p`` prints, in its order."""
+    return [Path(found["path"].strip()) for line in text.splitlines() if (found := _PY_LINE.match(line))]
+
+
+def _version(prefix: Path, path: Path) -> str:
+    """The version, by `pyvenv.cfg`, conda's records, the headers, or at least the names of the folders."""
+    if path == Path(sys.executable):
+        return ".".join(map(str, sys.version_info[:3]))
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        for line in (prefix / "pyvenv.cfg").read_text(encoding="utf-8").splitlines():
+            name, _, value = line.partition("=")
+            if name.strip() in ("version", "version_info"):
+                found = re.match(r"\d+\.\d+(?:\.\d+)?", value.strip())
+                if found:
+                    return found[0]
+    for record in sorted((prefix / "conda-meta").glob("python-[0-9]*.json")):
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            return str(json.loads(record.read_text(encoding="utf-8"))["version"])
+    for header in (prefix / "include").glob("**/patchlevel.h"):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            found = re.search(r'#define PY_VERSION\s+"([\d.]+)', header.read_text(encoding="utf-8"))
+            if found:
+                return found[1]
+    resolved = re.search(r"python(\d+\.\d+)(?:\.exe)?$", str(path.resolve()))
+    return resolved[1] if resolved else ""
+
+
+def _torch_version(prefix: Path, version: str) -> str | None:
+    for folder in _package_folders(prefix, version):
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                found = _TORCH.fullmatch(entry.name)
+                if found:
+                    return found[1]
+    return None
+
+
+def _package_folders(prefix: Path, version: str) -> Iterator[Path]:
+    """Where the environment's packages lie, with the folders that its ``.pth`` files add."""
+    numbers = ".".join(version.split(".")[:2])
+    folders = (
+        [prefix / "Lib" / "site-packages"] if _WINDOWS else [prefix / "lib" / f"python{numbers}" / "site-packages"]
+    )
+    if not _WINDOWS:
+        folders += [
+            prefix / "local" / "lib" / f"python{numbers}" / "dist-packages",
+            prefix / "lib/python3/dist-packages",
+        ]
+    for folder in folders:
+        if not folder.is_dir():
+            continue
+        yield folder
+        for added in sorted(folder.glob("*.pth")):
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                for line in added.read_text(encoding="utf-8").splitlines():
+                    text = line.strip()
+                    if text and not text.startswith(("#", "import ", "import\t")) and (folder / text).is_dir():
+                        yield folder / text

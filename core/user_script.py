@@ -1,0 +1,250 @@
+"""What the recipe `script` is told, checked: which program, which interpreter, which words.
+
+Its options are texts, since forms, flags and files hold those. `split_words` reads a line of arguments alike on every
+platform: quotes hold words together and a backslash is only a backslash, so that ``C:\\data`` needs no care.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from core.config.fields import FieldValue
+from core.errors import ConfigError
+
+RECIPE: Final = "script"
+DROP: Final = "-"
+"""Written for a chart it says: do not chart this."""
+_NAME: Final = re.compile(r"[A-Za-z_][\w./@ -]{0,63}")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_()]*")
+_MODULE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+@dataclass(frozen=True, slots=True)
+class UserScript:
+    """A program of the user's own.
+
+    Attributes:
+        python: The interpreter.
+        target: Its first words: the script, or ``-m`` and a module.
+        arguments: The words behind.
+        folder: Where it runs.
+        environment: Variables that win over all others.
+        plain: On one device, torchrun's variables are left out.
+        charts: Printed name (as `plain` gives it) → chart; `DROP` leaves it out.
+        stop_signal: ``auto``, ``interrupt``, ``terminate`` or ``none``.
+        stop_deadline_s: From the stop until it is ended.
+    """
+
+    python: str
+    target: tuple[str, ...]
+    arguments: tuple[str, ...]
+    folder: Path
+    environment: Mapping[str, str]
+    plain: bool = False
+    charts: Mapping[str, str] = field(default_factory=dict)
+    stop_signal: str = "auto"
+    stop_deadline_s: float = 30.0
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The whole command line."""
+        return (self.python, *self.target, *self.arguments)
+
+    @property
+    def name(self) -> str:
+        """What to call it: the file's name or the module's."""
+        return Path(self.target[0]).name if len(self.target) == 1 else self.target[1]
+
+
+def read_script(options: Mapping[str, FieldValue]) -> UserScript:
+    """The program that a run's options name.
+
+    Raises:
+        ConfigError: Script, interpreter or folder is not there, or a line of words cannot be read; names the option.
+    """
+    script, module = _text(options, "script"), _text(options, "module")
+    if bool(script) == bool(module):
+        what = "Both a script and a module are named" if script else "No script is named"
+        raise ConfigError("script", f"{what}.", "Name one: rankdeck run train.py, or rankdeck run -m package.module")
+    if script:
+        path = Path(script)
+        _check_script(path)
+        target: tuple[str, ...] = (str(path),)
+    else:
+        if not _MODULE.fullmatch(module):
+            raise ConfigError("module", f"{module!r} is no module's name.", "Write it as for python -m: package.module")
+        target = ("-m", module)
+    folder = Path(_text(options, "working_directory") or (str(Path(script).parent) if script else str(Path.home())))
+    if not folder.is_dir():
+        raise ConfigError("working_directory", f"There is no folder {folder}.", "Choose the folder it is to run in.")
+    deadline = options.get("stop_deadline_s", 30.0)
+    return UserScript(
+        python=_interpreter(_text(options, "python")),
+        target=target,
+        arguments=tuple(split_words(_text(options, "arguments"), "arguments")),
+        folder=folder,
+        environment=_variables(_text(options, "environment")),
+        plain=options.get("leave_out_torchrun_variables") is True,
+        charts=parse_charts(_text(options, "charts")),
+        stop_signal=_text(options, "stop_signal") or "auto",
+        stop_deadline_s=float(deadline) if isinstance(deadline, int | float) else 30.0,
+    )
+
+
+def with_absolute_places(options: Mapping[str, FieldValue], folders: Sequence[Path]) -> dict[str, FieldValue]:
+    """The options with script, interpreter and folder made absolute: a run's host lives somewhere else.
+
+    Args:
+        options: The recipe's.
+        folders: Where relative ones may lie; the first in which there is one counts.
+    """
+    found = dict(options)
+    for name in ("script", "working_directory", "python"):
+        text = _text(options, name)
+        if not text or (name == "python" and not re.search(r"[/\\]", text)):
+            continue  # an interpreter without a folder is looked up on the path
+        path = Path(text).expanduser()
+        places = [folder / path for folder in folders]
+        found[name] = os.path.abspath(next((place for place in places if place.exists()), places[0]))  # noqa: PTH100
+    if _text(options, "module") and not _text(options, "working_directory"):
+        found["working_directory"] = str(folders[0].absolute())
+    return found
+
+
+def split_words(text: str, option: str = "arguments") -> list[str]:
+    """A line of arguments as words.
+
+    Blanks separate; ``"…"``, and ``'…'`` at a word's beginning or behind ``=``, hold together. Before a double quote
+    backslashes count as in Windows programs (``\\"`` is a quote, ``\\\\"`` a backslash and the end); elsewhere they are
+    ordinary letters. `join_words` is the inverse.
+
+    Raises:
+        ConfigError: A quote is never closed.
+    """
+    words: list[str] = []
+    word: list[str] | None = None
+    quote = ""
+    index = 0
+    while index < len(text):
+        sign = text[index]
+        if quote == "'":
+            if sign == "'":
+                quote = ""
+            else:
+                _grown(word).append(sign)
+        elif sign == "\\":
+            run = len(text[index:]) - len(text[index:].lstrip("\\"))
+            before_quote = text[index + run : index + run + 1] == '"'
+            word = _grown(word)
+            word.append("\\" * (run // 2 if before_quote else run))
+            index += run
+            if before_quote and run % 2:
+                word.append('"')
+                index += 1
+            continue
+        elif sign == '"':
+            word = _grown(word)
+            quote = "" if quote else '"'
+        elif sign == "'" and not quote and (not word or "".join(word).endswith("=")):
+            word, quote = _grown(word), "'"
+        elif sign.isspace() and not quote:
+            if word is not None:
+                words.append("".join(word))
+            word = None
+        else:
+            word = _grown(word)
+            word.append(sign)
+        index += 1
+    if quote:
+        raise ConfigError(option, f"A quote is never closed in: {text}", f"Add the missing {quote}")
+    return words if word is None else [*words, "".join(word)]
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Words as a line that `split_words` reads back."""
+    return " ".join(_quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    if word and not re.search(r"[\s\"']", word):
+        return word
+    # A leading blank makes list2cmdline quote whatever the word holds.
+    return '"' + subprocess.list2cmdline([" " + word])[2:]
+
+
+def _grown(word: list[str] | None) -> list[str]:
+    return [] if word is None else word
+
+
+def _text(options: Mapping[str, FieldValue], name: str) -> str:
+    value = options.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _check_script(path: Path) -> None:
+    if path.is_dir():
+        raise ConfigError("script", f"{path} is a folder, not a script.", "Name a Python file in it.")
+    if not path.is_file():
+        raise ConfigError("script", f"There is no file {path}.", "Check the path of the script.")
+
+
+def _interpreter(text: str) -> str:
+    """The interpreter's path; a venv's is kept as it is, since following its link would leave the environment."""
+    if not text:
+        return sys.executable
+    found = shutil.which(text) if not re.search(r"[/\\]", text) else text
+    path = Path(found) if found else None
+    if path is not None and path.is_dir():  # an environment's folder
+        inside = [path / "python.exe", path / "Scripts" / "python.exe", path / "bin" / "python"]
+        path = next((place for place in inside if place.is_file()), None)
+    if path is None or not path.is_file():
+        raise ConfigError("python", f"There is no interpreter {text}.", "Choose a python.exe or bin/python.")
+    if not os.access(path, os.X_OK):
+        raise ConfigError("python", f"{path} cannot be executed.", "Choose a Python interpreter.")
+    return str(path)
+
+
+def _variables(text: str) -> dict[str, str]:
+    variables = {}
+    for word in split_words(text, "environment"):
+        name, equals, value = word.partition("=")
+        if not equals or not _VARIABLE.fullmatch(name):
+            raise ConfigError("environment", f"{word!r} is not NAME=VALUE.", "Write it so: HF_HOME=/data/hf A='b c'")
+        variables[name] = value
+    return variables
+
+
+def plain(name: str) -> str:
+    """A name as metrics have it: small letters, digits and underscores."""
+    return re.sub(r"[^a-z0-9@]+", "_", name.strip().lower()).strip("_")[:64]
+
+
+def charts_text(charts: Mapping[str, str]) -> str:
+    """What `parse_charts` reads back."""
+    return ", ".join(f"{printed}={chart}" for printed, chart in charts.items())
+
+
+def parse_charts(text: str) -> dict[str, str]:
+    """``"train_loss=loss, acc1=accuracy, foo=-"`` as printed name (as `plain` gives it) → chart.
+
+    Raises:
+        ConfigError: A part of it is not of that form.
+    """
+    charts: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in re.split(r"[,;\n]", text))):
+        printed, equals, chart = (piece.strip() for piece in part.partition("="))
+        name = DROP if chart in ("", DROP) else plain(chart)
+        if not equals or not _NAME.fullmatch(printed) or not name:
+            raise ConfigError(
+                "charts", f"{part!r} does not say which printed name is which chart.", "Write it so: train_loss=loss"
+            )
+        charts[plain(printed)] = name
+    return charts
