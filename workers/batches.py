@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +33,14 @@ class ChunkPlan:
         samples_per_block: The larger unit; the last block may be short.
         chunk_size: The smaller unit; the last chunk of a block may be short.
         seed: Decides the order of samples inside every chunk.
+        shuffled: Whether they have such an order; else they come as they are numbered.
     """
 
     samples: int
     samples_per_block: int
     chunk_size: int
     seed: int
+    shuffled: bool = True
 
     @property
     def chunks_per_block(self) -> int:
@@ -54,6 +57,8 @@ class ChunkPlan:
 
     def order(self, epoch: int, block_id: int, chunk_id: int, start: int, count: int) -> Indices:
         """Dataset indices of a chunk's samples in the order they are trained, shape (count,)."""
+        if not self.shuffled:
+            return np.arange(start, start + count, dtype=np.int64)
         generator = np.random.default_rng([self.seed, epoch, self.chunk_index(block_id, chunk_id)])
         return (start + generator.permutation(count)).astype(np.int64)
 
@@ -100,6 +105,8 @@ class StepBatch:
         epoch, block_id, chunk_id: Where the batch ends.
         finished: Chunks whose last sample is in this batch, with the step after it as `optimizer_step`.
         wait_s: Time spent waiting for the host's grants.
+        indices: Dataset indices of the whole batch, over the lane's ranks.
+        first: Where this rank's share of them begins.
     """
 
     micro_batches: tuple[MicroBatch, ...]
@@ -110,6 +117,13 @@ class StepBatch:
     chunk_id: int
     finished: tuple[ChunkDone, ...]
     wait_s: float
+    indices: Indices
+    first: int
+
+    @property
+    def own(self) -> Indices:
+        """This rank's share, shape (samples,); may be empty."""
+        return self.indices[self.first : self.first + self.samples]
 
 
 @dataclass(slots=True)
@@ -149,6 +163,8 @@ class LaneBatches:
         micro_batch: Samples that a rank works on at once.
         lane_rank, lane_size: Which slice is this rank's.
         progress: What earlier attempts have behind them.
+        shares: Samples of a whole batch for each rank, where they are not to be alike; may be changed between steps.
+        alike: Every rank makes the same number of micro-batches, because ranks meet in each of them.
     """
 
     plan: ChunkPlan
@@ -158,11 +174,31 @@ class LaneBatches:
     lane_rank: int = 0
     lane_size: int = 1
     progress: LaneProgress = field(default_factory=LaneProgress)
+    shares: tuple[int, ...] | None = None
+    alike: bool = False
     _claims: int = 0
     _chunk: _Chunk | None = None
     _exhausted: bool = False
+    _expected: int = -1
     _uncommitted: list[ChunkDone] = field(default_factory=list)
     _named_in: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def exhausted(self) -> bool:
+        """The host has said that no chunk is left after those at hand, and they are used up."""
+        return self._exhausted and self._chunk is None
+
+    @property
+    def between_chunks(self) -> bool:
+        """No chunk is begun and unfinished."""
+        return self._chunk is None or self._chunk.done == 0
+
+    @property
+    def expected(self) -> int | None:
+        """Samples that the lane may still expect where lanes take from each other; None where that is certain."""
+        if self._expected < 0:
+            return None
+        return self._expected + (self._chunk.left if self._chunk is not None else 0)
 
     def next(self, step: int) -> StepBatch | None:
         """This rank's share of the batch that makes optimizer step number `step`, or None when the data is used up."""
@@ -185,8 +221,10 @@ class LaneBatches:
         self.progress.samples_seen += taken
         self.progress.chunks_done += len(finished)
         self._uncommitted.extend(finished)
-        share, micro_batches = self._share(np.concatenate(pieces))
-        return StepBatch(micro_batches, share, taken, last.epoch, last.block_id, last.chunk_id, tuple(finished), waited)
+        batch = np.concatenate(pieces)
+        first, share, micro_batches = self._share(batch)
+        place = (last.epoch, last.block_id, last.chunk_id)
+        return StepBatch(micro_batches, share, taken, *place, tuple(finished), waited, batch, first)
 
     def position(self, step: int, generation: int | None = None) -> Position:
         """Where the lane stands after optimizer step `step`.
@@ -227,20 +265,36 @@ class LaneBatches:
         else:
             order = self.plan.order(grant.epoch, grant.block_id, grant.chunk_id, grant.start, grant.count)
             self._chunk = _Chunk(grant, order, grant.offset)
+            self._expected = grant.expected
         return time.monotonic() - began
 
-    def _share(self, batch: Indices) -> tuple[int, tuple[MicroBatch, ...]]:
-        """This rank's slice of a global batch, cut into micro-batches.
+    def _share(self, batch: Indices) -> tuple[int, int, tuple[MicroBatch, ...]]:
+        """This rank's slice of a global batch (where it begins, how long it is), cut into micro-batches of
+        `micro_batch` samples at most.
 
         Weights: with n samples in the batch and W ranks whose gradients are averaged, a micro-batch of m samples
-        counts m · W / n, so that the sum over micro-batches and the mean over ranks make the mean over n.
+        counts m · W / n, so that the sum over micro-batches and the mean over ranks make the mean over n, however
+        many samples each rank has.
         """
         total, size = len(batch), self.lane_size
-        share = batch[total * self.lane_rank // size : total * (self.lane_rank + 1) // size]
-        if len(share) == 0:
-            return 0, (MicroBatch(batch[:1], 0.0),)
-        parts = [share[i : i + self.micro_batch] for i in range(0, len(share), self.micro_batch)]
-        return len(share), tuple(MicroBatch(part, len(part) * size / total) for part in parts)
+        bounds = self._bounds(total)
+        first = bounds[self.lane_rank]
+        share = batch[first : bounds[self.lane_rank + 1]]
+        if self.alike:
+            most = max(end - start for start, end in pairwise(bounds))
+            parts = np.array_split(share, math.ceil(most / self.micro_batch))
+        elif self.shares is not None:  # alike in size, since a small last one would cost nearly as much as a whole one
+            parts = np.array_split(share, max(1, math.ceil(len(share) / self.micro_batch)))
+        else:
+            parts = [share[i : i + self.micro_batch] for i in range(0, max(1, len(share)), self.micro_batch)]
+        idle = MicroBatch(batch[:1], 0.0)
+        return first, len(share), tuple(MicroBatch(p, len(p) * size / total) if len(p) else idle for p in parts)
+
+    def _bounds(self, total: int) -> list[int]:
+        """Where each rank's slice of so many samples begins, and after the last one their number."""
+        if self.shares is None:
+            return [total * rank // self.lane_size for rank in range(self.lane_size + 1)]
+        return [total * upto // self.global_batch for upto in accumulate(self.shares, initial=0)]
 
 
 def _done(grant: Grant, step: int) -> ChunkDone:

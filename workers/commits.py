@@ -22,10 +22,11 @@ _ASK_AGAIN_S: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A part that was begun: after which step, and the validation loss it carries."""
+    """A part that was begun: after which step and round, and the validation loss it carries."""
 
     step: int
     val_loss: float | None
+    round: int = 0
 
 
 class Commits:
@@ -37,10 +38,12 @@ class Commits:
 
     Attributes:
         last: The newest part that was begun; None before the first of this attempt.
+        newest: The number of its generation; 0 before the first.
     """
 
     def __init__(self, reporter: Reporter, inbox: Inbox) -> None:
         self.last: Begun | None = None
+        self.newest = 0
         self._reporter = reporter
         self._inbox = inbox
         self._writer: threading.Thread | None = None
@@ -63,6 +66,9 @@ class Commits:
         take: Callable[[], Part],
         position: Callable[[int], Position],
         val_loss: float | None,
+        *,
+        round_: int = 0,
+        join: bool = False,
     ) -> int:
         """Asks for a generation and stages this rank's part of it in the background.
 
@@ -72,17 +78,20 @@ class Commits:
             take: Copies the state; called once the host has said yes.
             position: The place in the data, for the generation that the host named.
             val_loss: Measured at this very step, or None.
+            round_: Rounds behind this rank, where ranks are brought together in rounds; parts of one generation are
+                of the same round.
+            join: Take part in the generation that is being made, if one is; begin none.
 
         Returns:
             The generation, or `BUSY` when the one before is still being made.
         """
-        self._reporter.send(CommitBegin(step, reason))
+        self._reporter.send(CommitBegin(step, reason, round_, join))
         answer = self._inbox.wait_for(CommitTo)
         if answer.generation < 0:
             return BUSY
         self._inbox.commit_asked = False  # whoever asked meanwhile gets this generation, not one more
         self.wait_written()
-        self.last = Begun(step, val_loss)
+        self.last, self.newest = Begun(step, val_loss, round_), answer.generation
         self.reset_age()
         part = take()
         staged = CommitStaged(answer.generation, position(answer.generation), [], val_loss)
@@ -99,9 +108,12 @@ class Commits:
         take: Callable[[], Part],
         position: Callable[[int], Position],
         val_loss: float | None,
+        *,
+        round_: int = 0,
+        join: bool = False,
     ) -> int:
         """As `begin`, but asks again until the host is free, and returns when the part is on the disk."""
-        while (generation := self.begin(step, reason, take, position, val_loss)) == BUSY:
+        while (generation := self.begin(step, reason, take, position, val_loss, round_=round_, join=join)) == BUSY:
             self._inbox.wait(_ASK_AGAIN_S)
         self.wait_written()
         return generation

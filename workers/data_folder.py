@@ -30,13 +30,19 @@ class PreparedData:
     info: Mapping[str, Any] = field(default_factory=dict)
 
 
-def prepare(folder: Path, build: Callable[[Path], PreparedData], key: Mapping[str, Any]) -> DataReady:
+def prepare(
+    folder: Path,
+    build: Callable[[Path], PreparedData],
+    key: Mapping[str, Any],
+    is_whole: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+) -> DataReady:
     """Builds the folder, or finds it built from the same ingredients.
 
     Args:
         folder: The run's data folder.
         build: Fills it.
         key: Everything that the outcome depends on; JSON holds it.
+        is_whole: Says by its `info` whether what was built lies there still, where part of it is kept elsewhere.
 
     Raises:
         DatasetError: The dataset has no training sample.
@@ -44,7 +50,7 @@ def prepare(folder: Path, build: Callable[[Path], PreparedData], key: Mapping[st
     folder.mkdir(parents=True, exist_ok=True)
     ingredients = json.loads(json.dumps(dict(key)))
     found = _read(folder / DATA_JSON)
-    if found.get("key") == ingredients:
+    if found.get("key") == ingredients and is_whole(found["info"]):
         return DataReady(found["samples"], found["val_samples"], found["info"])
     (folder / DATA_JSON).unlink(missing_ok=True)
     made = build(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from workers import random_state
 from workers.batches import Indices
+from workers.measured import Measured
 from workers.precision import Precision
 from workers.strategies import Strategy
 
@@ -25,7 +26,7 @@ class Evaluation:
         limit: Samples measured at most, spread evenly over them.
         micro_batch: Samples at once.
         batch: CPU tensors of samples by their indices.
-        loss: Mean loss of a model over such a batch.
+        loss: Mean loss of a model over such a batch, or `Measured`.
         precision: The forward pass's format.
     """
 
@@ -33,14 +34,18 @@ class Evaluation:
     limit: int
     micro_batch: int
     batch: Callable[[Indices], Any]
-    loss: Callable[[nn.Module, Any], Tensor]
+    loss: Callable[[nn.Module, Any], Tensor | Measured]
     precision: Precision
 
     def measure(self, model: nn.Module, strategy: Strategy) -> float:
+        """As `measure_all`, the loss alone."""
+        return self.measure_all(model, strategy)[0]
+
+    def measure_all(self, model: nn.Module, strategy: Strategy) -> tuple[float, dict[str, float]]:
         """The mean loss over the samples, shared out among the ranks of the lane and reduced over them.
 
         Returns:
-            The loss; NaN when no sample is held out.
+            The loss; NaN when no sample is held out. And the task's other figures, their names after `val_`.
         """
         chosen = np.unique(np.linspace(0, self.samples - 1, min(self.samples, self.limit)).astype(np.int64))
         size, rank = strategy.lane_size, strategy.lane_rank
@@ -49,20 +54,29 @@ class Evaluation:
         with random_state.untouched(strategy.place.device), torch.no_grad():
             model.eval()
             try:
-                total = self._total(model, share, strategy.place.device)
+                rounds = -(-len(chosen) // (size * self.micro_batch)) + 1 if strategy.forward_is_collective else 1
+                totals = self._totals(model, share, strategy.place.device, rounds)
             finally:
                 model.train(training)
-        loss_sum, count = strategy.total([total, float(len(share))])
-        return loss_sum / count if count else float("nan")
+        count, *sums = strategy.total([float(len(share)), *totals.values()])
+        means = {name: sum_ / count if count else float("nan") for name, sum_ in zip(totals, sums, strict=True)}
+        return means.pop("loss"), {f"val_{name}": mean for name, mean in means.items()}
 
-    def _total(self, model: nn.Module, share: Indices, device: torch.device) -> float:
-        total = torch.zeros((), dtype=torch.float64, device=device)
-        for first in range(0, len(share), self.micro_batch):
-            indices = share[first : first + self.micro_batch]
+    def _totals(self, model: nn.Module, share: Indices, device: torch.device, rounds: int) -> Mapping[str, float]:
+        """The sums of all figures, by name.
+
+        At least `rounds` forward passes are made: where ranks wait for each other in theirs, and so that a rank
+        without a share knows the figures' names.
+        """
+        totals: dict[str, Tensor] = {}
+        parts = [share[first : first + self.micro_batch] for first in range(0, len(share), self.micro_batch)]
+        idle = np.zeros(1, dtype=np.int64)
+        for part in [*parts, *[share[:0]] * (rounds - len(parts))]:
             with self.precision.forward():
-                loss = self.loss(model, to_device(self.batch(indices), device))
-            total += loss.double() * len(indices)
-        return float(total.item())
+                measured = Measured.of(self.loss(model, to_device(self.batch(part if len(part) else idle), device)))
+            for name, figure in measured.figures.items():
+                totals[name] = totals.get(name, 0) + figure.double() * len(part)
+        return {name: float(totals[name]) for name in sorted(totals)}
 
 
 def to_device(batch: Any, device: torch.device) -> Any:

@@ -21,6 +21,9 @@ _PEER_GONE: Final = re.compile(
 _HOST_MEMORY: Final = re.compile(r"DefaultCPUAllocator|can't allocate memory|not enough memory", re.IGNORECASE)
 
 
+_NOT_GATHERED: Final = "mixed torch.Tensor and DTensor"
+
+
 def explain(error: BaseException, device: str) -> RankFailed:
     """A rank's last words.
 
@@ -63,6 +66,15 @@ def _words(error: BaseException, device: str) -> tuple[str, str, str, bool]:
             "The disk is full",
             f"{error.filename or 'A file'} could not be written.",
             "Free some space, resume.",
+            False,
+        )
+    if isinstance(error, RuntimeError) and _NOT_GATHERED in text:
+        return (
+            "A part of the model was used by itself",
+            "In ZeRO stages 2 and 3 and in mode fsdp a model's weights are gathered from all ranks when the model is "
+            f"called; the recipe used some of them without calling it ({_short(text)}).",
+            "In the recipe, call the model that loss and sample are given, not a part of it; "
+            "or choose ZeRO stage 1 or DDP.",
             False,
         )
     if isinstance(error, RuntimeError) and _PEER_GONE.search(text):

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-import torch
 from torch import Tensor, nn
 
 from core.errors import StateFileError
 from core.protocol import Merge, Merged, MergeDone, MergeReady
 from workers import tensor_files
-from workers.checkpoint import load_weights
+from workers.averaging import mean
 from workers.evaluation import Evaluation
+from workers.saved_state import load_weights
 from workers.session import Session
 from workers.strategies import SingleStrategy
 
@@ -62,7 +62,8 @@ class MergeRounds:
 
     def take(self, order: Merged, model: nn.Module) -> None:
         """Goes on with the merged weights; the optimizer keeps its own state."""
-        load_weights(Path(order.path), model)
+        path = Path(order.path)
+        load_weights(tensor_files.read(path)[0], model, path)
         self.done = order.round
 
 
@@ -101,26 +102,14 @@ def merge(
         policy=policy,
         chosen=chosen,
         val_losses=losses,
-        warning=_WARNING if policy == AVERAGE else None,
+        warning=_WARNING if policy == AVERAGE and session.config.sync_every is None else None,
     )
     session.reporter.send(MergeDone(order.round, order.generation, MERGED_FILE, chosen, _finite(losses)))
 
 
 def average(ranks: Sequence[Weights]) -> Weights:
-    """The mean of floating-point tensors, in double precision, in their own dtype.
-
-    Integer and boolean buffers (counters, masks) have no meaningful mean: they are taken from the first.
-    """
-    merged: Weights = {}
-    for name, first in ranks[0].items():
-        if not first.is_floating_point():
-            merged[name] = first
-            continue
-        total = torch.zeros(first.shape, dtype=torch.float64)
-        for weights in ranks:
-            total += weights[name].double()
-        merged[name] = (total / len(ranks)).to(first.dtype)
-    return merged
+    """The mean of the ranks' weights, tensor by tensor (`averaging.mean`)."""
+    return {name: mean([weights[name] for weights in ranks]) for name in ranks[0]}
 
 
 def choose(losses: Mapping[str, float], candidates: Sequence[str], policy: str, *, final: bool) -> str:

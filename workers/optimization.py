@@ -11,8 +11,6 @@ import torch
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
-from workers.strategies import Strategy
-
 
 @dataclass(frozen=True, slots=True)
 class Optimization:
@@ -34,8 +32,8 @@ class Optimization:
     min_lr_ratio: float = 1.0
     clip_norm: float = 0.0
 
-    def lr(self, step: int, total_steps: int, peak: float) -> float:
-        """The learning rate of step number `step` (1-based).
+    def lr(self, step: float, total_steps: float, peak: float) -> float:
+        """The learning rate of step number `step` (1-based; a place between two steps after a change of lanes).
 
         Warm-up is linear; after it Loshchilov and Hutter's cosine (arXiv 1608.03983) without restarts, down to
         `min_lr_ratio` × `peak` at `total_steps`.
@@ -46,15 +44,29 @@ class Optimization:
         done = min(1.0, (step - self.warmup_steps) / span)
         return peak * (self.min_lr_ratio + (1 - self.min_lr_ratio) * 0.5 * (1 + math.cos(math.pi * done)))
 
-    def optimizer(self, strategy: Strategy, model: nn.Module, lr: float) -> Optimizer:
-        """The optimizer over `model`'s trainable parameters, as the strategy makes it."""
+    @property
+    def kind_name(self) -> str:
+        """The optimizer's name; state of one kind means nothing to another."""
+        return getattr(self.kind, "__name__", str(self.kind))
+
+    def groups(self, model: nn.Module) -> list[dict[str, Any]]:
+        """`model`'s trainable parameters in groups, always in the same order: their numbers in it are their names
+        in a generation's optimizer state."""
         parameters = [p for p in model.parameters() if p.requires_grad]
         groups = [
             {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": self.weight_decay},
             {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0},
         ]
-        options = dict(self.options)
+        return [group for group in groups if group["params"]]
+
+    def arguments(self, model: nn.Module, lr: float) -> dict[str, Any]:
+        """Keyword arguments of `kind` besides the groups."""
+        arguments = {"lr": lr, **self.options}
         if self.kind is AdamW:
             # One kernel for all parameters; on the CPU too, where it is about a tenth of a step faster.
-            options.setdefault("fused", all(torch.is_floating_point(p) for p in parameters))
-        return strategy.optimizer([group for group in groups if group["params"]], self.kind, lr=lr, **options)
+            arguments.setdefault("fused", all(torch.is_floating_point(p) for p in model.parameters()))
+        return arguments
+
+    def optimizer(self, model: nn.Module, lr: float) -> Optimizer:
+        """A plain optimizer over `model`'s trainable parameters."""
+        return self.kind(self.groups(model), **self.arguments(model, lr))

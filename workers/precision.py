@@ -1,15 +1,50 @@
-"""Which number format the forward pass runs in, and the loss scaling that fp16 needs."""
+"""Which number format the forward pass runs in, and the loss scaling that fp16 needs.
+
+Weights, gradients and the optimizer's state stay in fp32 whatever the forward pass runs in; autocast converts weights
+as they are used. fp16 reaches 65504 at most and loses small gradients, so its loss is multiplied by a scale that is
+halved when a gradient overflows, and doubled after 2000 steps without (Micikevicius et al., arXiv 1710.03740). A step
+whose gradient overflowed on any rank updates nothing on any: gradients are exchanged before they are looked at, so
+every rank sees the overflow, and every rank's scale is the same. Such a step counts: its samples are taken and the
+learning rate's schedule goes on.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 import torch
+from torch import Tensor
 
 from core.errors import ConfigError
 
 _DTYPES: Final = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+_CHECK_EVERY: Final = 10
+_ALERT_AFTER: Final = 25
+_HOPELESS_AFTER: Final = 50
+
+
+def has_bf16(device: torch.device) -> bool:
+    """Whether a device computes in bf16 in hardware; a CPU always can, some only slowly."""
+    return device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def agreed(name: str, device: torch.device, ranks: int, total: Callable[[Sequence[float]], list[float]]) -> str:
+    """What "auto" comes to where all ranks of a lane must compute alike: bf16 if every GPU has it, else fp32.
+
+    Args:
+        name: As asked.
+        device: This rank's.
+        ranks: Ranks in the lane.
+        total: Sums numbers over them (`strategies.base.Strategy.total`); every rank calls it.
+    """
+    if name != "auto":
+        return name
+    able = 1.0 if device.type == "cuda" and has_bf16(device) else 0.0
+    return "bf16" if total([able])[0] >= ranks else "fp32"
 
 
 class Precision:
@@ -28,10 +63,9 @@ class Precision:
     """
 
     def __init__(self, name: str, device: torch.device) -> None:
-        has_bf16 = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
         if name == "auto":
-            name = "bf16" if device.type == "cuda" and has_bf16 else "fp32"
-        if name == "bf16" and not has_bf16:
+            name = "bf16" if device.type == "cuda" and has_bf16(device) else "fp32"
+        if name == "bf16" and not has_bf16(device):
             raise ConfigError(
                 "precision",
                 f"{torch.cuda.get_device_name(device)} has no bf16.",
@@ -47,3 +81,49 @@ class Precision:
         if dtype is None:
             return nullcontext()
         return torch.autocast(self._device.type, dtype=dtype)
+
+    def loss_scale(self) -> Tensor | None:
+        """The scale after the newest step, a tensor of its own without dimensions; None without scaling.
+
+        Reading `scaler.get_scale()` would make a GPU wait at every step; this does not.
+        """
+        if not self.scaler.is_enabled():
+            return None
+        scaler: Any = self.scaler
+        scale: Tensor | None = scaler._get_scale_async()
+        return None if scale is None else scale.detach().clone()
+
+
+class SkippedSteps:
+    """Counts steps in a row that fp16 overflow left out, on the device; looks at the count now and then.
+
+    Args:
+        precision: Without loss scaling nothing is ever skipped.
+        device: Where norms stand.
+    """
+
+    def __init__(self, precision: Precision, device: torch.device) -> None:
+        self._scales = precision.scaler.is_enabled()
+        self._in_a_row = torch.zeros((), dtype=torch.int64, device=device)
+        self._alerted = False
+
+    def note(self, step: int, grad_norm: Tensor) -> str | None:
+        """Takes the gradient's norm after a step.
+
+        Returns:
+            "alert" once when many steps in a row were left out, "hopeless" when so many were that the scale cannot be
+            what is wrong, else None.
+        """
+        if not self._scales:
+            return None
+        self._in_a_row = torch.where(torch.isfinite(grad_norm), 0, self._in_a_row + 1)
+        if step % _CHECK_EVERY:
+            return None
+        count = int(self._in_a_row)
+        if count >= _HOPELESS_AFTER:
+            return "hopeless"
+        if count >= _ALERT_AFTER and not self._alerted:
+            self._alerted = True
+            return "alert"
+        self._alerted = self._alerted and count > 0
+        return None

@@ -6,7 +6,6 @@ It connects first and imports torch afterwards, so that the window shows within 
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import os
 import signal
 import sys
@@ -18,12 +17,13 @@ from typing import TYPE_CHECKING, Final
 from core.config import RunConfig
 from core.config.documents import read_config
 from core.config.given import config_from_mapping
-from core.errors import ConfigError, RankdeckError, UsageError
+from core.errors import RankdeckError, UsageError
 from core.protocol import (
     ENV_ATTEMPT,
     ENV_BACKEND,
     ENV_CONFIG,
     ENV_DEVICE,
+    ENV_ENGINE,
     ENV_GENERATION,
     ENV_HOST_PID,
     ENV_MODE,
@@ -34,10 +34,11 @@ from core.protocol import (
     Bye,
     Phase,
 )
-from core.recipes import Recipe, apply_recipe, get_recipe
+from core.recipes import apply_recipe, get_recipe
 from workers.connection import HostAddress, HostConnection
 from workers.failures import explain
 from workers.parent_watch import tie_to_host
+from workers.plug_in import load_function
 from workers.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _train(connection: HostConnection, reporter: Reporter) -> int:
     from workers.recipe_api import Run
 
     random_state.seed_everything(config.seed)  # alike on every rank, so that all build the same model
-    recipe_main = _load_recipe(recipe)
+    recipe_main: Callable[[Run], None] = load_function(recipe, "main")
     try:
         recipe_main(Run(session))
     finally:
@@ -107,8 +108,10 @@ def _make_session(connection: HostConnection, reporter: Reporter, run_dir: Path,
 
     from workers.inbox import Inbox
     from workers.session import Session
-    from workers.strategies import STRATEGIES, RankPlace
+    from workers.sleeping_compiler import let_compiler_sleep
+    from workers.strategies import RankPlace, make_strategy
 
+    let_compiler_sleep()
     threads = os.environ.get("OMP_NUM_THREADS")
     if threads:
         torch.set_num_threads(int(threads))
@@ -116,7 +119,8 @@ def _make_session(connection: HostConnection, reporter: Reporter, run_dir: Path,
     device = torch.device("cpu") if on_cpu else torch.device("cuda", 0)  # CUDA_VISIBLE_DEVICES shows it one GPU only
     if device.type == "cuda":
         torch.cuda.set_device(device)
-        torch.set_float32_matmul_precision("high")
+        torch.set_float32_matmul_precision("high")  # TF32 for what stays fp32
+        torch.backends.cudnn.allow_tf32 = True
     place = RankPlace(
         _rank(),
         int(os.environ.get("WORLD_SIZE") or 1),
@@ -124,32 +128,11 @@ def _make_session(connection: HostConnection, reporter: Reporter, run_dir: Path,
         os.environ.get(ENV_BACKEND, ""),
         os.environ.get(ENV_RENDEZVOUS, ""),
     )
-    mode = os.environ.get(ENV_MODE, "single")
-    if mode not in STRATEGIES:
-        raise ConfigError("mode", f"There is no way to train in mode {mode!r} yet.", "Choose ddp or independent.")
+    config = config.replace(zero_engine=os.environ.get(ENV_ENGINE) or config.zero_engine)
+    strategy = make_strategy(os.environ.get(ENV_MODE, "single"), place, config)
     generation = os.environ.get(ENV_GENERATION)
     folder = run_dir / "generations" / generation if generation else None
-    return Session(config, run_dir, STRATEGIES[mode](place), reporter, Inbox(connection.inbox), folder)
-
-
-def _load_recipe(recipe: Recipe) -> Callable[[Run], None]:
-    """The recipe's `main`; files beside its entry can be imported by their names.
-
-    Raises:
-        ConfigError: It has no `main`.
-    """
-    path = recipe.folder / recipe.entry
-    spec = importlib.util.spec_from_file_location(f"rankdeck_recipe_{recipe.name}", path)
-    if spec is None or spec.loader is None:
-        raise ConfigError("recipe", f"{path} is not a Python file.", "Name one as `entry` in recipe.toml.")
-    sys.path.append(str(recipe.folder))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    recipe_main: Callable[[Run], None] | None = getattr(module, "main", None)
-    if recipe_main is None:
-        raise ConfigError("recipe", f"{path} has no function main(run).", "See docs: how to write a recipe.")
-    return recipe_main
+    return Session(config, run_dir, strategy, reporter, Inbox(connection.inbox), folder)
 
 
 def _address() -> HostAddress:

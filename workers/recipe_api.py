@@ -23,28 +23,70 @@ A recipe is a folder with `recipe.toml` (its form) and `train.py` with one funct
         ))
 
 Devices, modes, accumulation, precision, evaluation, commits, resume and stopping are the trainer's business.
+
+A recipe that says `exports = ["hf"]` also has `export(given)`, see `Export`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import torch
 
 from core.config import RunConfig
 from core.config.fields import FieldValue
-from core.dataset import list_files
+from core.dataset import is_hub, list_files
 from core.errors import ConfigError, DatasetError
+from core.places import token_cache_dir
 from workers.batches import Indices
-from workers.data_folder import PreparedData, prepare
+from workers.data.byte_or_bpe import TextSource, make_tokenizer, tokenizer_in
+from workers.data.corpus import MAX_BAD_ROWS, OPTIONS, Corpus, open_corpus, texts
+from workers.data.row_counts import BadRowLimit
+from workers.data.token_cache import TokenData, is_whole, open_ends, open_tokens, tokenise
+from workers.data.tokenizer_spec import Encoder, TokenizerSpec
+from workers.data.window_batches import WindowBatches, spread
+from workers.data.windows import Windows, cut_windows
+from workers.data_folder import DATA_JSON, PreparedData, prepare
+from workers.measured import Measured
 from workers.optimization import Optimization
 from workers.session import Session
-from workers.trainer import Task, Trainer
+from workers.task import StepSamples, Task
+from workers.trainer import Trainer
 
-__all__ = ["ConfigError", "DatasetError", "Indices", "Optimization", "PreparedData", "Run", "Task"]
+__all__ = [
+    "ConfigError",
+    "DatasetError",
+    "Encoder",
+    "Export",
+    "Indices",
+    "Measured",
+    "Optimization",
+    "PreparedData",
+    "Run",
+    "StepSamples",
+    "Task",
+    "TextSource",
+    "TokenData",
+    "TokenizerSpec",
+    "WindowBatches",
+    "Windows",
+    "cut_windows",
+    "make_tokenizer",
+    "spread",
+    "tokenizer_in",
+]
 
+_TOKEN_CACHE: Final = "token_cache"
+"""Under this name `info` says where the tokens lie."""
+
+_SAY_EVERY_S: Final = 0.3
+_SAY_AGAIN_S: Final = 10.0
 _DATA_TIMEOUT_S: Final = 86_400.0
 
 
@@ -57,6 +99,8 @@ class Run:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._corpus: Corpus | None = None
+        self._said, self._said_at = "", 0.0
         self.config: RunConfig = session.config
 
     @property
@@ -74,6 +118,35 @@ class Run:
     def device(self) -> torch.device:
         """What this rank trains on."""
         return self._session.strategy.place.device
+
+    @property
+    def forward_is_collective(self) -> bool:
+        """True where each rank holds only a part of the weights (FSDP, ZeRO stages 2 and 3).
+
+        Every rank must then call every layer equally often, in the same order: a pass that could end early on one
+        rank would leave the others waiting.
+        """
+        return self._session.strategy.forward_is_collective
+
+    @property
+    def global_batch(self) -> int:
+        """Samples of an optimizer step, over the ranks that train in step."""
+        return self._session.batch.global_
+
+    def total(self, values: Sequence[float]) -> list[float]:
+        """Sums over the ranks that train in step; all of them must call it, in the same order. Once `fit` runs."""
+        return self._session.strategy.total(values)
+
+    def alert(self, kind: str, title: str, cause: str, next_step: str) -> None:
+        """Tells the person something that stops nothing, in window and metrics.
+
+        Args:
+            kind: One word for programs that read the metrics.
+            title: A few words.
+            cause: One sentence: what is odd, with the values concerned.
+            next_step: One sentence: what can be done.
+        """
+        self._session.reporter.event("alert", kind=kind, title=title, cause=cause, next_step=next_step)
 
     @property
     def data_dir(self) -> Path:
@@ -96,7 +169,99 @@ class Run:
         Raises:
             DatasetError: There are none, or they cannot be read.
         """
+        if is_hub(self.config.dataset_file):
+            raise DatasetError(
+                f"This recipe reads files of its own format, and {self.config.dataset_file} is not a file.",
+                "Name a file or a folder.",
+            )
         return list_files(self.config.dataset_file)
+
+    def texts(self, limit_bytes: int) -> Iterator[str]:
+        """The start of the dataset's text, whatever its format, for learning a tokenizer; see `TextSource`.
+
+        Raises:
+            DatasetError, ConfigError, PreflightError: See `workers.data.corpus.open_corpus`.
+        """
+        return texts(self._open_corpus(), limit_bytes)
+
+    def tokenize(self, tokenizer: TokenizerSpec) -> TokenData:
+        """The whole dataset as tokens, whatever its format; made once, kept for all runs. For `prepare`, on rank 0.
+
+        Put `TokenData.info` into `PreparedData.info`, and every rank can `open_tokens`.
+
+        Raises:
+            DatasetError: It cannot be read, holds no text, or more bad rows than the option `max_bad_rows` allows.
+            ConfigError: The option `text_column` names a column that is not there.
+            PreflightError: The disk is full, or a package is missing.
+        """
+        limit = BadRowLimit.parse(self.options.get(MAX_BAD_ROWS))
+        corpus = self._open_corpus()
+        data = tokenise(corpus, tokenizer, token_cache_dir(), self._say)
+        self._report(corpus, data)
+        limit.check(data.counts)
+        return data
+
+    def open_tokens(self) -> np.memmap[Any, Any]:
+        """What `tokenize` made, on any rank, once prepared: ids, shape (tokens,), mapped into memory."""
+        return open_tokens(Path(self.info[_TOKEN_CACHE]), self.info["vocab_size"])
+
+    def open_ends(self) -> np.memmap[Any, Any]:
+        """Where each document of `tokenize`'s ends, on any rank, once prepared: shape (documents,), mapped into memory.
+
+        A document's end is the number of tokens up to it, what stands between two documents included.
+        """
+        return open_ends(Path(self.info[_TOKEN_CACHE]))
+
+    def say(self, words: str) -> None:
+        """Tells the person what takes long while data is prepared ("downloading 1.2 GB"). For `prepare`, on rank 0."""
+        self._say(words)
+
+    def prepare_windows(
+        self, make_tokenizer: Callable[[TextSource, Path], TokenizerSpec], depends_on: Mapping[str, Any]
+    ) -> WindowBatches:
+        """`prepare`, `tokenize`, `cut_windows` and `open_tokens` in one: the dataset as windows of `seq_len` tokens.
+
+        Args:
+            make_tokenizer: Which tokens: the recipe's function of that name.
+            depends_on: The settings that the tokens depend on, and `val_fraction`, the share held out at the end.
+
+        Raises:
+            DatasetError: There is not enough text; and as `tokenize`.
+        """
+
+        def build(folder: Path) -> PreparedData:
+            data = self.tokenize(make_tokenizer(self, folder))
+            cut = cut_windows(data.tokens, self.config.seq_len, depends_on["val_fraction"])
+            return PreparedData(cut.samples, cut.val_samples, {**data.info, "train_tokens": cut.train_tokens})
+
+        info = self.prepare(build, depends_on)
+        return WindowBatches(self.open_tokens(), self.config.seq_len, self.samples, info["train_tokens"])
+
+    def _open_corpus(self) -> Corpus:
+        if self._corpus is None:
+            self._corpus = open_corpus(self.config.dataset_file, self.options, self._say)
+        return self._corpus
+
+    def _say(self, words: str) -> None:
+        """Tells the host how far the data is: not too often, and often enough to be known to be at work."""
+        waited_s = time.monotonic() - self._said_at
+        if waited_s > (_SAY_EVERY_S if words != self._said else _SAY_AGAIN_S):
+            self._said, self._said_at = words, time.monotonic()
+            self._session.phase("preparing data", words)
+
+    def _report(self, corpus: Corpus, data: TokenData) -> None:
+        """One `data` line in the metrics, and an alert when rows are bad."""
+        event = self._session.reporter.event
+        event("data", text_column=corpus.column or None, text_column_guessed=corpus.guessed, **data.facts)
+        if data.counts.bad_rows:
+            event(
+                "alert",
+                kind="bad_rows",
+                title="Some rows of the dataset are bad",
+                cause=f"{data.counts.words}. The first: {'; '.join(data.counts.examples)}.",
+                next_step="They are left out; lines of text that are not UTF-8 are kept as they are. "
+                "max_bad_rows makes a run fail over them.",
+            )
 
     def prepare(
         self, build: Callable[[Path], PreparedData], depends_on: Mapping[str, Any] | None = None
@@ -117,9 +282,9 @@ class Run:
                 "recipe": self.config.recipe,
                 "dataset_file": self.config.dataset_file,
                 "seq_len": self.config.seq_len,
-                "settings": settings,
+                "settings": settings | {name: self.options[name] for name in OPTIONS if name in self.options},
             }
-            self._session.reporter.send(prepare(self.data_dir, build, key))
+            self._session.reporter.send(prepare(self.data_dir, build, key, _tokens_are_there))
         self._session.data = self._session.inbox.wait_for_data(_DATA_TIMEOUT_S)
         return self.info
 
@@ -128,3 +293,47 @@ class Run:
         self._session.phase("rendezvous")
         self._session.strategy.setup()
         Trainer(self._session, task).fit()
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What `export(given)` gets: weights to make a folder of, for programs that are not Rankdeck.
+
+    Attributes:
+        config: What was asked of the run, complete with the recipe's defaults.
+        data_dir: The folder that `prepare` filled.
+        weights: A safetensors file of whole weights, by the names of the model's `state_dict`.
+        target: An empty folder; what is in it afterwards is the export.
+    """
+
+    config: RunConfig
+    data_dir: Path
+    weights: Path
+    target: Path
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The recipe's own fields, as `recipe.toml` names them."""
+        options: Mapping[str, FieldValue] = self.config.options
+        return options
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """What `PreparedData.info` said.
+
+        Raises:
+            DatasetError: The run's prepared data is gone.
+        """
+        try:
+            info: Mapping[str, Any] = json.loads((self.data_dir / DATA_JSON).read_text(encoding="utf-8"))["info"]
+        except (OSError, ValueError, KeyError) as error:
+            raise DatasetError(
+                f"The run's prepared data in {self.data_dir} cannot be read ({error}).",
+                "Resume the run for a step: its data is prepared again.",
+            ) from error
+        return info
+
+
+def _tokens_are_there(info: Mapping[str, Any]) -> bool:
+    """A cache may be emptied at any time; what lay in it is then made again."""
+    return _TOKEN_CACHE not in info or is_whole(Path(info[_TOKEN_CACHE]))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.config import RunConfig
 from core.config.batch import Batch, resolve_batch
-from core.protocol import DataReady, Phase
+from core.protocol import DataReady, Phase, RankStart
 from workers.inbox import Inbox
 from workers.reporter import Reporter
 from workers.strategies import Strategy
@@ -45,6 +45,12 @@ class Session:
     def data_dir(self) -> Path:
         """Where the prepared data lies."""
         return self.run_dir / "data"
+
+    @property
+    def start(self) -> RankStart | None:
+        """Where this rank begins, once the data is ready; None where the host has not said it."""
+        starts, rank = self.data.starts, self.strategy.place.rank
+        return starts[rank] if rank < len(starts) else None
 
     @property
     def batch(self) -> Batch:

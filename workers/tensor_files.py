@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -99,25 +100,58 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, 
     return StagedFile(path.name, size, digest.hexdigest())
 
 
+class OpenFile:
+    """A file whose tensors are read one at a time; between reads the file is closed, so that it can be removed.
+
+    Args:
+        path: As `write` made it.
+
+    Raises:
+        StateFileError: The file is missing or not what `write` made.
+
+    Attributes:
+        names: Its tensors.
+        values: Its plain values.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with _telling(path), safe_open(path, framework="pt", device="cpu") as file:
+            metadata = file.metadata() or {}
+            self._tied: dict[str, str] = json.loads(metadata.get(_TIED_KEY, "{}"))
+            self.names = frozenset((*file.keys(), *self._tied))
+            self.values: dict[str, Any] = json.loads(metadata.get(_VALUES_KEY, "{}"))
+
+    def tensor(self, name: str) -> torch.Tensor:
+        """One tensor, on the CPU."""
+        with _telling(self._path), safe_open(self._path, framework="pt", device="cpu") as file:
+            tensor: torch.Tensor = file.get_tensor(self._tied.get(name, name))
+        return tensor
+
+
 def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-    """Tensors (on the CPU) and values of a file.
+    """Tensors (on the CPU) and values of a file; tied names share one tensor.
 
     Raises:
         StateFileError: The file is missing or not what `write` made.
     """
-    try:
-        with safe_open(path, framework="pt", device="cpu") as file:
-            metadata = file.metadata() or {}
-            names: list[str] = list(file.keys())
-            tensors = {name: file.get_tensor(name) for name in names}
+    with _telling(path), safe_open(path, framework="pt", device="cpu") as file:
+        metadata = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
         for name, original in json.loads(metadata.get(_TIED_KEY, "{}")).items():
             tensors[name] = tensors[original]
         values = json.loads(metadata.get(_VALUES_KEY, "{}"))
+    return tensors, values
+
+
+@contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    try:
+        yield
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise StateFileError(
             f"{path} cannot be read ({error}).", "Resume from an earlier generation: move this one's folder away."
         ) from error
-    return tensors, values
 
 
 def _memory(tensor: torch.Tensor) -> tuple[Any, ...]:

@@ -12,62 +12,32 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import nullcontext
 from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
 
-from core.errors import RankdeckError
 from core.fault_points import reach
-from core.protocol import Claim, Grant, Merge, RankDone
+from core.protocol import Claim, Grant, Merge, Position, RankDone
 from workers import checkpoint, random_state
-from workers.batches import ChunkPlan, Indices, LaneBatches, StepBatch, saved_progress
+from workers.batches import ChunkPlan, LaneBatches, StepBatch, saved_progress
 from workers.commits import Commits
+from workers.dial import dial_of
 from workers.evaluation import Evaluation, to_device
+from workers.measured import Measured
 from workers.merge import MergeRounds, merge
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.precision import Precision, agreed
+from workers.rehearsal import Rehearsal
+from workers.resuming import fresh_seed, taken_up
+from workers.schedule import Schedule, saved_schedule
 from workers.session import Session
+from workers.share_out import share_out_of
+from workers.step_reports import Step, StepReports, report_model
+from workers.task import StepSamples, Task
 
 _COMMIT: Final = 1
 _STOP: Final = 2
-_NONFINITE_LIMIT: Final = 50
-_NONFINITE_CHECK_EVERY: Final = 10
-
-
-class DivergedError(RankdeckError):
-    """The loss has not been a number for many steps."""
-
-    title = "The loss is no longer a number"
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a recipe trains.
-
-    Attributes:
-        model: On any device; the trainer moves it.
-        batch: CPU tensors of training samples by their indices, shape (n,): a tensor, or a tuple, list or dict.
-        loss: Mean loss of the model over such a batch, a tensor without dimensions. Call the model it is given,
-            not one's own: it may be wrapped.
-        val_batch: As `batch`, for held-out samples; None measures no validation loss.
-        sample: Text that the model writes, shown at each evaluation; called on rank 0 in evaluation mode.
-        optimization: The update rule.
-        tokens_per_sample: For the throughput in tokens.
-        val_batches: Micro-batches of held-out samples that one evaluation measures at most.
-        sample_prompt: What the sampled text was asked to go on from, for showing.
-    """
-
-    model: nn.Module
-    batch: Callable[[Indices], Any]
-    loss: Callable[[nn.Module, Any], Tensor]
-    val_batch: Callable[[Indices], Any] | None = None
-    sample: Callable[[nn.Module], str] | None = None
-    optimization: Optimization = field(default_factory=Optimization)
-    tokens_per_sample: int = 1
-    val_batches: int = 16
-    sample_prompt: str = ""
 
 
 class Trainer:
@@ -84,12 +54,19 @@ class Trainer:
         self._strategy = session.strategy
         self._device = session.strategy.place.device
         config = session.config
-        self._precision = Precision(config.precision, self._device)
-        self._model = task.model.to(self._device)
-        self._optimizer = task.optimization.optimizer(self._strategy, self._model, config.lr)
-        self._wrapped = self._strategy.wrap(self._model)
-        self._parameters = [p for p in self._model.parameters() if p.requires_grad]
-        plan = ChunkPlan(session.data.samples, config.samples_per_block, config.dataset_chunk_size, config.seed)
+        lane = self._strategy
+        self._precision = Precision(agreed(config.precision, self._device, lane.lane_size, lane.total), self._device)
+        # A model that is shared out stays where it was made: whole, it may not fit on the device.
+        self._model = task.model if self._strategy.forward_is_collective else task.model.to(self._device)
+        if lane.place.rank == 0:
+            report_model(session.reporter, self._model)
+        if session.resume_folder is not None:
+            self._strategy.recall(checkpoint.saved_counters(session.resume_folder))
+        self._replica = self._strategy.replicate(self._model, task.optimization, config.lr, self._precision)
+        if self._strategy.place.rank == 0 and (figures := self._strategy.figures()):
+            session.reporter.event("exchange", **figures)
+        sizes = (config.samples_per_block, config.dataset_chunk_size)
+        plan = ChunkPlan(session.data.samples, *sizes, config.seed, task.shuffled)
         self._batch = session.batch
         self._batches = LaneBatches(
             plan,
@@ -98,27 +75,36 @@ class Trainer:
             self._batch.micro,
             self._strategy.lane_rank,
             self._strategy.lane_size,
+            alike=self._strategy.micro_batches_alike,
         )
-        self._total_steps = self._plan_steps(plan)
+        self._shares = share_out_of(config.balance, self._strategy, self._batches, session.reporter)
+        self._schedule = Schedule.new(self._plan_steps(plan), (config.steps, config.epoch_limit))
         self._evaluation = self._make_evaluation()
         self._merges = MergeRounds(config.merge_policy, config.merge_every_chunks, self._strategy.synchronised)
+        self._dial = dial_of(self._strategy, self._replica)
         self._commits = Commits(session.reporter, session.inbox)
         self._step = 0
         self._done = False
         self._val_loss: tuple[int, float] | None = None
-        self._nonfinite = torch.zeros((), dtype=torch.int64, device=self._device)
-        self._loss = torch.zeros((), device=self._device)
+        self._known_loss: tuple[int, float] | None = None
+        self._alike_at = 0
+        samples = session.data.samples
+        self._rehearsal = Rehearsal(task, self._replica, self._precision, self._batches, samples, self._device)
+        self._reports = StepReports(session, self._batches, self._precision, task.tokens_per_sample)
         self._boundary_ended = 0.0
+        self._boundary_at = 0
 
     def fit(self) -> None:
         """Trains from where the newest generation stands until done or stopped, and stays until the host lets go."""
-        self._warm_up()
+        self._rehearsal.warm_up()
         self._restore()
         self._session.phase("ready")
         finished = self._train()
         self._strategy.settle()
         if finished:
             self._evaluate()
+        elif self._dial is not None:
+            self._dial.withdraw()
         if self._is_committed():
             self._commits.wait_written()
         else:
@@ -132,97 +118,55 @@ class Trainer:
 
     def _train(self) -> bool:
         """Steps until the work is done (True) or the host wants a stop (False)."""
-        while self._step < self._total_steps:
+        if self._dial is not None and self._dial.due(self._step) and not self._meet():  # resumed just before a round
+            return False
+        while self._step < self._last_step:
             # Asked before a step, not after one, so that a run resumed between commit and merge merges first.
             if self._merges.due(self._batches.progress.chunks_done) and self._wait_for_merge():
                 return False
             self._boundary_ended = time.perf_counter()
             batch = self._batches.next(self._step + 1)
             if batch is None:
-                return True
+                break
+            self._expect()
             self._train_step(batch)
             reach("mid_chunk", self._step)
             if self._boundary():
                 return False
-        return True
+        return self._last_rounds()
 
     def _train_step(self, batch: StepBatch) -> None:
         self._step += 1
-        lr = self._task.optimization.lr(self._step, self._total_steps, self._session.config.lr)
-        for group in self._optimizer.param_groups:
-            group["lr"] = lr
-        loss = torch.zeros((), device=self._device)
+        place, peak = self._schedule.place(self._step), self._session.config.lr
+        lr = self._task.optimization.lr(place, self._schedule.length, peak)
+        self._replica.set_lr(lr)
+        if not self._is_wanted(batch):
+            own_s = time.perf_counter() - self._boundary_ended
+            self._reports.step(Step(self._step, batch, {}, lr, torch.zeros(()), own_s, {}))
+            return
+        totals: dict[str, Tensor] = {}
         last = len(batch.micro_batches) - 1
         for number, micro in enumerate(batch.micro_batches):
             inputs = to_device(self._task.batch(micro.indices), self._device)
-            with self._strategy.accumulate(self._wrapped, last=number == last):
-                with self._precision.forward():
-                    mean = self._task.loss(self._wrapped, inputs)
-                torch.autograd.backward(self._precision.scaler.scale(mean * micro.weight))
-            loss += mean.detach().float() * (len(micro.indices) if batch.samples else 0)
-        self._precision.scaler.unscale_(self._optimizer)
-        grad_norm = self._strategy.clip_grad_norm(self._parameters, self._task.optimization.clip_norm)
-        self._precision.scaler.step(self._optimizer)
-        self._precision.scaler.update()
-        self._optimizer.zero_grad(set_to_none=True)
-        self._report(batch, loss / batch.samples if batch.samples else None, lr, grad_norm)
+            with self._replica.micro_batch(last=number == last):
+                with nullcontext() if self._shares is None else self._shares.timed(micro), self._precision.forward():
+                    measured = Measured.of(self._task.loss(self._replica.module, inputs))
+                self._replica.backward(measured.loss * micro.weight, last=number == last)
+            for name, figure in measured.figures.items():
+                totals[name] = totals.get(name, 0) + figure.float() * (len(micro.indices) if batch.samples else 0)
+        grad_norm = self._replica.update()
+        sync = {"sync_wait_s": self._replica.sync_wait_s()} if self._dial is None else self._dial.take_figures()
+        own_s = time.perf_counter() - self._boundary_ended
+        waited_s = 0.0 if self._dial is None else sync["sync_wait_s"] or 0.0  # a round lies between two steps
+        means = {name: total / batch.samples for name, total in totals.items()} if batch.samples else {}
+        self._reports.step(Step(self._step, batch, means, lr, grad_norm.detach(), own_s + waited_s, sync))
 
-    def _report(self, batch: StepBatch, loss: Tensor | None, lr: float, grad_norm: Tensor) -> None:
-        if self._device.type == "cuda" and self._step == self._session.first_step:
-            torch.cuda.synchronize(self._device)  # else the first steps' times are those of queueing only
-        step_time_s = time.perf_counter() - self._boundary_ended
-        tokens = self._task.tokens_per_sample
-        self._session.reporter.log(
-            self._step,
-            loss=loss,
-            lr=lr,
-            grad_norm=grad_norm.detach(),
-            tokens_per_s=batch.samples * tokens / step_time_s,
-            samples_per_s=batch.samples / step_time_s,
-            step_time_s=step_time_s,
-            data_wait_s=batch.wait_s,
-            sync_wait_s=self._strategy.sync_wait_s(self._wrapped),
-            device_mem_bytes=self._device_memory(),
-            tokens_seen=self._batches.progress.samples_seen * tokens,
-            epoch=batch.epoch,
-            block_id=batch.block_id,
-            chunk_id=batch.chunk_id,
-        )
-        self._report_chunks(batch, loss)
-        self._check_finite(loss)
-        if self._step == self._session.first_step:
-            self._session.phase("first step")
-
-    def _report_chunks(self, batch: StepBatch, loss: Tensor | None) -> None:
-        place = self._strategy.place
-        for chunk in batch.finished:
-            owner = self._batches.plan.owner(chunk.epoch, chunk.block_id, chunk.chunk_id, place.world_size)
-            if owner == place.rank:
-                self._session.reporter.event(
-                    "chunk_complete",
-                    step=self._step,
-                    block_id=chunk.block_id,
-                    chunk_id=chunk.chunk_id,
-                    epoch=chunk.epoch,
-                    gpu_id=place.rank,
-                    optimizer_step=chunk.optimizer_step,
-                    samples=chunk.samples,
-                    loss=None if loss is None else float(loss),
-                )
-
-    def _check_finite(self, loss: Tensor | None) -> None:
-        """Counts steps in a row whose loss is no number, on the device; looks at the count now and then."""
-        if loss is None:
-            return
-        self._nonfinite = torch.where(torch.isfinite(loss), 0, self._nonfinite + 1)
-        if self._step % _NONFINITE_CHECK_EVERY == 0 and int(self._nonfinite) >= _NONFINITE_LIMIT:
-            raise DivergedError(
-                f"For {int(self._nonfinite)} steps up to step {self._step} the loss was not a finite number.",
-                "Lower the learning rate or lengthen the warm-up, then resume from the last commit or start again.",
-            )
-
-    def _device_memory(self) -> int | None:
-        return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
+    def _is_wanted(self, batch: StepBatch) -> bool:
+        """Has the recipe make what the step is made of; False when it wants no update."""
+        if self._task.before_step is None:
+            return True
+        with torch.no_grad(), self._precision.forward():
+            return self._task.before_step(StepSamples(batch.epoch, batch.indices, batch.own))
 
     # the boundary after a step
 
@@ -235,12 +179,21 @@ class Trainer:
         inbox, config = self._session.inbox, self._session.config
         inbox.poll()
         self._note_commits()
+        if self._dial is not None and self._dial.due(self._step) and not self._meet():
+            return True
+        if self._task.whole_chunks and not self._batches.between_chunks:
+            return False
         agreed = self._strategy.agree(self._wish())
-        if config.eval_every is not None and self._step % config.eval_every == 0:
+        if self._task.whole_chunks:  # the answer now, not at the next boundary: that is a whole chunk away
+            agreed = max(agreed, self._strategy.settle())
+        if self._shares is not None:
+            self._shares.boundary(self._step)
+        before, self._boundary_at = self._boundary_at, self._step
+        if _passed(config.eval_every, before, self._step):
             self._evaluate()
         if agreed == _STOP:
             return True
-        if agreed == _COMMIT or self._commit_is_due():
+        if agreed == _COMMIT or self._commit_is_due(before):
             self._commit("asked" if agreed else "steps")
         return False
 
@@ -256,24 +209,35 @@ class Trainer:
             return _COMMIT
         return 0
 
-    def _commit_is_due(self) -> bool:
+    def _commit_is_due(self, before: int) -> bool:
         every = self._session.config.checkpoint_every_steps
         if every is None:
             return False
         if self._strategy.synchronised:
-            return self._step % every == 0  # the same answer on every rank
+            return _passed(every, before, self._step)  # the same answer on every rank
         since = self._commits.last.step if self._commits.last is not None else self._session.first_step - 1
         return self._step - since >= every
 
-    def _commit(self, reason: str, *, surely: bool = False) -> None:
+    def _commit(self, reason: str, *, surely: bool = False, join: bool = False) -> None:
         begin = self._commits.begin_surely if surely else self._commits.begin
         begin(
             self._step,
             reason,
-            lambda: checkpoint.take_part(self._strategy, self._model, self._optimizer, self._step, self._counters()),
-            lambda generation: self._batches.position(self._step, generation),
+            lambda: checkpoint.take_part(self._strategy, self._replica, self._step, self._counters()),
+            self._position,
             self._measured(),
+            round_=0 if self._dial is None else self._dial.round,
+            join=join,
         )
+
+    def _position(self, generation: int) -> Position:
+        """The place in the data, for the generation that the host has just named.
+
+        By then it has told every rank of the one before, and each must leave out of its position what that one holds,
+        or ranks of one lane would name different chunks.
+        """
+        self._note_commits()
+        return self._batches.position(self._step, generation)
 
     def _is_committed(self) -> bool:
         """This very step is in a part of this attempt already, with its validation loss.
@@ -281,6 +245,8 @@ class Trainer:
         If that generation should fail after all, the host asks for another.
         """
         last = self._commits.last
+        if self._dial is not None and last is not None and last.round != self._dial.round:
+            return False
         return last is not None and last.step == self._step and last.val_loss == self._measured()
 
     def _measured(self) -> float | None:
@@ -296,23 +262,68 @@ class Trainer:
         """Measures the validation loss at this step, unless that has been done."""
         if self._evaluation is None or (self._val_loss is not None and self._val_loss[0] == self._step):
             return
-        val_loss = self._evaluation.measure(self._model, self._strategy)
+        val_loss, figures = self._evaluation.measure_all(self._replica.evaluated, self._strategy)
         self._val_loss = (self._step, val_loss)
+        if math.isfinite(val_loss):
+            self._known_loss = self._val_loss
         if self._strategy.lane_rank == 0:
-            self._session.reporter.event("eval", step=self._step, val_loss=val_loss)
-        if self._strategy.place.rank == 0 and self._task.sample is not None:
-            self._session.reporter.event(
-                "sample", step=self._step, prompt=self._task.sample_prompt, text=self._sampled_text(self._task.sample)
-            )
+            self._session.reporter.event("eval", step=self._step, val_loss=val_loss, **figures)
+        if self._task.sample is not None and (self._strategy.place.rank == 0 or self._strategy.forward_is_collective):
+            text = self._sampled_text(self._task.sample)
+            if self._strategy.place.rank == 0:
+                self._session.reporter.event("sample", step=self._step, prompt=self._task.sample_prompt, text=text)
 
     def _sampled_text(self, sample: Callable[[nn.Module], str]) -> str:
+        """The same text on every rank: where forward passes need all ranks, all must make the same ones."""
         with random_state.untouched(self._device), torch.no_grad():
+            random_state.seed_everything(self._session.config.seed + self._step)
             self._model.eval()
             try:
                 with self._precision.forward():
-                    return sample(self._model)
+                    return sample(self._replica.evaluated)
             finally:
                 self._model.train()
+
+    # rounds of ranks that train by themselves
+
+    def _meet(self) -> bool:
+        """Brings all ranks' weights together, where no rank was told to stop (False); see `workers.dial`."""
+        assert self._dial is not None
+        met = self._dial.meet(
+            self._step,
+            self._batches.progress.samples_seen,
+            active=self._step < self._total_steps and not self._batches.exhausted,
+            stop=self._session.inbox.stop_asked,
+            newest=lambda: self._commits.newest,
+            meanwhile=self._join_if_asked,
+            join=lambda: self._commit("others commit", join=True),
+        )
+        if met:
+            self._alike_at = self._batches.progress.chunks_done
+        return met
+
+    def _join_if_asked(self) -> None:
+        inbox = self._session.inbox
+        inbox.poll()
+        self._note_commits()
+        if inbox.commit_asked:
+            inbox.commit_asked = False
+            self._commit("others commit", join=True)
+
+    def _last_rounds(self) -> bool:
+        """Out of data: takes part in rounds until no rank has steps left (True) or the host wants a stop (False)."""
+        while self._dial is not None and not self._dial.over:
+            inbox = self._session.inbox
+            inbox.poll()
+            self._note_commits()
+            if inbox.commit_asked:
+                inbox.commit_asked = False
+                self._commit("asked")
+            if not self._meet():
+                return False
+        if self._dial is not None:
+            self._session.reporter.event("synchronised", step=self._step, **self._dial.totals())
+        return True
 
     # waiting for the host
 
@@ -329,6 +340,7 @@ class Trainer:
                     merge(order, self._session, self._model, self._evaluation, policy, final=final)
                 elif not self._done:  # a rank that is done keeps the weights it ended with, also after a resume
                     self._merges.take(order, self._model)
+                    self._alike_at = self._batches.progress.chunks_done
             if inbox.commit_asked:  # after the orders: a rank that went on before us commits its merged weights
                 inbox.commit_asked = False
                 self._commit("asked", surely=True)
@@ -354,36 +366,31 @@ class Trainer:
 
     # beginnings
 
-    def _warm_up(self) -> None:
-        """One forward and backward pass that leaves no trace but DDP's final order of buckets.
-
-        DDP rebuilds its buckets after the first pass. A resumed run has a first pass where the run it continues had
-        none; with more than two ranks gloo would then add the same numbers in another order. Memory that does not
-        suffice and connections that do not work also show here.
-        """
-        place = self._strategy.place
-        buffers = [(buffer, buffer.clone()) for buffer in self._model.buffers()]
-        with random_state.untouched(place.device):
-            indices = self._batches.plan.order(0, 0, 0, 0, 1)
-            with self._precision.forward():
-                loss = self._task.loss(self._wrapped, to_device(self._task.batch(indices), self._device))
-            torch.autograd.backward(loss * 0.0)
-        self._optimizer.zero_grad(set_to_none=True)
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
-
     def _restore(self) -> None:
-        random_state.seed_everything(self._session.config.seed + 1 + self._strategy.place.rank)
-        folder = self._session.resume_folder
+        session, rank, start = self._session, self._strategy.place.rank, self._session.start
+        random_state.seed_everything(fresh_seed(session.config.seed, rank, start.step if start else 0))
+        folder = session.resume_folder
+        counters: dict[str, Any] = {}
         if folder is not None:
-            counters = checkpoint.load_part(folder, self._strategy, self._model, self._optimizer)
+            saved = checkpoint.load_part(folder, self._strategy, self._replica, start.copy if start else "")
+            counters = taken_up(saved, start, rank, session.config.merge_every_chunks)
             self._step = int(counters["step"])
             self._batches.progress = saved_progress(counters)
             self._merges.done = int(counters["merges_done"])
+            self._alike_at = self._batches.progress.chunks_done - int(counters.get("chunks_alone", 0))
+            if counters.get("val_loss") is not None:
+                self._known_loss = (int(counters["val_step"]), float(counters["val_loss"]))
+            if (schedule := saved_schedule(counters.get("schedule"))) is not None:
+                self._schedule = schedule.resumed(self._schedule, self._step)
             if counters.get("scaler"):
                 self._precision.scaler.load_state_dict(counters["scaler"])
+        if self._shares is not None:
+            with self._rehearsal.without_trace():
+                self._shares.begin(counters, self._step, self._rehearsal.alone)
+        if self._dial is not None:
+            self._dial.begin(None if folder is None else counters, self._step, self._batches.progress.samples_seen)
         self._session.first_step = self._step + 1
+        self._boundary_at = self._step
 
     def _counters(self) -> dict[str, Any]:
         progress = self._batches.progress
@@ -393,9 +400,35 @@ class Trainer:
             "chunks_done": progress.chunks_done,
             "merges_done": self._merges.done,
             "scaler": self._precision.scaler.state_dict(),
+            "merge_every_chunks": self._session.config.merge_every_chunks,
+            "chunks_alone": progress.chunks_done - self._alike_at,
+            "val_step": None if self._known_loss is None else self._known_loss[0],
+            "val_loss": None if self._known_loss is None else self._known_loss[1],
+            "schedule": self._schedule.as_dict(),
             "mode": self._strategy.name,
             "world_size": self._strategy.place.world_size,
+            **self._strategy.counters(),
+            **({} if self._shares is None else self._shares.counters()),
+            **({} if self._dial is None else self._dial.counters()),
         }
+
+    @property
+    def _last_step(self) -> float:
+        """No step is made after this one; where lanes take from each other, only the host knows when all is done."""
+        config = self._session.config
+        if self._strategy.synchronised or not config.work_stealing:
+            return self._total_steps
+        return config.steps if config.steps is not None else math.inf
+
+    def _expect(self) -> None:
+        """Lays the rest of the schedule out over this batch and those that this lane may still expect."""
+        samples = self._batches.expected
+        if samples is not None:
+            self._schedule = self._schedule.expecting(self._step, 1 + math.ceil(samples / self._batch.global_))
+
+    @property
+    def _total_steps(self) -> int:
+        return self._schedule.ends
 
     def _plan_steps(self, plan: ChunkPlan) -> int:
         """Steps of this rank's lane: `steps`, or what the epochs come to, whichever is less."""
@@ -403,7 +436,11 @@ class Trainer:
         epochs = config.epochs if config.epochs is not None else (1 if config.steps is None else None)
         if epochs is None:
             return config.steps or 0
-        of_epochs = plan.lane_steps(epochs, self._strategy.lane, self._strategy.lanes, self._batch.global_)
+        start = self._session.start
+        if start is not None and start.steps_left is not None:
+            of_epochs = start.step + start.steps_left
+        else:
+            of_epochs = plan.lane_steps(epochs, self._strategy.lane, self._strategy.lanes, self._batch.global_)
         return of_epochs if config.steps is None else min(config.steps, of_epochs)
 
     def _make_evaluation(self) -> Evaluation | None:
@@ -414,3 +451,8 @@ class Trainer:
         return Evaluation(
             held_out, self._task.val_batches * micro, micro, self._task.val_batch, self._task.loss, self._precision
         )
+
+
+def _passed(every: int | None, before: int, step: int) -> bool:
+    """Whether a multiple of `every` lies behind `before` and not behind `step`: of one step to the next, is `step`."""
+    return every is not None and step // every > before // every

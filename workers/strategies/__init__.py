@@ -1,13 +1,56 @@
 """Ways of sharing the work among ranks, behind one small interface (`base.Strategy`)."""
 
-from workers.strategies.base import RankPlace, StateFiles, Strategy, optimizer_state
+from __future__ import annotations
+
+from core.config import RunConfig
+from core.config.dial import synchronisation_of
+from core.errors import ConfigError
+from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.ddp import DdpStrategy
+from workers.strategies.dial import DialStrategy
 from workers.strategies.independent import IndependentStrategy
+from workers.strategies.replica import Replica
 from workers.strategies.single import SingleStrategy
 from workers.strategies.zero import ZeroStrategy
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    kind.name: kind for kind in (SingleStrategy, DdpStrategy, IndependentStrategy, ZeroStrategy)
-}
+__all__ = ["RankPlace", "Replica", "SingleStrategy", "Strategy", "make_strategy"]
 
-__all__ = ["STRATEGIES", "RankPlace", "SingleStrategy", "StateFiles", "Strategy", "optimizer_state"]
+
+def make_strategy(mode: str, place: RankPlace, config: RunConfig) -> Strategy:
+    """The strategy for a mode.
+
+    Args:
+        mode: As `core.launch_plan` resolved it, never "auto".
+        place: This rank's.
+        config: What was asked; in mode zero `zero_engine` is resolved too ("deepspeed" or "torch").
+
+    Raises:
+        ConfigError: There is no such mode.
+    """
+    if mode == "zero":
+        return _zero(place, config)
+    if mode == "independent" and (rule := synchronisation_of(config)) is not None:
+        return DialStrategy(place, rule)
+    if mode == "ddp":
+        return DdpStrategy(place, config.gradient_exchange, config.static_graph)
+    for kind in (SingleStrategy, IndependentStrategy):
+        if kind.name == mode:
+            return kind(place)
+    if mode == "fsdp":
+        from workers.strategies.fsdp import FsdpStrategy  # its imports take a second
+
+        return FsdpStrategy(place, config.replace(zero_stage=3))
+    raise ConfigError("mode", f"There is no way to train in mode {mode!r}.", "Choose ddp or independent.")
+
+
+def _zero(place: RankPlace, config: RunConfig) -> Strategy:
+    """Stage 1 spreads the optimizer's state; 2 and 3 also gradients, and weights where they are not in use."""
+    if config.zero_engine == "deepspeed":
+        from workers.strategies.deepspeed_zero import DeepSpeedStrategy
+
+        return DeepSpeedStrategy(place, config)
+    if config.zero_stage == 1:
+        return ZeroStrategy(place, config.gradient_exchange, config.static_graph)
+    from workers.strategies.fsdp import FsdpStrategy
+
+    return FsdpStrategy(place, config)

@@ -3,11 +3,9 @@
 The trainer is the only caller, always from the training thread, in this order:
 
 1. `setup` once, after the data is ready: process groups are made here;
-2. `wrap` and `optimizer` once each, after the model stands on its device;
-3. at every micro-batch `accumulate` around forward and backward; at every optimizer step `clip_grad_norm`;
-4. `agree` once at every step boundary, `total` at every evaluation;
-5. at a commit `files` decides which part of the state this rank writes, at resume `sources` which it reads;
-6. `close` once, at the end.
+2. `replicate` once, after the model stands on its device: the model as this mode trains it (`replica.Replica`);
+3. `agree` once at every step boundary, `total` at every evaluation;
+4. `close` once, at the end.
 
 A *lane* is a group of ranks that consume the same chunks in step (`core.ledger`). `lane_rank` and `lane_size`
 are this rank's place in its lane.
@@ -16,16 +14,16 @@ are this rank's place in its lane.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch import nn
 
-ParameterGroups = Iterable[Tensor] | list[dict[str, Any]]
+from workers.optimization import Optimization
+from workers.precision import Precision
+from workers.strategies.replica import Replica
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +44,6 @@ class RankPlace:
     backend: str = ""
     rendezvous: str = ""
     timeout_s: float = 300.0
-
-
-@dataclass(frozen=True, slots=True)
-class StateFiles:
-    """Names in a generation's folder of what one rank writes; None: another rank writes that part."""
-
-    weights: str | None
-    optimizer: str | None
 
 
 class Strategy(ABC):
@@ -97,26 +87,48 @@ class Strategy(ABC):
         """Undoes `setup`."""
         return
 
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """The module to call in training; the given one keeps the parameters."""
-        return model
+    @abstractmethod
+    def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
+        """`model` as this mode trains it.
 
-    def optimizer(self, groups: ParameterGroups, kind: Callable[..., Optimizer], **options: Any) -> Optimizer:
-        """An optimizer of class `kind` over these parameters."""
-        return kind(groups, **options)
-
-    def accumulate(self, wrapped: nn.Module, *, last: bool) -> AbstractContextManager[object]:
-        """The context for one micro-batch; gradients are exchanged in the `last` one of a step."""
-        del wrapped, last
-        return nullcontext()
-
-    def clip_grad_norm(self, parameters: Sequence[nn.Parameter], limit: float) -> Tensor:
-        """The norm of the whole gradient before clipping; 0 as `limit` only measures.
-
-        Returns:
-            A tensor without dimensions on the model's device.
+        Args:
+            model: The recipe's, on its device, alike on all ranks.
+            optimization: The update rule.
+            lr: The peak learning rate.
+            precision: The forward pass's format.
         """
-        return nn.utils.clip_grad_norm_(parameters, limit if limit > 0 else float("inf"), foreach=True)
+
+    @property
+    def forward_is_collective(self) -> bool:
+        """True when every forward pass needs all ranks, because each holds only a part of the weights."""
+        return False
+
+    @property
+    def micro_batches_alike(self) -> bool:
+        """True when every rank must make equally many micro-batches of a step, since ranks meet in each of them."""
+        return self.forward_is_collective
+
+    @property
+    def can_balance(self) -> bool:
+        """True when ranks may work on unequal shares of a batch, and each by itself until gradients are exchanged."""
+        return False
+
+    @property
+    def copy(self) -> int:
+        """Whose weights this rank takes up where each rank of a generation wrote its own."""
+        return 0
+
+    def recall(self, counters: Mapping[str, Any]) -> None:
+        """What an earlier attempt decided by measuring, before `replicate`: it is decided alike again."""
+        del counters
+
+    def counters(self) -> dict[str, Any]:
+        """What this attempt decided by measuring, saved with the weights for `recall`."""
+        return {}
+
+    def figures(self) -> dict[str, Any]:
+        """What this attempt measured and decided, after `replicate`, for a person to see."""
+        return {}
 
     def agree(self, flag: int) -> int:
         """The highest flag that any rank of the lane has given, possibly one step late; every rank gets the same."""
@@ -129,22 +141,3 @@ class Strategy(ABC):
     def total(self, values: Sequence[float]) -> list[float]:
         """Sums over the lane's ranks, in double precision."""
         return list(values)
-
-    def sync_wait_s(self, wrapped: nn.Module) -> float | None:
-        """Seconds the last step waited for other ranks, None where that cannot be measured."""
-        del wrapped
-        return None
-
-    @abstractmethod
-    def files(self) -> StateFiles:
-        """What this rank writes into a generation."""
-
-    @abstractmethod
-    def sources(self) -> tuple[Sequence[str], Sequence[str]]:
-        """Names of weights and of optimizer parts to read, the first that exists wins (see `workers.checkpoint`)."""
-
-
-def optimizer_state(optimizer: Optimizer) -> dict[Any, Any]:
-    """The per-parameter state that this rank holds, keyed by parameter."""
-    local = getattr(optimizer, "optim", optimizer)  # ZeroRedundancyOptimizer keeps its shard in `.optim`
-    return dict(local.state)

@@ -2,56 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.optim import Optimizer
 
-from workers.strategies.base import RankPlace, StateFiles, Strategy
+from workers.exchange import Exchange, choose_exchange
+from workers.optimization import Optimization
+from workers.precision import Precision
+from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.process_group import make_process_group
+from workers.strategies.replica import Replica
 
 
 class DdpStrategy(Strategy):
-    """All ranks in one lane, in step."""
+    """All ranks in one lane, in step.
+
+    Args:
+        place: This rank's.
+        exchange: How gradients are to travel (`workers.exchange.WANTED`).
+        static_graph: Every step uses the same parameters in the same order.
+
+    Attributes:
+        wanted_exchange: As given, or what an earlier attempt came to.
+    """
 
     name = "ddp"
 
-    def __init__(self, place: RankPlace) -> None:
+    def __init__(self, place: RankPlace, exchange: str = "auto", static_graph: bool = False) -> None:
         super().__init__(place)
+        self.wanted_exchange = exchange
+        self._static_graph = static_graph
+        self._exchange: Exchange | None = None
         self._flags: dist.ProcessGroup | None = None
         self._vote: torch.Tensor | None = None
         self._work: dist.Work | None = None
+
+    @property
+    def can_balance(self) -> bool:
+        """As long as ranks meet at a step's end only."""
+        return not self.micro_batches_alike
 
     def setup(self) -> None:
         """Meets the other ranks."""
         self._flags = make_process_group(self.place)
 
     def close(self) -> None:
-        """Leaves the process groups."""
+        """Leaves the process groups, and the shared memory before them."""
+        if self._exchange is not None:
+            self._exchange.close()
         if dist.is_initialized():
             dist.destroy_process_group()
 
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """The model behind DDP; gradients live in the buckets, so nothing is copied to be sent."""
-        wrapped = DistributedDataParallel(
-            model,
-            device_ids=[self.place.device] if self.place.device.type == "cuda" else None,
-            gradient_as_bucket_view=True,
-        )
-        if self.place.device.type == "cpu":
-            sampled: Any = wrapped
-            sampled._set_ddp_runtime_logging_sample_rate(1)  # times every step, for `sync_wait_s`
-        return wrapped
+    def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
+        """The model behind DDP; rank 0 writes for all, since all hold the same."""
+        optimizer = optimization.optimizer(model, lr)
+        suffix = "" if self.place.rank == 0 else None
+        return DdpReplica(self._wrapping(model), model, optimizer, optimization, precision, suffix)
 
-    def accumulate(self, wrapped: nn.Module, *, last: bool) -> AbstractContextManager[object]:
-        """Exchanges gradients in the last micro-batch only."""
-        if last or not isinstance(wrapped, DistributedDataParallel):
-            return nullcontext()
-        return wrapped.no_sync()
+    def recall(self, counters: Mapping[str, Any]) -> None:
+        """With more than two ranks the ways of exchanging add in different orders: the same one is taken again."""
+        same = (counters.get("mode"), counters.get("world_size")) == (self.name, self.place.world_size)
+        if self.wanted_exchange == "auto" and same and "exchange" in counters:
+            self.wanted_exchange = "shared" if counters["exchange"] == "shared" else "plain"
+
+    def counters(self) -> dict[str, Any]:
+        """See `recall`."""
+        return {} if self._exchange is None else {"exchange": self._exchange.name}
+
+    def figures(self) -> dict[str, Any]:
+        """How gradients travel, and how fast that was beside the other way."""
+        if self._exchange is None:
+            return {}
+        speeds = self._exchange.speeds
+        measured = {} if speeds is None else {"shared_mb_s": speeds.shared_mb_per_s, "gloo_mb_s": speeds.gloo_mb_per_s}
+        return {"exchange": self._exchange.name, "words": self._exchange.words, **measured}
+
+    def _wrapping(self, model: nn.Module) -> Wrapping:
+        assert self._flags is not None
+        size = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
+        self._exchange = choose_exchange(self._flags, self.place, size, self.wanted_exchange)
+        return Wrapping(self.place, self._exchange, self._static_graph)
 
     def agree(self, flag: int) -> int:
         """Starts an all_reduce(MAX) of this step's flag and returns the outcome of the step before.
@@ -77,27 +114,70 @@ class DdpStrategy(Strategy):
         dist.all_reduce(sums, group=self._flags)
         return [float(value) for value in sums]
 
-    def sync_wait_s(self, wrapped: nn.Module) -> float | None:
-        """Time in which the gradient exchange ran while no gradient was being computed, by DDP's own clock (CPU)."""
-        if self.place.device.type != "cpu" or not isinstance(wrapped, DistributedDataParallel):
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """How a model is put behind DDP.
+
+    Attributes:
+        place: This rank.
+        exchange: How gradients travel.
+        static_graph: Every step uses the same parameters in the same order.
+    """
+
+    place: RankPlace
+    exchange: Exchange
+    static_graph: bool
+
+    def wrap(self, model: nn.Module) -> DistributedDataParallel:
+        """`model` behind DDP; its gradients live in DDP's buckets, so none is copied."""
+        on_cpu = self.place.device.type == "cpu"
+        wrapped = DistributedDataParallel(
+            model,
+            device_ids=None if on_cpu else [self.place.device],
+            gradient_as_bucket_view=True,
+            static_graph=self.static_graph,
+            **self.exchange.ddp_options,
+        )
+        self.exchange.register(wrapped)
+        if on_cpu:
+            sampled: Any = wrapped
+            sampled._set_ddp_runtime_logging_sample_rate(1)  # times every step, for `sync_wait_s`
+        return wrapped
+
+
+class DdpReplica(Replica):
+    """A whole model whose gradients are averaged over the ranks."""
+
+    def __init__(
+        self,
+        wrapping: Wrapping,
+        model: nn.Module,
+        optimizer: Optimizer,
+        optimization: Optimization,
+        precision: Precision,
+        suffix: str | None,
+    ) -> None:
+        super().__init__(model, optimizer, optimization, precision, suffix)
+        self._place = wrapping.place
+        self._exchange = wrapping.exchange
+        self._wrapped = wrapping.wrap(model)
+        self.module = self._wrapped
+
+    def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
+        """Exchanges gradients in the last micro-batch only."""
+        return nullcontext() if last else self._wrapped.no_sync()
+
+    def sync_wait_s(self) -> float | None:
+        """Time in which the gradient exchange ran while no gradient was being computed; by DDP's own clock on CPUs."""
+        if self._exchange.through_shared_memory:
+            return self._exchange.sync_wait_s
+        if self._place.device.type != "cpu":
             return None
-        sampled: Any = wrapped
+        sampled: Any = self._wrapped
         sampled.logger.set_runtime_stats_and_log()  # DDP itself does so at the next forward pass only
         times: dict[str, int] = sampled._get_ddp_logging_data()
         exchange, overlap = times.get("backward_comm_time"), times.get("backward_compute_comm_overlap_time")
         if exchange is None or overlap is None:
             return None
         return max(0.0, (exchange - overlap) / 1e9)
-
-    def files(self) -> StateFiles:
-        """Rank 0 writes for all, since all hold the same."""
-        if self.place.rank != 0:
-            return StateFiles(None, None)
-        return StateFiles("weights.safetensors", "optimizer.safetensors")
-
-    def sources(self) -> tuple[Sequence[str], Sequence[str]]:
-        """The run's own, else what another mode left."""
-        return (
-            ("weights.safetensors", "weights_rank0.safetensors"),
-            ("optimizer.safetensors", "optimizer_shard*.safetensors", "optimizer_rank0.safetensors"),
-        )

@@ -6,9 +6,12 @@ the copies is the merge policy's business (`workers.merge`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from torch import nn
 
-from workers.strategies.base import StateFiles, Strategy
+from workers.optimization import Optimization
+from workers.precision import Precision
+from workers.strategies.base import Strategy
+from workers.strategies.replica import Replica
 
 
 class IndependentStrategy(Strategy):
@@ -36,20 +39,12 @@ class IndependentStrategy(Strategy):
         """False: ranks step by themselves."""
         return False
 
-    def files(self) -> StateFiles:
-        """A whole copy a rank."""
-        rank = self.place.rank
-        return StateFiles(f"weights_rank{rank}.safetensors", f"optimizer_rank{rank}.safetensors")
+    @property
+    def copy(self) -> int:
+        """This rank's own."""
+        return self.place.rank
 
-    def sources(self) -> tuple[Sequence[str], Sequence[str]]:
-        """This rank's own copy; a rank that was not there before starts from rank 0's."""
-        rank = self.place.rank
-        return (
-            (f"weights_rank{rank}.safetensors", "weights_rank0.safetensors", "weights.safetensors"),
-            (
-                f"optimizer_rank{rank}.safetensors",
-                "optimizer_rank0.safetensors",
-                "optimizer.safetensors",
-                "optimizer_shard*.safetensors",
-            ),
-        )
+    def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
+        """A whole copy a rank, written under the rank's name."""
+        optimizer = optimization.optimizer(model, lr)
+        return Replica(model, optimizer, optimization, precision, f"_rank{self.place.rank}")

@@ -24,8 +24,15 @@ class RendezvousError(RankdeckError):
     title = "The devices could not be connected"
 
 
-def make_process_group(place: RankPlace) -> dist.ProcessGroup:
+def make_process_group(
+    place: RankPlace, flags_timeout_s: float | None = None, *, cpu_tensors: bool = False
+) -> dist.ProcessGroup:
     """Joins the default process group and makes a second one for flags and sums on the CPU.
+
+    Args:
+        place: This rank's.
+        flags_timeout_s: How long a collective of the second group may take; None: as long as any other.
+        cpu_tensors: The default group takes tensors on the CPU too, also where NCCL takes those on the GPU.
 
     Returns:
         The group for small CPU tensors. It has its own connections, so its collectives may be in flight while the
@@ -39,14 +46,17 @@ def make_process_group(place: RankPlace) -> dist.ProcessGroup:
     try:
         _register_loopback_gloo()
         backend = "nccl" if place.backend == "nccl" else LOOPBACK_GLOO
+        if backend == "nccl" and cpu_tensors:
+            backend = f"cpu:{LOOPBACK_GLOO},cuda:nccl"
         dist.init_process_group(
             backend, init_method=place.rendezvous, rank=place.rank, world_size=place.world_size, timeout=timeout
         )
-        group: dist.ProcessGroup = dist.new_group(backend=LOOPBACK_GLOO, timeout=timeout)
+        patience = timeout if flags_timeout_s is None else datetime.timedelta(seconds=flags_timeout_s)
+        group: dist.ProcessGroup = dist.new_group(backend=LOOPBACK_GLOO, timeout=patience)
     except (RuntimeError, ValueError) as error:
         raise RendezvousError(
             f"Rank {place.rank} of {place.world_size} could not join the others over {place.backend}: {error}",
-            "Choose parallel-independent, which needs no connection between devices, or one device; "
+            "Choose parallel-independent without synchronisation, which needs no connection, or one device; "
             "`rankdeck doctor` checks this torch build.",
         ) from error
     return group

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from torch import nn
 
-from workers.strategies.base import StateFiles, Strategy
+from workers.optimization import Optimization
+from workers.precision import Precision
+from workers.strategies.base import Strategy
+from workers.strategies.replica import Replica
 
 
 class SingleStrategy(Strategy):
@@ -22,13 +25,6 @@ class SingleStrategy(Strategy):
         """Always 1."""
         return 1
 
-    def files(self) -> StateFiles:
-        """Everything."""
-        return StateFiles("weights.safetensors", "optimizer.safetensors")
-
-    def sources(self) -> tuple[Sequence[str], Sequence[str]]:
-        """The run's own, else what another mode left (after a fall back to one device)."""
-        return (
-            ("weights.safetensors", "weights_rank0.safetensors"),
-            ("optimizer.safetensors", "optimizer_shard*.safetensors", "optimizer_rank0.safetensors"),
-        )
+    def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
+        """The plain case."""
+        return Replica(model, optimization.optimizer(model, lr), optimization, precision)

@@ -1,4 +1,4 @@
-"""ZeRO stage 1: DDP whose optimizer state is spread over the ranks (torch's ZeroRedundancyOptimizer).
+"""ZeRO stage 1 with torch's own means: DDP whose optimizer state is spread over the ranks (ZeroRedundancyOptimizer).
 
 Losses are bit-equal to DDP's; the Adam state of each rank shrinks by the number of ranks. Over gloo it sends about
 half as many bytes again as DDP, so it buys memory, not speed.
@@ -7,12 +7,15 @@ half as many bytes again as DDP, so it buys memory, not speed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from torch import nn
 from torch.optim import Optimizer
 
-from workers.strategies.base import ParameterGroups, StateFiles
-from workers.strategies.ddp import DdpStrategy
+from workers.optimization import Optimization
+from workers.pieces import StatePart
+from workers.precision import Precision
+from workers.strategies.ddp import DdpReplica, DdpStrategy
+from workers.strategies.replica import Replica, optimizer_part
 
 
 class ZeroStrategy(DdpStrategy):
@@ -20,23 +23,27 @@ class ZeroStrategy(DdpStrategy):
 
     name = "zero"
 
-    def optimizer(self, groups: ParameterGroups, kind: Callable[..., Optimizer], **options: Any) -> Optimizer:
-        """`kind`, holding the state of this rank's share of the parameters only."""
+    def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
+        """Each rank's optimizer holds the state of its share of the parameters only."""
         from torch.distributed.optim import ZeroRedundancyOptimizer
 
         sharded: Callable[..., Optimizer] = ZeroRedundancyOptimizer
-        return sharded(groups, optimizer_class=kind, parameters_as_bucket_view=False, **options)
-
-    def files(self) -> StateFiles:
-        """Rank 0 writes the weights, every rank its shard of the optimizer."""
-        weights = "weights.safetensors" if self.place.rank == 0 else None
-        return StateFiles(weights, f"optimizer_shard{self.place.rank}.safetensors")
-
-    def sources(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """All shards; which parameter belongs to whom is worked out again, so another world size may read them."""
-        weights, _ = super().sources()
-        return tuple(weights), (
-            "optimizer_shard*.safetensors",
-            "optimizer.safetensors",
-            "optimizer_rank0.safetensors",
+        optimizer = sharded(
+            optimization.groups(model),
+            optimizer_class=optimization.kind,
+            parameters_as_bucket_view=False,
+            **optimization.arguments(model, lr),
         )
+        return ZeroReplica(self._wrapping(model), model, optimizer, optimization, precision, "")
+
+
+class ZeroReplica(DdpReplica):
+    """Rank 0 writes the weights, every rank its shard of the optimizer."""
+
+    def parts(self) -> list[StatePart]:
+        """See the class."""
+        state, values = optimizer_part(self.optimizer, self._optimization)
+        parts = [StatePart(f"optimizer_shard{self._place.rank}.safetensors", state, values)]
+        if self._place.rank == 0:
+            parts.append(StatePart("weights.safetensors", self.model.state_dict(keep_vars=True), {}))
+        return parts

@@ -1,0 +1,234 @@
+"""Unequal devices in step: how many samples of each batch every rank gets, by how fast each was measured to be.
+
+Ranks that train in step wait for the slowest. With n_r samples on a rank that works through s_r samples a second a
+step lasts max(n_r / s_r), which is least where n_r is in proportion to s_r. What each rank gets weighs as many samples
+as it has (`batches.MicroBatch.weight`), so the gradient stays that of the whole batch.
+
+Speed is measured before the first step by a few passes that leave no trace, and again from the forward passes of real
+steps, at step numbers that all ranks know. Every rank then decides by the same numbers, so all decide alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+import torch
+
+WORTH: Final = 1.05
+"""Shares are changed only if a step is predicted to become so many times as fast."""
+_WORSE: Final = 1.1
+"""A change that made a step so many times as long is taken back; the machine as a whole may be a little slower."""
+_REST: Final = 4
+"""Decisions left out after that."""
+_FIRST_AFTER: Final = 16
+_EVERY: Final = 64
+_KEPT: Final = 64
+_LEAST_MEASURED: Final = 8
+_PASSES: Final = 5
+_PASSES_S: Final = 1.5
+
+
+def proportional(total: int, speeds: Sequence[float]) -> tuple[int, ...]:
+    """`total` samples in proportion to `speeds`, at least one each if there are enough (largest remainders first)."""
+    floor = 1 if total >= len(speeds) else 0
+    rest = total - floor * len(speeds)
+    exact = [rest * speed / sum(speeds) for speed in speeds]
+    shares = [floor + int(part) for part in exact]
+    by_remainder = sorted(range(len(speeds)), key=lambda rank: (int(exact[rank]) - exact[rank], rank))
+    for rank in by_remainder[: total - sum(shares)]:
+        shares[rank] += 1
+    return tuple(shares)
+
+
+def equal(total: int, ranks: int) -> tuple[int, ...]:
+    """`total` samples in shares that differ by one at most, as ranks of equal speed get them."""
+    return tuple(total * (rank + 1) // ranks - total * rank // ranks for rank in range(ranks))
+
+
+def step_s(shares: Sequence[int], speeds: Sequence[float]) -> float:
+    """Seconds until the slowest rank is done with its share."""
+    return max(share / speed for share, speed in zip(shares, speeds, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """A decision.
+
+    Attributes:
+        shares: Samples of a whole batch for each rank.
+        speeds: Samples a second of each rank, as measured.
+        reason: "start" (before the first step), "steps" (by real steps), "back" (the last change did not pay).
+    """
+
+    shares: tuple[int, ...]
+    speeds: tuple[float, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        """ "rank 0 1.9 × rank 1: 43 + 21 of 64"."""
+        fast, slow = (self.speeds.index(pick(self.speeds)) for pick in (max, min))
+        ratio = self.speeds[fast] / self.speeds[slow]
+        parts = " + ".join(map(str, self.shares))
+        back = " as before, since steps became longer" if self.reason == "back" else ""
+        return f"rank {fast} {ratio:.1f} × rank {slow}: {parts} of {sum(self.shares)}{back}"
+
+
+class Balance:
+    """Who gets how much; the same object on every rank, since all see the same measurements.
+
+    Args:
+        global_batch: Samples in a whole batch.
+        rank, ranks: This rank's place in its lane.
+        total: Sums numbers over the lane's ranks (`strategies.base.Strategy.total`).
+
+    Attributes:
+        shares: In force now.
+        sharing: The newest measurement and decision; None before the first.
+    """
+
+    def __init__(
+        self, global_batch: int, rank: int, ranks: int, total: Callable[[Sequence[float]], list[float]]
+    ) -> None:
+        self.shares = equal(global_batch, ranks)
+        self.sharing: Sharing | None = None
+        self._global = global_batch
+        self._rank = rank
+        self._ranks = ranks
+        self._total = total
+        self._before: tuple[tuple[int, ...], float] | None = None
+        self._rest = 0
+
+    def restore(self, shares: object) -> bool:
+        """Takes up the shares that were saved with the weights; False when they are not for these ranks and batch."""
+        if not isinstance(shares, list) or len(shares) != self._ranks or sum(shares) != self._global:
+            return False
+        self.shares = tuple(int(share) for share in shares)
+        return True
+
+    def start(self, own_speed: float) -> Sharing:
+        """The first decision, from passes before the first step."""
+        return self._decide(self._gathered(own_speed), "start")
+
+    def is_due(self, step: int) -> bool:
+        """Whether the shares are looked at again after this step: after 16, after 32, then every 64."""
+        return step in (_FIRST_AFTER, 2 * _FIRST_AFTER) or step % _EVERY == 0
+
+    def again(self, own_speed: float, passes: int) -> Sharing | None:
+        """A decision from real steps; every rank of the lane calls it after the same step.
+
+        Args:
+            own_speed: Samples a second of this rank since the last decision.
+            passes: By how many forward passes.
+
+        Returns:
+            The decision if it changed the shares, else None.
+        """
+        speed = own_speed if passes >= _LEAST_MEASURED else 0.0
+        speeds = self._gathered(speed)  # always, as the others wait for ours
+        before = self.shares
+        if min(speeds) <= 0:
+            return None
+        if self._rest:
+            self._rest -= 1
+            return None
+        now_s = step_s(self.shares, speeds)
+        if self._before is not None and now_s > _WORSE * self._before[1]:
+            # Time is not in proportion to samples here (a small batch may take as long as a larger one).
+            (self.shares, _), self._before, self._rest = self._before, None, _REST
+            self.sharing = Sharing(self.shares, speeds, "back")
+            return self.sharing
+        decision = self._decide(speeds, "steps")
+        self._before = (before, now_s) if decision.shares != before else None
+        return decision if decision.shares != before else None
+
+    def _decide(self, speeds: tuple[float, ...], reason: str) -> Sharing:
+        wanted = proportional(self._global, speeds)
+        if step_s(self.shares, speeds) > WORTH * step_s(wanted, speeds):
+            self.shares = wanted
+        self.sharing = Sharing(self.shares, speeds, reason)
+        return self.sharing
+
+    def _gathered(self, own: float) -> tuple[float, ...]:
+        return tuple(self._total([own if rank == self._rank else 0.0 for rank in range(self._ranks)]))
+
+
+class ForwardTimes:
+    """How long this rank's forward passes take, without holding up a device.
+
+    Forward passes alone are timed because in a backward pass a fast rank waits for the gradients of a slow one.
+
+    Args:
+        device: Where they run. On a GPU its own clock is used, and read when `take` is called.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._on_gpu = device.type == "cuda"
+        self._taken: deque[tuple[float, int]] = deque(maxlen=_KEPT)
+        self._events: deque[tuple[torch.cuda.Event, torch.cuda.Event, int]] = deque(maxlen=_KEPT)
+
+    def forward(self, samples: int) -> AbstractContextManager[None]:
+        """The context of one forward pass over so many samples; none is not measured."""
+        if not samples:
+            return nullcontext()
+        return self._by_events(samples) if self._on_gpu else self._by_clock(samples)
+
+    def take(self) -> tuple[float, int]:
+        """Samples a second of the passes since the last call, and how many passes they were.
+
+        The median, since another program that is in the way for a moment says nothing of the device.
+        """
+        for began, ended, samples in self._events:
+            ended.synchronize()
+            self._taken.append((began.elapsed_time(ended) / 1e3, samples))
+        speeds = [samples / seconds for seconds, samples in self._taken if seconds > 0]
+        self.forget()
+        return (median(speeds), len(speeds)) if speeds else (0.0, 0)
+
+    def forget(self) -> None:
+        """Drops what was measured: the first steps of a process are not like the others."""
+        self._taken.clear()
+        self._events.clear()
+
+    @contextmanager
+    def _by_clock(self, samples: int) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self._taken.append((time.perf_counter() - began, samples))
+
+    @contextmanager
+    def _by_events(self, samples: int) -> Iterator[None]:
+        make: Callable[..., torch.cuda.Event] = torch.cuda.Event
+        began, ended = make(enable_timing=True), make(enable_timing=True)
+        began.record()
+        yield
+        ended.record()
+        self._events.append((began, ended, samples))
+
+
+def speed_of(one_pass: Callable[[], None], samples: int, device: torch.device) -> float:
+    """Samples a second of forward and backward passes on this device: the median of a few, after one to warm up.
+
+    Args:
+        one_pass: Works through `samples` samples and exchanges nothing with other ranks.
+        samples: Samples in a pass.
+        device: Where it runs.
+    """
+
+    def seconds() -> float:
+        began = time.perf_counter()
+        one_pass()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return time.perf_counter() - began
+
+    seconds()
+    times: list[float] = []
+    while len(times) < 2 or (len(times) < _PASSES and sum(times) < _PASSES_S):
+        times.append(seconds())
+    return samples / median(times)

@@ -1,0 +1,135 @@
+"""What was read and what was wrong with it; and how much of that a person accepts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from core.errors import ConfigError, DatasetError
+
+MAX_EXAMPLES: Final = 5
+WORDS: Final[Mapping[str, str]] = {
+    "invalid_utf8": "not UTF-8",
+    "broken": "broken",
+    "empty": "empty",
+    "missing_column": "without the text column",
+    "not_text": "something else than text in the text column",
+    "too_long": "longer than 64 MiB",
+    "cut_off": "cut off: the file ends in the middle",
+}
+"""Kinds of bad rows, and what a person is told they are."""
+
+
+@dataclass(slots=True)
+class RowCounts:
+    """Rows of a dataset, or of a part of it.
+
+    Attributes:
+        rows: Rows that were looked at, bad ones included; of a text file its lines.
+        documents: Texts that were taken.
+        bad: Bad rows by kind (`WORDS`). They are left out, but for lines of text that are not UTF-8: bytes are tokens
+            too.
+        examples: Where the first ones stand.
+    """
+
+    rows: int = 0
+    documents: int = 0
+    bad: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+
+    def add_bad(self, kind: str, where: str, count: int = 1) -> None:
+        """Notes bad rows.
+
+        Args:
+            kind: One of `WORDS`.
+            where: File and place, for `examples`.
+            count: How many.
+        """
+        self.bad[kind] += count
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(f"{where}: {WORDS[kind]}")
+
+    @property
+    def bad_rows(self) -> int:
+        """All of them."""
+        return self.bad.total()
+
+    def merge(self, other: RowCounts) -> None:
+        """Adds another part's counts, the later part's."""
+        self.rows += other.rows
+        self.documents += other.documents
+        self.bad.update(other.bad)
+        self.examples += other.examples[: MAX_EXAMPLES - len(self.examples)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "rows": self.rows,
+            "documents": self.documents,
+            "bad": dict(sorted(self.bad.items())),
+            "examples": list(self.examples),
+        }
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> RowCounts:
+        """What `as_dict` gave."""
+        return cls(value["rows"], value["documents"], Counter(value["bad"]), list(value["examples"]))
+
+    @property
+    def words(self) -> str:
+        """The bad rows in words: "12 of 3,400 rows are bad: 10 empty, 2 broken"; empty when there are none."""
+        if not self.bad_rows:
+            return ""
+        kinds = ", ".join(f"{count:,} {WORDS.get(kind, kind)}" for kind, count in self.bad.most_common())
+        return f"{self.bad_rows:,} of {self.rows:,} rows are bad: {kinds}"
+
+
+@dataclass(frozen=True, slots=True)
+class BadRowLimit:
+    """How many bad rows a person accepts.
+
+    Attributes:
+        rows: So many; None: any number.
+        share: This part of all rows, from 0 to 1; None: any.
+    """
+
+    rows: int | None = None
+    share: float | None = None
+
+    @classmethod
+    def parse(cls, text: object) -> BadRowLimit:
+        """``""`` (no limit), ``"100"`` rows, or ``"1%"`` of them.
+
+        Raises:
+            ConfigError: It is something else.
+        """
+        words = str(text if text is not None else "").strip()
+        if not words:
+            return cls()
+        if re.fullmatch(r"\d+", words):
+            return cls(rows=int(words))
+        percent = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", words)
+        if percent is not None and float(percent[1]) <= 100:
+            return cls(share=float(percent[1]) / 100)
+        raise ConfigError(
+            "max_bad_rows", f"{words!r} is no limit for bad rows.", 'Give a number of rows, or a share such as "1%".'
+        )
+
+    def check(self, counts: RowCounts) -> None:
+        """Refuses data with more bad rows than that.
+
+        Raises:
+            DatasetError: It has more; says which and where.
+        """
+        allowed = self.rows if self.share is None else self.share * counts.rows
+        if allowed is None or counts.bad_rows <= allowed:
+            return
+        limit = f"{self.rows:,}" if self.share is None else f"{100 * self.share:g} %"
+        raise DatasetError(
+            f"{counts.words}; the limit is {limit}. The first: {'; '.join(counts.examples)}.",
+            "Correct the data, choose another text column (text_column), or raise max_bad_rows.",
+            title="Too many rows are bad",
+        )

@@ -1,0 +1,162 @@
+"""Text to token ids: which tokenizer, in a form that other processes can be told; and the tokenizer itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from core.errors import PreflightError
+
+BETWEEN_DOCUMENTS: Final = "\n\n"
+Ids = npt.NDArray[Any]
+_NO_IDS: Final[Ids] = np.zeros(0, np.uint32)
+_PART_CHARS: Final = 1 << 17
+_BATCH_CHARS: Final = 1 << 19
+_CUT: Final = re.compile(r"(?<=\S)\n(?=\S)")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerSpec:
+    """A tokenizer, and what stands between two documents.
+
+    Attributes:
+        kind: "bytes" (every byte is a token) or "tokenizers" (a ``tokenizer.json`` of the package of that name).
+        path: That file.
+        separator: The text between two documents, as tokens.
+        separator_id: A token that stands there instead (a model's end of text), by its id.
+    """
+
+    kind: Literal["bytes", "tokenizers"] = "bytes"
+    path: str = ""
+    separator: str = BETWEEN_DOCUMENTS
+    separator_id: int | None = None
+
+    @property
+    def key(self) -> str:
+        """What the tokens depend on, as text.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+        content = hashlib.sha256(Path(self.path).read_bytes()).hexdigest() if self.path else ""
+        return f"{self.kind} {content} {self.separator if self.separator_id is None else self.separator_id!r}"
+
+    def open(self) -> Encoder:
+        """The tokenizer.
+
+        Raises:
+            PreflightError: The package is missing.
+        """
+        return _Bytes(self) if self.kind == "bytes" else _Tokenizers(self)
+
+
+class Encoder(Protocol):
+    """Text to token ids and back."""
+
+    vocab_size: int
+    separator: Ids
+
+    def encode(self, pieces: Sequence[bytes]) -> list[Ids]:
+        """The ids of each piece of UTF-8 text; no tokens are added at its ends."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids."""
+        ...
+
+
+class _Bytes:
+    vocab_size = 256
+
+    def __init__(self, spec: TokenizerSpec) -> None:
+        one = None if spec.separator_id is None else bytes([spec.separator_id])
+        self.separator: Ids = np.frombuffer(spec.separator.encode("utf-8") if one is None else one, np.uint8)
+
+    def encode(self, pieces: Sequence[bytes]) -> list[Ids]:
+        return [np.frombuffer(piece, np.uint8) for piece in pieces]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return bytes(ids).decode("utf-8", "replace")
+
+
+class _Tokenizers:
+    def __init__(self, spec: TokenizerSpec) -> None:
+        try:
+            from tokenizers import Tokenizer
+        except ImportError:
+            raise PreflightError(
+                "These tokens need the package tokenizers, which is not installed here.",
+                "Install it: pip install rankdeck[bpe]",
+                title="A package is missing",
+            ) from None
+        self._tokenizer: Any = Tokenizer.from_str(Path(spec.path).read_text(encoding="utf-8"))
+        self._tokenizer.no_truncation()  # a model's own file may say to cut; nothing of the text is to be lost
+        self._tokenizer.no_padding()
+        self.vocab_size: int = self._tokenizer.get_vocab_size()
+        self._may_cut = _is_byte_level(json.loads(self._tokenizer.to_str()))
+        if spec.separator_id is None:
+            self.separator = (
+                self.encode([spec.separator.encode("utf-8")])[0] if spec.separator else np.zeros(0, np.uint32)
+            )
+        else:
+            self.separator = np.array([spec.separator_id], np.uint32)
+
+    def encode(self, pieces: Sequence[bytes]) -> list[Ids]:
+        found: list[list[Ids]] = [[] for _ in pieces]
+        batch: list[tuple[int, str]] = []
+        held = 0
+        for number, piece in enumerate(pieces):
+            for part in self._parts(piece.decode("utf-8", "replace")):
+                batch.append((number, part))
+                held += len(part)
+                if held >= _BATCH_CHARS:
+                    self._encode_batch(batch, found)
+                    batch, held = [], 0
+        self._encode_batch(batch, found)
+        return [parts[0] if len(parts) == 1 else np.concatenate([_NO_IDS, *parts]) for parts in found]
+
+    def _encode_batch(self, batch: Sequence[tuple[int, str]], found: list[list[Ids]]) -> None:
+        # The fast form leaves out each token's place in the text: the same ids in a fraction of the memory.
+        encode = getattr(self._tokenizer, "encode_batch_fast", self._tokenizer.encode_batch)
+        encodings = encode([text for _, text in batch], add_special_tokens=False)
+        for (number, _), encoding in zip(batch, encodings, strict=True):
+            found[number].append(np.array(encoding.ids, np.uint32))
+
+    def _parts(self, text: str) -> Iterator[str]:
+        """A long text in parts that give the same tokens: a tokenizer needs over a hundred bytes for each it is given.
+
+        A byte-level tokenizer splits a text into words before anything else, and never joins what stands before and
+        after a single line end between two characters that are no space.
+        """
+        start = 0
+        while self._may_cut and len(text) - start > _PART_CHARS:
+            place = _CUT.search(text, start + _PART_CHARS)
+            if place is None:
+                break
+            yield text[start : place.end()]
+            start = place.end()
+        yield text[start:]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        text: str = self._tokenizer.decode([int(i) for i in ids], skip_special_tokens=False)
+        return text
+
+
+def _is_byte_level(document: Mapping[str, Any]) -> bool:
+    """Whether a ``tokenizer.json`` splits text by white space into words of bytes, as GPT-2's does and its heirs'."""
+    before, normalizer = document.get("pre_tokenizer") or {}, document.get("normalizer")
+    kinds = [before.get("type"), *(step.get("type") for step in before.get("pretokenizers", ()))]
+    return "ByteLevel" in kinds and (normalizer is None or normalizer.get("type") == "NFC")
+
+
+def token_type(vocab_size: int) -> np.dtype[Any]:
+    """The smallest unsigned type that holds every id."""
+    return np.dtype("u1" if vocab_size <= 1 << 8 else "<u2" if vocab_size <= 1 << 16 else "<u4")

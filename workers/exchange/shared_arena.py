@@ -1,0 +1,182 @@
+"""One piece of memory that all ranks of a run see, and of which nothing can be left behind.
+
+Linux: a memory file without a name in any folder (`memfd_create`). Rank 0 makes it, the others open it through
+`/proc/<pid>/fd/<number>`, rank 0 closes the number. There is no moment at which killing every rank leaves something in
+`/dev/shm`, and the size of `/dev/shm` (64 MB in many containers) is no limit.
+
+Windows: a file mapping with a random name, which lives as long as somebody has it open.
+
+`multiprocessing.shared_memory` gives the same memory with a name in `/dev/shm`. On Python 3.11 and 3.12 it starts a
+tracker process in every rank, which takes the memory away from the others when one rank ends.
+
+Layout: a page of 64-bit words, 128 bytes for each rank (two cache lines, so that no rank's writing slows another's),
+then the ranks' slots.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import secrets
+import sys
+from typing import Final
+
+import torch
+import torch.distributed as dist
+
+HEADER_BYTES: Final = 4096
+LINE_WORDS: Final = 16
+"""Words of one rank in the header."""
+LIMIT_BYTES: Final = 64 << 20
+"""More than this is never asked for; whole models pass through pieces of it."""
+MAX_RANKS: Final = 8
+
+_ADDRESS_BYTES: Final = 256
+_NONCE_PLACE: Final = MAX_RANKS * LINE_WORDS
+_WINDOWS_PREFIX: Final = "Local\\rankdeck-"
+
+
+class ArenaError(Exception):
+    """There can be no shared memory among these ranks; the words say why."""
+
+
+class SharedArena:
+    """Memory shared by all ranks.
+
+    Args:
+        memory: The mapping.
+        nonce: A random number that stands in the header, to recognise the memory by.
+        descriptor: The open file behind it; None when there is none (any more).
+
+    Attributes:
+        size_bytes: All of it.
+        words: The header as signed 64-bit words. A write is one aligned store.
+    """
+
+    def __init__(self, memory: mmap.mmap, nonce: int, descriptor: int | None = None) -> None:
+        self._memory = memory
+        self._nonce = nonce
+        self._descriptor = descriptor
+        self._name = ""
+        self.size_bytes = len(memory)
+        self.words = memoryview(memory)[:HEADER_BYTES].cast("q")
+
+    @classmethod
+    def make(cls, size_bytes: int) -> SharedArena:
+        """New memory, all zeros.
+
+        Raises:
+            ArenaError: The size is beyond the limit.
+            OSError: The system has none to give.
+        """
+        if not HEADER_BYTES < size_bytes <= LIMIT_BYTES:
+            raise ArenaError(f"{size_bytes} bytes are not between {HEADER_BYTES} and {LIMIT_BYTES}")
+        name = secrets.token_hex(16)
+        nonce = secrets.randbits(62) + 1
+        if sys.platform == "win32":
+            arena = cls(mmap.mmap(-1, size_bytes, tagname=_WINDOWS_PREFIX + name), nonce)
+        elif sys.platform == "linux":
+            descriptor = os.memfd_create("rankdeck-exchange")
+            try:
+                os.ftruncate(descriptor, size_bytes)
+                arena = cls(mmap.mmap(descriptor, size_bytes), nonce, descriptor)
+            except BaseException:
+                os.close(descriptor)
+                raise
+        else:
+            raise ArenaError(f"there is no shared memory for {sys.platform}")
+        arena._name = name
+        arena.words[_NONCE_PLACE] = nonce
+        return arena
+
+    @property
+    def address(self) -> str:
+        """What another rank needs to attach, in words that fit into 256 bytes."""
+        return f"{os.getpid()} {self._descriptor or 0} {self._name} {self._nonce} {self.size_bytes}"
+
+    @classmethod
+    def attach(cls, address: str) -> SharedArena:
+        """The memory that another rank has made.
+
+        Raises:
+            ArenaError: It is not there, or is something else.
+            OSError: It may not be opened.
+        """
+        try:
+            pid, descriptor, name, nonce, size = address.split()
+            process, number, mark, size_bytes = int(pid), int(descriptor), int(nonce), int(size)
+        except ValueError as error:
+            raise ArenaError(f"{address!r} is no address of shared memory") from error
+        if not HEADER_BYTES < size_bytes <= LIMIT_BYTES:
+            raise ArenaError(f"{size_bytes} bytes of shared memory are out of bounds")
+        if sys.platform == "win32":
+            arena = cls(mmap.mmap(-1, size_bytes, tagname=_WINDOWS_PREFIX + name), mark)
+        else:
+            opened = os.open(f"/proc/{process}/fd/{number}", os.O_RDWR | os.O_CLOEXEC)
+            try:
+                if os.fstat(opened).st_size != size_bytes:
+                    raise ArenaError("the shared memory has another size than was said")
+                arena = cls(mmap.mmap(opened, size_bytes), mark)
+            finally:
+                os.close(opened)  # the mapping stays
+        if arena.words[_NONCE_PLACE] != mark:  # Windows makes a new one under a name that it does not know
+            arena.close()
+            raise ArenaError("the shared memory is not the one that was said")
+        return arena
+
+    def seal(self) -> None:
+        """Nobody can attach any more; to be called once all have."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def view(self, dtype: torch.dtype, place: int, count: int) -> torch.Tensor:
+        """`count` elements from byte `place` on, as a tensor that keeps the memory alive."""
+        return torch.frombuffer(self._memory, dtype=dtype, count=count, offset=place)
+
+    def close(self) -> None:
+        """Lets go of it; what tensors still show of it goes with the last of them."""
+        self.seal()
+        try:
+            self.words.release()
+            self._memory.close()
+        except BufferError:  # a tensor still shows a part
+            pass
+
+
+def meet_in_arena(group: dist.ProcessGroup, rank: int, size_bytes: int) -> SharedArena:
+    """Makes memory in rank 0 and attaches all the others; every rank of `group` has to call this.
+
+    Args:
+        group: A group over the CPU; only tensors travel, nothing is unpickled.
+        rank: This rank's place in the group.
+        size_bytes: How much.
+
+    Raises:
+        ArenaError: It did not work on this rank or on another: then all ranks raise.
+    """
+    arena: SharedArena | None = None
+    problem = "another rank could not have it"
+    letter = torch.zeros(_ADDRESS_BYTES, dtype=torch.uint8)
+    if rank == 0:
+        try:
+            arena = SharedArena.make(size_bytes)
+            address = arena.address.encode("ascii")
+            letter[: len(address)] = torch.tensor(list(address), dtype=torch.uint8)
+        except (ArenaError, OSError, ValueError) as error:
+            problem = str(error)
+    dist.broadcast(letter, 0, group=group)
+    if rank != 0:
+        try:
+            arena = SharedArena.attach(bytes(letter.tolist()).rstrip(b"\0").decode("ascii"))
+        except (ArenaError, OSError, ValueError) as error:
+            problem = str(error)
+    together = torch.tensor([int(arena is not None)], dtype=torch.int64)
+    dist.all_reduce(together, op=dist.ReduceOp.MIN, group=group)
+    if arena is not None:
+        arena.seal()
+    if arena is None or not together.item():
+        if arena is not None:
+            arena.close()
+        raise ArenaError(problem)
+    return arena

@@ -1,0 +1,1 @@
+"""Recipe: a small hierarchical recurrent model that decides for each token how long to think."""

@@ -1,0 +1,112 @@
+"""When a token stops, and what teaches it to: Q-learning over two actions, halt and go on.
+
+After "Adaptive computational time (ACT)" in arXiv 2506.21734. There a whole puzzle halts, and is right or wrong; here
+each token does, and is right when the likeliest next token is the one that follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+Segments = dict[str, Tensor]
+"""What each segment of a batch came to; shapes begin with (segments, batch, time).
+
+`losses`: cross-entropy in nats. `right`: whether the likeliest token was the one. `q`: logits of the values of halting
+and of going on, in a last dimension of 2. `thinking`: whether the token had not halted before this segment.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How halting is taught.
+
+    Attributes:
+        most: M_max, the most segments that a token may take.
+        q_weight: How much the halting head's loss counts beside the cross-entropy.
+        price: What one more segment costs, in chances of being right: going on is worth so much less.
+    """
+
+    most: int
+    q_weight: float = 0.5
+    price: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a batch came to, means over its tokens.
+
+    Attributes:
+        objective: What is minimised.
+        loss: Cross-entropy of the answers, each taken from its token's last segment.
+        q_loss: The halting head's loss.
+        accuracy: Share of answers that are right.
+        steps_mean: Segments that a token took.
+    """
+
+    objective: Tensor
+    loss: Tensor
+    q_loss: Tensor
+    accuracy: Tensor
+    steps_mean: Tensor
+
+
+def least_steps(shape: tuple[int, ...], most: int, exploration: float, device: torch.device) -> Tensor | None:
+    """M_min of each token: 1, or with the chance `exploration` a number from 2 to `most`, all alike likely.
+
+    Returns:
+        Numbers of the given shape; None where all are 1.
+    """
+    if exploration <= 0 or most < 2:
+        return None
+    drawn = torch.randint(2, most + 1, shape, device=device)
+    return torch.where(torch.rand(shape, device=device) < exploration, drawn, 1)
+
+
+def halts(q: Tensor, number: int, least: Tensor | None) -> Tensor:
+    """Which tokens halt after segment `number`: Q̂_halt > Q̂_continue and M_min is reached. (At M_max all do.)"""
+    wants = q[..., 0] > q[..., 1]
+    return wants if least is None else wants & (least <= number)
+
+
+def continue_targets(q: Tensor, rule: Rule) -> Tensor:
+    """Ĝ_continue of every segment but the last one computed, shape (segments - 1, batch, time).
+
+    Ĝ^m_continue = Q̂^{m+1}_halt if m + 1 = M_max, else max(Q̂^{m+1}_halt, Q̂^{m+1}_continue), less the price. The next
+    segment's values are at hand for a token that halted in this one too: it was computed along, and then forgotten.
+    """
+    following = q.detach()[1:].sigmoid()
+    best = following.amax(-1)
+    if len(q) == rule.most:
+        best = torch.cat([best[:-1], following[-1:, ..., 0]])
+    return (best - rule.price).clamp(min=0.0)
+
+
+def judge(segments: Segments, rule: Rule) -> Outcome:
+    """The loss of a batch over its segments, and its figures.
+
+    "Deep supervision": every segment of every token that is still thinking is told the right answer, L^m = Loss(ŷ^m, y)
+    + weight · BCE(Q̂^m, Ĝ^m), where Ĝ^m_halt = 1{ŷ^m = y}. The paper makes an update after each segment; here a batch's
+    segments make one together, their mean, so that an update has seen exactly its batch.
+    """
+    q, right, thinking = segments["q"], segments["right"], segments["thinking"]
+    counted = thinking.float()
+    pairs = counted.sum()
+    halting = F.binary_cross_entropy_with_logits(q[..., 0], right.float(), reduction="none")
+    q_loss = (halting * counted).sum() / pairs
+    if len(q) > 1:
+        going_on = F.binary_cross_entropy_with_logits(q[:-1, ..., 1], continue_targets(q, rule), reduction="none")
+        q_loss = q_loss + (going_on * counted[:-1]).sum() / pairs
+    answer_losses = (segments["losses"] * counted).sum() / pairs
+    steps = thinking.sum(0)
+    last = (steps - 1)[None]
+    return Outcome(
+        objective=answer_losses + rule.q_weight * q_loss,
+        loss=segments["losses"].detach().gather(0, last).mean(),
+        q_loss=q_loss.detach(),
+        accuracy=right.gather(0, last).float().mean(),
+        steps_mean=steps.float().mean(),
+    )

@@ -1,0 +1,93 @@
+"""One transformer layer as the recurrent modules stack it: rotary attention and SwiGLU, normalised after each sum.
+
+Post-norm (arXiv 2506.21734, section 2) keeps the size of a state the same however often a module is applied to its own
+outcome; pre-norm would let it grow with every pass.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+@dataclass(frozen=True, slots=True)
+class LayerShape:
+    """A layer's dimensions.
+
+    Attributes:
+        n_embd: Width; a multiple of `n_head`, and width over heads is even.
+        n_head: Attention heads.
+        dropout: Share of what a sublayer adds that is set to zero while training.
+    """
+
+    n_embd: int
+    n_head: int
+    dropout: float = 0.0
+
+    @property
+    def inner(self) -> int:
+        """Width inside the feed-forward part: 8/3 of the width, which makes SwiGLU's three matrices as large as the
+        usual two (Shazeer, arXiv 2002.05202)."""
+        return max(8, 8 * round(self.n_embd / 3))
+
+
+class Layer(nn.Module):
+    """norm(x + attention(x)), then norm(x + feed-forward(x)); no biases, norms without weights."""
+
+    def __init__(self, shape: LayerShape) -> None:
+        super().__init__()
+        width = shape.n_embd
+        self.n_head = shape.n_head
+        self.dropout = shape.dropout
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.gate_up = nn.Linear(width, 2 * shape.inner, bias=False)
+        self.down = nn.Linear(shape.inner, width, bias=False)
+
+    def forward(self, x: Tensor, turns: Tensor) -> Tensor:
+        """Shape (batch, time, width) in and out; `turns` as `rotary_turns` gives them."""
+        x = normed(x + self._dropped(self._attention(x, turns)))
+        gate, up = self.gate_up(x).chunk(2, dim=-1)
+        return normed(x + self._dropped(self.down(F.silu(gate) * up)))
+
+    def _attention(self, x: Tensor, turns: Tensor) -> Tensor:
+        batch, time, width = x.shape
+        q, k, v = self.qkv(x).view(batch, time, 3, self.n_head, width // self.n_head).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(_turned(q, turns), _turned(k, turns), v, is_causal=True)
+        out: Tensor = self.out(y.transpose(1, 2).reshape(batch, time, width))
+        return out
+
+    def _dropped(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training) if self.dropout else x
+
+
+def normed(x: Tensor) -> Tensor:
+    """Root mean square 1 over the width, in fp32 (RMSNorm, arXiv 1910.07467, without a gain)."""
+    return F.rms_norm(x.float(), (x.shape[-1],), eps=1e-5)
+
+
+def rotary_turns(time: int, head_width: int, device: torch.device) -> Tensor:
+    """Cosine and sine of the angle by which each pair of features turns at each place; shape (2, time, head_width / 2).
+
+    Rotary positions, Su et al., arXiv 2104.09864, equation 15, with the usual base 10000.
+    """
+    pairs = torch.arange(0, head_width, 2, device=device, dtype=torch.float32)
+    speeds = 10_000.0 ** (-pairs / head_width)
+    angles = torch.arange(time, device=device, dtype=torch.float32)[:, None] * speeds
+    return torch.stack([angles.cos(), angles.sin()])
+
+
+def init_linear(weight: Tensor) -> None:
+    """Normal, cut at two deviations, with the deviation 1/√(inputs) (LeCun): outputs as large as inputs."""
+    nn.init.trunc_normal_(weight, 0.0, deviation := 1 / math.sqrt(weight.shape[1]), -2 * deviation, 2 * deviation)
+
+
+def _turned(x: Tensor, turns: Tensor) -> Tensor:
+    """Turns pairs of features, the first half of a head with the second; shape (batch, heads, time, head_width)."""
+    cos, sin = turns.to(x.dtype)
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)

@@ -1,0 +1,91 @@
+"""ACT-v1: a hierarchical recurrent model on any text, that learns how long to think about each token.
+
+rankdeck train --recipe actv1 --halt-max-steps 4 --dataset-file my_texts/ --devices cpu:2 --mode ddp
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from workers.recipe_api import ConfigError, Measured, Optimization, Run, Task, make_tokenizer, tokenizer_in
+from workers.recipes.actv1.check import width_refusal
+from workers.recipes.actv1.halting import Rule, judge
+from workers.recipes.actv1.layers import LayerShape
+from workers.recipes.actv1.model import HierarchicalModel, Shape
+
+
+def main(run: Run) -> None:
+    """Data, model, loss, training: on every rank."""
+    o = run.options
+    layer = layer_shape(o["n_embd"], o["n_head"], o["dropout"])
+    windows = run.prepare_windows(make_tokenizer, {key: o[key] for key in ("tokenizer", "vocab_size", "val_fraction")})
+    tokenizer = tokenizer_in(run.data_dir, o["tokenizer"]).open()
+    model = HierarchicalModel(
+        Shape(
+            vocab_size=run.info["vocab_size"],
+            seq_len=run.config.seq_len,
+            layer=layer,
+            h_layers=o["h_layers"],
+            l_layers=o["l_layers"],
+            h_cycles=o["h_cycles"],
+            l_cycles=o["l_cycles"],
+            halt_max_steps=o["halt_max_steps"],
+            halt_exploration=o["halt_exploration"],
+            every_segment=run.forward_is_collective,
+            grad_checkpointing=o["grad_checkpointing"],
+        )
+    )
+    rule = Rule(o["halt_max_steps"], o["q_weight"], o["step_price"])
+
+    # sampled text: the same generator each time, so that two evaluations differ by what was learned only
+    def sample(_: nn.Module) -> str:
+        ids = tokenizer.encode([o["sample_prompt"].encode("utf-8") or b"\n"])[0]
+        prompt = torch.tensor(ids.tolist(), device=run.device)
+        generator = torch.Generator().manual_seed(run.config.seed)
+        text = model.generate(prompt, o["sample_tokens"], o["sample_temperature"], generator)
+        return tokenizer.decode(text[len(prompt) :].tolist())
+
+    run.fit(
+        Task(
+            model=model,
+            batch=windows.train,
+            val_batch=windows.held_out,
+            loss=lambda model, window: measured(model, window, rule),
+            sample=sample if o["sample_tokens"] else None,
+            sample_prompt=o["sample_prompt"],
+            optimization=Optimization(
+                options={"betas": (o["beta1"], o["beta2"])},
+                weight_decay=o["weight_decay"],
+                warmup_steps=o["warmup_steps"],
+                min_lr_ratio=o["min_lr_ratio"],
+                clip_norm=o["clip_norm"],
+            ),
+            tokens_per_sample=run.config.seq_len,
+            val_batches=o["val_batches"],
+        )
+    )
+
+
+def measured(model: nn.Module, window: Tensor, rule: Rule) -> Measured:
+    """What is minimised, and what is charted: the loss of the answers, and how long they took.
+
+    Args:
+        model: May be wrapped.
+        window: Tokens, shape (batch, time + 1).
+        rule: How halting is taught.
+    """
+    found = judge(model(window[:, :-1], window[:, 1:]), rule)
+    figures = {"loss": found.loss, "halt_steps_mean": found.steps_mean, "accuracy": found.accuracy}
+    return Measured(found.objective, {**figures, "q_loss": found.q_loss, "objective": found.objective})
+
+
+def layer_shape(n_embd: int, n_head: int, dropout: float) -> LayerShape:
+    """A layer's dimensions.
+
+    Raises:
+        ConfigError: The width cannot be shared out among the heads.
+    """
+    if (refusal := width_refusal(n_embd, n_head)) is not None:
+        raise ConfigError(**refusal)
+    return LayerShape(n_embd, n_head, dropout)

@@ -1,0 +1,99 @@
+"""How the samples of a chunk lie: passes over what was played, environments side by side, sequences one after another.
+
+A chunk is one round of PPO. Its samples are sequences of steps; sample number p of a chunk belongs to
+
+    pass          p // (sequences · environments)
+    environment   p %  environments
+
+and which of the environment's sequences it is, is drawn anew for every pass. A batch is one sequence of every
+environment; so a rank that works on a stretch of each batch plays its own environments and no other's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.recipes.clstm_ppo.refusal import RefusalError
+
+_ORDER: Final = 2
+"""Keeps the numbers drawn for orders apart from those drawn for episodes."""
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A chunk's samples.
+
+    Attributes:
+        passes: How often everything that was played is trained on.
+        sequences: Sequences that each environment plays in a round.
+        environments: Played side by side, over all ranks that train in step: a batch's samples.
+        length: Steps of a sequence.
+    """
+
+    passes: int
+    sequences: int
+    environments: int
+    length: int
+
+    @property
+    def chunk(self) -> int:
+        """Samples of a chunk."""
+        return self.passes * self.sequences * self.environments
+
+    @property
+    def steps(self) -> int:
+        """Steps that each environment plays in a round."""
+        return self.sequences * self.length
+
+    def environment(self, samples: Indices) -> Indices:
+        """Which environment each sample is of."""
+        return samples % self.chunk % self.environments
+
+    def sequence(self, samples: Indices, seed: int, epoch: int) -> Indices:
+        """Which of its environment's sequences each sample is: in every pass each of them once, in another order."""
+        found = np.empty_like(samples)
+        for at, sample in enumerate(samples.tolist()):
+            chunk, place = divmod(sample, self.chunk)
+            pass_, within = divmod(place, self.sequences * self.environments)
+            batch, environment = divmod(within, self.environments)
+            generator = np.random.default_rng([seed, _ORDER, epoch, chunk, pass_, environment])
+            found[at] = generator.permutation(self.sequences)[batch]
+        return found
+
+
+def make_grid(chunk: int, block: int, batch: int, passes: int, length: int) -> Grid:
+    """The grid that the run's numbers come to.
+
+    Args:
+        chunk: `dataset_chunk_size`.
+        block: `samples_per_block`.
+        batch: Samples of a step over all ranks that train in step.
+        passes: How often what was played is trained on.
+        length: `seq_len`.
+
+    Raises:
+        RefusalError: They do not divide.
+    """
+    unit = passes * batch
+    if chunk % unit:
+        near = max(unit, round(chunk / unit) * unit)
+        raise RefusalError(
+            "dataset_chunk_size",
+            f"A chunk is a round: {passes} passes over whole batches of {batch} sequences. {chunk} samples are no "
+            f"multiple of {unit}.",
+            f"Choose a chunk of {near} samples: --dataset-chunk-size {near}",
+        )
+    if block % chunk:
+        near = max(chunk, round(block / chunk) * chunk)
+        raise RefusalError(
+            "samples_per_block",
+            f"A block of {block} samples does not hold a whole number of chunks of {chunk}.",
+            f"Choose a block of {near} samples: --samples-per-block {near}",
+        )
+    return Grid(passes, chunk // unit, batch, length)

@@ -1,0 +1,267 @@
+"""Environments played with the policy: a round to learn from, or whole episodes to see how good it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from workers.recipes.clstm_ppo.environments import World
+from workers.recipes.clstm_ppo.policy import CascadedLstm
+from workers.recipes.clstm_ppo.ppo import Floats, log_likelihood, with_time_limits
+
+LONGEST: Final = 10_000
+"""An evaluation episode that has not ended after so many steps is ended."""
+
+_ROUND, _EVALUATION = 0, 1
+_TOGETHER_EVERY: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A whole one.
+
+    Attributes:
+        reward: All its rewards added up, as the environment gave them: the return.
+        steps: How long it was.
+        summary: What the environment said of it at its end, in words.
+    """
+
+    reward: float
+    steps: int
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A round of several environments, the same number of steps each.
+
+    Attributes:
+        observed: Shape (environments, time, observation).
+        fresh: The first steps of episodes, (environments, time).
+        carried: What the policy carried into each sequence, (environments, sequences, 3, 2, hidden).
+        actions: (environments, time), or (environments, time, numbers).
+        logs: How likely they were then, (environments, time).
+        values: What was expected then, same shape.
+        rewards: As trained on: scaled, with what follows a time limit.
+        ended: Where episodes ended.
+        after: What was expected after the last step, (environments,).
+        episodes: Those that ended in the round.
+    """
+
+    observed: NDArray[np.float32]
+    fresh: NDArray[np.bool_]
+    carried: NDArray[np.float32]
+    actions: NDArray[Any]
+    logs: NDArray[np.float32]
+    values: Floats
+    rewards: Floats
+    ended: NDArray[np.bool_]
+    after: Floats
+    episodes: tuple[Episode, ...]
+
+
+class Stage:
+    """Environments of one kind, made as they are needed and used again.
+
+    Args:
+        world: Which.
+        held_out: For evaluation.
+    """
+
+    def __init__(self, world: World, held_out: bool) -> None:
+        self.world = world
+        self._held_out = held_out
+        self._made: list[Any] = []
+
+    def take(self, count: int) -> list[Any]:
+        """So many environments; each has to be reset with a seed."""
+        while len(self._made) < count:
+            self._made.append(self.world.make(self._held_out))
+        return self._made[:count]
+
+    def close(self) -> None:
+        """Closes them all."""
+        while self._made:
+            self._made.pop().close()
+
+
+@dataclass(frozen=True, slots=True)
+class Player:
+    """Plays with a policy.
+
+    Attributes:
+        policy: Its passes are made without gradients.
+        device: Where it stands.
+        seed: The run's.
+        discount: γ.
+        reward_scale: Rewards are multiplied by it before anything is learned from them.
+    """
+
+    policy: CascadedLstm
+    device: torch.device
+    seed: int
+    discount: float
+    reward_scale: float
+
+    def round(self, stage: Stage, steps: int, length: int, epoch: int, chunk: int, columns: Sequence[int]) -> Played:
+        """Plays a round; it depends on the policy, the run's seed, `epoch`, `chunk` and each column, and nothing else.
+
+        Args:
+            stage: Where.
+            steps: Steps of each environment.
+            length: Steps of a sequence.
+            epoch: From 0.
+            chunk: The chunk's number in the epoch.
+            columns: Numbers of the environments, over all ranks; one to play each.
+        """
+        world, count = stage.world, len(columns)
+        seeds = [[self.seed, _ROUND, epoch, chunk, column] for column in columns]
+        generators = [np.random.default_rng(seed) for seed in seeds]
+        environments = stage.take(count)
+        rows = np.stack([_begin(one, world, gen) for one, gen in zip(environments, generators, strict=True)])
+        noise = np.stack([world.actions.noise(generator, steps) for generator in generators])
+        record = _Record.empty(count, steps, rows.shape[1])
+        carried, fresh = self.policy.start(count).to(self.device), np.ones(count, dtype=np.bool_)
+        totals, lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
+        for step in range(steps):
+            if step % length == 0:
+                record.carried.append(carried.float().cpu().numpy())
+            seen = world.observations.scaled(rows)
+            likely, values, carried = self._pass(seen, carried, fresh)
+            actions = world.actions.draw(likely, noise[:, step])
+            record.note(step, seen, fresh, actions, likely, values)
+            fresh = np.zeros(count, dtype=np.bool_)
+            for at, environment in enumerate(environments):
+                observation, reward, terminated, truncated, info = environment.step(world.actions.played(actions[at]))
+                rows[at] = world.observations.flat(observation)
+                record.rewards[at, step] = float(reward) * self.reward_scale
+                totals[at] += float(reward)
+                lengths[at] += 1
+                if terminated or truncated:
+                    if not terminated:
+                        record.cut_off.append((at, step, rows[at].copy(), carried[at]))
+                    record.episodes.append(Episode(float(totals[at]), int(lengths[at]), str(info.get("summary", ""))))
+                    record.ended[at, step], fresh[at], totals[at], lengths[at] = True, True, 0.0, 0
+                    rows[at] = world.observations.flat(environment.reset()[0])
+        return self._finished(world, record, rows, carried, fresh)
+
+    def episodes(
+        self, stage: Stage, numbers: Sequence[int], limit: int, sampled: bool, total: Callable[[float], float] | None
+    ) -> list[Episode]:
+        """Plays one episode for each number; the same number is the same episode as long as the policy does the same.
+
+        Args:
+            stage: Where.
+            numbers: At least one.
+            limit: No episode is longer.
+            sampled: Actions are drawn as in training; else the likeliest is taken.
+            total: Sums over the ranks, where all of them have to make equally many passes; else None.
+        """
+        world, count = stage.world, len(numbers)
+        generators = [np.random.default_rng([self.seed, _EVALUATION, number]) for number in numbers]
+        environments = stage.take(count)
+        rows = np.stack([_begin(one, world, gen) for one, gen in zip(environments, generators, strict=True)])
+        carried, fresh = self.policy.start(count).to(self.device), np.ones(count, dtype=np.bool_)
+        playing, summaries = np.ones(count, dtype=np.bool_), [""] * count
+        rewards, steps = np.zeros(count), np.zeros(count, dtype=np.int64)
+        for step in range(limit):
+            if total is None and not playing.any():
+                break
+            if total is not None and step % _TOGETHER_EVERY == 0 and not total(float(playing.any())):
+                break
+            likely, _, carried = self._pass(world.observations.scaled(rows), carried, fresh)
+            noise = np.stack([world.actions.noise(generator, 1)[0] for generator in generators]) if sampled else None
+            actions = world.actions.draw(likely, noise)
+            fresh[:] = False
+            for at in np.flatnonzero(playing):
+                taken = environments[at].step(world.actions.played(actions[at]))
+                observation, reward, terminated, truncated, info = taken
+                rows[at] = world.observations.flat(observation)
+                rewards[at] += float(reward)
+                steps[at] += 1
+                playing[at] = not (terminated or truncated)
+                summaries[at] = str(info.get("summary", ""))
+        return [Episode(float(r), int(n), s) for r, n, s in zip(rewards, steps, summaries, strict=True)]
+
+    def _pass(
+        self, seen: NDArray[np.float32], carried: Tensor, fresh: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats, Tensor]:
+        """One step of all environments."""
+        observed = torch.from_numpy(seen)[:, None].to(self.device)
+        likely, values, carried = self.policy(observed, carried, torch.from_numpy(fresh).to(self.device))
+        return likely[:, 0].double().cpu().numpy(), values[:, 0].double().cpu().numpy(), carried
+
+    def _finished(
+        self, world: World, record: _Record, rows: NDArray[np.float32], carried: Tensor, fresh: NDArray[np.bool_]
+    ) -> Played:
+        """The round with what follows its last step, and what follows a time limit: one pass for all of that."""
+        cut = record.cut_off
+        seen = world.observations.scaled(np.stack([*rows, *(row for _, _, row, _ in cut)]))
+        states = torch.stack([*carried, *(state for _, _, _, state in cut)])
+        _, expected, _ = self._pass(seen, states, np.concatenate([fresh, np.zeros(len(cut), dtype=np.bool_)]))
+        places = np.array([(at, step) for at, step, _, _ in cut], dtype=np.int64).reshape(-1, 2)
+        count = len(rows)
+        actions = np.stack(record.actions, 1)
+        likely = torch.from_numpy(np.stack(record.likely, 1))
+        logs = log_likelihood(likely, torch.from_numpy(actions), world.actions.continuous)
+        return Played(
+            record.observed,
+            record.fresh,
+            np.stack(record.carried, 1),
+            actions,
+            logs.numpy().astype(np.float32),
+            record.values,
+            with_time_limits(record.rewards, places, expected[count:], self.discount),
+            record.ended,
+            expected[:count],
+            tuple(record.episodes),
+        )
+
+
+@dataclass(slots=True)
+class _Record:
+    """What is noted while a round is played."""
+
+    observed: NDArray[np.float32]
+    fresh: NDArray[np.bool_]
+    values: Floats
+    rewards: Floats
+    ended: NDArray[np.bool_]
+    carried: list[NDArray[np.float32]]
+    actions: list[NDArray[Any]]
+    likely: list[Floats]
+    cut_off: list[tuple[int, int, NDArray[np.float32], Tensor]]
+    episodes: list[Episode]
+
+    @staticmethod
+    def empty(count: int, steps: int, width: int) -> _Record:
+        """Room for so many environments and steps."""
+        flags = [np.zeros((count, steps), dtype=np.bool_) for _ in range(2)]
+        numbers = [np.zeros((count, steps)) for _ in range(2)]
+        observed = np.zeros((count, steps, width), dtype=np.float32)
+        return _Record(observed, flags[0], numbers[0], numbers[1], flags[1], [], [], [], [], [])
+
+    def note(
+        self,
+        step: int,
+        seen: NDArray[np.float32],
+        fresh: NDArray[np.bool_],
+        actions: NDArray[Any],
+        likely: Floats,
+        values: Floats,
+    ) -> None:
+        """One step, before it is taken."""
+        self.observed[:, step], self.fresh[:, step], self.values[:, step] = seen, fresh, values
+        self.actions.append(actions)
+        self.likely.append(likely)
+
+
+def _begin(environment: Any, world: World, generator: np.random.Generator) -> NDArray[np.float32]:
+    """The first observation of an environment that is begun anew, with a seed."""
+    return world.observations.flat(environment.reset(seed=int(generator.integers(2**31)))[0])

@@ -1,0 +1,174 @@
+"""The rounds that a run learns from: played when a chunk begins, handed out sequence by sequence, then forgotten."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from workers.recipe_api import Indices, StepSamples
+from workers.recipes.clstm_ppo.grid import Grid
+from workers.recipes.clstm_ppo.playing import Played, Player, Stage
+from workers.recipes.clstm_ppo.policy import parts_of
+from workers.recipes.clstm_ppo.ppo import Floats, advantages
+
+_STOP_AT: Final = 1.5
+"""A round is over when the policy has moved so many times as far as it should (as in OpenAI's Spinning Up)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One environment's round, cut into sequences: tensors with sequences and time in front."""
+
+    tensors: Mapping[str, Tensor]
+
+
+class Rounds:
+    """What the trainer's hooks ask for.
+
+    Args:
+        player: Plays with the policy.
+        stage: Environments to train in.
+        grid: How samples lie.
+        trace: λ of the advantages.
+        kl_target: How far the policy may move in a round; 0: as far as it likes.
+        total: Sums over the ranks that train in step.
+        collective: Every rank has to make equally many passes.
+
+    Attributes:
+        figures: What the newest round came to, over all ranks, by the names of charts.
+    """
+
+    def __init__(
+        self,
+        player: Player,
+        stage: Stage,
+        grid: Grid,
+        trace: float,
+        kl_target: float,
+        total: Callable[[Sequence[float]], list[float]],
+        collective: bool,
+    ) -> None:
+        self.figures: dict[str, float] = {}
+        self._player, self._stage, self._grid, self._trace = player, stage, grid, trace
+        self._kl_target, self._total, self._collective = kl_target, total, collective
+        self._chunk: tuple[int, int] | None = None
+        self._columns: dict[int, Column] = {}
+        self._scale = (0.0, 1.0)
+        self._moved: list[tuple[Tensor, int]] = []
+        self._over = False
+
+    def before_step(self, step: StepSamples) -> bool:
+        """Plays what the step needs and is not there yet; False when the policy has moved far enough in this round."""
+        chunk = (step.epoch, int(step.batch[0]) // self._grid.chunk)
+        begins = chunk != self._chunk
+        if begins:
+            self._chunk, self._columns, self._moved, self._over = chunk, {}, [], False
+        columns = sorted(set(self._grid.environment(step.own).tolist()) - self._columns.keys())
+        played = self._play(chunk, columns or [0]) if columns or (begins and self._collective) else None
+        if begins:
+            self._scale = self._come_to(played if columns else None)
+        if played is not None and columns:
+            self._keep(columns, *played)
+        if not begins and self._kl_target > 0 and not self._over:
+            self._over = self._has_moved_far()
+        return not self._over
+
+    def batch(self, samples: Indices) -> dict[str, Any]:
+        """Sequences by the samples' numbers; what was not played is all zeros."""
+        epoch = 0 if self._chunk is None else self._chunk[0]
+        here = [sample // self._grid.chunk == (self._chunk or (0, -1))[1] for sample in samples.tolist()]
+        columns = self._grid.environment(samples).tolist()
+        sequences = self._grid.sequence(samples, self._player.seed, epoch).tolist()
+        rows = [
+            {name: tensor[sequence] for name, tensor in self._columns[column].tensors.items()}
+            if found and column in self._columns
+            else self._nothing()
+            for found, column, sequence in zip(here, columns, sequences, strict=True)
+        ]
+        made: dict[str, Any] = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+        made["advantages"] = ((made["advantages"] - self._scale[0]) / self._scale[1]).float()
+        made["parts"] = parts_of(made["fresh"].numpy())
+        return made
+
+    def note_movement(self, kl: Tensor, samples: int) -> None:
+        """How far the policy has moved in a micro-batch of the step under way."""
+        self._moved.append((kl, samples))
+
+    def _play(self, chunk: tuple[int, int], columns: Sequence[int]) -> tuple[Played, Floats]:
+        grid, player = self._grid, self._player
+        played = player.round(self._stage, grid.steps, grid.length, *chunk, columns)
+        rule = (player.discount, self._trace)
+        return played, advantages(played.rewards, played.values, played.after, played.ended, *rule)
+
+    def _keep(self, columns: Sequence[int], played: Played, gained: Floats) -> None:
+        sequences, length = self._grid.sequences, self._grid.length
+
+        def cut(values: NDArray[Any]) -> Tensor:
+            return torch.from_numpy(np.ascontiguousarray(values.reshape(sequences, length, *values.shape[1:])))
+
+        for at, column in enumerate(columns):
+            self._columns[column] = Column(
+                {
+                    "observed": cut(played.observed[at]),
+                    "fresh": cut(played.fresh[at]),
+                    "carried": torch.from_numpy(played.carried[at]),
+                    "actions": cut(played.actions[at]),
+                    "logs": cut(played.logs[at]),
+                    "values": cut(played.values[at].astype(np.float32)),
+                    "advantages": cut(gained[at]),
+                    "returns": cut((gained[at] + played.values[at]).astype(np.float32)),
+                }
+            )
+
+    def _come_to(self, played: tuple[Played, Floats] | None) -> tuple[float, float]:
+        """Adds up the round over all ranks: the charts' figures, and mean and spread of the advantages."""
+        sums = [0.0] * 8
+        if played is not None:
+            round_, gained = played
+            targets = gained + round_.values
+            sums = [
+                float(gained.size),
+                float(gained.sum()),
+                float(np.square(gained).sum()),
+                float(targets.sum()),
+                float(np.square(targets).sum()),
+                float(len(round_.episodes)),
+                sum(episode.reward for episode in round_.episodes),
+                float(sum(episode.steps for episode in round_.episodes)),
+            ]
+        count, first, second, target, target_squared, episodes, reward, steps = self._total(sums)
+        mean, spread = first / count, math.sqrt(max(0.0, second / count - (first / count) ** 2))
+        targets_spread = target_squared / count - (target / count) ** 2
+        self.figures = {"explained_variance": 1 - second / count / targets_spread} if targets_spread > 0 else {}
+        if episodes:
+            self.figures |= {"episode_return": reward / episodes, "episode_length": steps / episodes}
+        return mean, spread + 1e-8
+
+    def _has_moved_far(self) -> bool:
+        """Whether the step before moved the policy too far, over all ranks."""
+        moved, self._moved = self._moved, []
+        kl, samples = self._total([sum(float(kl) * n for kl, n in moved), float(sum(n for _, n in moved))])
+        return samples > 0 and kl / samples > _STOP_AT * self._kl_target
+
+    def _nothing(self) -> dict[str, Tensor]:
+        """A sequence in which nothing happens: the passes before the first step learn nothing from it."""
+        shape, length = self._player.policy.shape, self._grid.length
+        zeros = torch.zeros(length)
+        actions = torch.zeros(length, shape.actions) if shape.continuous else torch.zeros(length, dtype=torch.int64)
+        return {
+            "observed": torch.zeros(length, shape.observation),
+            "fresh": torch.zeros(length, dtype=torch.bool),
+            "carried": self._player.policy.start(1)[0],
+            "actions": actions,
+            "logs": zeros,
+            "values": zeros,
+            "advantages": zeros.double(),
+            "returns": zeros,
+        }

@@ -1,0 +1,173 @@
+"""A small market to trade in: one thing with a price, held long, not at all, or short, and a fee on every change.
+
+Nothing here says how to make money: it shows how a recurrent policy is trained on a series of one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.recipes.clstm_ppo.prices import PriceFile
+from workers.recipes.clstm_ppo.refusal import RefusalError
+
+MIN_STEPS: Final = 16
+"""An episode of fewer steps teaches nothing."""
+
+_PERCENT: Final = 100.0
+_RUIN: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Prices without a gap, to play episodes in.
+
+    Attributes:
+        first, past: Where it lies in the market's prices.
+        usual: How far the price usually moves in a step: the logarithm's standard deviation before the held-out part.
+    """
+
+    first: int
+    past: int
+    usual: float
+
+
+@dataclass(frozen=True, slots=True)
+class Market:
+    """Prices, and where in them one trains and is examined; the later part of every file is held out.
+
+    Attributes:
+        prices: Of all files, one after the other.
+        training, held_out: Where episodes may be played.
+    """
+
+    prices: NDArray[np.float64]
+    training: tuple[Stretch, ...]
+    held_out: tuple[Stretch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What trading is like.
+
+    Attributes:
+        fee: Share of the traded value that each change of position costs.
+        window: Past moves of the price that are observed in a step.
+        steps: Longest episode.
+        short: Whether one may bet on falling prices.
+    """
+
+    fee: float
+    window: int
+    steps: int
+    short: bool
+
+
+def make_market(files: Sequence[PriceFile], held_out: float, window: int) -> Market:
+    """Cuts files of prices into what is trained on and what is held out, by time.
+
+    Args:
+        files: In any order; an episode never crosses from one to the next.
+        held_out: The last share of each file, 0 … 1.
+        window: Past moves that are observed: a stretch must be longer.
+
+    Raises:
+        RefusalError: One of the two parts has no stretch that is long enough.
+    """
+    needed = window + 1 + MIN_STEPS
+    prices: list[float] = []
+    parts: tuple[list[Stretch], list[Stretch]] = ([], [])
+    for file in files:
+        base, cut = len(prices), round(len(file.prices) * (1 - held_out))
+        prices += file.prices
+        moves = np.diff(np.log(file.prices[:cut])) if cut > 1 else np.zeros(1)
+        usual = float(moves.std()) or 1.0
+        for first, past in file.stretches:
+            for part, low, high in ((parts[0], first, min(past, cut)), (parts[1], max(first, cut), past)):
+                if high - low >= needed:
+                    part.append(Stretch(base + low, base + high, usual))
+    for part, words in zip(parts, ("to train on", "held out"), strict=True):
+        if not part:
+            names = ", ".join(file.name for file in files)
+            longest = max(past - first for file in files for first, past in file.stretches)
+            raise RefusalError(
+                "dataset_file",
+                f"{names}: too few prices in a row. The longest stretch has {longest}, and the part {words} needs "
+                f"{needed} (a window of {window} moves and {MIN_STEPS} steps).",
+                "Use a longer file, a smaller window (--set window=N), another val_fraction, or max_gap=0.",
+                title="The price file is too short",
+            )
+    return Market(np.array(prices), tuple(parts[0]), tuple(parts[1]))
+
+
+class Trading:
+    """An environment as Gymnasium's are: `reset`, `step`, `observation_space`, `action_space`.
+
+    One observes the last moves of the price, in usual moves, and one's position; the action is the next position. The
+    reward is what the wealth grew by, in hundredths of its logarithm: a return of 5 is about 5 %.
+
+    Args:
+        market: Prices.
+        terms: Fee, window, length of an episode.
+        held_out: Episodes are played in the held-out part.
+    """
+
+    def __init__(self, market: Market, terms: Terms, held_out: bool = False) -> None:
+        from gymnasium.spaces import Box, Discrete
+
+        self.observation_space = Box(-np.inf, np.inf, (terms.window + 1,), np.float32)
+        self.action_space = Discrete(3 if terms.short else 2)
+        self._market, self._terms = market, terms
+        self._stretches = market.held_out if held_out else market.training
+        self._generator = np.random.default_rng()
+        self._stretch = self._stretches[0]
+        self._at = self._first = self._stretch.first + terms.window
+        self._position, self._trades, self._wealth = 0, 0, 1.0
+
+    def reset(self, *, seed: int | None = None) -> tuple[NDArray[np.float32], dict[str, Any]]:
+        """Begins an episode at a random place; a long stretch is chosen more often."""
+        if seed is not None:
+            self._generator = np.random.default_rng(seed)
+        room = [stretch.past - stretch.first - self._terms.window - MIN_STEPS for stretch in self._stretches]
+        chosen = int(self._generator.choice(len(room), p=np.array(room) / sum(room)))
+        stretch = self._stretches[chosen]
+        # At a stretch's end there is less to see: episodes begin where the whole of one has room, if there is such.
+        latest = max(1, min(room[chosen], stretch.past - stretch.first - self._terms.window - self._terms.steps))
+        self._begin(stretch, stretch.first + self._terms.window + int(self._generator.integers(latest)))
+        return self._observation(), {}
+
+    def step(self, action: int) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
+        """Takes a position, pays for the change, and waits for the next price."""
+        position = int(action) - (1 if self._terms.short else 0)
+        change = abs(position - self._position)
+        move = self._market.prices[self._at + 1] / self._market.prices[self._at] - 1
+        growth = max((1 - self._terms.fee * change) * (1 + position * move), _RUIN)
+        self._position = position
+        self._at += 1
+        self._trades += change > 0
+        self._wealth *= growth
+        ruined = growth <= _RUIN
+        over = self._at + 1 >= self._stretch.past or self._at - self._first >= self._terms.steps
+        info = {"summary": self._summary()} if over or ruined else {}
+        return self._observation(), _PERCENT * float(np.log(growth)), ruined, over and not ruined, info
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _begin(self, stretch: Stretch, at: int) -> None:
+        self._stretch = stretch
+        self._at = self._first = at
+        self._position, self._trades, self._wealth = 0, 0, 1.0
+
+    def _observation(self) -> NDArray[np.float32]:
+        seen = np.log(self._market.prices[self._at - self._terms.window : self._at + 1])
+        moves = np.clip(np.diff(seen) / self._stretch.usual, -10, 10)
+        return np.append(moves, self._position).astype(np.float32)
+
+    def _summary(self) -> str:
+        held = self._market.prices[self._at] / self._market.prices[self._first]
+        return f"wealth × {self._wealth:.3f} with {self._trades} trades; holding all along × {held:.3f}"

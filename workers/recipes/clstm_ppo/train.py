@@ -1,0 +1,155 @@
+"""Recurrent PPO: a cascaded-LSTM actor-critic that learns from episodes of an environment.
+
+A chunk of the ledger is a round: episodes are begun anew in every environment, played with the policy as it is then,
+trained on several times, and forgotten. What is played depends on the weights, the run's seed and the chunk's number
+only, so a run that is stopped or killed goes on bit for bit without a word about environments in what it saves.
+
+    rankdeck train --recipe clstm_ppo --devices cpu:2 --mode ddp
+
+Methods: PPO (arXiv 1707.06347), generalized advantages (arXiv 1506.02438), the cascade of LSTMs (arXiv 2212.02721).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from workers.recipe_api import ConfigError, Measured, Optimization, PreparedData, Run, Task
+from workers.recipes.clstm_ppo.environments import is_trading, open_world
+from workers.recipes.clstm_ppo.grid import make_grid
+from workers.recipes.clstm_ppo.market_data import load_market, open_files, save_market
+from workers.recipes.clstm_ppo.playing import LONGEST, Episode, Player, Stage
+from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape
+from workers.recipes.clstm_ppo.ppo import Rule, losses
+from workers.recipes.clstm_ppo.refusal import RefusalError
+from workers.recipes.clstm_ppo.rounds import Rounds
+
+EPISODES: Final = "episodes"
+"""Under this name a batch says which evaluation episodes to play."""
+SHOWN: Final = 8
+SMALL: Final = 256
+"""LSTMs up to this width compute faster on one processor thread than on several that wait for each other."""
+
+
+def main(run: Run) -> None:
+    """Environment, policy, loss, training: on every rank."""
+    o, config = run.options, run.config
+    with in_words():
+        sizes = (config.dataset_chunk_size, config.samples_per_block, run.global_batch)
+        grid = make_grid(*sizes, o["passes"], config.seq_len)
+        run.prepare(lambda folder: prepare(run, folder), depends_on=prepared_from(o))
+        world = open_world(o, load_market(run.data_dir, run.info) if is_trading(o) else None)
+
+    if run.device.type == "cpu" and o["hidden"] <= SMALL:
+        torch.set_num_threads(1)
+
+    # model
+    shape = Shape(world.observations.size, world.actions.count, world.actions.continuous, o["hidden"])
+    policy = CascadedLstm(shape)
+
+    # episodes: to learn from, and to see how good the policy is
+    player = Player(policy, run.device, config.seed, o["discount"], o["reward_scale"])
+    stage, examination = Stage(world, held_out=False), Stage(world, held_out=True)
+    rounds = Rounds(player, stage, grid, o["trace"], o["kl_target"], run.total, run.forward_is_collective)
+    together = (lambda value: run.total([value])[0]) if run.forward_is_collective else None
+
+    def examine(numbers: list[int]) -> list[Episode]:
+        limit = o["max_episode_steps"] or LONGEST
+        return player.episodes(examination, numbers, limit, o["sampled_evaluation"], together)
+
+    # loss: PPO's; of evaluation episodes the return, turned round, so that less is better
+    rule = Rule(o["clip"], o["value_clip"], o["value_weight"], o["entropy_weight"])
+
+    def loss(model: nn.Module, batch: dict[str, Any]) -> Measured:
+        if EPISODES in batch:
+            return judged(examine(batch[EPISODES].tolist()))
+        likely, values, _ = model(batch["observed"], batch["carried"], batch["fresh"][:, 0], batch["parts"])
+        made = losses(likely, values, batch, shape.continuous, rule)
+        rounds.note_movement(made["kl"], len(values))
+        figures = {name: torch.tensor(value) for name, value in rounds.figures.items()}
+        return Measured(made.pop("loss"), {**made, **figures})
+
+    try:
+        run.fit(
+            Task(
+                model=policy,
+                batch=rounds.batch,
+                val_batch=lambda numbers: {EPISODES: torch.from_numpy(numbers)},
+                loss=loss,
+                sample=lambda _: written(examine(list(range(min(SHOWN, o["eval_episodes"]))))),
+                sample_prompt=f"{world.name}, seed {config.seed}\n",
+                optimization=Optimization(
+                    options={"eps": 1e-5},
+                    warmup_steps=o["warmup_steps"],
+                    min_lr_ratio=o["min_lr_ratio"],
+                    clip_norm=o["clip_norm"],
+                ),
+                tokens_per_sample=config.seq_len,
+                val_batches=o["eval_episodes"],
+                before_step=rounds.before_step,
+                shuffled=False,
+                whole_chunks=True,
+            )
+        )
+    finally:
+        stage.close()
+        examination.close()
+
+
+def prepared_from(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that what is prepared depends on."""
+    names = ["environment", "eval_episodes"]
+    if is_trading(options):
+        names += ["price_column", "max_gap", "max_bad_rows", "val_fraction", "window"]
+    return {name: options[name] for name in names}
+
+
+def prepare(run: Run, folder: Path) -> PreparedData:
+    """An epoch is one block of chunks, played as it is trained; only prices are something to prepare."""
+    info: dict[str, Any] = {}
+    if is_trading(run.options):
+        files, market = open_files(run.config.dataset_file, run.dataset_files, run.options)
+        info = save_market(folder, market)
+        bad, rows = sum(file.bad_rows for file in files), sum(file.rows for file in files)
+        if bad:
+            examples = "; ".join(f"{file.name}, {words}" for file in files for words in file.examples)
+            run.alert(
+                "bad_rows",
+                "Some rows of the price file are bad",
+                f"{bad} of {rows} rows have no usable price: {examples}.",
+                "They are left out. The setting max_bad_rows makes a run fail over them.",
+            )
+    return PreparedData(run.config.samples_per_block, run.options["eval_episodes"], info)
+
+
+def judged(episodes: list[Episode]) -> Measured:
+    """Evaluation episodes as a loss to be made small, and as what a person wants to know."""
+    mean = sum(episode.reward for episode in episodes) / len(episodes)
+    length = sum(episode.steps for episode in episodes) / len(episodes)
+    return Measured(torch.tensor(-mean), {"return": torch.tensor(mean), "length": torch.tensor(length)})
+
+
+def written(episodes: list[Episode]) -> str:
+    """Evaluation episodes to be read and compared."""
+    lines = [
+        f"episode {number:2}: return {episode.reward:10.3f} in {episode.steps:5} steps  {episode.summary}".rstrip()
+        for number, episode in enumerate(episodes)
+    ]
+    mean = sum(episode.reward for episode in episodes) / len(episodes)
+    return "\n".join([*lines, f"mean of these {len(episodes)}: {mean:.3f}"]) + "\n"
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """A refusal as the error that reaches the person."""
+    try:
+        yield
+    except RefusalError as refusal:
+        error = ConfigError(refusal.field, refusal.cause, refusal.next_step)
+        error.title = refusal.title or error.title
+        raise error from refusal

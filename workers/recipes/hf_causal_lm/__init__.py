@@ -1,0 +1,1 @@
+"""Recipe: Hugging Face causal language models, trained from scratch, fine-tuned, or with LoRA."""

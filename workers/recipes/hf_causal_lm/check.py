@@ -1,0 +1,218 @@
+"""What can be known to be wrong before a rank is started: a program that Rankdeck runs when a run is asked for.
+
+It is given a file of settings and prints one line of JSON; it needs no torch and asks no network. The ranks check the
+same again: between the two a folder may have changed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from workers.recipes.hf_causal_lm.folder import (
+    ModelFolder,
+    check_tokenizer_fits,
+    has_tokenizer,
+    largest_token,
+    open_folder,
+)
+from workers.recipes.hf_causal_lm.refusal import RefusalError
+from workers.recipes.hf_causal_lm.source import Source, find_source, not_here
+
+_HIGH_LR = {"full": 2e-4, "lora": 2e-3}
+
+
+def check(
+    model: str, seq_len: int, options: Mapping[str, Any], lr: float = 0.0, *, shards_weights: bool = False
+) -> list[str]:
+    """Refuses what cannot be trained.
+
+    Args:
+        model: `--model`.
+        seq_len: `--seq-len`.
+        options: The recipe's own fields.
+        lr: The learning rate.
+        shards_weights: Each device is to hold a part of the weights only.
+
+    Returns:
+        What a person should know though it stops nothing.
+
+    Raises:
+        RefusalError: The first thing that cannot work.
+    """
+    source = find_source(model)
+    if options["training"] == "lora":
+        _check_lora(source)
+        _check_formats(options, shards_weights)
+    named = str(options.get("tokenizer_file") or "")
+    if named:
+        tokenizer_path(named)
+    if source.kind == "scratch":
+        check_sizes(source.name, options)
+        return []
+    if source.folder is None:
+        if not options["allow_download"]:
+            raise not_here(source)
+        return [f"The model {source.name} is not on this machine and will be downloaded; its size is said before."]
+    found = open_folder(source.folder)
+    _check_length(found, seq_len)
+    _check_tokenizer(found, named)
+    if options["training"] == "lora":
+        check_targets(found, lora_targets(options))
+    return _notes(options["training"], lr)
+
+
+def lora_targets(options: Mapping[str, Any]) -> list[str]:
+    """The names of modules that LoRA is asked for; empty: all linear layers."""
+    names = [name.strip() for name in str(options["lora_targets"]).split(",")]
+    return [name for name in names if name and name != "all-linear"]
+
+
+def check_targets(model: ModelFolder, targets: Sequence[str]) -> None:
+    """Refuses names that no module has, as far as the weights' names tell.
+
+    Raises:
+        RefusalError: Names one, and some that there are.
+    """
+    if any("expert" in key for key in model.config):
+        return  # experts are put together when they are loaded, under other names
+    for target in targets:
+        if not any(name == target or name.endswith(f".{target}") for name in model.modules):
+            raise no_target(target, model.modules)
+
+
+def no_target(target: str, modules: set[str]) -> RefusalError:
+    """The refusal of a LoRA target that no module has."""
+    last = sorted({name.rpartition(".")[2] for name in modules if any(part.isdigit() for part in name.split("."))})
+    return RefusalError(
+        "lora_targets",
+        f"No module of the model is called {target!r}.",
+        f"Choose from: {', '.join(last[:20])}; or leave lora_targets empty for all linear layers.",
+        title="LoRA has nothing to attach to",
+    )
+
+
+def check_sizes(architecture: str, options: Mapping[str, Any]) -> None:
+    """Refuses sizes that do not go together.
+
+    Raises:
+        RefusalError: Names the two numbers.
+    """
+    width, heads, shared = options["n_embd"], options["n_head"], options["n_kv_head"]
+    if width % heads:
+        raise RefusalError(
+            "n_embd", f"The width {width} is not a multiple of the {heads} heads.", "Change one of the two."
+        )
+    if architecture == "gpt2":
+        if shared not in (0, heads):
+            raise RefusalError(
+                "n_kv_head",
+                f"GPT-2 has as many key heads as heads ({heads}), and {shared} were asked for.",
+                "Leave n_kv_head at 0, or choose --model llama or qwen3.",
+            )
+        return
+    if shared and heads % shared:
+        raise RefusalError(
+            "n_kv_head", f"The {heads} heads cannot share {shared} key heads evenly.", "Choose a divisor of the heads."
+        )
+    if width // heads % 2:
+        raise RefusalError(
+            "n_embd",
+            f"A head would be {width // heads} numbers wide; rotary positions need an even number.",
+            "Change the width or the heads.",
+        )
+
+
+def tokenizer_path(text: str) -> Path:
+    """The ``tokenizer.json`` that a setting names, itself or by its folder.
+
+    Raises:
+        RefusalError: There is none, or it cannot be read.
+    """
+    path = Path(text).expanduser()
+    path = path / "tokenizer.json" if path.is_dir() else path
+    if not path.is_file():
+        raise RefusalError(
+            "tokenizer_file", f"There is no tokenizer in {path}.", "Name a tokenizer.json, or a folder that holds one."
+        )
+    largest_token(path)
+    return path
+
+
+def _check_lora(source: Source) -> None:
+    if importlib.util.find_spec("peft") is None:
+        raise RefusalError("training", "LoRA", "", missing=("peft",))
+    if source.kind == "scratch":
+        raise RefusalError(
+            "training",
+            f"LoRA leaves a model's weights as they are and trains a few beside them; {source.name} would be made from "
+            "scratch and has learned nothing yet.",
+            "Name the folder of a trained model (--model FOLDER), or choose training full.",
+        )
+
+
+def _check_formats(options: Mapping[str, Any], shards_weights: bool) -> None:
+    if shards_weights and options["lora_frozen"] != "fp32":
+        raise RefusalError(
+            "lora_frozen",
+            "Where each device holds a part of the weights (fsdp, ZeRO stages 2 and 3), PyTorch wants all of a layer's "
+            f"in one format, and {options['lora_frozen']} was asked for those that are not trained.",
+            "Choose lora_frozen fp32, or mode ddp.",
+        )
+
+
+def _check_length(model: ModelFolder, seq_len: int) -> None:
+    longest = model.longest
+    if longest is not None and seq_len > longest:
+        raise RefusalError(
+            "seq_len",
+            f"The sequence length {seq_len:,} is more than the model was made for ({longest:,}).",
+            f"Choose at most {longest}: --seq-len {longest}",
+        )
+
+
+def _check_tokenizer(model: ModelFolder, own: str) -> None:
+    path = tokenizer_path(own) if own else model.folder / "tokenizer.json"
+    if path.is_file():
+        check_tokenizer_fits(path, model)
+    elif not has_tokenizer(model.folder):
+        raise RefusalError(
+            "tokenizer_file",
+            f"{model.folder} holds no tokenizer (tokenizer.json).",
+            "Put the model's tokenizer files there, or name one: --set tokenizer_file=PATH",
+            title="The model has no tokenizer",
+        )
+
+
+def _notes(training: str, lr: float) -> list[str]:
+    high = _HIGH_LR[training]
+    if lr <= high:
+        return []
+    usual = "1e-5 to 1e-4" if training == "full" else "1e-4 to 5e-4"
+    return [f"The learning rate {lr:g} is high for a model that is trained already; usual is {usual} (--lr)."]
+
+
+def main(settings: Path) -> None:
+    """Reads the settings, prints what is wrong with them, or the notes."""
+    config = json.loads(settings.read_text(encoding="utf-8"))["config"]
+    shards = config["mode"] == "fsdp" or (config["mode"] == "zero" and config["zero_stage"] > 1)
+    asked = (config["model"] or "", config["seq_len"], config["options"], config["lr"])
+    try:
+        answer: dict[str, Any] = {"notes": check(*asked, shards_weights=shards)}
+    except RefusalError as refusal:
+        answer = {
+            "field": refusal.field,
+            "title": refusal.title,
+            "cause": refusal.cause,
+            "next_step": refusal.next_step,
+            "missing": list(refusal.missing),
+        }
+    sys.stdout.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

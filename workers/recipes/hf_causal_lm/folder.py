@@ -1,0 +1,253 @@
+"""A model folder as Hugging Face's libraries write it, looked at without torch: enough to refuse what cannot work.
+
+Weights are read from safetensors only. Pickled weights (`pytorch_model.bin`) can run code when they are opened.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from workers.recipes.hf_causal_lm.refusal import RefusalError
+
+CONFIG: Final = "config.json"
+TOKENIZER: Final = "tokenizer.json"
+TOKENIZER_FILES: Final = (
+    TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
+    "tokenizer.model", "chat_template.jinja", "generation_config.json",
+)  # fmt: skip
+"""What belongs to a model besides its architecture and weights."""
+INDEX: Final = "model.safetensors.index.json"
+_PICKLED: Final = ("*.bin", "*.pt", "*.pth", "*.ckpt")
+_MAX_HEADER_BYTES: Final = 100 << 20
+_EMBEDDING: Final = re.compile(r"(?:^|\.)(?:embed_tokens|wte|word_embeddings|embed_in|tok_embeddings)\.weight$")
+_CAUSAL: Final = re.compile(r"MODEL_FOR_CAUSAL_LM_MAPPING_NAMES = OrderedDict\(\s*\[(.*?)\]\s*\)", re.DOTALL)
+_CONVERTIBLE: Final = ("tokenizer.model", "vocab.json", "spiece.model", "tokenizer_config.json")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """What a folder says of its model.
+
+    Attributes:
+        folder: The folder.
+        config: `config.json`.
+        shapes: Every tensor's shape by its name, from the headers of the weights' files.
+    """
+
+    folder: Path
+    config: Mapping[str, Any]
+    shapes: Mapping[str, tuple[int, ...]]
+
+    @property
+    def model_type(self) -> str:
+        """The architecture's name."""
+        return str(self.config.get("model_type") or "")
+
+    @property
+    def embedding_rows(self) -> int | None:
+        """For how many tokens the model has numbers; None where that cannot be told."""
+        for name, shape in self.shapes.items():
+            if _EMBEDDING.search(name) and len(shape) == 2:
+                return shape[0]
+        size = self._setting("vocab_size")
+        return size if isinstance(size, int) else None
+
+    @property
+    def longest(self) -> int | None:
+        """The longest sequence it was made for; None where that cannot be told."""
+        for name in ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length"):
+            if isinstance(value := self._setting(name), int) and value > 0:
+                return value
+        return None
+
+    @property
+    def modules(self) -> set[str]:
+        """Names of the modules that have a weight matrix."""
+        return {name.removesuffix(".weight") for name, shape in self.shapes.items() if len(shape) == 2}
+
+    def _setting(self, name: str) -> Any:
+        inner = self.config.get("text_config")
+        return self.config.get(name, inner.get(name) if isinstance(inner, dict) else None)
+
+
+def open_folder(folder: Path) -> ModelFolder:
+    """Looks at a model folder.
+
+    Raises:
+        RefusalError: It holds no model that can be trained here; says why.
+    """
+    config = _read_config(folder)
+    _check_architecture(folder, config)
+    return ModelFolder(folder, config, dict(_shapes(_weight_files(folder))))
+
+
+def largest_token(tokenizer: Path) -> int:
+    """The highest id that a ``tokenizer.json`` gives.
+
+    Raises:
+        RefusalError: It cannot be read.
+    """
+    try:
+        document = json.loads(tokenizer.read_text(encoding="utf-8"))
+        vocabulary = document["model"]["vocab"]
+        ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else [len(vocabulary) - 1]
+        return max(int(number) for number in (*ids, *(t["id"] for t in document.get("added_tokens") or ())))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RefusalError(
+            "tokenizer_file",
+            f"{tokenizer} cannot be read as a tokenizer ({type(error).__name__}: {error}).",
+            "Name a tokenizer.json, or a folder that holds one.",
+        ) from None
+
+
+def check_tokenizer_fits(tokenizer: Path, model: ModelFolder) -> None:
+    """Refuses a tokenizer with more tokens than the model has numbers for.
+
+    Raises:
+        RefusalError: So it is; says both sizes.
+    """
+    highest, rows = largest_token(tokenizer), model.embedding_rows
+    if rows is not None and highest >= rows:
+        raise RefusalError(
+            "tokenizer_file",
+            f"The tokenizer {tokenizer} has tokens up to number {highest:,}, and the model's embedding has {rows:,} "
+            f"rows: it is not this model's tokenizer.",
+            "Leave tokenizer_file empty to take the model's own, or put the right tokenizer.json into the model "
+            "folder.",
+            title="The tokenizer does not fit the model",
+        )
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Whether a folder holds files that a tokenizer can be made of."""
+    return (folder / TOKENIZER).is_file() or any((folder / name).is_file() for name in _CONVERTIBLE[:3])
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        what = (
+            "is a LoRA adapter without its model"
+            if (folder / "adapter_config.json").is_file()
+            else f"holds no {CONFIG}, so it is no model folder"
+        )
+        raise RefusalError(
+            "model",
+            f"{folder} {what}.",
+            "Name the folder that `save_pretrained` wrote, or that was downloaded from the Hub.",
+            title="That is not a model folder",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise RefusalError(
+            "model", f"{path} cannot be read ({error}).", "Copy the model folder anew.", title="The model is damaged"
+        ) from None
+    if not isinstance(config, dict):
+        raise RefusalError("model", f"{path} is not a table of settings.", "Copy the model folder anew.")
+    return config
+
+
+def _check_architecture(folder: Path, config: Mapping[str, Any]) -> None:
+    kind = config.get("model_type")
+    known = causal_architectures()
+    if not isinstance(kind, str) or not kind or (known and kind not in known):
+        own_code = " It brings code of its own, which Rankdeck does not run." if config.get("auto_map") else ""
+        raise RefusalError(
+            "model",
+            f"{folder} holds a model of the architecture {kind!r}, which the installed transformers does not know as "
+            f"a causal language model.{own_code}",
+            "Choose another model, or update the package: pip install -U transformers",
+            title="The architecture is unknown",
+        )
+    if config.get("quantization_config"):
+        raise RefusalError(
+            "model",
+            f"{folder} holds quantised weights, which cannot be trained here.",
+            "Name the folder of the model before it was quantised.",
+        )
+
+
+def causal_architectures() -> frozenset[str]:
+    """Architectures that the installed transformers can make a causal language model of; empty: not known.
+
+    The names stand as text in the package. Importing it would take seconds, and torch with it.
+    """
+    spec = importlib.util.find_spec("transformers")
+    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+        try:
+            text = (Path(place) / "models" / "auto" / "modeling_auto.py").read_text(encoding="utf-8")
+        except OSError:
+            continue
+        found = _CAUSAL.search(text)
+        if found is not None:
+            return frozenset(re.findall(r'\(\s*"([^"]+)"\s*,', found[1]))
+    return frozenset()
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    index = folder / INDEX
+    if index.is_file() and not (folder / "model.safetensors").is_file():
+        try:
+            names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        except (OSError, ValueError, KeyError, AttributeError) as error:
+            raise _damaged(f"{index} cannot be read ({error})") from None
+        lost = [name for name in names if not (folder / name).is_file()]
+        if lost:
+            raise _damaged(f"{len(lost)} of {len(names)} files of weights are missing in {folder}: {lost[0]}")
+        return [folder / name for name in names]
+    found = [folder / "model.safetensors"] if (folder / "model.safetensors").is_file() else []
+    if not found:
+        raise _without_weights(folder)
+    return found
+
+
+def _without_weights(folder: Path) -> RefusalError:
+    pickled = sorted(path.name for pattern in _PICKLED for path in folder.glob(pattern))
+    if pickled:
+        return RefusalError(
+            "model",
+            f"{folder} holds its weights as pickle only ({pickled[0]}). Opening such a file can run any code that is "
+            "in it, so it is not opened.",
+            "Take the model's safetensors files: most models on the Hub have them; a folder of your own is converted "
+            "by loading it where you trust it and calling save_pretrained.",
+            title="The weights are not safetensors",
+        )
+    return RefusalError(
+        "model",
+        f"{folder} has a {CONFIG} and no weights (model.safetensors).",
+        "Download the model whole, or train its architecture from scratch: --model llama",
+        title="The model has no weights",
+    )
+
+
+def _damaged(what: str) -> RefusalError:
+    return RefusalError("model", f"{what}.", "Download or copy the model anew.", title="The model is damaged")
+
+
+def _shapes(files: list[Path]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Names and shapes of the tensors in safetensors files: each begins with its header's length, then the header."""
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                (length,) = struct.unpack("<Q", file.read(8))
+                if length > _MAX_HEADER_BYTES:
+                    raise ValueError("its header is too long")
+                header = json.loads(file.read(length))
+                end = max(
+                    (entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"), default=0
+                )
+            if path.stat().st_size < 8 + length + end:
+                raise ValueError("its end is missing")
+        except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+            raise _damaged(f"{path} is no whole safetensors file ({error})") from None
+        for name, entry in header.items():
+            if name != "__metadata__":
+                yield name, tuple(entry["shape"])

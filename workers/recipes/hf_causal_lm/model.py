@@ -1,0 +1,202 @@
+"""The model: made from sizes, or opened from a folder; whole, or with LoRA beside its weights.
+
+Weights are fp32 here, but for those that LoRA leaves as they are, if one likes; the run's precision is the trainer's
+business.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from workers.recipes.hf_causal_lm.check import lora_targets, no_target
+from workers.recipes.hf_causal_lm.folder import CONFIG
+from workers.recipes.hf_causal_lm.refusal import RefusalError
+
+_SWIGLU: Final = 32
+"""LLaMA's inner width is two thirds of four times the width, rounded up to a multiple of this."""
+
+
+def be_quiet(allow_download: bool) -> None:
+    """Keeps the libraries from drawing progress bars and, unless it was allowed, from asking the network."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    if not allow_download:
+        os.environ["HF_HUB_OFFLINE"] = "1"
+    import transformers
+
+    bars: Any = transformers.utils.logging
+    bars.disable_progress_bar()
+
+
+def scratch_config(
+    architecture: str, options: Mapping[str, Any], seq_len: int, vocab_size: int, end: int | None
+) -> Any:
+    """A configuration out of sizes.
+
+    Args:
+        architecture: One of `source.SCRATCH`.
+        options: The recipe's fields: layers, heads, key heads, width, dropout.
+        seq_len: The longest sequence.
+        vocab_size: Tokens.
+        end: The id that ends a document.
+    """
+    from transformers import GPT2Config, LlamaConfig, Qwen3Config
+
+    width, heads, dropout = options["n_embd"], options["n_head"], options["dropout"]
+    common = {"vocab_size": vocab_size, "bos_token_id": end, "eos_token_id": end, "tie_word_embeddings": True}
+    if architecture == "gpt2":
+        config: Any = GPT2Config(
+            n_positions=seq_len, n_embd=width, n_layer=options["n_layer"], n_head=heads,
+            resid_pdrop=dropout, embd_pdrop=dropout, attn_pdrop=dropout, **common,
+        )  # fmt: skip
+        config.architectures = ["GPT2LMHeadModel"]
+        return config
+    make: Any = LlamaConfig if architecture == "llama" else Qwen3Config
+    config = make(
+        hidden_size=width, intermediate_size=-(-8 * width // (3 * _SWIGLU)) * _SWIGLU,
+        num_hidden_layers=options["n_layer"], num_attention_heads=heads,
+        num_key_value_heads=options["n_kv_head"] or heads, head_dim=width // heads,
+        max_position_embeddings=seq_len, attention_dropout=dropout, **common,
+    )  # fmt: skip
+    config.architectures = ["LlamaForCausalLM" if architecture == "llama" else "Qwen3ForCausalLM"]
+    return config
+
+
+def empty_model(folder: Path) -> nn.Module:
+    """The model whose `config.json` lies in `folder`, its weights not yet those of anybody.
+
+    Raises:
+        RefusalError: The installed transformers does not know it.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    try:
+        config: Any = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config.use_cache = False
+        made: nn.Module = AutoModelForCausalLM.from_config(config, dtype=torch.float32, trust_remote_code=False)
+    except (ValueError, KeyError, OSError) as error:
+        raise _unknown(folder, error) from error
+    return made
+
+
+def trained_model(folder: Path) -> nn.Module:
+    """The model in a folder, with its weights.
+
+    Raises:
+        RefusalError: It cannot be opened, or some of its weights are missing.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    try:
+        config: Any = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config.use_cache = False
+        made, report = AutoModelForCausalLM.from_pretrained(
+            folder, config=config, dtype=torch.float32, use_safetensors=True, local_files_only=True,
+            trust_remote_code=False, output_loading_info=True,
+        )  # fmt: skip
+    except (ValueError, KeyError, OSError, RuntimeError) as error:
+        raise _unknown(folder, error) from error
+    lost = sorted(report["missing_keys"])
+    odd = [entry[0] if isinstance(entry, tuple | list) else entry for entry in report["mismatched_keys"]]
+    if lost or odd:
+        what = f"lack {lost[0]}" if lost else f"have another shape in {odd[0]}"
+        raise RefusalError(
+            "model",
+            f"The weights in {folder} do not belong to its {CONFIG}: they {what} ({len(lost) + len(odd)} such).",
+            "Download or copy the model anew.",
+            title="The model is damaged",
+        )
+    model: nn.Module = made
+    return model
+
+
+def with_lora(model: nn.Module, options: Mapping[str, Any], name: str) -> nn.Module:
+    """`model` frozen, with small matrices beside its linear layers that are trained instead.
+
+    Method: Hu et al., LoRA (arXiv 2106.09685).
+
+    Args:
+        model: The whole model.
+        options: `lora_rank`, `lora_alpha`, `lora_dropout`, `lora_targets`, `lora_frozen`.
+        name: What the adapter says it belongs to.
+
+    Raises:
+        RefusalError: No module is called as asked.
+    """
+    from peft import LoraConfig, TaskType, get_peft_model
+
+    targets = lora_targets(options)
+    config: Any = LoraConfig(
+        task_type=TaskType.CAUSAL_LM,
+        r=options["lora_rank"],
+        lora_alpha=options["lora_alpha"],
+        lora_dropout=options["lora_dropout"],
+        target_modules=targets or "all-linear",
+        fan_in_fan_out=_is_gpt2(model),
+    )
+    names = {name for name, module in model.named_modules() if getattr(module, "weight", None) is not None}
+    for target in targets:
+        if not any(name == target or name.endswith(f".{target}") for name in names):
+            raise no_target(target, names)
+    named: Any = model
+    named.name_or_path = name  # what peft writes into the adapter's own configuration
+    try:
+        made: nn.Module = get_peft_model(named, config)
+    except ValueError as error:
+        raise RefusalError(
+            "lora_targets",
+            f"LoRA cannot be attached as asked: {' '.join(str(error).split())[:300]}",
+            "Choose other lora_targets, or leave it empty for all linear layers.",
+            title="LoRA cannot be attached",
+        ) from error
+    if options["lora_frozen"] == "bf16":
+        for parameter in made.parameters():
+            if not parameter.requires_grad:
+                parameter.data = parameter.data.to(torch.bfloat16)
+    return made
+
+
+def checkpointed(model: nn.Module) -> None:
+    """Has each layer computed again on the way back instead of keeping what it computed.
+
+    Raises:
+        RefusalError: This architecture cannot.
+    """
+    made: Any = model
+    try:
+        if hasattr(made, "activation_checkpointing_enable"):  # its name since transformers 5
+            made.activation_checkpointing_enable(activation_checkpointing_kwargs={"use_reentrant": False})
+        else:
+            made.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    except ValueError as error:
+        raise RefusalError(
+            "grad_checkpointing", f"This architecture cannot: {error}", "Turn gradient checkpointing off."
+        ) from None
+
+
+def write_config(config: Any, folder: Path) -> None:
+    """Puts `config.json` into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(json.loads(config.to_json_string(use_diff=True)), indent=2) + "\n"
+    (folder / CONFIG).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _is_gpt2(model: nn.Module) -> bool:
+    """GPT-2's linear layers keep their matrices the other way round."""
+    return any(type(module).__name__ == "Conv1D" for module in model.modules())
+
+
+def _unknown(folder: Path, error: Exception) -> RefusalError:
+    return RefusalError(
+        "model",
+        f"transformers cannot open the model in {folder}: {' '.join(str(error).split())[:400]}",
+        "Choose another model, or update the package: pip install -U transformers",
+        title="The model cannot be opened",
+    )

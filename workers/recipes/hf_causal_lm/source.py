@@ -1,0 +1,104 @@
+"""What `--model` names: a model made from scratch, a folder on this machine, or a model of the Hub.
+
+Standard library only: the check before a run reads it in a process without torch.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from workers.recipes.hf_causal_lm.refusal import RefusalError
+
+SCRATCH: Final = ("gpt2", "llama", "qwen3")
+"""Architectures that can be made from nothing but their sizes."""
+HUB: Final = "hf://"
+_HUB_NAME: Final = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
+_HUB_NAME_ALONE: Final = re.compile(r"(?P<repo>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a model comes from.
+
+    Attributes:
+        kind: "scratch", "folder" or "hub".
+        name: The architecture, the folder, or ``owner/name``.
+        revision: Of a Hub model: a branch, tag or commit; empty: the newest.
+        folder: Where its files lie; None for scratch, and for a Hub model that is not on this machine.
+    """
+
+    kind: Literal["scratch", "folder", "hub"]
+    name: str
+    revision: str = ""
+    folder: Path | None = None
+
+
+def find_source(model: str) -> Source:
+    """What a name means. A folder that is there wins over a name; no network is asked.
+
+    Args:
+        model: As `--model` says it.
+
+    Raises:
+        RefusalError: It is nothing of the three.
+    """
+    text = model.strip()
+    if not text.startswith(HUB) and text and Path(text).expanduser().is_dir():
+        return Source("folder", text, folder=Path(text).expanduser().absolute())
+    if text in SCRATCH:
+        return Source("scratch", text)
+    pattern = _HUB_NAME_ALONE if text.startswith(HUB) else _HUB_NAME
+    found = pattern.fullmatch(text.removeprefix(HUB))
+    if found is None or ".." in text or Path(text).is_absolute():
+        raise RefusalError(
+            "model",
+            f"{model!r} is no folder on this machine, no name owner/name of the Hugging Face Hub, and none of "
+            f"{', '.join(SCRATCH)}.",
+            "Check the path, or write --model llama for a model from scratch.",
+            title="There is no such model",
+        )
+    repo, revision = found["repo"], found["revision"] or ""
+    return Source("hub", repo, revision, cached_folder(repo, revision))
+
+
+def hub_cache() -> Path:
+    """Where the package huggingface_hub keeps what it downloaded."""
+    told = os.environ.get("HF_HUB_CACHE", "").strip() or os.environ.get("HUGGINGFACE_HUB_CACHE", "").strip()
+    if told:
+        return Path(told).expanduser()
+    home = os.environ.get("HF_HOME", "").strip()
+    if not home:
+        home = str(Path(os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache") / "huggingface")
+    return Path(home).expanduser() / "hub"
+
+
+def cached_folder(repo: str, revision: str = "") -> Path | None:
+    """The folder of a Hub model that was downloaded whole before, or None.
+
+    The cache's layout: ``models--owner--name/refs/<revision>`` names a commit, ``snapshots/<commit>`` holds its files.
+    """
+    root = hub_cache() / f"models--{repo.replace('/', '--')}"
+    wanted = revision or "main"
+    try:
+        commit = (root / "refs" / wanted).read_text(encoding="utf-8").strip()
+    except OSError:
+        commit = wanted  # a commit by its hash
+    folder = root / "snapshots" / commit
+    weights = (*folder.glob("*.safetensors"), *folder.glob("*.bin")) if (folder / "config.json").is_file() else ()
+    return folder if weights else None
+
+
+def not_here(source: Source, size_words: str = "") -> RefusalError:
+    """The refusal of a Hub model that would have to be downloaded."""
+    size = size_words or "How large it is will be said before a download begins."
+    return RefusalError(
+        "model",
+        f"The model {source.name} is not on this machine (looked in {hub_cache()}), and nothing is downloaded unasked. "
+        f"{size}",
+        "Allow it: --set allow_download=true; or name the folder of a model that is here: --model FOLDER",
+        title="The model would have to be downloaded",
+    )

@@ -1,0 +1,183 @@
+"""Hugging Face causal language models: from scratch, fine-tuned whole, or with LoRA, in every mode.
+
+    rankdeck train --recipe hf_causal_lm --model path/to/model --dataset-file my_texts/ --lr 2e-5
+
+What is this recipe's own: where a model and its tokenizer come from, samples in which documents stay apart, and the
+folder that `from_pretrained` opens afterwards. The rest is the trainer's.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from torch import nn
+
+from workers.recipe_api import (
+    ConfigError,
+    Export,
+    Optimization,
+    PreparedData,
+    Run,
+    Task,
+    TextSource,
+    TokenizerSpec,
+    cut_windows,
+    spread,
+)
+from workers.recipes.hf_causal_lm.check import check
+from workers.recipes.hf_causal_lm.download import ask_size, local_folder
+from workers.recipes.hf_causal_lm.exporting import export_folder
+from workers.recipes.hf_causal_lm.folder import CONFIG, TOKENIZER, check_tokenizer_fits, open_folder
+from workers.recipes.hf_causal_lm.model import (
+    be_quiet,
+    checkpointed,
+    empty_model,
+    scratch_config,
+    trained_model,
+    with_lora,
+    write_config,
+)
+from workers.recipes.hf_causal_lm.refusal import RefusalError
+from workers.recipes.hf_causal_lm.samples import TRIED_TOKENS, Packing, keeps_documents_apart, loss
+from workers.recipes.hf_causal_lm.sampling import Sampler
+from workers.recipes.hf_causal_lm.source import find_source
+from workers.recipes.hf_causal_lm.tokens import Tokens, make_tokens, tokens_in
+
+KEPT: Final = "model"
+"""In the run's data folder: the model's `config.json` and tokenizer, for the ranks and for export."""
+_DATA_DEPENDS_ON: Final = (
+    "tokenizer_file", "vocab_size", "val_fraction", "n_layer", "n_head", "n_kv_head", "n_embd", "dropout",
+)  # fmt: skip
+
+
+def main(run: Run) -> None:
+    """Data, model, loss, training: on every rank."""
+    o, config = run.options, run.config
+    with in_words():
+        check(config.model or "", config.seq_len, o, shards_weights=run.forward_is_collective)
+        be_quiet(o["allow_download"])
+        depends_on = {name: o.get(name) for name in _DATA_DEPENDS_ON} | {"model": config.model}
+        info = run.prepare(lambda folder: prepare(run, folder), depends_on=depends_on)
+        tokens = tokens_in(run.data_dir / KEPT)
+        model = make_model(run)
+
+    apart = o["documents"] == "apart"
+    ends = run.open_ends() if apart else None
+    packing = Packing(run.open_tokens(), config.seq_len, ends, len(tokens.opening))
+    encoder = tokens.spec.open()
+    prompt = tokens.prompt(encoder, o["sample_prompt"])
+    sampler = Sampler(
+        encoder,
+        prompt,
+        o["sample_tokens"],
+        config.seq_len,
+        o["sample_temperature"],
+        config.seed,
+        tokens.end,
+        run.device,
+    )
+    run.fit(
+        Task(
+            model=model,
+            batch=lambda indices: packing.batch(spread(indices, run.samples)),
+            val_batch=lambda indices: packing.batch(indices, info["train_tokens"]),
+            loss=loss,
+            sample=sampler if o["sample_tokens"] else None,
+            sample_prompt=o["sample_prompt"],
+            optimization=Optimization(
+                options={"betas": (o["beta1"], o["beta2"])},
+                weight_decay=o["weight_decay"],
+                warmup_steps=o["warmup_steps"],
+                min_lr_ratio=o["min_lr_ratio"],
+                clip_norm=o["clip_norm"],
+            ),
+            tokens_per_sample=config.seq_len,
+            val_batches=o["val_batches"],
+        )
+    )
+
+
+def prepare(run: Run, folder: Path) -> PreparedData:
+    """Model folder, tokenizer and tokens; the last `val_fraction` of them is held out. On rank 0, once."""
+    kept, o, seq_len = folder / KEPT, run.options, run.config.seq_len
+    shutil.rmtree(kept, ignore_errors=True)
+    model, tokens = find_model_and_tokens(run, folder, run.say)
+    if model is not None:
+        check(str(model), seq_len, o)  # it may have come just now
+        check_tokenizer_fits(kept / TOKENIZER, open_folder(model))
+        (kept / CONFIG).write_bytes((model / CONFIG).read_bytes())
+    data = run.tokenize(tokens.spec)
+    if model is None:
+        architecture = find_source(run.config.model or "").name
+        write_config(scratch_config(architecture, o, seq_len, data.vocab_size, tokens.end), kept)
+    cut = cut_windows(data.tokens, seq_len, o["val_fraction"])
+    names = {"model_folder": "" if model is None else str(model), "model_name": run.config.model}
+    return PreparedData(cut.samples, cut.val_samples, {**data.info, **names, "train_tokens": cut.train_tokens})
+
+
+def find_model_and_tokens(data: TextSource, folder: Path, say: Callable[[str], None]) -> tuple[Path | None, Tokens]:
+    """The model's folder, None for one from scratch; its tokenizer, whose files are put below `folder`.
+
+    Raises:
+        RefusalError: One of them cannot be used.
+    """
+    source = find_source(data.config.model or "")
+    model = None if source.kind == "scratch" else local_folder(source, data.options["allow_download"], say)
+    return model, make_tokens(data, folder / KEPT, model)
+
+
+def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
+    """The tokens that the model sees, for `rankdeck preview`, which says how large a model is and does not fetch it."""
+    with in_words():
+        be_quiet(data.options["allow_download"])
+        source = find_source(data.config.model or "")
+        if source.kind == "hub" and source.folder is None and data.options["allow_download"]:
+            raise RefusalError(
+                "model",
+                f"The model {source.name} is not on this machine. A run would download {ask_size(source)}.",
+                "Start the run; once the model is here, its tokens can be shown.",
+                title="The model would have to be downloaded",
+            )
+        return find_model_and_tokens(data, folder, lambda _: None)[1].spec
+
+
+def make_model(run: Run) -> nn.Module:
+    """The model that is trained, alike on all ranks.
+
+    Raises:
+        RefusalError: It cannot be opened, or not be trained as asked.
+    """
+    o, folder = run.options, run.info["model_folder"]
+    model = trained_model(Path(folder)) if folder else empty_model(run.data_dir / KEPT)
+    can_be_tried = run.rank == 0 and run.config.seq_len >= TRIED_TOKENS
+    if o["documents"] == "apart" and can_be_tried and not keeps_documents_apart(model):
+        raise RefusalError(
+            "documents",
+            f"In {type(model).__name__} a document would see those before it in the same sample: it takes no notice of "
+            "positions that start again.",
+            "Choose documents joined: --set documents=joined",
+        )
+    if o["grad_checkpointing"]:
+        checkpointed(model)
+    return with_lora(model, o, str(run.config.model)) if o["training"] == "lora" else model
+
+
+def export(given: Export) -> None:
+    """A folder that `from_pretrained` opens."""
+    with in_words():
+        export_folder(given, given.data_dir / KEPT)
+
+
+@contextmanager
+def in_words() -> Iterator[None]:
+    """A refusal as the error that reaches the person."""
+    try:
+        yield
+    except RefusalError as refusal:
+        error = ConfigError(refusal.field, refusal.cause, refusal.next_step)
+        error.title = refusal.title or error.title
+        raise error from refusal

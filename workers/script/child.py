@@ -1,0 +1,92 @@
+"""The user's program as a process: started so that it dies with us, asked to end, ended with all it started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+_KILL_WAIT_S: Final = 5.0
+
+
+def ignore_interrupts() -> None:
+    """This process outlives the Ctrl+C that it sends; what it starts must hear it. Called first thing.
+
+    Under Windows a process started in a new process group, as the run host is, ignores Ctrl+C, and so does everything
+    that it starts, until it is said otherwise.
+    """
+    signal.signal(signal.SIGINT, _pass_over)
+    if sys.platform == "win32":
+        import ctypes
+
+        signal.signal(signal.SIGBREAK, _pass_over)
+        ctypes.WinDLL("kernel32").SetConsoleCtrlHandler(None, False)
+
+
+def _pass_over(number: int, frame: object) -> None:
+    """A handler rather than SIG_IGN, which a started program would inherit."""
+
+
+class Script:
+    """A running program. It writes where this process writes, so its log holds all from the first byte.
+
+    Args:
+        argv: Program and arguments.
+        env: Its whole environment.
+        folder: Where it runs.
+
+    Raises:
+        OSError: It cannot be started.
+    """
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
+        self._process = _start(argv, env, folder)
+        self.pid = self._process.pid
+
+    def poll(self) -> int | None:
+        """The exit code, or None while it runs."""
+        return self._process.poll()
+
+    def interrupt(self, terminate: bool = False) -> None:
+        """Ctrl+C; or, with `terminate`, SIGTERM (under Windows Ctrl+Break)."""
+        if self.poll() is not None:
+            return
+        with contextlib.suppress(OSError):
+            if sys.platform == "win32":
+                # Each rank has a console of its own, never shown: its processes and nobody else's hear this.
+                event = signal.CTRL_BREAK_EVENT if terminate else signal.CTRL_C_EVENT
+                os.kill(0, event)
+            else:
+                self._process.send_signal(signal.SIGTERM if terminate else signal.SIGINT)
+
+    def end(self) -> None:
+        """Ends it and what it started, without asking. Whatever escapes is ended by the run host with the attempt."""
+        family = [self._process.pid]
+        with contextlib.suppress(psutil.Error):
+            family += [process.pid for process in psutil.Process(self._process.pid).children(recursive=True)]
+        for pid in family:
+            with contextlib.suppress(psutil.Error):
+                psutil.Process(pid).kill()
+        deadline = time.monotonic() + _KILL_WAIT_S
+        while self.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+
+def _start(argv: Sequence[str], env: Mapping[str, str], folder: Path) -> subprocess.Popen[bytes]:
+    words = list(argv)
+    if sys.platform != "win32":
+        from core.process_tree.posix import LAUNCHER
+
+        # The launcher asks for the death signal and becomes the program. In our session: so the run host, which owns
+        # that, also owns whatever the program starts and leaves behind.
+        words = [*LAUNCHER, "exec", str(os.getpid()), *words]
+    group = None if sys.platform == "win32" else 0  # a group of its own: a program that signals its group means itself
+    return subprocess.Popen(words, stdin=subprocess.DEVNULL, cwd=folder, env=dict(env), process_group=group)

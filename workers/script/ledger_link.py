@@ -1,0 +1,303 @@
+"""`rankdeck.chunks` and `rankdeck.checkpoint`, between the user's program and the run's ledger.
+
+A chunk that the program claims is one of the ledger's. A commit makes a generation that holds no weights, only each
+rank's word on which checkpoint of the program's own belongs to it (`script_rank<r>.json`). With the manifest it
+exists, and only then does the program give the checkpoint its name; if it died in between, that is done at the next
+start.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import RankdeckError
+from core.files import replace_with_retry, write_atomic
+from core.protocol import (
+    ChunkDone,
+    Claim,
+    CommitBegin,
+    CommitFailed,
+    CommitPlease,
+    CommitStaged,
+    Committed,
+    CommitTo,
+    DataReady,
+    Grant,
+    Message,
+    Position,
+    StagedFile,
+)
+
+COMMIT_LIMIT_S: Final = 45.0
+"""A commit that not every rank joins is given up, so that the program goes on."""
+BUSY_PAUSE_S: Final = 0.05
+CHUNKS_IN_A_DATASET: Final = 100
+
+Answer = Callable[..., None]
+
+
+def record_name(rank: int) -> str:
+    """The file in a generation that holds a rank's word."""
+    return f"script_rank{rank}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a rank has put into a generation.
+
+    Attributes:
+        checkpoint: The program's own checkpoint; None where this rank saved none.
+        staged: The name it was written under, until it gets its own.
+        samples_seen: As in `core.protocol.Position`.
+        step: The program's step.
+    """
+
+    checkpoint: str | None = None
+    staged: str | None = None
+    samples_seen: int = 0
+    step: int = 0
+
+
+def read_record(folder: Path | None, rank: int) -> Record:
+    """A rank's word in a generation; an empty one where there is none."""
+    if folder is None:
+        return Record()
+    try:
+        values = json.loads((folder / record_name(rank)).read_text(encoding="utf-8"))
+        return Record(**{f.name: values[f.name] for f in dataclasses.fields(Record) if f.name in values})
+    except (OSError, ValueError, TypeError):
+        return Record()
+
+
+def finish_record(record: Record) -> None:
+    """Gives a committed checkpoint its name, if its program died before it could, and removes unfinished ones."""
+    if record.checkpoint is None:
+        return
+    final = Path(record.checkpoint)
+    if record.staged is not None and (staged := Path(record.staged)).exists():
+        if final.is_dir():
+            shutil.rmtree(final, ignore_errors=True)
+        replace_with_retry(staged, final)
+    if final.parent.is_dir():
+        for left in final.parent.glob(f"{_escaped(final.stem)}.partial-????????{final.suffix}"):
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink(missing_ok=True)
+
+
+@dataclass(slots=True)
+class _Commit:
+    """A commit that the program waits for."""
+
+    answer: Answer
+    step: int
+    position: Position
+    record: Record
+    deadline: float
+    ask_at: float | None = None
+    generation: int | None = None
+
+
+@dataclass(slots=True)
+class LedgerLink:
+    """One rank's. Everything is called from the wrapper's loop.
+
+    Attributes:
+        rank: Which.
+        independent: The rank has chunks of its own and commits by itself.
+        send: Sends a message to the host.
+        before: This rank's word in the generation that the run goes on from.
+        max_chunk: The largest chunk where the program names no size.
+    """
+
+    rank: int
+    independent: bool
+    send: Callable[[Message], None]
+    before: Record
+    max_chunk: int
+    _data: DataReady | None = None
+    _asked: list[tuple[int, Answer]] = field(default_factory=list)
+    _announced: bool = False
+    _claims: dict[int, Answer] = field(default_factory=dict)
+    _grants: dict[int, Grant] = field(default_factory=dict)
+    _commit: _Commit | None = None
+    _last: tuple[Position, Record] | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """The program waits for an answer."""
+        return bool(self._asked or self._claims or self._commit is not None)
+
+    # what the program asks
+
+    def ask_data(self, samples: int, chunk_size: int | None, answer: Answer) -> None:
+        """`rankdeck.chunks` was called."""
+        if self._data is not None:
+            self._answer_data(samples, answer)
+            return
+        self._asked.append((samples, answer))
+        if self.rank == 0 and not self._announced:
+            self._announced = True
+            size = chunk_size or min(self.max_chunk, max(1, -(-samples // CHUNKS_IN_A_DATASET)))
+            self.send(DataReady(samples, 0, {}, chunk_size=size))
+
+    def ask_claim(self, sequence: int, answer: Answer) -> None:
+        """The program wants its next chunk."""
+        self._claims[sequence] = answer
+        self.send(Claim(sequence))
+
+    def ask_commit(
+        self, done: list[list[int]], step: int | None, staged: str | None, final: str | None, answer: Answer
+    ) -> None:
+        """The program has written its checkpoint and waits for it to count."""
+        if self._commit is not None:
+            answer(error="the checkpoint before is not committed yet")
+            return
+        position = self._position(done, step)
+        record = Record(final or self.before.checkpoint, staged, position.samples_seen, position.step)
+        now = time.monotonic()
+        self._commit = _Commit(answer, position.step, position, record, now + COMMIT_LIMIT_S)
+        self.send(CommitBegin(position.step, "checkpoint"))
+
+    # what the host says
+
+    def received(self, message: Message) -> None:
+        """A message of the host."""
+        if isinstance(message, DataReady):
+            self._data = message
+            asked, self._asked = self._asked, []
+            for samples, answer in asked:
+                self._answer_data(samples, answer)
+        elif isinstance(message, Grant):
+            self._grants[message.sequence] = message
+            waiting = self._claims.pop(message.sequence, None)
+            if waiting is not None:
+                waiting(ok=dataclasses.asdict(message))
+        elif isinstance(message, CommitTo):
+            self._commit_to(message)
+        elif isinstance(message, Committed):
+            self._committed(message.generation)
+        elif isinstance(message, CommitPlease):
+            self._please()
+
+    def tick(self, now: float) -> None:
+        """Asks again after "not now"; gives up what takes too long."""
+        commit = self._commit
+        if commit is None:
+            return
+        if now > commit.deadline:
+            self._commit = None
+            commit.answer(error="not every rank called rankdeck.checkpoint at the same place, or the disk is too slow")
+        elif commit.ask_at is not None and now >= commit.ask_at:
+            commit.ask_at = None
+            self.send(CommitBegin(commit.step, "checkpoint"))
+
+    # inside
+
+    def _answer_data(self, samples: int, answer: Answer) -> None:
+        assert self._data is not None
+        if samples == self._data.samples:
+            answer(ok={"samples": samples})
+            return
+        answer(error=f"rank 0 has {self._data.samples} samples in its dataset, and this rank has {samples}")
+
+    def _position(self, done: list[list[int]], step: int | None) -> Position:
+        """What this rank's weights have seen, by the program's word on each chunk it holds."""
+        completed, partial = [], []
+        seen = self.before.samples_seen
+        for sequence, samples in done:
+            grant = self._grants.get(sequence)
+            if grant is None:
+                continue
+            seen += samples - grant.offset
+            if samples >= grant.count:
+                completed.append((grant, samples))
+            elif samples > grant.offset:
+                partial.append([grant.epoch, grant.block_id, grant.chunk_id, samples])
+        at = seen if step is None else step
+        chunks = [ChunkDone(g.epoch, g.block_id, g.chunk_id, at, g.count) for g, _ in completed]
+        return Position(at, seen, chunks, partial)
+
+    def _commit_to(self, message: CommitTo) -> None:
+        commit = self._commit
+        if message.generation < 0:
+            if commit is not None:
+                commit.ask_at = time.monotonic() + BUSY_PAUSE_S
+            return
+        if commit is not None:
+            commit.generation = message.generation
+            position, record = commit.position, commit.record
+        elif self._last is not None:
+            position, record = self._last
+        else:
+            position = Position(self.before.step, self.before.samples_seen)
+            record = dataclasses.replace(self.before, staged=None)
+        self._stage(message, position, record)
+
+    def _stage(self, message: CommitTo, position: Position, record: Record) -> None:
+        data = (json.dumps(dataclasses.asdict(record)) + "\n").encode("utf-8")
+        path = Path(message.folder) / record_name(self.rank)
+        try:
+            write_atomic(path, data)
+        except RankdeckError as error:
+            self.send(CommitFailed(message.generation, error.cause))
+            return
+        file = StagedFile(path.name, len(data), hashlib.sha256(data).hexdigest())
+        self.send(CommitStaged(message.generation, position, [file]))
+
+    def _committed(self, generation: int) -> None:
+        commit = self._commit
+        if commit is None or commit.generation != generation:
+            return
+        self._commit = None
+        whole = {(chunk.epoch, chunk.block_id, chunk.chunk_id) for chunk in commit.position.completed}
+        self._grants = {
+            sequence: dataclasses.replace(grant, offset=_partial(commit.position, grant))
+            for sequence, grant in self._grants.items()
+            if (grant.epoch, grant.block_id, grant.chunk_id) not in whole
+        }
+        self.before = dataclasses.replace(commit.record, staged=None)
+        self._last = (dataclasses.replace(commit.position, completed=[]), self.before)
+        commit.answer(ok={"generation": generation})
+
+    def _please(self) -> None:
+        commit = self._commit
+        if commit is not None:
+            if commit.generation is not None:  # the host had to drop it
+                commit.generation, commit.ask_at = None, time.monotonic()
+        elif self.independent:
+            step = self.before.step if self._last is None else self._last[0].step
+            self.send(CommitBegin(step, "with another rank", join=True))
+
+
+def _partial(position: Position, grant: Grant) -> int:
+    """Samples of a chunk that are committed now."""
+    for epoch, block_id, chunk_id, samples in position.partial:
+        if (epoch, block_id, chunk_id) == (grant.epoch, grant.block_id, grant.chunk_id):
+            return samples
+    return grant.offset
+
+
+def _escaped(text: str) -> str:
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)
+
+
+def place_of(run_dir: Path, generation: str) -> Path | None:
+    """The folder of the generation that this attempt goes on from."""
+    return run_dir / "generations" / generation if generation else None
+
+
+def exists(record: Record) -> Mapping[str, Any]:
+    """The welcome's word on the newest checkpoint."""
+    found = record.checkpoint is not None and os.path.exists(record.checkpoint)  # noqa: PTH110
+    return {"checkpoint": record.checkpoint if found else None}

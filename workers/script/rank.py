@@ -1,0 +1,401 @@
+"""A rank that is a program of the user's own: speaks with the run host, so that the program need not know of it.
+
+No torch here, and nothing of ours in the program: it has its own interpreter, folder and environment. This process
+starts it, reads what it prints for the charts, passes on what it says through `rankdeck.py`, asks it to stop, and tells
+the host how it ended.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any, Final
+
+from core.config import RunConfig
+from core.config.documents import read_config
+from core.config.given import config_from_mapping
+from core.errors import RankdeckError, UsageError
+from core.protocol import (
+    ENV_ATTEMPT,
+    ENV_CONFIG,
+    ENV_GENERATION,
+    ENV_HOST_PID,
+    ENV_MODE,
+    ENV_PORT,
+    ENV_RESTART,
+    ENV_RUN_DIR,
+    ENV_TOKEN,
+    Bye,
+    Finish,
+    Message,
+    Phase,
+    RankDone,
+    RankFailed,
+    Stop,
+)
+from core.recipes import apply_recipe, get_recipe
+from core.user_script import UserScript, read_script
+from workers.connection import HostAddress, HostConnection
+from workers.parent_watch import tie_to_host
+from workers.reporter import Reporter
+from workers.script.child import Script, ignore_interrupts
+from workers.script.ending import describe_failure
+from workers.script.launch import Place, script_environment
+from workers.script.ledger_link import LedgerLink, Record, exists, finish_record, place_of, read_record
+from workers.script.names import Names
+from workers.script.sdk_server import ENV_PORT as SDK_PORT
+from workers.script.sdk_server import ENV_TOKEN as SDK_TOKEN
+from workers.script.sdk_server import Peer, SdkServer
+from workers.script.steps import Point, PrintedMetrics
+
+POLL_S: Final = 0.025
+BUSY_POLL_S: Final = 0.005
+QUIET_S: Final = 0.3
+"""A step whose lines have stopped coming for so long is charted as it is."""
+_READ_BYTES: Final = 1 << 20
+_TAIL_BYTES: Final = 1 << 16
+_FAILED: Final = 1
+_USAGE: Final = 2
+ENV_RECIPE_DIR: Final = "RANKDECK_RECIPE_DIR"  # as core.launch_plan names it
+_OUR_LINE: Final = re.compile(rb"rankdeck: [^\r\n]*[\r\n]+")
+
+
+def main() -> int:
+    """Runs one rank to its end.
+
+    Returns:
+        The exit code: 0, or 1 when the program failed, or 2 when what was asked cannot be.
+    """
+    ignore_interrupts()
+    try:
+        tie_to_host(int(os.environ.get(ENV_HOST_PID) or 0))
+        connection = HostConnection(_address())
+    except (RankdeckError, KeyError, ValueError) as error:
+        sys.stderr.write(f"rankdeck: {error}\n")
+        return _FAILED
+    reporter = Reporter(connection, _rank(), int(os.environ.get(ENV_ATTEMPT) or 0))
+    last: Bye | RankFailed
+    try:
+        last, code = _Wrapper(connection, reporter).run()
+    except Exception as error:
+        traceback.print_exc()
+        last, code = _own_words(error), _USAGE if isinstance(error, UsageError) else _FAILED
+    connection.expect_close()
+    delivered = reporter.close(last)
+    connection.close()
+    return code if delivered else _FAILED
+
+
+@dataclass(slots=True)
+class _Stopping:
+    """How far a stop has got; moments are on the monotonic clock.
+
+    Attributes:
+        asked_at: When it was asked for; None: it was not.
+        signalled: The program was sent its signal.
+        ended: It was ended for not ending by itself.
+    """
+
+    asked_at: float | None = None
+    signalled: bool = False
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class _Output:
+    """What the program has printed and is not read yet: the log, from where it stood when the program was started."""
+
+    file: IO[bytes]
+    printed: PrintedMetrics
+    heard_at: float = 0.0
+    start: int = 0
+
+    def read(self) -> list[Point]:
+        """The points in what came since the last call."""
+        points: list[Point] = []
+        while data := self.file.read(_READ_BYTES):
+            self.heard_at = time.monotonic()
+            points += self.printed.feed(_OUR_LINE.sub(b"", data))
+        return points
+
+    def tail(self) -> str:
+        """The end of it, as text."""
+        size = self.file.seek(0, os.SEEK_END)
+        self.file.seek(max(self.start, size - _TAIL_BYTES))
+        return self.file.read().decode("utf-8", errors="replace")
+
+
+class _Wrapper:
+    """One program and everything said about it. One loop, one thread.
+
+    Args:
+        connection: To the host.
+        reporter: Lines to the host.
+    """
+
+    def __init__(self, connection: HostConnection, reporter: Reporter) -> None:
+        self._inbox = connection.inbox
+        self._reporter = reporter
+        run_dir = Path(os.environ[ENV_RUN_DIR])
+        config = config_from_mapping(read_config(Path(os.environ.get(ENV_CONFIG) or run_dir / "run.toml")), RunConfig())
+        self._config = apply_recipe(config, get_recipe(os.environ.get(ENV_RECIPE_DIR) or config.recipe))
+        self._script: UserScript = read_script(self._config.options)
+        self._names = Names(self._script.charts)
+        self._place = _place(connection.run_id, self._config.max_restarts)
+        generation = place_of(run_dir, os.environ.get(ENV_GENERATION, ""))
+        before = read_record(generation, self._place.rank)
+        if before.checkpoint is None:  # most scripts save on rank 0 only, and every rank loads that
+            before = _with_checkpoint_of(before, read_record(generation, 0).checkpoint)
+        else:
+            finish_record(before)
+        independent = self._place.mode == "independent"
+        self._ledger = LedgerLink(self._place.rank, independent, reporter.send, before, self._config.dataset_chunk_size)
+        self._stopping = _Stopping()
+        self._finish = self._polls = self._logs = False
+        self._charted: set[str] = set()
+        self._told: dict[str, str] = {}
+        self._looked_at = (0, 0)
+        self._step = before.step
+        self._server = SdkServer(self._welcome, self._on_message)
+
+    def run(self) -> tuple[Bye | RankFailed, int]:
+        """From starting the program to the host's last word.
+
+        Returns:
+            This rank's last words and the exit code.
+        """
+        try:
+            output = self._open_output()
+            with output.file:
+                script = self._start()
+                self._reporter.send(Phase("running", self._script.name))
+                code = self._watch(script, output)
+                if code != 0 and self._stopping.asked_at is None:
+                    return self._failed(code, output.tail()), _FAILED
+            self._reporter.send(RankDone(self._step, finished=self._stopping.asked_at is None))
+            while not self._finish:
+                self._hear(self._inbox.get())
+        finally:
+            self._server.close()
+        return Bye(self._step), 0
+
+    def _open_output(self) -> _Output:
+        # Our own standard output is the log, and the program inherits it: nothing lies between the two.
+        path = Path(os.environ[ENV_RUN_DIR]) / "logs" / f"rank{self._place.rank}.log"
+        file = path.open("rb")
+        start = file.seek(0, os.SEEK_END)
+        return _Output(file, PrintedMetrics(self._names), time.monotonic(), start)
+
+    def _start(self) -> Script:
+        sdk = {SDK_PORT: str(self._server.port), SDK_TOKEN: self._server.token}
+        env = script_environment(self._script, self._place, os.environ, sdk, sys.platform == "linux")
+        try:
+            return Script(self._script.argv, env, self._script.folder)
+        except OSError as error:
+            raise UsageError(
+                f"{self._script.python} could not be started ({error.strerror or error}).",
+                "Choose another interpreter.",
+                title="The script could not be started",
+            ) from error
+
+    def _watch(self, script: Script, output: _Output) -> int:
+        """Until the program has ended and everything it printed is read; its exit code."""
+        while True:
+            code = script.poll()
+            for point in output.read():
+                self._chart(point)
+            now = time.monotonic()
+            if output.printed.has_pending and now - output.heard_at > QUIET_S:
+                for point in output.printed.flush():
+                    self._chart(point)
+            self._hear_all()
+            if code is not None:
+                break
+            self._stop_harder(script, now)
+            self._tell_names()
+            self._ledger.tick(now)
+            self._server.poll(BUSY_POLL_S if self._ledger.is_waiting else POLL_S)
+        self._server.poll(0.0)  # what it logged last
+        for point in [*output.read(), *output.printed.finish()]:
+            self._chart(point)
+        self._tell_names()
+        return code
+
+    # numbers
+
+    def _tell_names(self) -> None:
+        """Which printed name has become which chart, once for each: the person may want it otherwise."""
+        seen, there = self._names.seen, (len(self._names.seen), len(self._charted))
+        if there == self._looked_at:
+            return
+        self._looked_at = there
+        new = {name: chart for name, chart in seen.items() if name not in self._told and chart in self._charted}
+        if new:
+            self._told |= new
+            self._reporter.event("charts", names=new)
+
+    def _chart(self, point: Point) -> None:
+        if self._logs:
+            return  # the script says them itself: what it prints besides would be charted twice
+        epoch = {} if point.epoch is None else {"epoch": int(point.epoch) if point.epoch % 1 == 0 else point.epoch}
+        self._emit(point.step, {**point.values, **epoch}, evaluation=point.evaluation)
+
+    def _emit(self, step: int, values: Mapping[str, Any], *, evaluation: bool) -> None:
+        self._charted.update(values)
+        if evaluation:
+            self._reporter.event("eval", step=step, **values)
+        else:
+            self._step = step
+            self._reporter.log(step, **values)
+
+    def _take_log(self, message: Mapping[str, Any]) -> None:
+        values = message.get("log")
+        if not isinstance(values, dict):
+            return
+        step = message.get("step")
+        step = step if isinstance(step, int) else self._step + 1
+        train: dict[str, Any] = {}
+        evaluated: dict[str, Any] = {}
+        for name, number in values.items():
+            chart, factor = self._names.chart(str(name), logged=True)
+            if not isinstance(number, int | float) or not chart or chart in ("ts", "event", "rank", "attempt", "step"):
+                continue
+            number = number if factor == 1.0 else number * factor
+            (evaluated if self._names.is_evaluation(chart) else train)[chart] = number
+        self._logs = True
+        if train or not evaluated:
+            self._emit(step, train, evaluation=False)
+        if evaluated:
+            self._emit(step, evaluated, evaluation=True)
+
+    # what the program says
+
+    def _welcome(self) -> Mapping[str, Any]:
+        shared = not self._place.alone
+        config = {name: value for name, value in self._config.as_dict().items() if name != "options"}
+        return {
+            "welcome": 1,
+            "share": [self._place.rank, self._place.world_size] if shared else [0, 1],
+            "seed": self._config.seed,
+            "stop": self._stopping.asked_at is not None,
+            "config": {**config, **dict(self._config.options)},
+            **exists(self._ledger.before),
+        }
+
+    def _on_message(self, peer: Peer, message: Mapping[str, Any]) -> None:
+        if "log" in message:
+            self._take_log(message)
+        elif "polls" in message:
+            self._polls = True
+        elif "alert" in message:
+            self._reporter.event(
+                "alert", kind="script", title=str(message["alert"]), cause=str(message.get("text", "")), next_step=""
+            )
+        elif "ask" in message:
+            self._on_question(peer, message)
+
+    def _on_question(self, peer: Peer, message: Mapping[str, Any]) -> None:
+        def answer(**fields: Any) -> None:
+            peer.answer(message, **fields)
+
+        try:
+            if message["ask"] == "data":
+                self._ledger.ask_data(int(message["samples"]), _optional(message.get("chunk_size")), answer)
+            elif message["ask"] == "claim":
+                self._ledger.ask_claim(int(message["sequence"]), answer)
+            elif message["ask"] == "commit":
+                done = [[int(number) for number in pair] for pair in message["chunks"]]
+                paths = (message.get("staged"), message.get("final"))
+                self._ledger.ask_commit(done, _optional(message.get("step")), *paths, answer)
+        except (KeyError, TypeError, ValueError) as error:
+            answer(error=f"the question cannot be understood ({error})")
+
+    # what the host says
+
+    def _hear_all(self) -> None:
+        while True:
+            try:
+                self._hear(self._inbox.get_nowait())
+            except queue.Empty:
+                return
+
+    def _hear(self, message: Message) -> None:
+        if isinstance(message, Stop):
+            if self._stopping.asked_at is None:
+                self._stopping.asked_at = time.monotonic()
+                self._server.broadcast({"stop": True})
+        elif isinstance(message, Finish):
+            self._finish = True
+        else:
+            self._ledger.received(message)
+
+    # stopping
+
+    def _stop_harder(self, script: Script, now: float) -> None:
+        """One rung after the other: `should_stop`, the signal, the end."""
+        stopping, how = self._stopping, self._script
+        if stopping.asked_at is None or stopping.ended:
+            return
+        waited = now - stopping.asked_at
+        if waited >= how.stop_deadline_s:
+            stopping.ended = True
+            script.end()
+            self._reporter.event(
+                "alert",
+                kind="script_ended",
+                title="The script was ended",
+                cause=f"{how.name} on rank {self._place.rank} did not end within {how.stop_deadline_s:g} s.",
+                next_step="Let it call rankdeck.should_stop() at each step, or give it more time to stop.",
+            )
+        elif not stopping.signalled and how.stop_signal != "none":
+            patient = how.stop_signal == "auto" and self._polls
+            if not patient or waited >= how.stop_deadline_s / 2:
+                stopping.signalled = True
+                script.interrupt(terminate=how.stop_signal == "terminate")
+
+    def _failed(self, code: int, tail: str) -> RankFailed:
+        alone = self._place.world_size == 1 and not self._script.plain
+        return describe_failure(code, tail, name=self._script.name, python=self._script.python, alone=alone)
+
+
+def _with_checkpoint_of(record: Record, checkpoint: str | None) -> Record:
+    return record if checkpoint is None else replace(record, checkpoint=checkpoint)
+
+
+def _optional(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _place(run_id: str, max_restarts: int) -> Place:
+    mode = os.environ.get(ENV_MODE, "single")
+    own_port = 0
+    if mode == "independent":
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            own_port = int(probe.getsockname()[1])
+    world = int(os.environ.get("WORLD_SIZE") or 1)
+    return Place(_rank(), world, mode, int(os.environ.get(ENV_RESTART) or 0), max_restarts, run_id, own_port)
+
+
+def _address() -> HostAddress:
+    return HostAddress(int(os.environ[ENV_PORT]), os.environ[ENV_TOKEN], _rank(), int(os.environ.get(ENV_ATTEMPT) or 0))
+
+
+def _rank() -> int:
+    return int(os.environ.get("RANK") or 0)
+
+
+def _own_words(error: Exception) -> RankFailed:
+    text = "".join(traceback.format_exception(error))[-50_000:]
+    if isinstance(error, RankdeckError):
+        return RankFailed(error.title, error.cause, error.next_step, isinstance(error, UsageError), text)
+    words = f"{type(error).__name__}: {error}"
+    return RankFailed("Rankdeck's own part failed", words, "Look at the rank's log and report it.", False, text)

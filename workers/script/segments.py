@@ -1,0 +1,59 @@
+"""Bytes as a program writes them, cut into the pieces that stood on the screen: one for each newline and return.
+
+A progress bar rewrites its line with ``\\r``, so what follows a return is a piece of its own though it stands on the
+same physical line. Colours and cursor movements are taken out. Pure: no clock, no file.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_SEGMENT_BYTES: Final = 1 << 16
+"""What a piece may hold beyond that is passed over up to the next newline: no metric is so long."""
+
+_ENDS: Final = re.compile(rb"[\r\n]+")
+_CONTROL: Final = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, cursor movements (CSI)
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # window titles, links (OSC)
+    r"|\x1b[@-_]?"
+    r"|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]"
+)
+
+
+class Segments:
+    """Cuts a stream of bytes, however it arrives, into pieces of text.
+
+    Invalid UTF-8 becomes replacement characters: a number beside it can still be read.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._skipping = False
+
+    def feed(self, data: bytes) -> list[str]:
+        """The pieces that are complete now; empty ones are left out."""
+        *complete, rest = _ENDS.split(self._rest + data)
+        pieces = []
+        for piece in complete:
+            if self._skipping:  # the end of one that was too long
+                self._skipping = False
+            else:
+                pieces.append(piece)
+        if len(rest) > MAX_SEGMENT_BYTES:
+            self._skipping, rest = True, b""
+        self._rest = b"" if self._skipping else rest
+        return [text for piece in pieces if (text := _text(piece))]
+
+    def finish(self) -> list[str]:
+        """What was written last and never ended."""
+        rest, self._rest = self._rest, b""
+        text = "" if self._skipping else _text(rest)
+        self._skipping = False
+        return [text] if text else []
+
+
+def _text(piece: bytes) -> str:
+    if len(piece) > MAX_SEGMENT_BYTES:
+        return ""
+    return _CONTROL.sub("", piece.decode("utf-8", errors="replace")).strip()

@@ -1,0 +1,155 @@
+"""Imports DeepSpeed and makes its engine, without compiler, MPI or libaio, and without its chatter.
+
+Everything that depends on a version of DeepSpeed stands here and in `deepspeed_shards`. Read with the sources of
+0.16.5 (the newest with a wheel for Windows) and 0.19.8.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from core.errors import RankdeckError
+from workers.strategies.base import RankPlace
+
+
+class DeepSpeedError(RankdeckError):
+    """DeepSpeed is there and cannot be used."""
+
+    title = "DeepSpeed could not be used"
+
+
+def import_deepspeed(place: RankPlace) -> Any:
+    """The package, quieted to warnings, which go to this rank's log as all that a rank prints.
+
+    Raises:
+        DeepSpeedError: Its import fails.
+    """
+    if place.device.type == "cpu":
+        os.environ["DS_ACCELERATOR"] = "cpu"  # a slot beside GPUs is no GPU
+    before = logging.root.manager.disable
+    logging.disable(logging.INFO)  # it sets its own logger's level while it is imported
+    try:
+        import deepspeed
+    except Exception as error:  # whatever a package's import may raise
+        raise DeepSpeedError(
+            f"DeepSpeed could not be imported ({type(error).__name__}: {_first_line(error)}).",
+            "Install it anew: pip install --force-reinstall rankdeck[deepspeed]; or choose the engine torch.",
+        ) from error
+    finally:
+        logging.disable(before)
+    logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
+    return deepspeed
+
+
+def make_engine(
+    place: RankPlace, model: nn.Module, optimizer: Optimizer, settings: Mapping[str, Any], deepspeed: Any
+) -> Any:
+    """DeepSpeed's engine around a model, over the process group that is there already.
+
+    Args:
+        place: This rank's.
+        model: On its device; it is changed in place.
+        optimizer: torch's own, over the model's parameters; DeepSpeed puts its flat partitions in their place.
+        settings: DeepSpeed's configuration, nothing in it left open.
+        deepspeed: From `import_deepspeed`.
+
+    Raises:
+        DeepSpeedError: DeepSpeed refuses.
+    """
+    # Which of its own C++ kernels could be compiled here: none. Else on the CPU it would build one at once.
+    deepspeed.ops.__compatible_ops__ = {"deepspeed_shm_comm": False}
+    os.environ.setdefault("LOCAL_RANK", str(place.rank))  # it wants to see one
+    buffers = [(module, dict(module._buffers)) for module in model.modules() if module._buffers]
+    try:
+        # No MPI discovery; `device_rank`: this process sees one device only, whatever its local rank.
+        deepspeed.init_distributed("nccl" if place.backend == "nccl" else "gloo", auto_mpi_discovery=False)
+        engine, *_ = deepspeed.initialize(
+            args=types.SimpleNamespace(device_rank=place.device.index or 0),
+            model=model,
+            optimizer=optimizer,
+            config=dict(settings),
+            dist_init_required=False,
+        )
+    except Exception as error:  # assertions, pydantic's errors, whatever lies below
+        raise DeepSpeedError(
+            f"DeepSpeed {deepspeed.__version__} could not be set up ({type(error).__name__}: {_first_line(error)}).",
+            "Choose the engine torch, or look at this rank's log for the rest.",
+        ) from error
+    for module, held in buffers:
+        module._buffers.update(held)  # DeepSpeed 0.16 casts them with the weights; a running mean has to stay exact
+    return engine
+
+
+def forget_gradients(engine: Any) -> None:
+    """Lets go of gradients that were added up and are not to be used.
+
+    `zero_grad` does that for gradients that hang on parameters; those that stages 2 and 3 have summed up already are
+    let go as DeepSpeed itself does when it skips a step.
+    """
+    wrapped = engine.optimizer
+    wrapped.zero_grad()
+    for name in ("averaged_gradients", "all_grad_tensors"):
+        held = getattr(wrapped, name, None)
+        if isinstance(held, dict):
+            held.clear() if hasattr(wrapped, "persistent_parameters") else held.update(dict.fromkeys(held))
+    if hasattr(wrapped, "partition_gradients"):  # stages 1 and 2 count micro-batches from -1
+        wrapped.micro_step_id = -1
+        if getattr(wrapped, "cpu_offload", False):
+            wrapped.reset_cpu_buffers()
+
+
+def grad_norm(engine: Any, device: torch.device) -> torch.Tensor:
+    """The last step's norm before clipping, of all ranks' gradients; not finite when the step was skipped."""
+    norm = float("inf") if getattr(engine.optimizer, "overflow", False) else engine.get_global_grad_norm()
+    return torch.as_tensor(float("nan") if norm is None else norm, dtype=torch.float32, device=device)
+
+
+class LossScale:
+    """Keeps DeepSpeed's loss scale and the run's scaler alike: the scaler is charted, and saved with a generation.
+
+    Args:
+        engine: DeepSpeed's.
+        scaler: The run's; it scales nothing here.
+        device: Where the scale stands, to be charted.
+    """
+
+    def __init__(self, engine: Any, scaler: torch.amp.GradScaler, device: torch.device) -> None:
+        own = getattr(engine.optimizer, "loss_scaler", None)
+        self._own: Any = own if scaler.is_enabled() and getattr(own, "dynamic", False) else None
+        self._scaler = scaler
+        self._given = (0.0, 0)
+        if self._own is not None:
+            scaler.scale(torch.zeros((), device=device))  # it makes its scale when it is first used
+        self.give()
+
+    def take(self) -> None:
+        """Before a step: a generation may have been loaded."""
+        if self._own is None:
+            return
+        state = self._scaler.state_dict()
+        if (state["scale"], state["_growth_tracker"]) != self._given:
+            self._own.cur_scale = float(state["scale"])
+            self._own.cur_iter = self._own.last_overflow_iter + 2 + int(state["_growth_tracker"])
+
+    def give(self) -> None:
+        """After a step. DeepSpeed counts one step more before the scale grows than torch does: hence -1 at first."""
+        if self._own is None:
+            return
+        steady = self._own.cur_iter - self._own.last_overflow_iter - 1
+        since = (steady - 1) % self._own.scale_window if steady else -1
+        self._given = (float(self._own.cur_scale), since)
+        self._scaler.load_state_dict(
+            {**self._scaler.state_dict(), "scale": self._given[0], "_growth_tracker": self._given[1]}
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), "no reason given")[:300]

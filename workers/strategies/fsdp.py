@@ -1,0 +1,309 @@
+"""Weights, gradients and optimizer state in shards, with PyTorch's own means: FSDP2 (`fully_shard`).
+
+Every rank keeps a run of rows of each tensor. Before a block of the model runs, its weights are gathered from all
+ranks; after its backward pass they are let go and each rank keeps its share of the summed gradient. Stage 3 (and mode
+fsdp) lets go of a block's weights after its forward pass too and gathers them again for the backward pass; stage 2
+keeps them in between, which saves a third of the bytes sent.
+
+Method: Rajbhandari et al., ZeRO (arXiv 1910.02054); Zhao et al., PyTorch FSDP (arXiv 2304.11277).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, fully_shard
+from torch.distributed.tensor import DTensor
+from torch.optim import Optimizer
+
+from core.config import RunConfig
+from core.errors import RankdeckError, StateFileError
+from workers.optimization import Optimization
+from workers.pieces import Piece, StatePart
+from workers.precision import Precision
+from workers.saved_state import SavedState
+from workers.strategies.base import RankPlace
+from workers.strategies.ddp import DdpStrategy
+from workers.strategies.process_group import make_process_group
+from workers.strategies.replica import Replica, optimizer_part
+
+_SMALLEST_BLOCK: Final = 1000
+"""A block with less than one part in so many of the model's weights travels with the rest: it is not worth a message
+of its own."""
+
+
+class NotShardableError(RankdeckError):
+    """The model cannot be cut into shards."""
+
+    title = "This model cannot be sharded"
+
+
+class FsdpStrategy(DdpStrategy):
+    """All ranks in one lane, in step, each with a share of everything.
+
+    Args:
+        place: This rank's.
+        config: `zero_stage` 2 or 3; offload.
+    """
+
+    name = "fsdp"
+
+    def __init__(self, place: RankPlace, config: RunConfig) -> None:
+        super().__init__(place)
+        self._stage = config.zero_stage
+        # FSDP2 keeps optimizer state where the weights' shards are, so either wish takes both there.
+        wanted = config.offload_optimizer or config.offload_parameters
+        self._offload = wanted and place.device.type != "cpu"
+
+    def setup(self) -> None:
+        """Meets the other ranks; what is offloaded is exchanged as CPU tensors (overflow flags, norms)."""
+        self._flags = make_process_group(self.place, cpu_tensors=self._offload)
+
+    @property
+    def forward_is_collective(self) -> bool:
+        """True: every block is gathered from all ranks."""
+        return True
+
+    def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
+        """Shards `model` in place, block by block, so that no more than one block is whole on the device at a time.
+
+        Raises:
+            NotShardableError: A parameter has no dimension to cut along.
+        """
+        _check_shardable(model)
+        self._spread_from_first_rank(model)
+        mesh = DeviceMesh.from_group(_world(), self.place.device.type)
+        options: dict[str, Any] = {
+            "mesh": mesh,
+            "mp_policy": _mixed_precision(precision),
+            "offload_policy": CPUOffloadPolicy() if self._offload else OffloadPolicy(),
+        }
+        for block in blocks(model):
+            fully_shard(block, reshard_after_forward=self._stage == 3, **options)
+        # What is left belongs to the whole model: it is in use from its first layer to its last, so letting go of it
+        # between forward and backward would only mean gathering it again at once.
+        fully_shard(model, reshard_after_forward=False, **options)
+        optimizer = optimization.optimizer(model, lr)
+        return FsdpReplica(self.place, model, optimizer, optimization, precision, self._stage)
+
+    def _spread_from_first_rank(self, model: nn.Module) -> None:
+        """All ranks' shards must be of one model, also where a recipe's beginning is not the same on all of them."""
+        for tensor in (*model.parameters(), *model.buffers()):
+            dist.broadcast(tensor.detach(), 0, group=self._flags if tensor.device.type == "cpu" else None)
+
+
+class FsdpReplica(Replica):
+    """A share of a model. Weights and optimizer state are DTensors, cut along the first dimension."""
+
+    def __init__(
+        self,
+        place: RankPlace,
+        model: nn.Module,
+        optimizer: Optimizer,
+        optimization: Optimization,
+        precision: Precision,
+        stage: int,
+    ) -> None:
+        super().__init__(model, optimizer, optimization, precision, f"_shard{place.rank}")
+        self._place = place
+        self._stage = stage
+        self._sharded = cast(FSDPModule, model)
+        self._buffers = list(model.buffers())
+
+    def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
+        """Gradients are shared out in every micro-batch, else each rank would have to keep all of them in between.
+
+        In stage 2 the weights stay whole from a step's first micro-batch to its last: they are gathered once a step.
+        """
+        self._sharded.set_is_last_backward(last)
+        self._sharded.set_reshard_after_backward(last or self._stage == 3)
+        return nullcontext()
+
+    def update(self) -> Tensor:
+        """See `Replica.update`; buffers (running means) are then rank 0's everywhere, as under DDP."""
+        norm = super().update()
+        for buffer in self._buffers:
+            dist.broadcast(buffer, 0)
+        return norm
+
+    def clip_grad_norm(self, limit: float) -> Tensor:
+        """The norm is that of the whole gradient, over all ranks' shards."""
+        norm = super().clip_grad_norm(limit)
+        whole = norm.full_tensor() if isinstance(norm, DTensor) else norm
+        return whole.to(self._place.device)  # offloaded gradients lie on the CPU
+
+    def parts(self) -> list[StatePart]:
+        """Every rank writes its shards; rank 0 also what is whole on all of them."""
+        self._let_go()
+        weights = self.model.state_dict(keep_vars=True)
+        state, values = optimizer_part(self.optimizer, self._optimization)
+        return [
+            StatePart(f"weights{self._suffix}.safetensors", self._own(weights), {}),
+            StatePart(f"optimizer{self._suffix}.safetensors", self._own(state), values),
+        ]
+
+    def load(self, saved: SavedState) -> None:
+        """Takes this rank's rows of every tensor.
+
+        Raises:
+            StateFileError: It is of another model or another optimizer, or damaged.
+        """
+        self._let_go()
+        self._load_weights(saved)
+        groups = saved.optimizer_groups(self.optimizer, self._optimization)
+        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+        state = {
+            number: {
+                key: _like(parameters[number], value) if isinstance(value, Tensor) else value
+                for key, value in saved.optimizer_state(number).items()
+            }
+            for number in saved.optimizer_numbers()
+        }
+        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+    def _load_weights(self, saved: SavedState) -> None:
+        own = self.model.state_dict(keep_vars=True)
+        names = saved.weight_names()
+        odd = sorted(set(own) ^ set(names))
+        if odd:
+            raise _other_model(saved, f"only one of the two has {odd[0]}")
+        with torch.no_grad():
+            for name in names:
+                whole, target = saved.weight(name), own[name]
+                if whole.shape != target.shape:
+                    raise _other_model(saved, f"{name} has shape {list(whole.shape)}, not {list(target.shape)}")
+                if isinstance(target, DTensor):
+                    target.to_local().copy_(_rows(whole, target))
+                else:
+                    target.copy_(whole)
+
+    def _let_go(self) -> None:
+        """Gives back whole weights that an evaluation left behind."""
+        for module in self.model.modules():
+            if isinstance(module, FSDPModule):
+                module.reshard()
+
+    def _own(self, tensors: Mapping[str, Any]) -> dict[str, Tensor | Piece]:
+        own: dict[str, Tensor | Piece] = {}
+        for name, tensor in tensors.items():
+            local = tensor.to_local().detach() if isinstance(tensor, DTensor) else tensor
+            if isinstance(tensor, DTensor) and _is_cut(tensor):
+                start = _first_row(tensor) * math.prod(tensor.shape[1:])
+                own[name] = Piece(local.reshape(-1), start, tuple(tensor.shape))
+            elif self._place.rank == 0:
+                own[name] = local
+        return own
+
+
+def blocks(model: nn.Module) -> Iterator[nn.Module]:
+    """The parts of a model that are gathered one at a time: what stands in its lists and sequences.
+
+    A part that shares a parameter with the rest of the model, or is tiny, stays with the rest. Other modules do too:
+    that a layer is an attribute of its model does not mean that it is called, its weights may be used directly (tied
+    embeddings), and then they must be there for as long as the model runs.
+    """
+    smallest = sum(parameter.numel() for parameter in model.parameters()) / _SMALLEST_BLOCK
+    uses = _uses(model)
+    for block in _listed(model):
+        inside = _uses(block)
+        size = sum(parameter.numel() for parameter in inside)
+        if size >= max(1, smallest) and all(uses[parameter] == count for parameter, count in inside.items()):
+            yield block
+
+
+def _listed(module: nn.Module, *, within: bool = False) -> Iterator[nn.Module]:
+    """Elements of the outermost containers; `within`: the module stands in one itself."""
+    if isinstance(module, nn.ModuleList | nn.ModuleDict | nn.Sequential):
+        for child in module.children():
+            yield from _listed(child, within=True)
+    elif within:
+        yield module
+    else:
+        for child in module.children():
+            yield from _listed(child)
+
+
+def _uses(module: nn.Module) -> dict[nn.Parameter, int]:
+    """How many names each parameter has in a module."""
+    counts: dict[nn.Parameter, int] = {}
+    for _, parameter in module.named_parameters(remove_duplicate=False):
+        counts[parameter] = counts.get(parameter, 0) + 1
+    return counts
+
+
+def _check_shardable(model: nn.Module) -> None:
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 0:
+            raise NotShardableError(
+                f"Its parameter {name} is a single number without dimensions, which PyTorch's FSDP cannot share out.",
+                f"Give {name} the shape (1,) in the recipe, or choose ZeRO stage 1 or DDP.",
+            )
+
+
+def _mixed_precision(precision: Precision) -> MixedPrecisionPolicy:
+    """Weights are gathered in the forward pass's format; masters, gradients' sums and the update stay fp32."""
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision.name)
+    return MixedPrecisionPolicy() if dtype is None else MixedPrecisionPolicy(dtype, torch.float32)
+
+
+def _world() -> dist.ProcessGroup:
+    group = dist.group.WORLD
+    assert group is not None, "the strategy is set up before it shards"
+    return group
+
+
+def _is_cut(tensor: DTensor) -> bool:
+    """Whether each rank has some rows; False where each has the whole.
+
+    Raises:
+        NotShardableError: Neither, as some optimizers' state: no piece of a file can describe it.
+    """
+    (placement,) = tensor.placements
+    if not (placement.is_shard(0) or placement.is_replicate()):
+        raise NotShardableError(
+            f"The optimizer keeps state that is spread over the ranks as {placement}, which cannot be saved.",
+            "Choose another optimizer (AdamW, SGD), or ZeRO stage 1 or DDP.",
+        )
+    return placement.is_shard(0)
+
+
+def _first_row(tensor: DTensor) -> int:
+    """Where this rank's rows begin; dealt out as by `torch.chunk`, so that the last ranks may have fewer or none."""
+    each = -(-tensor.shape[0] // tensor.device_mesh.size())
+    return min(tensor.device_mesh.get_local_rank() * each, tensor.shape[0])
+
+
+def _rows(whole: Tensor, like: DTensor) -> Tensor:
+    """This rank's rows of a whole tensor that is cut as `like` is."""
+    first = _first_row(like)
+    return whole[first : first + like.to_local().shape[0]]
+
+
+def _like(parameter: DTensor, value: Tensor) -> Tensor:
+    """State of a parameter, cut as the parameter is where it has its shape; whole on all ranks otherwise."""
+    if value.shape != parameter.shape:
+        return value
+    local = parameter.to_local()
+    rows = _rows(value, parameter).to(local.device, copy=True).contiguous()
+    return DTensor.from_local(
+        rows,
+        parameter.device_mesh,
+        parameter.placements,
+        run_check=False,
+        shape=parameter.shape,
+        stride=parameter.stride(),
+    )
+
+
+def _other_model(saved: SavedState, why: str) -> StateFileError:
+    return StateFileError(
+        f"The weights in {saved.folder} do not fit this model ({why}).",
+        "Resume with the recipe and the model options the run was started with.",
+    )

@@ -1,0 +1,162 @@
+"""A model as one rank trains it: what is called, what updates it, and which part of its state this rank writes.
+
+`Strategy.replicate` makes one. The trainer calls, for each optimizer step: `set_lr`, then for every micro-batch
+`micro_batch` around forward and `backward`, then `update`. At a commit it takes `parts`, at a resume it calls `load`.
+
+This class is the plain case, a whole model with an optimizer of its own; modes that shard override what differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from workers.optimization import Optimization
+from workers.pieces import StatePart
+from workers.precision import Precision
+from workers.saved_state import SavedState
+
+
+class Replica:
+    """A whole model and its optimizer.
+
+    Args:
+        model: The recipe's, on its device.
+        optimizer: Over `model`'s trainable parameters, in the order of `Optimization.groups`.
+        optimization: The update rule.
+        precision: The forward pass's format, and the loss scale.
+        suffix: What this rank's files are called: "" for `weights.safetensors`, "_rank1" for a copy of its own; None
+            when another rank writes the same numbers.
+
+    Attributes:
+        model: Holds the weights by their canonical names.
+        module: What training calls; may wrap `model`.
+        evaluated: What evaluation and sampling call; training's wrapping is not needed there.
+        optimizer: As given.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Optimizer,
+        optimization: Optimization,
+        precision: Precision,
+        suffix: str | None = "",
+    ) -> None:
+        self.model = model
+        self.module = model
+        self.evaluated = model
+        self.optimizer = optimizer
+        self._optimization = optimization
+        self._precision = precision
+        self._suffix = suffix
+        self._parameters = [p for p in model.parameters() if p.requires_grad]
+
+    # one step
+
+    def set_lr(self, lr: float) -> None:
+        """The learning rate of the next update."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+
+    def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
+        """The context of one micro-batch's forward and backward; gradients are exchanged in a step's `last`."""
+        del last
+        return nullcontext()
+
+    def backward(self, loss: Tensor, *, last: bool) -> None:
+        """Adds the gradient of `loss`, a tensor without dimensions."""
+        del last
+        torch.autograd.backward(self._precision.scaler.scale(loss))
+
+    def update(self) -> Tensor:
+        """Clips, updates the weights and forgets the gradients.
+
+        Returns:
+            The norm of the whole gradient before clipping, a tensor without dimensions on the model's device; not
+            finite when fp16 overflowed, and then nothing was updated.
+        """
+        scaler = self._precision.scaler
+        scaler.unscale_(self.optimizer)
+        norm = self.clip_grad_norm(self._optimization.clip_norm)
+        scaler.step(self.optimizer)
+        scaler.update()
+        self.optimizer.zero_grad(set_to_none=True)
+        return norm
+
+    def clip_grad_norm(self, limit: float) -> Tensor:
+        """Shortens the gradient to `limit` (0 only measures); its norm before."""
+        return nn.utils.clip_grad_norm_(self._parameters, limit if limit > 0 else float("inf"), foreach=True)
+
+    def rehearse(self, loss: Tensor) -> None:
+        """A backward pass before the first step that leaves no trace in weights, optimizer or gradients."""
+        torch.autograd.backward(loss * 0.0)
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def sync_wait_s(self) -> float | None:
+        """Seconds the last step waited for other ranks; None where that cannot be measured."""
+        return None
+
+    # its state
+
+    def parts(self) -> list[StatePart]:
+        """The files that this rank writes into a generation; live tensors, to be copied before the next step."""
+        if self._suffix is None:
+            return []
+        state, values = optimizer_part(self.optimizer, self._optimization)
+        weights = self.model.state_dict(keep_vars=True)
+        return [
+            StatePart(f"weights{self._suffix}.safetensors", weights, {}),
+            StatePart(f"optimizer{self._suffix}.safetensors", state, values),
+        ]
+
+    def load(self, saved: SavedState) -> None:
+        """Takes over a generation's weights and optimizer state, whichever mode and number of ranks wrote it.
+
+        Raises:
+            StateFileError: It is of another model or another optimizer, or damaged.
+        """
+        saved.load_model(self.model)
+        groups = saved.optimizer_groups(self.optimizer, self._optimization)
+        state = {number: saved.optimizer_state(number) for number in saved.optimizer_numbers()}
+        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def optimizer_part(optimizer: Optimizer, optimization: Optimization) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """State of the parameters that this rank's optimizer holds, and the plain values that go with it.
+
+    Returns:
+        Tensors named "<number>.<key>", and `scalars`, `groups`, `kind`: see `workers.saved_state`.
+    """
+    held = optimizer_state(optimizer)
+    tensors: dict[str, Tensor] = {}
+    scalars: dict[str, Any] = {}
+    number = 0
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            for key, value in held.get(parameter, {}).items():
+                kept = tensors if isinstance(value, Tensor) else scalars
+                kept[f"{number}.{key}"] = value
+            number += 1
+    return tensors, {"scalars": scalars, "groups": described_groups(optimizer), "kind": optimization.kind_name}
+
+
+def described_groups(optimizer: Optimizer) -> list[dict[str, Any]]:
+    """The optimizer's groups with numbers in place of parameters."""
+    groups, number = [], 0
+    for group in optimizer.param_groups:
+        first, number = number, number + len(group["params"])
+        options = {key: value for key, value in group.items() if key != "params"}
+        groups.append({**options, "params": list(range(first, number))})
+    return groups
+
+
+def optimizer_state(optimizer: Optimizer) -> Mapping[Any, Any]:
+    """The per-parameter state that this rank holds, keyed by parameter."""
+    local = getattr(optimizer, "optim", optimizer)  # ZeroRedundancyOptimizer keeps its shard in `.optim`
+    return dict(local.state)
