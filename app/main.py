@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import gc
 import logging
 import signal
 import sys
@@ -15,27 +17,36 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication
 
 from app.controllers.drafting import DatasetSize, Drafting
+from app.controllers.exporting import Exporting
 from app.controllers.launching import Launching
 from app.controllers.operation import OperationRunner, unexpected
+from app.controllers.pricing import Pricing
 from app.controllers.showing import Showing
 from app.models.device_table import DeviceTable
-from app.models.draft import CheckedDraft, Draft, draft_from_config
+from app.models.draft import CheckedDraft, Draft, draft_from_config, mode_changes
+from app.models.facts import Facts
 from app.models.ledger_data import LedgerData
+from app.models.preview_words import data_words
 from app.models.rank_log import RankLog
+from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
 from app.models.run_list import RunList
 from app.models.standing import Standing, standing_of
 from app.models.verbs import Situation, verbs_of
 from app.settings import Settings, user_settings
+from app.setup_wiring import SetupWiring
+from app.views.device_row import label_of
 from app.views.main_window import MainWindow
 from app.views.notice_bar import Step
-from app.views.numbers import byte_size, count
 from app.views.resume_dialog import ResumeDialog
 from app.views.theme import Theme
 from core import __version__, client
 from core.config.run_config import RunConfig
 from core.devices import DeviceMonitor, device_texts
 from core.errors import ConfigError, DatasetError, RankdeckError
+from core.export.export import Exported
+from core.export.kinds import KINDS
+from core.extras import MissingPackageError
 from core.recipes import find_recipes
 from core.resume import ResumePlan
 from core.run_state import RunState
@@ -58,13 +69,18 @@ class Rankdeck(QObject):
         self.table = DeviceTable(DeviceMonitor, self)
         self.ledger = LedgerData(self)
         self.log = RankLog(self)
+        self.recipes = RecipeList(self)
+        self.exporting = Exporting(self.runner, self)
         self.launching = Launching(self.runner, runs_dir, self)
         self.drafting = Drafting(self.runner, self)
+        self.pricing = Pricing(self.runner, runs_dir, self)
         self.showing = Showing(self.runner, self.data, self.ledger, self.log, settings, self)
         self.window = MainWindow(self.data, self.runs.model, self.log, find_recipes(), settings)
+        self.aids = SetupWiring(self.window.setup, self.drafting, self.runner, self.data, self.table, self)
+        self.facts = Facts()
         self.dialog: ResumeDialog | None = None
         self._stops: dict[Path, bool] = {}
-        self._closing = False
+        self._closing: set[Path] = set()
         self._connect_runs()
         self._connect_setup()
         self._connect_verbs()
@@ -95,11 +111,17 @@ class Rankdeck(QObject):
         setup, drafting = self.window.setup, self.drafting
         self.table.devices_changed.connect(self._on_devices_changed)
         self.table.sampled.connect(self._on_sampled)
+        self.recipes.listed.connect(setup.set_recipes)
         setup.draft_changed.connect(self._on_draft_changed)
         drafting.checked.connect(self._on_checked)
         drafting.surroundings_changed.connect(setup.mode.set_surroundings)
         drafting.dataset_found.connect(self._on_dataset_found)
         drafting.dataset_failed.connect(setup.data.show_problem)
+        dial = setup.mode.dial
+        dial.measure_requested.connect(self.pricing.measure)
+        self.pricing.words_changed.connect(dial.show_price)
+        self.pricing.measuring_changed.connect(dial.show_measuring)
+        self.pricing.failed.connect(setup.notice.show_error)
 
     def _connect_verbs(self) -> None:
         window, launching = self.window, self.launching
@@ -108,6 +130,10 @@ class Rankdeck(QObject):
         window.resume_requested.connect(self._on_resume_requested)
         window.folder_requested.connect(self._on_folder_requested)
         window.help_requested.connect(self._on_help_requested)
+        window.export_requested.connect(self._on_export_requested)
+        self.exporting.begun.connect(self._on_export_begun)
+        self.exporting.exported.connect(self._on_exported)
+        self.exporting.failed.connect(window.show_error)
         window.stop_and_close_requested.connect(self._on_stop_and_close)
         window.closed.connect(self.close)
         launching.busy_changed.connect(self._on_busy_changed)
@@ -129,17 +155,24 @@ class Rankdeck(QObject):
         self.window.evidence.apply_settings(self.settings.values("plots"))
         self.drafting.open()
         self.runs.open(self.runs_dir)
+        self.recipes.open()
         self.table.open()
         self._on_draft_changed()
         self._show_verbs()
 
     def close(self) -> None:
         """Remembers what was chosen and ends every thread; runs go on."""
-        self.settings.set_last_setup(self.window.setup.draft().as_dict())
+        setup = self.window.setup
+        wished = dataclasses.replace(setup.draft(), devices=tuple(setup.devices.wished()))
+        self.settings.set_last_setup(wished.as_dict())
         self.settings.set_values("plots", self.window.evidence.settings())
         self.settings.sync()
         self.drafting.close()
+        self.aids.close()
+        self.pricing.close()
+        self.exporting.close()
         self.showing.close()
+        self.recipes.close()
         self.runs.close()
         self.table.close()
         self.runner.close()
@@ -151,11 +184,8 @@ class Rankdeck(QObject):
 
     # --- runs --------------------------------------------------------------------------------------------
 
-    def _on_listed(self, entries: Sequence[RunEntry]) -> None:
-        live = [entry.path.name for entry in entries if entry.state is not None and entry.state.is_live]
-        self.window.set_live(
-            None if not live else live[0] if len(live) == 1 else f"{len(live)} runs: {', '.join(live)}"
-        )
+    def _on_listed(self, _entries: Sequence[RunEntry]) -> None:
+        self._show_live()
         self.window.runs.show_current(self.showing.run_dir)
         self._show_verbs()
 
@@ -166,23 +196,26 @@ class Rankdeck(QObject):
     def _on_status_changed(self, state: RunState) -> None:
         self._show_standing()
         self.window.show_ending(state)
-        if state.is_live:
-            self.window.set_live(state.run_id)
-        elif self.showing.run_dir is not None:
+        self._show_live()
+        if not state.is_live and self.showing.run_dir is not None:
             self._stops.pop(self.showing.run_dir, None)
         self.runs.refresh()
         self._show_verbs()
 
     def _on_data_changed(self, *_: object) -> None:
         self._show_standing()
+        self.window.show_facts(self.facts.of(self.data.series))
         self.window.tabs.samples.show_samples(self.data.samples)
         self.window.tabs.alerts.show_events(self.data.series.events)
+        if self.window.setup.mode.dial.isVisible():
+            self.pricing.show_run(self.data.series)
 
     def _show_standing(self) -> None:
         if self.launching.busy:
             return
         name = self.showing.run_dir.name if self.showing.run_dir is not None else ""
-        self.window.show_standing(standing_of(self.data.state, self.data.series), name)
+        names = {device.uuid: device.name for device in self.table.devices}
+        self.window.show_standing(standing_of(self.data.state, self.data.series, names), name)
 
     def _on_config_read(self, text: str, config: RunConfig) -> None:
         self.window.tabs.config.show_config(text, config)
@@ -195,7 +228,7 @@ class Rankdeck(QObject):
 
     def _on_devices_changed(self) -> None:
         self.window.setup.devices.set_devices(self.table.devices, self.table.problem)
-        self.window.evidence.set_device_names({device.uuid: device.name for device in self.table.devices})
+        self.window.evidence.set_device_names({device.uuid: label_of(device) for device in self.table.devices})
         self._on_draft_changed()
 
     def _on_sampled(self) -> None:
@@ -206,18 +239,32 @@ class Rankdeck(QObject):
         setup = self.window.setup
         setup.notice.clear()
         self.drafting.update(setup.draft(), setup.chosen_recipe(), setup.devices.selected())
+        self.aids.update(setup.draft(), setup.chosen_recipe())
+        self.pricing.update(setup.devices.selected(), setup.mode.dial.every())
+        self.pricing.show_run(self.data.series)
 
     def _on_checked(self, checked: CheckedDraft, steps_per_epoch: int | None) -> None:
         setup = self.window.setup
         setup.show_checked(checked)
-        setup.summary.show_checked(checked, steps_per_epoch)
+        setup.summary.show_checked(checked, steps_per_epoch, len(setup.devices.selected()))
         self.window.welcome.show_plan(setup.plan_words(checked))
         self._show_verbs()
 
     def _on_dataset_found(self, size: DatasetSize) -> None:
         data = self.window.setup.data
         data.show_problem(None)
-        data.show_found(f"{count(size.files)} {'file' if size.files == 1 else 'files'}, {byte_size(size.size_bytes)}")
+        data.show_found(data_words(size.path, size.files, size.size_bytes))
+
+    def _show_live(self) -> None:
+        self.window.set_live([run_dir.name for run_dir in self._live_runs()])
+
+    def _live_runs(self) -> list[Path]:
+        """The runs that are going; the shown one too where the list has not met it yet."""
+        live = [entry.path for entry in self._entries() if entry.state is not None and entry.state.is_live]
+        run_dir, state = self.showing.run_dir, self.data.state
+        if run_dir is not None and state is not None and state.is_live and run_dir not in live:
+            live.append(run_dir)
+        return live
 
     def _entries(self) -> list[RunEntry]:
         """The runs; the shown one as its host says it is, which the list learns of up to a second later."""
@@ -240,7 +287,9 @@ class Rankdeck(QObject):
             stop_asked=run_dir in self._stops,
             end_asked=self._stops.get(run_dir, False) if run_dir is not None else False,
         )
-        self.window.show_verbs(verbs_of(situation))
+        verbs = verbs_of(situation)
+        self.window.show_verbs(verbs)
+        self.window.setup.mode.dial.set_can_measure(verbs.measure or "")
 
     def _on_busy_changed(self, words: str) -> None:
         if words:
@@ -268,7 +317,9 @@ class Rankdeck(QObject):
     def _on_start_failed(self, error: RankdeckError) -> None:
         setup = self.window.setup
         step = None
-        if isinstance(error, DatasetError):
+        if isinstance(error, MissingPackageError):
+            step = self.aids.install_step(error)
+        elif isinstance(error, DatasetError):
             setup.data.show_problem(error)
             step = Step("Choose &data…", setup.data.choose_file)
         elif isinstance(error, ConfigError):
@@ -283,23 +334,27 @@ class Rankdeck(QObject):
             self._show_verbs()
             self.launching.stop(run_dir, now)
 
-    def _on_stop_asked(self, _run_dir: Path, _now: bool) -> None:
-        if self._closing:
-            self.window.close_now()
+    def _on_stop_asked(self, run_dir: Path, _now: bool) -> None:
+        if run_dir in self._closing:
+            self._closing.remove(run_dir)
+            if not self._closing:
+                self.window.close_now()
 
     def _on_stop_failed(self, error: RankdeckError) -> None:
-        self._closing = False
+        self._closing.clear()
         if self.showing.run_dir is not None:
             self._stops.pop(self.showing.run_dir, None)
         self.window.show_error(error)
         self._show_verbs()
 
     def _on_stop_and_close(self) -> None:
-        self._closing = True
-        live = [entry.path for entry in self.runs.model.entries() if entry.state is not None and entry.state.is_live]
-        for run_dir in live:
+        """Closes the window once every host has taken note; the commits do not need it any more."""
+        self._closing = set(self._live_runs())
+        for run_dir in self._closing:
+            self._stops[run_dir] = False
             self.launching.stop(run_dir)
-        if not live:
+        self._show_verbs()
+        if not self._closing:
             self.window.close_now()
 
     def _on_resume_requested(self) -> None:
@@ -307,7 +362,7 @@ class Rankdeck(QObject):
             self.dialog.raise_()
             return
         ticked = device_texts(self.window.setup.devices.selected())
-        dialog = ResumeDialog(self._entries(), ticked, self.window)
+        dialog = ResumeDialog(self._entries(), ticked, mode_changes(self.window.setup.draft()), self.window)
         dialog.plan_requested.connect(self._on_plan_requested)
         dialog.resume_requested.connect(self._on_plan_agreed)
         dialog.finished.connect(self._on_dialog_finished)
@@ -334,6 +389,24 @@ class Rankdeck(QObject):
         if self.showing.run_dir is not None:
             QDesktopServices.openUrl(QUrl.fromLocalFile(str(self.showing.run_dir)))
 
+    def _on_export_requested(self, kind: str) -> None:
+        if self.showing.run_dir is not None:
+            self.exporting.export(self.showing.run_dir, kind)
+
+    def _on_export_begun(self, run_dir: Path, kind: str) -> None:
+        self.window.notice.say("info", f"Exporting {run_dir.name}", f"{KINDS[kind]} …")
+
+    def _on_exported(self, run_dir: Path, made: Exported) -> None:
+        folder = made.path if made.path.is_dir() else made.path.parent
+
+        def open_folder() -> None:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+
+        words = "\n".join((str(made.path), *made.details))
+        self.window.notice.say(
+            "success", f"Exported {run_dir.name}: {KINDS[made.kind]}", words, Step("Open &folder", open_folder)
+        )
+
     def _on_help_requested(self) -> None:
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(HELP)))
 
@@ -353,4 +426,6 @@ def main(argv: Sequence[str]) -> int:
     sys.excepthook = rankdeck.on_defect
     signal.signal(signal.SIGINT, lambda *_: rankdeck.window.close_now())  # Ctrl+C in the terminal; runs go on
     rankdeck.open()
+    gc.freeze()  # what stays as long as the window need not be looked through while it is used, either
+    gc.enable()
     return application.exec()

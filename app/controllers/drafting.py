@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,10 +12,12 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.operation import Operation, OperationRunner
 from app.models.draft import CheckedDraft, Draft, check_draft
+from app.models.surroundings import Surroundings
 from core.config.run_config import RunConfig
-from core.dataset import list_files
+from core.dataset import check_packages_for, is_hub, list_files
 from core.devices import Device
 from core.errors import RankdeckError
+from core.hub_dataset import HubName, cached_text_bytes
 from core.launch_plan import resolve_mode
 from core.platforms import Platform, this_platform
 from core.recipes import Recipe
@@ -25,11 +27,17 @@ LOOK_AFTER_MS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class DatasetSize:
-    """What a path holds, found without reading the files."""
+    """What a path holds, found without reading the files.
+
+    Attributes:
+        path: The dataset.
+        files: How many files it is; of the Hub's none are counted.
+        size_bytes: Their sizes; of the Hub's the text of the copy that is here, None where that is not known.
+    """
 
     path: str
     files: int
-    size_bytes: int
+    size_bytes: int | None
 
 
 class Drafting(QObject):
@@ -37,13 +45,13 @@ class Drafting(QObject):
 
     Signals:
         checked: ``(CheckedDraft, steps_per_epoch)``; the steps are None while the dataset is not known.
-        surroundings_changed: ``(recommended mode, ranks, modes of the recipe)``.
+        surroundings_changed: The `Surroundings` of the mode.
         dataset_found: A `DatasetSize`.
         dataset_failed: Why the dataset cannot be used.
     """
 
     checked = Signal(object, object)
-    surroundings_changed = Signal(str, int, object)
+    surroundings_changed = Signal(object)
     dataset_found = Signal(object)
     dataset_failed = Signal(object)
 
@@ -57,6 +65,7 @@ class Drafting(QObject):
         self._size: DatasetSize | None = None
         self._asked = ""
         self._problem: RankdeckError | None = None
+        self._elsewhere: dict[str, dict[str, RankdeckError]] = {}
         self.latest: CheckedDraft | None = None
         self._later = QTimer(self)
         self._later.setSingleShot(True)
@@ -80,6 +89,18 @@ class Drafting(QObject):
             self._later.start()
         self._check()
 
+    def set_problems(self, source: str, problems: Mapping[str, RankdeckError]) -> None:
+        """What somebody else has found wrong on disks, by field; replaces what the same `source` said before."""
+        if problems != self._elsewhere.get(source, {}):
+            self._elsewhere[source] = dict(problems)
+            self._check()
+
+    def look_again(self) -> None:
+        """Finds out about this machine and the dataset anew: something was installed."""
+        self._problem = None
+        self.open()
+        self._later.start()
+
     def _on_platform(self, platform: Platform) -> None:
         self._platform = platform
         self._check()
@@ -89,11 +110,15 @@ class Drafting(QObject):
             return
         self._say_surroundings(self._platform, self._recipe)
         checked = check_draft(self._draft, self._recipe, self._devices, self._platform)
-        if self._problem is not None:
-            problems = {**checked.problems, "dataset_file": self._problem}
+        found = {field: error for by_field in self._elsewhere.values() for field, error in by_field.items()}
+        if self._problem is not None and not self._recipe.self_contained:
+            found["dataset_file"] = self._problem
+        if found:
+            problems = {**found, **checked.problems}
             checked = dataclasses.replace(checked, config=None, problems=problems, command="")
         self.latest = checked
-        steps = None if self._size is None else checked.steps_per_epoch(self._size.size_bytes, len(self._devices))
+        size = None if self._size is None else self._size.size_bytes
+        steps = None if size is None else checked.steps_per_epoch(size, len(self._devices))
         self.checked.emit(checked, steps)
 
     def _say_surroundings(self, platform: Platform, recipe: Recipe) -> None:
@@ -101,13 +126,20 @@ class Drafting(QObject):
         if len(self._devices) > 1:
             with contextlib.suppress(RankdeckError):  # nothing can be recommended; the check itself says why
                 recommended = resolve_mode(RunConfig(), self._devices, platform)
-        self.surroundings_changed.emit(recommended, len(self._devices), recipe.modes)
+        on_cpu = all(device.kind == "cpu" for device in self._devices)
+        deepspeed = platform.deepspeed_version is not None
+        own = recipe.self_contained
+        around = Surroundings(recommended, len(self._devices), recipe.modes, on_cpu, deepspeed, own)
+        self.surroundings_changed.emit(around)
 
     def _look_at_dataset(self) -> None:
         path = self._asked
 
         def work() -> DatasetSize:
             files = list_files(path)
+            check_packages_for(path, files)
+            if is_hub(path):
+                return DatasetSize(path, 0, cached_text_bytes(HubName.parse(path)))
             return DatasetSize(path, len(files), sum(file.stat().st_size for file in files))
 
         self._runner.run(Operation(work, self._on_size, self._on_no_dataset, topic="dataset"))

@@ -18,6 +18,8 @@ from core.preflight import check
 from core.recipes import get_recipe
 from core.resume import ResumePlan, plan_resume
 from core.run_store import RunStore
+from core.user_script import RECIPE as USER_SCRIPT
+from core.user_script import with_absolute_places
 
 
 class Launching(QObject):
@@ -53,9 +55,10 @@ class Launching(QObject):
         """Checks everything that can be known beforehand, then starts the run's host."""
         if self.busy:
             return
-        runs_dir, devices = self._runs_dir, tuple(available)
+        asked, runs_dir, devices = config, self._runs_dir, tuple(available)
 
         def work() -> tuple[Path, tuple[str, ...]]:
+            config = _with_places(asked)
             checked = check(config, get_recipe(config.recipe), devices, this_platform(), runs_dir)
             return client.start_run(checked.config, runs_dir).dir, checked.notes
 
@@ -66,7 +69,12 @@ class Launching(QObject):
         """Asks a run's host to stop it; `now` leaves out the commit."""
 
         def work() -> None:
-            client.stop_run(RunStore.open(run_dir), now=now)
+            store = RunStore.open(run_dir)
+            try:
+                client.stop_run(store, now=now)
+            except RankdeckError:
+                if store.state().is_live:
+                    raise  # otherwise it has ended by itself in the meantime
 
         def done(_: None) -> None:
             self.stop_asked.emit(run_dir, now)
@@ -110,3 +118,10 @@ class Launching(QObject):
     def _set_busy(self, words: str) -> None:
         self.busy = words
         self.busy_changed.emit(words)
+
+
+def _with_places(config: RunConfig) -> RunConfig:
+    """A script's places made absolute: its run's host lives in another folder."""
+    if config.recipe != USER_SCRIPT:
+        return config
+    return config.replace(options=with_absolute_places(config.options, [Path.cwd()]))

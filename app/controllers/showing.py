@@ -51,6 +51,7 @@ class Showing(QObject):
         self._log = log
         self._settings = settings
         self._looked = False
+        self._logs_of: tuple[Path, int, int] | None = None
         self.run_dir: Path | None = None
         data.status_changed.connect(self._on_status_changed)
 
@@ -62,7 +63,7 @@ class Showing(QObject):
         except RankdeckError as error:
             self.failed.emit(error)
             return
-        self.run_dir = run_dir
+        self.run_dir, self._logs_of = run_dir, None
         self._settings.set_text("last_run", str(run_dir))
         self._ledger.open(run_dir)
         self._read_config(run_dir)
@@ -111,6 +112,13 @@ class Showing(QObject):
     def _on_status_changed(self, state: RunState) -> None:
         if self.run_dir is None:
             return
+        asked = (self.run_dir, state.attempt, state.world_size)
+        if asked == self._logs_of:
+            return
+        self._logs_of = asked
         logs = RunStore(self.run_dir).logs
-        ranks = [(f"rank {rank}", logs / f"rank{rank}.log") for rank in range(max(1, state.world_size))]
+        # An attempt before may have had more ranks, and the reason for this one stands in their logs.
+        there = [int(path.stem[4:]) for path in logs.glob("rank*.log") if path.stem[4:].isdecimal()]
+        many = max(1, state.world_size, *(rank + 1 for rank in there))
+        ranks = [(f"rank {rank}", logs / f"rank{rank}.log") for rank in range(many)]
         self.logs_changed.emit([*ranks, ("run host", logs / "host.log")])

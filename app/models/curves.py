@@ -187,7 +187,8 @@ def mean_of(curves: Sequence[Curve], *, bounds: bool = True) -> Curve:
             return Curve(curves[0].x, average, average, average, width)
         low, high = _nanmean(np.stack([c.low for c in curves])), _nanmean(np.stack([c.high for c in curves]))
         return Curve(curves[0].x, low, high, average, width)
-    x = np.unique(np.concatenate([curve.x for curve in curves]))
+    x = np.sort(np.concatenate([curve.x for curve in curves]))  # not np.unique, which loads numpy.ma
+    x = x[np.append(True, x[1:] != x[:-1])]
     last = min(float(curve.x[-1]) for curve in curves)
     ahead = int((x > last).sum())
     x = x[x <= last] if ahead <= 3 else x

@@ -15,6 +15,7 @@ from core.devices import Device, DeviceSample, HostSample
 
 SAMPLE_S: Final = 1.0
 HISTORY: Final = 120
+GRACE_S: Final = 0.04
 
 
 class Monitor(Protocol):
@@ -84,6 +85,13 @@ class DeviceTable(Feed):
                 monitor.close()
 
         self._start("devices", work)
+
+    def close(self, *, wait: bool = True) -> None:
+        """Ends the thread. One that waits for a driver in trouble is not waited for: nothing is lost with it."""
+        super().close(wait=False)
+        if wait:
+            for worker in self._leaving:
+                worker.join(GRACE_S)
 
     def sample(self, uuid: str) -> DeviceSample | None:
         """The newest figures of a device; None before the first."""

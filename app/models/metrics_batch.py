@@ -82,7 +82,7 @@ def parse_lines(lines: Sequence[bytes]) -> MetricsBatch:
             batch.events.append(line)
             if kind == "eval":
                 pending.setdefault(EVAL_GROUP, []).append(line)
-            elif kind == "launch" and isinstance(line.get("resumed_from"), dict):
+            elif kind in ("launch", "resumed") and isinstance(line.get("resumed_from"), dict):
                 _flush(pending, batch)
                 steps = line["resumed_from"].items()
                 batch.parts.append(Rewound({str(rank): step for rank, step in steps if isinstance(step, int)}))

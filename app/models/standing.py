@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +19,7 @@ class Standing:
 
     Attributes:
         word: Its state.
-        detail: What it is doing just now, while it starts or ends ("rank 1: importing torch").
+        detail: What it is doing just now, while it starts or ends ("rank 1: importing torch"); on what it trains.
         seconds_left: Estimated; None when not known.
     """
 
@@ -38,8 +39,14 @@ class Standing:
         return min(1.0, self.step / self.total_steps)
 
 
-def standing_of(state: RunState | None, series: RunSeries) -> Standing:
-    """A run's standing from its state and what its ranks reported."""
+def standing_of(state: RunState | None, series: RunSeries, names: Mapping[str, str] | None = None) -> Standing:
+    """A run's standing from its state and what its ranks reported.
+
+    Args:
+        state: As its host says it is; None without a run.
+        series: What its ranks reported.
+        names: What devices are called, by UUID.
+    """
     if state is None:
         return Standing()
     clock = series.clock()
@@ -48,13 +55,23 @@ def standing_of(state: RunState | None, series: RunSeries) -> Standing:
     training = state.state == "training"
     return Standing(
         word=state.state,
-        detail=state.phase if state.is_live and not (training and step) else "",
+        detail=_place(state, names or {}) if training and step else state.phase if state.is_live else "",
         step=step,
         total_steps=state.total_steps,
         epoch=state.epoch,
         seconds_left=_seconds_left(series, step, state.total_steps) if training else None,
         tokens_per_s=state.tokens_per_s if training else None,
     )
+
+
+def _place(state: RunState, names: Mapping[str, str]) -> str:
+    """On what it trains, in a word or two."""
+    if len(state.devices) == 1:
+        (uuid,) = state.devices
+        name = names.get(uuid, uuid).partition(" (")[0]
+        return f"on {name} alone" if state.fallback else f"on {name}"
+    mode = {"ddp": "DDP", "independent": "independently", "fsdp": "FSDP"}.get(state.mode, "ZeRO")
+    return f"{mode} on {len(state.devices)} devices" if state.devices else ""
 
 
 def _seconds_left(series: RunSeries, step: int, total: int | None) -> float | None:

@@ -46,6 +46,7 @@ class Verbs:
     stop: str | None
     resume: str | None
     replay: str | None
+    measure: str | None
     stop_is_now: bool
 
 
@@ -59,6 +60,7 @@ def verbs_of(situation: Situation) -> Verbs:
         stop=_why_not_stop(situation, live),
         resume=f"Rankdeck is {situation.busy}." if situation.busy else None,
         replay=None if shown is not None else "No run is shown.",
+        measure=_why_not_measure(situation),
         stop_is_now=stopping,
     )
 
@@ -72,6 +74,18 @@ def _why_not_start(situation: Situation) -> str | None:
     if checked.config is None:
         first = next(iter(checked.problems.values()), None)
         return first.cause if first is not None else "Setup is not complete."
+    return _in_use(situation)
+
+
+def _why_not_measure(situation: Situation) -> str | None:
+    if situation.busy:
+        return f"Rankdeck is {situation.busy}."
+    if len(situation.ticked) < 2:
+        return "One device has nobody to talk to. Tick at least two."
+    return _in_use(situation)
+
+
+def _in_use(situation: Situation) -> str | None:
     ticked = {device.uuid for device in situation.ticked}
     for entry in situation.runs:
         state = entry.state

@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
 
 from app.views.icons import icon
+from core.export.kinds import KINDS
 
 
 class Actions(QObject):
@@ -19,6 +20,10 @@ class Actions(QObject):
         self.resume = self._action("R&esume…", "resume", "Ctrl+R", "Go on with a run from its last committed weights")
         self.replay = self._action("Re&play", "replay", "F5", "Read the shown run again from its first line")
         self.folder = self._action("Open the run's &folder", "folder", "", "Show the run's files")
+        self.exports = {
+            kind: self._action(f"{words[0].upper()}{words[1:]}", "", "", f"Export the shown run: {words}")
+            for kind, words in KINDS.items()
+        }
         self.log = self._action("&Log", "file", "Ctrl+L", "Show what the ranks print")
         self.setup = self._action("Set&up", "panel-right", "F9", "Fold or unfold Setup")
         self.setup.setCheckable(True)
@@ -26,7 +31,7 @@ class Actions(QObject):
         self.help = self._action("&Help", "help", "F1", "Open the description in your browser")
 
     def _action(self, text: str, sign: str, key: str, words: str) -> QAction:
-        action = QAction(icon(sign), text, self)
+        action = QAction(icon(sign), text, self) if sign else QAction(text, self)
         action.setShortcut(QKeySequence(key))
         action.setProperty("words", words)
         explain(action, None)

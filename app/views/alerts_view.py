@@ -33,6 +33,8 @@ def is_alert(event: Mapping[str, Any]) -> bool:
 
 def alert_words(event: Mapping[str, Any]) -> str:
     """What an event says, in one line."""
+    if event.get("event") == "fallback":
+        return _fallback_words(event)
     error = event.get("error")
     source: Mapping[str, Any] = error if isinstance(error, Mapping) else event
     parts = [str(source[key]) for key in ("title", "message", "reason", "cause", "next_step") if source.get(key)]
@@ -40,6 +42,15 @@ def alert_words(event: Mapping[str, Any]) -> str:
         return " ".join(part if part.endswith((".", ":", "!", "?")) else f"{part}." for part in parts)
     rest = {key: value for key, value in event.items() if key not in ("ts", "event", "rank", "attempt", "step")}
     return ", ".join(f"{key}: {value}" for key, value in rest.items()) or str(event.get("event"))
+
+
+def _fallback_words(event: Mapping[str, Any]) -> str:
+    if event.get("engine"):
+        return f"DeepSpeed could not start, so PyTorch's own engine shards instead. {event.get('reason', '')}".strip()
+    devices = event.get("devices")
+    alone = f" ({devices[0]})" if isinstance(devices, list) and devices else ""
+    mode = f"{str(event['was']).upper()} could not start, so the run" if event.get("was") else "The run"
+    return f"{mode} went on with one device{alone}. {event.get('reason', '')}".strip()
 
 
 class AlertsView(QWidget):
@@ -96,7 +107,7 @@ class AlertsView(QWidget):
         ]
         for column, text in enumerate(texts):
             item = QTableWidgetItem(text)
-            item.setTextAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+            item.setTextAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
             self.table.setItem(row, column, item)
         first = self.table.item(row, 0)
         if first is not None:

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QMessageBox, QWidget
 
 
 class CloseQuestion(QMessageBox):
-    """Keep training (it goes on without the window), stop and commit, or stay."""
+    """Keep training (it goes on without the window), stop and commit, or stay.
+
+    Args:
+        runs: Names of the runs that are going; one at least.
+        parent: The window that is to be closed.
+    """
 
     keep_chosen = Signal()
     stop_chosen = Signal()
 
-    def __init__(self, run_name: str, parent: QWidget) -> None:
+    def __init__(self, runs: Sequence[str], parent: QWidget) -> None:
         super().__init__(parent)
         self.setWindowTitle("Close Rankdeck")
         self.setIcon(QMessageBox.Icon.Question)
-        self.setText(f"{run_name} is training.")
+        several = len(runs) > 1
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setText(f"{len(runs)} runs are training: {', '.join(runs)}." if several else f"{runs[0]} is training.")
+        it, s = ("they", "") if several else ("it", "s")
         self.setInformativeText(
-            "It can go on without this window: open Rankdeck again and you see it from its first point. "
-            "Or it commits at the next step and ends; you can resume it later."
+            f"Keep training: {it} go{'' if several else 'es'} on without this window. Open Rankdeck again to see "
+            f"{'them' if several else it} from the first point.\n\n"
+            f"Stop and commit: {it} commit{s} at the next step and end{s}. You can resume later."
         )
         self.keep = self.addButton("&Keep training", QMessageBox.ButtonRole.AcceptRole)
         self.stop = self.addButton("&Stop and commit", QMessageBox.ButtonRole.DestructiveRole)
         self.cancel = self.addButton(QMessageBox.StandardButton.Cancel)
+        self.cancel.setIcon(QIcon())  # some styles put a sign on this one alone
         self.setDefaultButton(self.keep)
         self.setEscapeButton(self.cancel)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -1,7 +1,8 @@
-"""What was asked of the shown run: its run.toml, and a button that takes it over into Setup."""
+"""What was asked of the shown run, and what came of it: its run.toml, and a button that takes it over into Setup."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import Signal
@@ -28,6 +29,8 @@ class ConfigView(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._config: RunConfig | None = None
+        self._toml = ""
+        self._facts: tuple[str, ...] = ()
         self.notice = NoticeBar()
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
@@ -62,8 +65,23 @@ class ConfigView(QWidget):
         self.copy.setEnabled(config is not None)
         self.notice.clear()
         self.page.set_empty(text is None)
-        if self.text.toPlainText() != (text or ""):
-            self.text.setPlainText(text or "")
+        self._toml = text or ""
+        self._show_text()
+
+    def show_facts(self, facts: Sequence[str]) -> None:
+        """What the run said of how its devices share the work."""
+        self._facts = tuple(facts)
+        self._show_text()
+
+    def _show_text(self) -> None:
+        """The facts as comments over the file: together they scroll, and what is copied is still TOML."""
+        comments = "".join(f"# {fact}\n" for fact in self._facts)
+        words = f"{comments}\n{self._toml}" if comments and self._toml else self._toml
+        if self.text.toPlainText() != words:
+            bar = self.text.verticalScrollBar()
+            place = bar.value()
+            self.text.setPlainText(words)
+            bar.setValue(place)
 
     def _on_copy_clicked(self) -> None:
         if self._config is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QPalette
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence, QPalette
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QLineEdit, QToolButton, QVBoxLayout, QWidget
 
 from app.views.field_row import ProblemLabel
@@ -14,12 +14,19 @@ from app.views.icons import icon
 from core.errors import RankdeckError
 
 STDLIB: Final = "stdlib://"
+_PREVIEW: Final = "Preview the data as the model will see it"
 
 
 class DataField(QWidget):
-    """Path of the dataset. Files and folders can be typed, chosen, or dropped on it."""
+    """Path of the dataset. Files and folders can be typed, chosen, or dropped on it.
+
+    Signals:
+        edited: The path is another one.
+        preview_requested: The person wants to see what the model will see.
+    """
 
     edited = Signal()
+    preview_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -31,6 +38,9 @@ class DataField(QWidget):
         self.line.textEdited.connect(self._on_edited)
         self._file = self._button("file", "Choose a text file", self.choose_file)
         self._folder = self._button("folder", "Choose a folder of text files", self._on_folder_clicked)
+        self.preview = self._button("preview", _PREVIEW, self.preview_requested)
+        self.preview.setShortcut("Ctrl+D")
+        self.set_preview(None)
         self._found = QLabel()
         self._found.setWordWrap(True)
         self._found.setForegroundRole(QPalette.ColorRole.PlaceholderText)
@@ -40,6 +50,7 @@ class DataField(QWidget):
         row.addWidget(self.line, 1)
         row.addWidget(self._file)
         row.addWidget(self._folder)
+        row.addWidget(self.preview)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
@@ -57,6 +68,12 @@ class DataField(QWidget):
         button.clicked.connect(slot)
         return button
 
+    def set_preview(self, why_not: str | None) -> None:
+        """Whether the data can be looked at; if not, the reason."""
+        self.preview.setEnabled(why_not is None)
+        key = self.preview.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+        self.preview.setToolTip(f"{_PREVIEW} ({key})" + (f"\nNot now: {why_not}" if why_not else ""))
+
     def path(self) -> str:
         """What stands in the field."""
         return self.line.text().strip()
@@ -64,6 +81,11 @@ class DataField(QWidget):
     def set_path(self, path: str) -> None:
         """Shows a path without telling anybody that it was edited."""
         self.line.setText(path)
+
+    @property
+    def found(self) -> str:
+        """What the path holds, as shown."""
+        return self._found.text()
 
     def show_found(self, words: str) -> None:
         """Says under the field what the path holds."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QTabWidget, QWidget
+from typing import Final
+
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 
 from app.models.rank_log import RankLog
 from app.views.alerts_view import AlertsView
@@ -10,6 +13,16 @@ from app.views.config_view import ConfigView
 from app.views.ledger_view import LedgerView
 from app.views.log_view import LogView
 from app.views.samples_view import SamplesView
+
+ROOM_PX: Final = 4
+
+
+class RoomyTabBar(QTabBar):
+    """Fusion moves the text of a tab that lies behind down, and cuts its descenders off."""
+
+    def tabSizeHint(self, index: int) -> QSize:
+        """A little higher than the style asks for."""
+        return super().tabSizeHint(index) + QSize(0, ROOM_PX)
 
 
 class EvidenceTabs(QTabWidget):
@@ -22,6 +35,7 @@ class EvidenceTabs(QTabWidget):
         self.ledger = LedgerView()
         self.config = ConfigView()
         self.alerts = AlertsView()
+        self.setTabBar(RoomyTabBar())
         self.setDocumentMode(True)
         for view, name in (
             (self.samples, "Samples"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
@@ -27,7 +28,7 @@ class ProblemLabel(QLabel):
 
     def set_problem(self, error: RankdeckError | None) -> None:
         """Shows an error's cause and next step, or nothing."""
-        words = "" if error is None else f"✕ {_short(error)} {error.next_step}".strip()
+        words = "" if error is None else f"✕ {_capital(_short(error))} {error.next_step}".strip()
         self.setText(re.sub(r"\d{7,}", lambda number: f"{int(number[0]):,}", words))
         self.setVisible(error is not None)
 
@@ -48,29 +49,40 @@ class ProblemLabel(QLabel):
 def _short(error: RankdeckError) -> str:
     """The cause without the "Label (name): " that a command line needs and a form does not."""
     head, found, rest = error.cause.partition("): ")
-    return rest[:1].upper() + rest[1:] if found and len(head) < 60 and "(" in head else error.cause
+    return rest if found and len(head) < 60 and "(" in head else error.cause
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 class FieldRow(QObject):
-    """Editor for one `FieldSpec`. It holds text and never refuses any: what is wrong is shown under it."""
+    """Editor for one `FieldSpec`. It holds text and never refuses any: what is wrong is shown under it.
+
+    Args:
+        spec: The field.
+        parent: Where its widgets live.
+        words: Values in their order and what each is called; the field is then chosen from these.
+    """
 
     edited = Signal(str)
 
-    def __init__(self, spec: FieldSpec, parent: QWidget) -> None:
+    def __init__(self, spec: FieldSpec, parent: QWidget, words: Mapping[str, str] | None = None) -> None:
         super().__init__(parent)
         self.spec = spec
+        self._words = words or {choice: choice for choice in spec.choices}
         self.label = QLabel(spec.label, parent)
         self.problem = ProblemLabel(parent)
         self.browse: QToolButton | None = None
         self.editor = self._make_editor(parent)
         self.label.setBuddy(self.editor)
-        help_text = spec.help + ("" if spec.type in ("bool", "str") else f"\n{_sentence(spec.allowed())}")
-        self.label.setToolTip(help_text)
-        self.editor.setToolTip(help_text)
+        self._help = spec.help + ("" if spec.type in ("bool", "str") else f"\n{_capital(spec.allowed())}.")
+        self._show_help("")
         self.editor.setAccessibleName(spec.label + (f" in {spec.unit}" if spec.unit else ""))
         self.editor.setAccessibleDescription(spec.help)
         self.editor.setObjectName(f"field_{spec.name}")
         self.unit = QLabel(spec.unit, parent)
+        self.unit.setVisible(bool(spec.unit))
         self.unit.setForegroundRole(QPalette.ColorRole.PlaceholderText)
 
     def _make_editor(self, parent: QWidget) -> QLineEdit | QComboBox | QCheckBox:
@@ -78,9 +90,10 @@ class FieldRow(QObject):
             box = QCheckBox(parent)
             box.toggled.connect(self._on_edited)
             return box
-        if self.spec.type == "choice":
+        if self._words:
             combo = QComboBox(parent)
-            combo.addItems(list(self.spec.choices))
+            for value, words in self._words.items():
+                combo.addItem(words, value)
             combo.setMinimumContentsLength(4)
             combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             combo.currentTextChanged.connect(self._on_edited)
@@ -89,12 +102,16 @@ class FieldRow(QObject):
         line.setMinimumWidth(48)
         line.textEdited.connect(self._on_edited)
         if self.spec.type == "path":
-            self.browse = QToolButton(parent)
-            self.browse.setIcon(icon("folder"))
-            self.browse.setToolTip(f"Choose a file for {self.spec.label}")
-            self.browse.setAccessibleName(f"Browse for {self.spec.label}")
-            self.browse.clicked.connect(self._on_browse_clicked)
+            self._add_browse(parent)
         return line
+
+    def _add_browse(self, parent: QWidget) -> None:
+        folder = self.spec.picks == "folder"
+        self.browse = QToolButton(parent)
+        self.browse.setIcon(icon("folder" if folder else "file"))
+        self.browse.setToolTip(f"Choose a {'folder' if folder else 'file'} for {self.spec.label}")
+        self.browse.setAccessibleName(f"Browse for {self.spec.label}")
+        self.browse.clicked.connect(self._on_browse_clicked)
 
     def place(self, grid: QGridLayout, row: int) -> int:
         """Puts the row into columns 0 to 2 of `grid`; returns the next free row."""
@@ -114,7 +131,7 @@ class FieldRow(QObject):
         """What was entered, as text."""
         if isinstance(self.editor, QCheckBox):
             return "true" if self.editor.isChecked() else "false"
-        return self.editor.currentText() if isinstance(self.editor, QComboBox) else self.editor.text()
+        return str(self.editor.currentData()) if isinstance(self.editor, QComboBox) else self.editor.text()
 
     def set_text(self, text: str) -> None:
         """Shows a value without telling anybody that it was edited."""
@@ -122,10 +139,39 @@ class FieldRow(QObject):
         if isinstance(self.editor, QCheckBox):
             self.editor.setChecked(text.lower() in ("true", "1", "yes", "on"))
         elif isinstance(self.editor, QComboBox):
-            self.editor.setCurrentText(text)
+            self.editor.setCurrentIndex(max(0, self.editor.findData(text)))
         elif self.editor.text() != text:
             self.editor.setText(text)
         self.editor.blockSignals(blocked)
+
+    def set_visible(self, shown: bool) -> None:
+        """Shows or hides the whole row."""
+        for widget in (self.label, self.editor, self.unit):
+            widget.setVisible(shown and (widget is not self.unit or bool(self.spec.unit)))
+        self.problem.setVisible(shown and bool(self.problem.text()))
+
+    def set_reason(self, reason: str) -> None:
+        """Why this means nothing just now; empty when it does. A box that is ticked can still be cleared."""
+        ticked = isinstance(self.editor, QCheckBox) and self.editor.isChecked()
+        self.editor.setEnabled(not reason or ticked)
+        self._show_help(reason)
+
+    def set_choice(self, value: str, words: str, reason: str = "") -> None:
+        """What a value of the list is called just now, and why it cannot be chosen."""
+        if isinstance(self.editor, QComboBox):
+            row = self.editor.findData(value)
+            if self.editor.itemText(row) != words:
+                blocked = self.editor.blockSignals(True)
+                self.editor.setItemText(row, words)
+                self.editor.blockSignals(blocked)
+            self.editor.setItemData(row, reason or None, Qt.ItemDataRole.ToolTipRole)
+            able = None if not reason else 0  # 0 is Qt's own way to disable an item
+            self.editor.setItemData(row, able, Qt.ItemDataRole.UserRole - 1)
+
+    def _show_help(self, reason: str) -> None:
+        words = f"Not now: {reason}\n{self._help}" if reason else self._help
+        self.label.setToolTip(words)
+        self.editor.setToolTip(words)
 
     def set_placeholder(self, text: str) -> None:
         """What an empty field will be, greyed."""
@@ -146,16 +192,15 @@ class FieldRow(QObject):
         self.edited.emit(self.spec.name)
 
     def _on_browse_clicked(self) -> None:
-        if not isinstance(self.editor, QLineEdit):
-            return
-        start = self.editor.text() or str(Path.home())
-        path, _ = QFileDialog.getSaveFileName(
-            self.editor.window(), self.spec.label, start, options=QFileDialog.Option.DontConfirmOverwrite
-        )
+        spec, window, start = self.spec, self.editor.window(), self.text() or str(Path.home())
+        if spec.picks == "folder":
+            path = QFileDialog.getExistingDirectory(window, spec.label, start)
+        elif spec.picks == "file":
+            kinds = f"{spec.label} ({spec.patterns});;All files (*)" if spec.patterns else ""
+            path, _ = QFileDialog.getOpenFileName(window, spec.label, start, kinds)
+        else:
+            unasked = QFileDialog.Option.DontConfirmOverwrite
+            path, _ = QFileDialog.getSaveFileName(window, spec.label, start, options=unasked)
         if path:
             self.set_text(str(Path(path)))
             self.edited.emit(self.spec.name)
-
-
-def _sentence(words: str) -> str:
-    return words[:1].upper() + words[1:] + "."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -11,6 +11,7 @@ from PySide6.QtCore import QAbstractItemModel, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent
 from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QVBoxLayout, QWidget
 
+from app.models.ending import Ending, ending_of
 from app.models.rank_log import RankLog
 from app.models.run_data import RunData
 from app.models.standing import Standing
@@ -43,6 +44,7 @@ class MainWindow(QMainWindow):
     Signals:
         start_requested, resume_requested, replay_requested, help_requested, folder_requested: Intents.
         stop_requested: True when it should end at once.
+        export_requested: One of `core.export.kinds.KINDS`.
         run_chosen: A run's folder, clicked in the list.
         stop_and_close_requested: The window is to be closed once the run was told to stop.
         closed: The window goes; what it held open can end.
@@ -54,6 +56,7 @@ class MainWindow(QMainWindow):
     replay_requested = Signal()
     help_requested = Signal()
     folder_requested = Signal()
+    export_requested = Signal(str)
     run_chosen = Signal(object)
     stop_and_close_requested = Signal()
     closed = Signal()
@@ -69,7 +72,9 @@ class MainWindow(QMainWindow):
     ) -> None:
         super().__init__(parent)
         self._settings = settings
-        self._live_name: str | None = None
+        self._live: list[str] = []
+        self._ending: Ending | None = None
+        self._ending_word = ""
         self._may_close = False
         self._stop_is_now = False
         self._setup_width = PANES[2]
@@ -84,6 +89,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
         self._make_toolbar()
+        self.run_menu = self._make_run_menu()
         self._lay_out()
         self._connect()
         self._restore()
@@ -121,8 +127,23 @@ class MainWindow(QMainWindow):
         menu.addAction(self.actions_.replay)
         menu.addAction(self.actions_.log)
         menu.addAction(self.actions_.folder)
+        menu.addMenu(self._export_menu(menu))
         menu.addSeparator()
         menu.addAction(self.actions_.help)
+        return menu
+
+    def _export_menu(self, parent: QWidget) -> QMenu:
+        menu = QMenu("E&xport…", parent)
+        menu.setToolTipsVisible(True)
+        menu.addActions(list(self.actions_.exports.values()))
+        return menu
+
+    def _make_run_menu(self) -> QMenu:
+        """What can be done with a run in the list; it is the one that is shown by then."""
+        menu = QMenu(self)
+        menu.setToolTipsVisible(True)
+        menu.addAction(self.actions_.folder)
+        menu.addMenu(self._export_menu(menu))
         return menu
 
     def _lay_out(self) -> None:
@@ -160,6 +181,9 @@ class MainWindow(QMainWindow):
         actions.replay.triggered.connect(self.replay_requested)
         actions.folder.triggered.connect(self.folder_requested)
         actions.help.triggered.connect(self.help_requested)
+        for kind, action in actions.exports.items():
+            action.triggered.connect(functools.partial(self.export_requested.emit, kind))
+        self.runs.menu_requested.connect(self.run_menu.popup)
         actions.log.triggered.connect(lambda: self.tabs.show_log())
         actions.setup.toggled.connect(self._on_setup_toggled)
         self.runs.run_chosen.connect(self.run_chosen)
@@ -202,7 +226,7 @@ class MainWindow(QMainWindow):
         explain(actions.start, verbs.start)
         explain(stop, verbs.stop)
         explain(actions.resume, verbs.resume)
-        for action in (actions.replay, actions.folder, actions.log):
+        for action in (actions.replay, actions.folder, actions.log, *actions.exports.values()):
             explain(action, verbs.replay)
 
     def show_run(self, run_dir: Path | None) -> None:
@@ -210,6 +234,7 @@ class MainWindow(QMainWindow):
         self.welcome.setVisible(run_dir is None)
         self._middle.setVisible(run_dir is not None)
         self.notice.clear()
+        self._ending, self._ending_word = None, ""
         self.runs.show_current(run_dir)
         self.setWindowTitle("Rankdeck" if run_dir is None else f"{run_dir.name} – Rankdeck")
         if run_dir is None:
@@ -222,29 +247,36 @@ class MainWindow(QMainWindow):
         if title != self.windowTitle():
             self.setWindowTitle(title)
 
+    def show_facts(self, facts: Sequence[str]) -> None:
+        """How the shown run's devices share the work."""
+        self.header.show_facts(facts)
+        self.tabs.config.show_facts(facts)
+
     def show_ending(self, state: RunState) -> None:
-        """The bar over the plots: why a run failed or was interrupted, or that it fell back to one device."""
-        error = state.error or {}
-        text = " ".join(part for part in (error.get("cause"), error.get("next_step")) if part)
-        if state.state == "failed":
-            blamed = re.match(r"rank \d+", error.get("title", ""), re.IGNORECASE)
-            step = Step("Show &log", lambda: self.tabs.show_log(blamed[0].lower() if blamed else None))
-            self.notice.say("error", error.get("title", "The run failed"), text, step)
-        elif state.state == "interrupted":
-            step = Step("R&esume…", self.actions_.resume.trigger)
-            self.notice.say("warning", error.get("title", "The run was interrupted"), text, step)
-        elif state.fallback:
-            self.notice.say("warning", "It went on with one device", state.fallback)
-        else:
+        """The bar over the plots: why a run failed or was interrupted, or that it fell back to one device.
+
+        Said once: a bar that was dismissed stays away, and another error stays in sight until the run's state changes.
+        """
+        ending = ending_of(state)
+        word, self._ending_word = self._ending_word, state.state
+        if ending == self._ending and (ending is not None or word == state.state):
+            return
+        self._ending = ending
+        if ending is None:
             self.notice.clear()
+        elif ending.resumes:
+            self.notice.say(ending.kind, ending.title, ending.text, Step("R&esume…", self.actions_.resume.trigger))
+        else:
+            step = Step("Show &log", lambda: self.tabs.show_log(ending.blamed))
+            self.notice.say(ending.kind, ending.title, ending.text, step)
 
     def show_error(self, error: RankdeckError) -> None:
         """An error that concerns the run that is shown."""
         self.notice.show_error(error)
 
-    def set_live(self, name: str | None) -> None:
-        """The run that closing the window must ask about; None when none is going."""
-        self._live_name = name
+    def set_live(self, names: Sequence[str]) -> None:
+        """The runs that are going: closing the window must ask about them."""
+        self._live = list(names)
 
     # --- intents -----------------------------------------------------------------------------------------
 
@@ -272,7 +304,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Asks once when a run is going; the run does not depend on the window."""
-        if self._live_name is None or self._may_close:
+        if not self._live or self._may_close:
             self.remember()
             self.closed.emit()
             event.accept()
@@ -280,7 +312,7 @@ class MainWindow(QMainWindow):
         event.ignore()
         if self.findChild(CloseQuestion) is not None:
             return
-        question = CloseQuestion(self._live_name, self)
+        question = CloseQuestion(self._live, self)
         question.keep_chosen.connect(self.close_now)
         question.stop_chosen.connect(self.stop_and_close_requested)
         question.open()

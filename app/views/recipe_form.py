@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QToolButton, QVBoxLayout, QWidget
@@ -24,6 +24,7 @@ class RecipeForm(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._rows: dict[str, FieldRow] = {}
+        self._kinds: Mapping[str, type[FieldRow]] = {}
         self._common = QWidget()
         self._rest = QWidget()
         self.more = QToolButton()
@@ -42,8 +43,14 @@ class RecipeForm(QWidget):
         column.addWidget(self.more)
         column.addWidget(self._rest)
 
-    def set_fields(self, fields: Sequence[FieldSpec]) -> None:
-        """Builds the rows anew for another recipe."""
+    def set_fields(self, fields: Sequence[FieldSpec], kinds: Mapping[str, type[FieldRow]] | None = None) -> None:
+        """Builds the rows anew for another recipe.
+
+        Args:
+            fields: Its fields, from the top down.
+            kinds: Fields that are edited in a way of their own, by name.
+        """
+        self._kinds = kinds or {}
         for row in self._rows.values():
             row.deleteLater()
         self._rows = {}
@@ -61,13 +68,15 @@ class RecipeForm(QWidget):
         grid.setColumnStretch(1, 1)
         next_row = 0
         for spec in specs:
-            row = FieldRow(spec, page)
+            row = self._kinds.get(spec.name, FieldRow)(spec, page)
+            row.label.setWordWrap(row.label.sizeHint().width() > LABEL_WIDTH)  # else it would push editors out of sight
             row.edited.connect(self._on_edited)
             self._rows[spec.name] = row
             next_row = row.place(grid, next_row)
         layout = self.layout()
         if layout is not None:
             layout.replaceWidget(old, page)
+        old.hide()  # it is deleted a moment later
         old.deleteLater()
         return page
 
@@ -78,6 +87,11 @@ class RecipeForm(QWidget):
     def names(self) -> list[str]:
         """The fields that have a row."""
         return list(self._rows)
+
+    def leave_out(self, names: Collection[str]) -> None:
+        """Hides the rows that mean nothing just now."""
+        for name, row in self._rows.items():
+            row.set_visible(name not in names)
 
     def texts(self) -> dict[str, str]:
         """What stands in each field."""

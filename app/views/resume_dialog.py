@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QIcon, QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -37,6 +37,12 @@ CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json, to see what r
 class ResumeDialog(QDialog):
     """Asks for a plan whenever something is changed, and shows it in words before anything happens.
 
+    Args:
+        entries: The runs there are.
+        ticked: Devices that are ticked in Setup.
+        mode: Mode and settings that are chosen in Setup, as changes of a run (`app.models.draft.mode_changes`).
+        parent: The window.
+
     Signals:
         plan_requested: ``(text, changes)`` for `core.resume.plan_resume`.
         resume_requested: The `ResumePlan` that is shown.
@@ -45,11 +51,18 @@ class ResumeDialog(QDialog):
     plan_requested = Signal(str, object)
     resume_requested = Signal(object)
 
-    def __init__(self, entries: Sequence[RunEntry], ticked: Sequence[str], parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        entries: Sequence[RunEntry],
+        ticked: Sequence[str],
+        mode: Mapping[str, str],
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Resume a run")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._ticked = list(ticked)
+        self._mode = dict(mode)
         self._plan: ResumePlan | None = None
         self.notice = NoticeBar()
         self.run = QComboBox()
@@ -61,10 +74,15 @@ class ResumeDialog(QDialog):
         self.open_file = QPushButton("&Open state file…")
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
         self.use_ticked = QCheckBox("On the devices that are &ticked in Setup")
+        self.use_mode = QCheckBox(f"In the &mode that is chosen in Setup: {_mode_words(mode)}")
+        self.use_mode.setToolTip("Whatever mode a run was trained in, it goes on in any other.")
         self.steps = QLineEdit()
         self.data = QLineEdit()
+        self.chunk_size = QLineEdit()
+        self._chunk_label = QLabel("C&hunk size")
         self.words = QLabel(CHOOSE)
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.buttons.button(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())  # no other button has a sign
         self.go = self.buttons.addButton("&Resume", QDialogButtonBox.ButtonRole.AcceptRole)
         self._later = QTimer(self)
         self._later.setSingleShot(True)
@@ -88,6 +106,8 @@ class ResumeDialog(QDialog):
             line.setPlaceholderText("a run, its folder, or a state file")
         self.steps.setPlaceholderText("as it was asked for")
         self.steps.setToolTip("Train up to so many optimizer steps in all")
+        self.chunk_size.setPlaceholderText("4000")
+        self.chunk_size.setToolTip("Samples in a chunk, as they were when the file was made")
         self.data.setPlaceholderText("where it was")
         self.data.setToolTip("Only when the dataset has moved, or a state file does not say where it lies")
 
@@ -104,7 +124,12 @@ class ResumeDialog(QDialog):
             grid.addWidget(label, row, 0)
             grid.addWidget(field, row, 1, 1, 1 if field is self.run else 2)
         grid.addWidget(self.open_file, 0, 2)
-        grid.addWidget(self.use_ticked, 3, 1, 1, 2)
+        self._chunk_label.setBuddy(self.chunk_size)
+        grid.addWidget(self._chunk_label, 3, 0)
+        grid.addWidget(self.chunk_size, 3, 1, 1, 2)
+        grid.addWidget(self.use_ticked, 4, 1, 1, 2)
+        grid.addWidget(self.use_mode, 5, 1, 1, 2)
+        self._show_chunk_size(False)
         heading = QLabel("What will happen")
         font = heading.font()
         font.setBold(True)
@@ -131,9 +156,11 @@ class ResumeDialog(QDialog):
     def _connect(self) -> None:
         self.run.activated.connect(self._on_edited)
         self.run.editTextChanged.connect(self._on_edited)
-        for field in (self.steps, self.data):
+        self.run.editTextChanged.connect(lambda: self._show_chunk_size(False))
+        for field in (self.steps, self.data, self.chunk_size):
             field.textEdited.connect(self._on_edited)
-        self.use_ticked.toggled.connect(self._on_edited)
+        for box in (self.use_ticked, self.use_mode):
+            box.toggled.connect(self._on_edited)
         self.open_file.clicked.connect(self._on_open_clicked)
         self.buttons.rejected.connect(self.reject)
         self.go.clicked.connect(self._on_go_clicked)
@@ -161,8 +188,13 @@ class ResumeDialog(QDialog):
             changes["steps"] = self.steps.text().strip()
         if self.data.text().strip():
             changes["dataset_file"] = self.data.text().strip()
+        if self.chunk_size.text().strip():
+            changes["dataset_chunk_size"] = self.chunk_size.text().strip()
         if self.use_ticked.isChecked():
             changes["devices"] = ",".join(self._ticked)
+        if self.use_mode.isChecked():
+            alone = self.use_ticked.isChecked() and _ranks(self._ticked) == 1
+            changes |= {"mode": "single"} if alone else self._mode
         return text, changes
 
     def _ask(self) -> None:
@@ -180,6 +212,8 @@ class ResumeDialog(QDialog):
     def show_plan(self, plan: ResumePlan) -> None:
         """Shows what will happen; the Resume button does it."""
         self.notice.clear()
+        if plan.state_file is not None and plan.state_file.chunk_size is None:
+            self._show_chunk_size(True)
         self._say("\n".join(plan.lines()), lesser=False)
         self._set_plan(plan)
 
@@ -188,6 +222,8 @@ class ResumeDialog(QDialog):
         about_data = isinstance(error, DatasetError) or "dataset" in f"{error.title} {error.cause}".lower()
         step = Step("Choose &dataset…", self._choose_data) if about_data else None
         self.notice.show_error(error, step)
+        if "the chunk size that the file was made with" in error.next_step:
+            self._show_chunk_size(True)
         self._say("Nothing was changed.", lesser=True)
         self._set_plan(None)
 
@@ -196,6 +232,13 @@ class ResumeDialog(QDialog):
         self._set_plan(None)
         self.go.setToolTip("Not now: the run is being resumed.")
         self._say("Starting the run's host…", lesser=True)
+
+    def _show_chunk_size(self, asked: bool) -> None:
+        """Only a state file of AI-OS outside its own folder does not say how it cut its blocks."""
+        if not asked:
+            self.chunk_size.clear()
+        self._chunk_label.setVisible(asked)
+        self.chunk_size.setVisible(asked)
 
     def _say(self, words: str, lesser: bool) -> None:
         self.words.setText(words)
@@ -231,3 +274,17 @@ class ResumeDialog(QDialog):
     def _on_go_clicked(self) -> None:
         if self._plan is not None:
             self.resume_requested.emit(self._plan)
+
+
+def _ranks(devices: Sequence[str]) -> int:
+    """How many devices these texts name: ``cpu:2`` is two slots."""
+    return sum(int(text.removeprefix("cpu:")) if text.startswith("cpu:") else 1 for text in devices)
+
+
+def _mode_words(mode: Mapping[str, str]) -> str:
+    name = mode.get("mode", "auto")
+    if name == "zero":
+        return f"ZeRO, stage {mode.get('zero_stage', '1')}"
+    if name == "independent" and mode.get("sync_every"):
+        return f"parallel-independent, synchronised every {mode['sync_every']} steps"
+    return {"ddp": "DDP", "independent": "parallel-independent", "fsdp": "FSDP"}.get(name, "as recommended")

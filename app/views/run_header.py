@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QSizePolicy, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QWidget
 
 from app.models.standing import Standing
+from app.views.elided_label import ElidedLabel
 from app.views.icons import icon
 from app.views.numbers import UNKNOWN, count, duration, rate, tabular
 from app.views.palette import STATE_TONES, state_colour
@@ -29,6 +31,7 @@ class RunHeader(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._standing = Standing()
+        self._facts: tuple[str, ...] = ()
         self._icon = QLabel()
         self._icon.setFixedSize(_ICON_PX, _ICON_PX)
         self.state = QLabel()
@@ -37,9 +40,8 @@ class RunHeader(QWidget):
         self.state.setFont(font)
         # In a toolbar a label would take the buttons' text colour.
         self.state.setForegroundRole(QPalette.ColorRole.WindowText)
-        self.detail = QLabel()
+        self.detail = ElidedLabel()
         self.detail.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.detail.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setRange(0, 1000)
@@ -73,8 +75,8 @@ class RunHeader(QWidget):
             self._show_sign(standing.word)
         self._standing = standing
         self.state.setText(standing.word.capitalize())
-        self.detail.setText(standing.detail)
-        self.detail.setToolTip(standing.detail)
+        self.detail.set_words(standing.detail)
+        self.show_facts(self._facts)
         there = standing.step is not None
         live = standing.word in LIVE_STATES
         for widget in (self.step, self.bar):
@@ -90,6 +92,11 @@ class RunHeader(QWidget):
         left = standing.seconds_left
         self.left.setText(f"{duration(left)} left" if left is not None else "")
         self.rate.setText(rate(standing.tokens_per_s, "tok/s"))
+
+    def show_facts(self, facts: Sequence[str]) -> None:
+        """How the devices share the work, over the words that say on what it trains."""
+        self._facts = tuple(facts)
+        self.detail.setToolTip("\n".join(part for part in (self._standing.detail, *self._facts) if part))
 
     def changeEvent(self, event: QEvent) -> None:
         """Draws the sign anew when light turns to dark."""

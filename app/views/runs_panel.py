@@ -108,13 +108,16 @@ class RunDelegate(QStyledItemDelegate):
         metrics = QFontMetrics(font)
         loss, progress = index.data(RunRole.LOSS), index.data(RunRole.PROGRESS)
         right = f"{UNKNOWN if progress is None else f'{progress:.0%}'}"
-        loss_text = f"loss {significant(loss)}"
         right_width = metrics.horizontalAdvance("100 %")
-        loss_width = metrics.horizontalAdvance("loss 0.0000")
+        word = str(index.data(RunRole.STATE))
+        room = area.width() - right_width - metrics.horizontalAdvance(word) - 16
+        name = "loss " if metrics.horizontalAdvance("loss 0.0000") <= room else ""  # in a narrow list the word matters
+        loss_width = metrics.horizontalAdvance(f"{name}0.0000")
+        loss_text = f"{name}{significant(loss)}" if loss_width <= room else ""
         painter.setFont(font)
         painter.setPen(sign)
-        words = QRect(area.left(), area.top(), area.width() - right_width - loss_width - 8, area.height())
-        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, str(index.data(RunRole.STATE)))
+        words = QRect(area.left(), area.top(), area.width() - right_width - 8, area.height())
+        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, word)
         painter.setPen(lesser)
         middle = QRect(area.right() - right_width - loss_width - 8, area.top(), loss_width, area.height())
         align = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -152,9 +155,15 @@ def _smaller(font: QFont) -> QFont:
 
 
 class RunsPanel(QWidget):
-    """The list of runs, or an invitation while there is none."""
+    """The list of runs, or an invitation while there is none.
+
+    Signals:
+        run_chosen: A run's folder.
+        menu_requested: Where on the screen the menu of the run that is shown should open.
+    """
 
     run_chosen = Signal(object)
+    menu_requested = Signal(QPoint)
 
     def __init__(self, model: QAbstractItemModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -176,6 +185,8 @@ class RunsPanel(QWidget):
         self.view.setMouseTracking(True)
         self.view.setAccessibleName("Runs")
         self.view.selectionModel().selectionChanged.connect(self._on_selection_changed)
+        self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.view.customContextMenuRequested.connect(self._on_menu_requested)
         self._empty = QLabel(INVITATION)
         self._empty.setWordWrap(True)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -220,3 +231,10 @@ class RunsPanel(QWidget):
         for index in selected.indexes():
             self.run_chosen.emit(index.data(RunRole.PATH))
             return
+
+    def _on_menu_requested(self, place: QPoint) -> None:
+        index = self.view.indexAt(place)
+        if not index.isValid():
+            return
+        self.view.setCurrentIndex(index)  # which shows the run, if it is not the one shown
+        self.menu_requested.emit(self.view.viewport().mapToGlobal(place))

@@ -6,45 +6,48 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QFontDatabase, QGuiApplication, QPainter, QPaintEvent, QPalette
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
-    QHBoxLayout,
     QLabel,
-    QLineEdit,
     QScrollArea,
-    QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from app.models.draft import CheckedDraft, Draft, default_texts, form_fields
+from app.models.draft import CheckedDraft, Draft, default_texts, form_fields, settings_without_meaning
+from app.views.charts_dialog import ChartsDialog
 from app.views.data_field import STDLIB, DataField
+from app.views.deepspeed_dialog import DeepSpeedDialog
 from app.views.device_picker import DevicePicker
-from app.views.icons import icon
 from app.views.mode_picker import ModePicker
 from app.views.notice_bar import NoticeBar
-from app.views.numbers import count, tabular
 from app.views.recipe_form import RecipeForm
-from app.views.tones import rule
+from app.views.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
+from app.views.summary_lines import SummaryLines
 from core.errors import RankdeckError
+from core.interpreters import Interpreter
 from core.recipes import Recipe
+from core.user_script import RECIPE as USER_SCRIPT
 
 MIN_WIDTH: Final = 320
-COPIED_MS: Final = 1500
 
 
 class SetupPanel(QWidget):
     """Recipe, data, devices, mode and fields. It holds a `Draft`; whether that is right is decided elsewhere."""
 
     draft_changed = Signal()
+    charts_requested = Signal()
 
     def __init__(self, recipes: Sequence[Recipe], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._recipes = {recipe.name: recipe for recipe in recipes if not recipe.problem}
+        self._listed = list(recipes)
+        self._recipes = _usable(recipes)
+        self._interpreters: tuple[Interpreter, ...] = ()
         self.notice = NoticeBar()
+        self.needs = NoticeBar()
         self.recipe = QComboBox()
         self.data = DataField()
         self.devices = DevicePicker()
@@ -53,11 +56,19 @@ class SetupPanel(QWidget):
         self._description = QLabel()
         self._description.setWordWrap(True)
         self._description.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self._unusable = QLabel()
+        self._unusable.setWordWrap(True)
+        self._unusable.setTextFormat(Qt.TextFormat.PlainText)
+        self._unusable.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._unusable.setAccessibleName("Recipes that cannot be used")
         self.summary = SummaryLines()
         self._fill_recipes(recipes)
+        self.recipe.setCurrentIndex(self._first_row())
         self._lay_out()
         self._show_recipe()
         self.recipe.currentIndexChanged.connect(self._on_recipe_changed)
+        self.mode.shown_changed.connect(self._show_settings_of_mode)
+        self.mode.deepspeed_requested.connect(self._on_deepspeed_requested)
         for edited in (self.data.edited, self.devices.selection_changed, self.mode.changed, self.form.edited):
             edited.connect(self.draft_changed)
 
@@ -71,15 +82,49 @@ class SetupPanel(QWidget):
             self.recipe.setItemData(row, words, Qt.ItemDataRole.ToolTipRole)
             if recipe.problem:
                 self.recipe.setItemData(row, 0, Qt.ItemDataRole.UserRole - 1)  # Qt's own way to disable an item
+        broken = [f"{recipe.folder.name} cannot be used: {recipe.problem}" for recipe in recipes if recipe.problem]
+        self._unusable.setText("\n".join(broken))
+        self._unusable.setVisible(bool(broken))
+
+    def _first_row(self) -> int:
+        """The recipe of the demo run, whatever else there is; where it is missing, the first that can be used."""
+        names = [Draft().recipe, *self._recipes]
+        return next((row for name in names if name in self._recipes and (row := self.recipe.findData(name)) >= 0), 0)
+
+    def set_recipes(self, recipes: Sequence[Recipe]) -> None:
+        """The recipes there are now: somebody put one into the folder, changed one, or took one away.
+
+        What is chosen stays chosen; where its form has changed, what was typed stays in the fields that are left.
+        """
+        if list(recipes) == self._listed:
+            return
+        before, kept = self.chosen_recipe(), self.draft()
+        self._listed, self._recipes = list(recipes), _usable(recipes)
+        blocked = self.recipe.blockSignals(True)
+        self.recipe.clear()
+        self._fill_recipes(recipes)
+        row = self.recipe.findData(kept.recipe) if kept.recipe in self._recipes else -1
+        self.recipe.setCurrentIndex(row if row >= 0 else self._first_row())
+        self.recipe.blockSignals(blocked)
+        now = self.chosen_recipe()
+        if now == before:
+            return
+        self._show_recipe()
+        if now is not None and before is not None and now.name == before.name:
+            shown, defaults = default_texts(before), default_texts(now)
+            typed = {name: text for name, text in kept.fields.items() if text != shown.get(name) and name in defaults}
+            self.form.set_texts({**defaults, **typed})
+        self.draft_changed.emit()
 
     def _lay_out(self) -> None:
         content = QWidget()
         column = QVBoxLayout(content)
-        column.setContentsMargins(12, 8, 12, 8)
         column.setSpacing(4)
         _section(column, "Reci&pe", self.recipe, self.recipe)
         column.addWidget(self._description)
-        _section(column, "D&ata", self.data, self.data.line)
+        column.addWidget(self._unusable)
+        column.addWidget(self.needs)
+        self._data_label = _section(column, "D&ata", self.data, self.data.line)
         _section(column, "Devices", self.devices, None)
         _section(column, "Mode", self.mode, None)
         _section(column, "Settings", self.form, None)
@@ -90,6 +135,7 @@ class SetupPanel(QWidget):
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        _keep_width(scroll, column)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.setSpacing(0)
@@ -97,11 +143,15 @@ class SetupPanel(QWidget):
         outer.addWidget(scroll, 1)
         outer.addWidget(self.summary)
         self.setMinimumWidth(MIN_WIDTH)
-        for combo in (self.recipe, self.mode.stage, self.mode.merge):
-            combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            combo.setMinimumContentsLength(4)
+        self.recipe.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.recipe.setMinimumContentsLength(4)
 
     # --- the draft ---------------------------------------------------------------------------------------
+
+    @property
+    def unusable_words(self) -> str:
+        """Which recipes cannot be used, and why; empty while every one can."""
+        return self._unusable.text()
 
     def chosen_recipe(self) -> Recipe | None:
         """The recipe that is chosen; None when there is no usable one."""
@@ -114,9 +164,7 @@ class SetupPanel(QWidget):
             dataset=self.data.path(),
             devices=tuple(device.uuid for device in self.devices.selected()),
             mode=self.mode.mode(),
-            zero_stage=self.mode.zero_stage(),
-            merge_policy=self.mode.merge_policy(),
-            merge_every=self.mode.merge_every.text().strip(),
+            mode_fields=self.mode.texts(),
             fields=self.form.texts(),
         )
 
@@ -129,7 +177,7 @@ class SetupPanel(QWidget):
             self.recipe.blockSignals(blocked)
             self._show_recipe()
         self.data.set_path(draft.dataset)
-        self.mode.set_mode(draft.mode, draft.zero_stage, draft.merge_policy, draft.merge_every)
+        self.mode.set_mode(draft.mode, draft.mode_fields)
         self.form.set_texts(draft.fields)
         if not keep_devices:
             self.devices.select(draft.devices)
@@ -144,30 +192,86 @@ class SetupPanel(QWidget):
         """Marks the fields that are wrong, and no others."""
         self.form.show_problems(problems)
         self.devices.show_problem(problems.get("devices"))
-        self.mode.show_problem(problems.get("mode"), problems.get("merge_every_chunks"))
+        self.mode.show_problems(problems)
 
     def plan_words(self, checked: CheckedDraft) -> str:
         """What pressing Start will do, in a sentence or two."""
         config, recipe = checked.config, self.chosen_recipe()
         if config is None or recipe is None:
             return "First correct what is marked in Setup."
+        if recipe.self_contained:
+            return self._program_words(config.options.get("script") or config.options.get("module"))
         text = "your Python library's own text" if config.dataset_file == STDLIB else config.dataset_file
-        devices = self.devices.selected()
-        names = f"{len(devices)} devices" if len(devices) > 1 else devices[0].name if devices else "no device"
-        if all(device.kind == "cpu" for device in devices):
-            names = f"{len(devices)} CPU slot{'s' if len(devices) > 1 else ''}"
+        names = self._device_words()
         how = {"ddp": " together (DDP)", "independent": " independently", "zero": " with ZeRO"}.get(
             checked.mode or "", ""
         )
         first = f"Start trains {recipe.title} on {text}, on {names}{how}."
         return first + (" Nothing is downloaded." if config.dataset_file == STDLIB else "")
 
+    def _program_words(self, program: object) -> str:
+        name = str(program).replace("\\", "/").rpartition("/")[2]
+        return f"Start runs {name} on {self._device_words()}."
+
+    def _device_words(self) -> str:
+        devices = self.devices.selected()
+        if devices and all(device.kind == "cpu" for device in devices):
+            return f"{len(devices)} CPU slot{'s' if len(devices) > 1 else ''}"
+        return f"{len(devices)} devices" if len(devices) > 1 else devices[0].name if devices else "no device"
+
+    def _on_deepspeed_requested(self) -> None:
+        texts = self.mode.texts()
+        dialog = DeepSpeedDialog(int(texts["zero_stage"]), texts["deepspeed_config"], self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.chosen.connect(self.mode.set_deepspeed)
+        dialog.open()
+
     def _show_recipe(self) -> None:
         recipe = self.chosen_recipe()
+        self._description.setVisible(recipe is not None)
         if recipe is not None:
             self._description.setText(recipe.description)
-            self.form.set_fields(form_fields(recipe))
+            self.form.set_fields(form_fields(recipe), SCRIPT_ROWS if recipe.name == USER_SCRIPT else None)
             self.form.set_texts(default_texts(recipe))
+            self._data_label.setVisible(not recipe.self_contained)
+            self.data.setVisible(not recipe.self_contained)
+            self._connect_script_rows()
+            self._show_settings_of_mode()
+
+    def _connect_script_rows(self) -> None:
+        row = self.form.row("charts") if "charts" in self.form.names() else None
+        if isinstance(row, ChartsRow):
+            row.table_requested.connect(self.charts_requested)
+        self.show_interpreters(self._interpreters)
+
+    def show_interpreters(self, found: Sequence[Interpreter]) -> None:
+        """The Pythons that are offered for a script."""
+        self._interpreters = tuple(found)
+        row = self.form.row("python") if "python" in self.form.names() else None
+        if isinstance(row, InterpreterRow):
+            row.show_interpreters(found)
+
+    def choose_charts(self, seen: Mapping[str, str]) -> None:
+        """Opens the table of charts.
+
+        Args:
+            seen: Printed name → chart in the run that is shown.
+        """
+        dialog = ChartsDialog(self.form.row("charts").text(), seen, self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.chosen.connect(lambda text: self.set_field("charts", text))
+        dialog.open()
+
+    def set_field(self, name: str, text: str) -> None:
+        """Fills a field of the form as if it had been typed; does nothing where the recipe has none of that name."""
+        if name in self.form.names():
+            row = self.form.row(name)
+            row.set_text(text)
+            row.edited.emit(name)
+
+    def _show_settings_of_mode(self) -> None:
+        mode = self.mode
+        self.form.leave_out(settings_without_meaning(mode.shown_mode(), mode.texts(), mode.ranks()))
 
     def _on_recipe_changed(self, _row: int) -> None:
         kept = self.draft()
@@ -178,7 +282,12 @@ class SetupPanel(QWidget):
             self.set_draft(dataclasses.replace(kept, recipe=recipe.name, fields=defaults), keep_devices=True)
 
 
-def _section(column: QVBoxLayout, title: str, body: QWidget, buddy: QWidget | None) -> None:
+def _usable(recipes: Sequence[Recipe]) -> dict[str, Recipe]:
+    """By name; where two have one name, the first."""
+    return {recipe.name: recipe for recipe in reversed(recipes) if not recipe.problem}
+
+
+def _section(column: QVBoxLayout, title: str, body: QWidget, buddy: QWidget | None) -> QLabel:
     label = QLabel(title)
     font = label.font()
     font.setBold(True)
@@ -189,91 +298,15 @@ def _section(column: QVBoxLayout, title: str, body: QWidget, buddy: QWidget | No
         column.addSpacing(8)
     column.addWidget(label)
     column.addWidget(body)
+    return label
 
 
-class SummaryLines(QFrame):
-    """Always current: global = micro × ranks × accumulation, steps an epoch, the command line that does the same."""
+def _keep_width(scroll: QScrollArea, column: QVBoxLayout) -> None:
+    """Gives a scroll bar its room beforehand, so that nothing moves sideways when it comes and goes."""
+    bar = scroll.verticalScrollBar()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._arithmetic = QLabel()
-        self._arithmetic.setWordWrap(True)
-        self._arithmetic.setFont(tabular(self._arithmetic.font()))
-        self._epoch = QLabel()
-        self._epoch.setWordWrap(True)
-        self._epoch.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.command = QLineEdit()
-        self.command.setReadOnly(True)
-        self.command.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.command.setAccessibleName("Command line that does the same")
-        self.copy = QToolButton()
-        self.copy.setIcon(icon("copy"))
-        self.copy.setAccessibleName("Copy the command line")
-        self.copy.setToolTip("Copy the command line that does the same")
-        self.copy.clicked.connect(self._on_copy_clicked)
-        self._back = QTimer(self)
-        self._back.setSingleShot(True)
-        self._back.setInterval(COPIED_MS)
-        self._back.timeout.connect(lambda: self.copy.setIcon(icon("copy")))
-        row = QHBoxLayout()
-        row.setSpacing(4)
-        row.addWidget(self.command, 1)
-        row.addWidget(self.copy)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 8, 12, 8)
-        column.setSpacing(4)
-        column.addWidget(Line())
-        column.addWidget(self._arithmetic)
-        column.addWidget(self._epoch)
-        column.addLayout(row)
+    def leave_room(low: int, high: int) -> None:
+        column.setContentsMargins(12, 8, 4 if high > low else 4 + bar.sizeHint().width(), 8)
 
-    @property
-    def arithmetic(self) -> str:
-        """The line with the batch arithmetic."""
-        return self._arithmetic.text()
-
-    @property
-    def epoch(self) -> str:
-        """The line with the steps of an epoch."""
-        return self._epoch.text()
-
-    def show_checked(self, checked: CheckedDraft, steps_per_epoch: int | None) -> None:
-        """Shows a draft's arithmetic; while something is wrong, how many things are."""
-        if checked.batch is None or checked.config is None:
-            wrong = len(checked.problems)
-            self._arithmetic.setText(f"✕ {wrong} {'setting needs' if wrong == 1 else 'settings need'} a look")
-            self._epoch.setText("")
-        else:
-            batch = checked.batch
-            apart = " on each device" if checked.mode == "independent" else ""
-            factors = f"{count(batch.micro)} × {batch.ranks} × {count(batch.accumulation)}"
-            self._arithmetic.setText(f"Global batch {count(batch.global_)} = {factors}{apart}")
-            self._epoch.setText(f"≈ {count(steps_per_epoch)} steps an epoch" if steps_per_epoch else "")
-        self._arithmetic.setToolTip("Samples in one optimizer step = micro-batch × ranks × accumulation")
-        if self.command.text() != checked.command:
-            self.command.setText(checked.command)
-            self.command.setCursorPosition(0)
-        self.command.setToolTip(checked.command)
-        self.copy.setEnabled(bool(checked.command))
-        self.copy.setToolTip(
-            "Copy the command line that does the same"
-            if checked.command
-            else "There is no command yet: first correct what is marked above"
-        )
-
-    def _on_copy_clicked(self) -> None:
-        QGuiApplication.clipboard().setText(self.command.text())
-        self.copy.setIcon(icon("state-finished", "success"))
-        self._back.start()
-
-
-class Line(QFrame):
-    """A thin rule between parts."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setFixedHeight(1)
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """One pixel in the rule's colour."""
-        QPainter(self).fillRect(self.rect(), rule(self.palette()))
+    bar.rangeChanged.connect(leave_room)
+    leave_room(0, 0)

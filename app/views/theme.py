@@ -31,6 +31,7 @@ _DARK: Final = {
     QPalette.ColorRole.Link: "#5cb8ee",
 }
 _DISABLED: Final = "#767b81"
+_BOX: Final = "#70767e"
 
 
 class Theme(QObject):
@@ -61,7 +62,18 @@ class Theme(QObject):
             palette.setColor(group, QPalette.ColorRole.Highlight, tone(palette, "accent"))
             palette.setColor(group, QPalette.ColorRole.HighlightedText, QColor("#101214" if dark else "#ffffff"))
             palette.setColor(group, QPalette.ColorRole.Accent, tone(palette, "accent"))
-        self._application.setPalette(palette)
+        self._application.setPalette(palette)  # takes the palettes of single classes away
+        if dark:
+            self._show_boxes(palette)
+
+    def _show_boxes(self, palette: QPalette) -> None:
+        """Fusion outlines boxes darker than the window: on a dark one an empty box could not be seen."""
+        boxes = QPalette(palette)
+        for group in (QPalette.ColorGroup.Active, QPalette.ColorGroup.Inactive):
+            boxes.setColor(group, QPalette.ColorRole.Base, QColor(_BOX))
+            boxes.setColor(group, QPalette.ColorRole.Text, QColor("#ffffff"))
+        for kind in ("QCheckBox", "QRadioButton"):
+            self._application.setPalette(boxes, kind)  # type: ignore[arg-type]  # PySide's stub: bytes, which it refuses
 
     def _on_scheme_changed(self, scheme: Qt.ColorScheme) -> None:
         self.set_dark(scheme == Qt.ColorScheme.Dark)

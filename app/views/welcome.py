@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QPalette
-from PySide6.QtWidgets import QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.views.icons import app_icon
 
@@ -27,11 +27,13 @@ class Welcome(QWidget):
         self.words.setWordWrap(True)
         self.words.setFixedWidth(WORDS_WIDTH)
         self.words.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.button = QToolButton()
-        self.button.setDefaultAction(start)
-        self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button = QPushButton()
         self.button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.button.setMinimumSize(112, 32)
+        self.button.clicked.connect(start.trigger)
+        self._start = start
+        start.changed.connect(self._on_start_changed)
+        self._on_start_changed()
         column = QVBoxLayout(self)
         column.setSpacing(12)
         column.addStretch(2)
@@ -40,6 +42,12 @@ class Welcome(QWidget):
                 widget.setAlignment(Qt.AlignmentFlag.AlignHCenter)
             column.addWidget(widget, 0, Qt.AlignmentFlag.AlignHCenter)
         column.addStretch(3)
+
+    def _on_start_changed(self) -> None:
+        self.button.setText(self._start.text())
+        self.button.setIcon(self._start.icon())
+        self.button.setEnabled(self._start.isEnabled())
+        self.button.setToolTip(self._start.toolTip())
 
     def show_plan(self, words: str) -> None:
         """What pressing Start will do."""

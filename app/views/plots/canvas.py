@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -199,7 +200,8 @@ class PlotCanvas(QWidget):
         ratio = self.devicePixelRatioF()
         if self._picture is not None and self._picture.devicePixelRatio() == ratio:
             return
-        picture = QPixmap(self.size() * ratio)
+        # Rounded up: at 125 % and 150 % a widget may end within a pixel, and nothing else paints that one.
+        picture = QPixmap(math.ceil(self.width() * ratio), math.ceil(self.height() * ratio))
         picture.setDevicePixelRatio(ratio)
         colours = plot_colours(self.palette())
         picture.fill(self.palette().color(QPalette.ColorRole.Window))
@@ -328,7 +330,7 @@ class PlotCanvas(QWidget):
                 marks += [(layer.x[high < 0], True), (layer.x[low > 1], False)]
         painter.setPen(drawing.hairline(colours.muted, width=2.0))
         for positions, at_top in marks:
-            for x in np.unique(np.round([self.x_of(p) for p in positions[:200].tolist()])).tolist():
+            for x in {round(self.x_of(position)) for position in positions[:200].tolist()}:
                 y = area.top() + 1 if at_top else area.bottom() - 1
                 painter.drawLine(QPointF(x, y), QPointF(x, y + (4 if at_top else -4)))
 

@@ -25,6 +25,7 @@ from app.views.plots.device_curves import DASHES, QUANTITIES, DeviceOptions
 from app.views.plots.drawing import hairline
 from app.views.plots.rank_curves import CurveOptions
 
+SHORT: Final = {"utilisation": "Util.", "memory": "Mem.", "temperature": "Temp."}
 HALF_LIVES: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 
 
@@ -197,11 +198,32 @@ class QuantityBox(QCheckBox):
         super().__init__(quantity.capitalize(), parent)
         self._quantity = quantity
         self._options = options
+        self._words = (quantity.capitalize(), SHORT.get(quantity, quantity.capitalize()))
+        self.setAccessibleName(f"Draw {quantity}")
         self.setChecked(quantity in options.shown)
         self.setIconSize(QSize(16, 12))
         self.setToolTip(f"Draw the devices' {quantity}; its figure always stands beside the device's name")
         self.toggled.connect(self._on_toggled)
         self._draw_sign()
+
+    @property
+    def full_width(self) -> int:
+        """Pixels that it needs with its whole word."""
+        return self._width_with(self._words[0])
+
+    def set_short(self, short: bool) -> None:
+        """A shorter word, where plots are narrow."""
+        word = self._words[short]
+        if word != self.text():
+            self.setText(word)
+
+    def minimumSizeHint(self) -> QSize:
+        """Room for the short word."""
+        return QSize(self._width_with(self._words[1]), super().sizeHint().height())
+
+    def _width_with(self, word: str) -> int:
+        metrics = self.fontMetrics()
+        return self.sizeHint().width() + metrics.horizontalAdvance(word) - metrics.horizontalAdvance(self.text())
 
     def showEvent(self, event: QShowEvent) -> None:
         """The sign needs the screen's resolution."""

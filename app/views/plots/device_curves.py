@@ -67,7 +67,9 @@ class DeviceCurves:
             x, percent = x[there], middle(curve)[there] * factor
             if quantity == "utilisation":
                 colour = text if self._rank is None else rank_colour(self._rank, palette)
-                layers.append(Area(x, np.zeros(len(x)), percent, faint(colour, palette, 0.45)))
+                layers.append(
+                    Area(x, np.zeros(len(x)), percent, faint(colour, palette, 0.45 if self._rank is not None else 0.25))
+                )
             else:
                 layers.append(Line(x, percent, text, DASHES[quantity]))
         return layers
@@ -89,7 +91,9 @@ class DeviceCurves:
 
     @staticmethod
     def _value(series: Series, name: str, at: float | None) -> float | None:
-        return series.last(name) if at is None else series.value_at(name, "ts", at)
+        """The figure at a time, or the newest: a card that is lost has none, whatever it said before."""
+        newest = series.last("ts") if at is None else at
+        return None if newest is None else series.value_at(name, "ts", newest)
 
     def _percent(
         self, series: Series, quantity: str, times: tuple[float, float], bins: int

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QFont, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QScrollBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QScrollBar,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.models.run_series import RunSeries
 from app.views.plots.chart import Chart
@@ -16,8 +26,14 @@ from app.views.plots.device_curves import QUANTITIES, DeviceCurves, DeviceOption
 from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.time_axis import TimeAxis
 
-LEAST_ROW: Final = 30
+LEAST_ROW: Final = 24
+LEAST_WITH_LABELS: Final = 30
 LARGEST_ROW: Final = 96
+LEAST_COLUMN: Final = 400
+"""Room for a name and all its figures."""
+ROWS_IN_ONE_COLUMN: Final = 2
+LEAST_SHARE, LARGEST_SHARE = 3, 6
+HEAD_GAP, HEAD_MARGIN = 8, 8
 
 
 class DeviceRows(QWidget):
@@ -37,9 +53,11 @@ class DeviceRows(QWidget):
         self._shown: list[tuple[str, int | None, str]] = []
         self.options = DeviceOptions()
         self.frames: list[PlotFrame] = []
-        self._rows = QVBoxLayout()
+        self._columns = 1
+        self._rows = QGridLayout()
         self._rows.setContentsMargins(0, 0, 0, 0)
-        self._rows.setSpacing(4)
+        self._rows.setVerticalSpacing(4)
+        self._rows.setHorizontalSpacing(8)
         inside = QWidget()
         inside.setLayout(self._rows)
         self._rows.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -49,6 +67,7 @@ class DeviceRows(QWidget):
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._scroll.setWidget(inside)
+        self._scroll.viewport().installEventFilter(self)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)
@@ -68,7 +87,8 @@ class DeviceRows(QWidget):
         """
         sampled = self._run().devices()
         ranks = {uuid: rank for rank, uuid in reversed(list(enumerate(trained_on)))}
-        order = sorted(sampled, key=lambda uuid: (ranks.get(uuid, len(ranks)), uuid))
+        places = {uuid: place for place, uuid in enumerate(self._names)}
+        order = sorted(sampled, key=lambda uuid: (ranks.get(uuid, len(ranks)), places.get(uuid, len(places)), uuid))
         wanted = [(uuid, ranks.get(uuid), self._title(uuid)) for uuid in order]
         if not wanted and self._run().device("host").rows:
             wanted = [("host", None, "This machine")]
@@ -79,11 +99,9 @@ class DeviceRows(QWidget):
             self._rows.removeWidget(frame)
             frame.deleteLater()
         self.frames = [self._make_row(uuid, rank, title) for uuid, rank, title in wanted]
-        for number, frame in enumerate(self.frames):
-            frame.chart.shows_time_labels = number == len(self.frames) - 1
-            self._rows.addWidget(frame)
+        self._columns = 0
+        self._arrange()
         self.setVisible(bool(self.frames))
-        self._share_height()
 
     def charts(self) -> list[Chart]:
         """The rows' plots."""
@@ -95,24 +113,59 @@ class DeviceRows(QWidget):
         return self._scroll.verticalScrollBar()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Rows share the height."""
+        """Rows share the room."""
         super().resizeEvent(event)
+        self._arrange()
+        needed = self._heading.sizeHint().width() + sum(box.full_width for box in self._boxes)
+        short = needed + HEAD_GAP * (len(self._boxes) + 2) + 2 * HEAD_MARGIN > self.width()
+        for box in self._boxes:
+            box.set_short(short)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The rows' own room has changed, which may be after this widget's."""
+        if event.type() == QEvent.Type.Resize:
+            self._share_height()
+        return super().eventFilter(watched, event)
+
+    def _arrange(self) -> None:
+        """One column, or two where there are many devices and room for them; and so much height as they need."""
+        many = len(self.frames) > ROWS_IN_ONE_COLUMN and self.width() >= 2 * LEAST_COLUMN
+        columns = 2 if many else 1
+        if columns != self._columns:
+            self._columns = columns
+            for number, frame in enumerate(self.frames):
+                self._rows.addWidget(frame, number // columns, number % columns)
+            for column in range(2):
+                self._rows.setColumnStretch(column, int(column < columns))
+            policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+            policy.setVerticalStretch(max(LEAST_SHARE, min(LARGEST_SHARE, 2 + self._lines())))
+            self.setSizePolicy(policy)
         self._share_height()
 
+    def _lines(self) -> int:
+        return -(-len(self.frames) // max(1, self._columns))
+
     def _share_height(self) -> None:
-        """Gives every row a plot of the same height; the last has the time labels in addition."""
-        count = len(self.frames)
-        if not count:
+        """Gives every row a plot of the same height; the last line has the time labels too, where there is room."""
+        if not self.frames:
             return
-        heads = sum(frame.head_height() + self._rows.spacing() for frame in self.frames)
-        labels = self.frames[-1].chart.labels_height()
-        plot = (self._scroll.viewport().height() - heads - labels) // count
-        plot = max(LEAST_ROW, min(LARGEST_ROW, plot))
-        for frame in self.frames:
-            frame.chart.setFixedHeight(plot + (labels if frame.chart.shows_time_labels else 0))
+        lines = self._lines()
+        heads = lines * (self.frames[0].head_height() + self._rows.verticalSpacing())
+        labels = self.frames[0].chart.labels_height()
+        room = self._scroll.viewport().height() - heads
+        has_labels = (room - labels) // lines >= LEAST_WITH_LABELS
+        plot = max(LEAST_ROW, min(LARGEST_ROW, (room - labels * has_labels) // lines))
+        for number, frame in enumerate(self.frames):
+            is_last = number // self._columns == lines - 1
+            frame.chart.shows_time_labels = has_labels and is_last
+            frame.chart.setFixedHeight(plot + labels * (has_labels and is_last))
 
     def _title(self, uuid: str) -> str:
-        return self._names.get(uuid) or (uuid if len(uuid) <= 12 else f"{uuid[:12]}…")
+        if uuid in self._names:
+            return self._names[uuid]
+        if uuid.startswith("cpu:"):
+            return f"CPU slot {uuid.removeprefix('cpu:')}"
+        return uuid if len(uuid) <= 12 else f"{uuid[:12]}…"
 
     def _make_row(self, uuid: str, rank: int | None, title: str) -> PlotFrame:
         chart = Chart(DeviceCurves(self._run, self.options, uuid, rank), self._time_axis, f"Device {title}")
@@ -120,22 +173,21 @@ class DeviceRows(QWidget):
         font = QFont(frame.title.font())
         font.setBold(False)
         frame.title.setFont(font)
-        if rank is not None:
-            frame.title.setToolTip(f"Rank {rank} trains on {uuid}")
+        frame.title.setToolTip(f"{uuid}: no rank of this run" if rank is None else f"Rank {rank} trains on {uuid}")
         return frame
 
     def _make_head(self) -> QHBoxLayout:
-        title = QLabel("Devices")
-        font = QFont(title.font())
+        self._heading = QLabel("Devices")
+        font = QFont(self._heading.font())
         font.setBold(True)
-        title.setFont(font)
+        self._heading.setFont(font)
+        self._boxes = [QuantityBox(quantity, self.options) for quantity in QUANTITIES]
         head = QHBoxLayout()
-        head.setContentsMargins(8, 0, 8, 0)
-        head.setSpacing(12)
-        head.addWidget(title)
+        head.setContentsMargins(HEAD_MARGIN, 0, HEAD_MARGIN, 0)
+        head.setSpacing(HEAD_GAP)
+        head.addWidget(self._heading)
         head.addStretch(1)
-        for quantity in QUANTITIES:
-            box = QuantityBox(quantity, self.options)
+        for box in self._boxes:
             box.toggled.connect(self._on_quantity_toggled)
             head.addWidget(box)
         return head

@@ -16,10 +16,27 @@ from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import AxisBox, FitButton, LogBox, RanksButton, SmoothingSlider
 from app.views.plots.device_rows import DeviceRows
 from app.views.plots.plot_frame import PlotFrame
-from app.views.plots.rank_curves import CurveOptions, LossCurves, StepTime, ThroughputCurves
+from app.views.plots.rank_curves import (
+    CurveOptions,
+    EvalPoints,
+    LossCurves,
+    PlainCurves,
+    RankCurves,
+    StepTime,
+    ThroughputCurves,
+)
 from app.views.plots.time_axis import TimeAxis
+from app.views.plots.title_box import TitleBox
 from core.run_store import RunState
 
+STEP_TIME: Final = "Step time"
+MORE_PLOTS: Final = {"Loss scale": "loss_scale", "Gradient norm": "grad_norm", "Learning rate": "lr"}
+"""What else can stand beside the throughput, with the column it is made of."""
+HAVE_PLACES: Final = frozenset((
+    "step", "ts", "attempt", "loss", "val_loss", "tokens_per_s", "samples_per_s", "step_time_s", "data_wait_s",
+    "sync_wait_s", "sync_bytes", "sync_rounds", "device_mem_bytes", "tokens_seen", "epoch", "block_id", "chunk_id",
+))  # fmt: skip
+"""Columns that are drawn elsewhere, or count where the run is; a plot of their own is offered for all others."""
 REDRAW_S: Final = 0.05
 PLOTTED: Final = ("rank", "eval", "device/")
 
@@ -41,6 +58,7 @@ class EvidencePanel(QWidget):
         self.options = CurveOptions()
         self._stale = True
         self._redrawn_at = 0.0
+        self._own_plots: dict[str, str] = {}
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._redraw)
@@ -113,7 +131,14 @@ class EvidencePanel(QWidget):
         self.loss = PlotFrame("Loss", Chart(LossCurves(self._run, options), axis, "Loss plot"), controls)
         throughput = Chart(ThroughputCurves(self._run, options), axis, "Throughput plot")
         self.throughput = PlotFrame("Throughput", throughput, [])
-        self.step_time = PlotFrame("Step time", Chart(StepTime(self._run, options), axis, "Step time plot"), [])
+        self._beside: dict[str, StepTime | RankCurves] = {STEP_TIME: StepTime(self._run, options)}
+        self._beside |= {title: PlainCurves(self._run, options, name) for title, name in MORE_PLOTS.items()}
+        self.beside_box = TitleBox(STEP_TIME)
+        self.beside_box.quantity_chosen.connect(self._on_quantity_chosen)
+        step_time = Chart(self._beside[STEP_TIME], axis, f"{STEP_TIME} plot")
+        self.step_time = PlotFrame(STEP_TIME, step_time, [], self.beside_box)
+        for frame in (self.throughput, self.step_time):  # both plots begin at the same height, list or no list
+            frame.readout.setMinimumHeight(self.beside_box.sizeHint().height())
         self.device_rows = DeviceRows(self._run, axis)
         self.log_box.toggled.connect(self.loss.chart.set_log)
         self.device_rows.scroll_bar.rangeChanged.connect(self._align_right_edges)
@@ -128,7 +153,7 @@ class EvidencePanel(QWidget):
         layout.setSpacing(8)
         layout.addWidget(self.loss, 5)
         layout.addLayout(pair, 3)
-        layout.addWidget(self.device_rows, 3)
+        layout.addWidget(self.device_rows)  # its size policy says how much it needs
 
     def _align_right_edges(self) -> None:
         """The same time at the same place above and below, also while the rows have a scroll bar."""
@@ -146,7 +171,7 @@ class EvidencePanel(QWidget):
 
     def _on_reset(self) -> None:
         self.options.hidden.clear()
-        self.time_axis.is_fitted = True
+        self.time_axis.forget()
         self.time_axis.set_cursor(None)
         for frame in (self.loss, self.throughput, self.step_time):
             frame.readout.forget_widths()
@@ -179,6 +204,25 @@ class EvidencePanel(QWidget):
         for chart in (self.loss.chart, self.throughput.chart, self.step_time.chart):
             chart.refit()
 
+    def _on_quantity_chosen(self, title: str) -> None:
+        chart = self.step_time.chart
+        name = self._own_plots.get(title)
+        if name is not None:  # made anew: in another run it may be of evaluations
+            kind = EvalPoints if name in self._run().evals.columns else PlainCurves
+            self._beside[title] = kind(self._run, self.options, name)
+        chart.source = self._beside[title]
+        chart.setAccessibleName(f"{title} plot")
+        self.step_time.readout.forget_widths()
+        chart.refit()
+
+    def _plots_beside(self, run: RunSeries) -> list[str]:
+        """What the shown run has for the plot beside its throughput."""
+        names = {name for rank in run.ranks() for name in run.rank(rank).columns}
+        known = {title: name for title, name in MORE_PLOTS.items() if name in names}
+        others = (names | set(run.evals.columns)) - HAVE_PLACES - set(MORE_PLOTS.values())
+        self._own_plots = {_titled(name): name for name in sorted(others)}
+        return [STEP_TIME, *known, *self._own_plots]
+
     def _show_empty(self, words: str) -> None:
         for chart, text in ((self.loss.chart, words), (self.throughput.chart, ""), (self.step_time.chart, "")):
             if chart.empty_text != text:
@@ -202,6 +246,7 @@ class EvidencePanel(QWidget):
         run, state = self._data.series, self._data.state
         self.device_rows.show_devices(state.devices if state is not None else ())
         self.ranks_button.show_ranks(run.ranks())
+        self.step_time.show_titles(self._plots_beside(run))
         extent = run.extent(self.time_axis.axis)
         if extent is not None:
             self.time_axis.set_extent(*extent)
@@ -218,6 +263,12 @@ class EvidencePanel(QWidget):
         """Stops drawing."""
         self._timer.stop()
         super().hideEvent(event)
+
+
+def _titled(name: str) -> str:
+    """A column's name as a plot's title: "val_accuracy" is "Val accuracy"."""
+    words = name.replace("_", " ").strip()
+    return words[:1].upper() + words[1:]
 
 
 def _why_empty(state: RunState | None, is_open: bool) -> str:

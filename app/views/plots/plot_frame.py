@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QRectF, QSize, Qt
@@ -12,6 +13,7 @@ from app.views.numbers import tabular
 from app.views.palette import plot_colours
 from app.views.plots.canvas import Reading
 from app.views.plots.chart import Chart
+from app.views.plots.title_box import TitleBox
 
 SWATCH: Final = 8
 GAP: Final = 4
@@ -177,12 +179,21 @@ class PlotFrame(QWidget):
         title: What is plotted.
         chart: The plot.
         controls: Put at the right end of the head. With controls the values stand inside the plot.
+        choice: Stands in the title's place while there is more than one thing to plot.
         parent: Qt owner.
     """
 
-    def __init__(self, title: str, chart: Chart, controls: list[QWidget], parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        title: str,
+        chart: Chart,
+        controls: list[QWidget],
+        choice: TitleBox | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self.chart = chart
+        self._choice = choice
         self.title = QLabel(title)
         font = QFont(self.title.font())
         font.setBold(True)
@@ -194,6 +205,9 @@ class PlotFrame(QWidget):
         head.setContentsMargins(8, 0, 8, 0)
         head.setSpacing(12)
         head.addWidget(self.title)
+        if choice is not None:
+            head.addWidget(choice)
+            choice.hide()
         if controls:
             head.addStretch(1)
         else:
@@ -208,6 +222,13 @@ class PlotFrame(QWidget):
         self._head = head
         chart.redrawn.connect(self.read)
         chart.time_axis.cursor_changed.connect(self.read)
+
+    def show_titles(self, titles: Sequence[str]) -> None:
+        """What can be plotted here; one thing alone is no choice."""
+        if self._choice is not None:
+            self._choice.show_titles(titles)
+            self._choice.setVisible(len(titles) > 1)
+            self.title.setVisible(len(titles) == 1)
 
     def head_height(self) -> int:
         """What stands above the plot."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from PySide6.QtGui import QColor, QPalette
@@ -100,6 +100,21 @@ class RankCurves:
         return significant(value)
 
 
+class PlainCurves(RankCurves):
+    """A column as it was reported, without smoothing: its jumps are what there is to see."""
+
+    def __init__(self, run: Callable[[], RunSeries], options: CurveOptions, name: str) -> None:
+        super().__init__(run, options, (name,))
+
+    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
+        """Strokes of every rank."""
+        shared, self._options = self._options, replace(self._options, half_life=0)
+        try:
+            return super().layers(view, bins, palette)
+        finally:
+            self._options = shared
+
+
 class LossCurves(RankCurves):
     """The loss of each rank, and the evaluations."""
 
@@ -122,6 +137,26 @@ class LossCurves(RankCurves):
             text = self._text(_value(evals, "val_loss", view))
             readings.append(Reading(plot_colours(palette).eval, "eval", text, is_ring=True))
         return readings
+
+
+class EvalPoints(RankCurves):
+    """What an evaluation measured, besides the loss: joined points."""
+
+    def __init__(self, run: Callable[[], RunSeries], options: CurveOptions, name: str) -> None:
+        super().__init__(run, options, (name,))
+
+    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
+        """The evaluations."""
+        curve, _ = reduce_range(self._run().evals, self._names[0], view.axis, view.low, view.high, bins)
+        return [Points(curve.x, (curve.low + curve.high) / 2, plot_colours(palette).eval)] if len(curve.x) else []
+
+    def readings(self, view: View, palette: QPalette) -> list[Reading]:
+        """The evaluation before."""
+        evals = self._run().evals
+        if not evals.rows:
+            return []
+        text = self._text(_value(evals, self._names[0], view))
+        return [Reading(plot_colours(palette).eval, "eval", text, is_ring=True)]
 
 
 class ThroughputCurves(RankCurves):

@@ -64,11 +64,12 @@ def fitting(values: Iterable[Floats], *, log: bool = False, floor: float | None 
     if not len(every):
         return None
     low, high = float(every.min()), float(every.max())
-    some = every[:: max(1, len(every) // 4000)]
-    inner_low, inner_high = np.percentile(some, (1.0, 99.0)).tolist()
+    # Not np.percentile: it loads numpy.ma, which takes longer than drawing all plots.
+    some = np.sort(every[:: max(1, len(every) // 4000)])
+    inner_low, inner_high = np.interp((0.01 * (len(some) - 1), 0.99 * (len(some) - 1)), np.arange(len(some)), some)
     inner = inner_high - inner_low
     if inner > 0 and high - low > OUTLIER_FACTOR * inner:
-        low, high = max(low, inner_low - inner / 2), min(high, inner_high + inner / 2)
+        low, high = max(low, float(inner_low - inner / 2)), min(high, float(inner_high + inner / 2))
     if floor is not None and not log:
         low = min(low, floor)
     if high - low < 1e-12 * max(1.0, abs(high)):

@@ -72,6 +72,12 @@ class TimeAxis(QObject):
         self.is_fitted = True
         self._set(*self.extent, by_person=True)
 
+    def forget(self) -> None:
+        """Nothing is shown any more: the next run begins from an empty axis."""
+        self.is_fitted = True
+        self.extent = (0.0, SHORTEST[self.axis])
+        self._set(*self.extent, by_person=False)
+
     def set_cursor(self, value: float | None) -> None:
         """Puts the crosshair somewhere, or takes it away."""
         if value != self.cursor:

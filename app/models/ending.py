@@ -1,0 +1,51 @@
+"""What a person has to be told of how a run ended, or of how it had to go on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from core.run_state import RunState
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Title, cause and next step, for the bar over the plots.
+
+    Attributes:
+        kind: "error" or "warning".
+        text: Cause and next step.
+        blamed: Whose log says more ("rank 1"); None when nobody in particular.
+        resumes: The next step is to resume it; otherwise it is to look into the log.
+    """
+
+    kind: str
+    title: str
+    text: str
+    blamed: str | None = None
+    resumes: bool = False
+
+
+def ending_of(state: RunState) -> Ending | None:
+    """Why a run failed or was interrupted, or that it fell back; None when there is nothing to tell."""
+    error = state.error or {}
+    text = " ".join(part for part in (error.get("cause"), error.get("next_step")) if part)
+    if state.state == "failed":
+        title = error.get("title", "The run failed")
+        return Ending("error", title, text, _blamed(title))
+    if state.state == "interrupted":
+        return Ending("warning", error.get("title", "The run was interrupted"), text, resumes=True)
+    if state.fallback:
+        again = "stop it and resume" if state.is_live else "resume it"
+        what = "all devices" if state.world_size == 1 else "DeepSpeed"
+        words = f"{state.fallback} The log says more; to try {what} again, {again}."
+        if state.state == "finished":
+            words = f"{state.fallback} The log says more."
+        title = "It went on with one device" if state.world_size == 1 else "It went on without DeepSpeed"
+        return Ending("warning", title, words, _blamed(state.fallback))
+    return None
+
+
+def _blamed(words: str) -> str | None:
+    found = re.search(r"\brank \d+", words, re.IGNORECASE)
+    return found[0].lower() if found else None

@@ -1,0 +1,40 @@
+"""The recipes there are, kept current: a folder dropped into the person's own appears while the window is open."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from PySide6.QtCore import Signal
+
+from app.bridge import Feed, Send
+from core.recipes import find_recipes, recipes_stamp
+
+REFRESH_S: Final = 1.0
+
+
+class RecipeList(Feed):
+    """Looks into the folders of recipes from a thread of its own; no recipe is imported.
+
+    Signals:
+        listed: Every recipe, usable and broken; emitted the first time and whenever something changed.
+    """
+
+    listed = Signal(object)
+
+    def open(self) -> None:
+        """Looks every second from now on."""
+
+        def work(stopping: threading.Event, send: Send) -> None:
+            known: object = None
+            while not stopping.is_set():
+                # Taken before reading: what changes meanwhile makes another stamp, and is read again.
+                stamp = recipes_stamp()
+                if stamp != known and send(find_recipes()):
+                    known = stamp
+                stopping.wait(REFRESH_S)
+
+        self._start("recipe list", work)
+
+    def _on_item(self, item: object) -> None:
+        self.listed.emit(item)

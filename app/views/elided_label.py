@@ -1,0 +1,47 @@
+"""A label that takes what room is left, ends in an ellipsis where that is too little, and is empty where it is none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+
+LEAST_LETTERS: Final = 5
+
+
+class ElidedLabel(QLabel):
+    """One line of plain text; its tooltip holds all of it."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._words = ""
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def words(self) -> str:
+        """All of the text."""
+        return self._words
+
+    def set_words(self, words: str) -> None:
+        """Shows as much of the text as there is room for."""
+        if words != self._words:
+            self._words = words
+            self.setToolTip(words)
+            self._elide()
+
+    def minimumSizeHint(self) -> QSize:
+        """It asks for no width at all."""
+        return QSize(0, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Another width shows more of it, or less."""
+        super().resizeEvent(event)
+        self._elide()
+
+    def _elide(self) -> None:
+        metrics = self.fontMetrics()
+        shown = metrics.elidedText(self._words, Qt.TextElideMode.ElideRight, self.width())
+        # A letter and three dots tell nothing.
+        self.setText(shown if shown == self._words or len(shown) > LEAST_LETTERS else "")
