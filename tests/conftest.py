@@ -6,7 +6,9 @@ reason stands.
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -24,22 +26,25 @@ if sys.platform != "win32":
 RUNS_NAME: Final = "Läufe mit Raum"
 LEAK_LIMIT_S: Final = 3.0
 
-_homes = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
+
+def pytest_configure() -> None:
+    """Keeps the person's own settings and runs out of reach, also while modules are imported.
+
+    Test files run side by side on all cores: threads of torch's that share the work of one tiny tensor, and wait for
+    each other by spinning, would only take time from other tests.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    home = Path(tempfile.mkdtemp(prefix="rankdeck tests "))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    os.environ["RANKDECK_HOME"] = str(home / RUNS_NAME)
+    os.environ["XDG_CONFIG_HOME"] = str(home / "config")
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Keeps the person's own settings and runs out of reach, also while modules are imported."""
-    home = tempfile.TemporaryDirectory(prefix="rankdeck tests ", ignore_cleanup_errors=True)
-    config.stash[_homes] = home
-    os.environ["RANKDECK_HOME"] = str(Path(home.name) / RUNS_NAME)
-    os.environ["XDG_CONFIG_HOME"] = str(Path(home.name) / "config")
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Takes away what `pytest_configure` made."""
-    home = config.stash.get(_homes, None)
-    if home is not None:
-        home.cleanup()
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests come first: where files run side by side, nothing long is begun when all else is done."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from core.cli.parser import parse
 from core.config.command_line import request_from_arguments
 from core.config.run_config import FIELD_BY_NAME
 from core.errors import RankdeckError
+from core.new_recipe import new_recipe
 from installer.start import EXTRAS
 from tests.benchmarks import run_all
 
@@ -52,6 +53,8 @@ def test_there_are_commands_to_check() -> None:
 @pytest.mark.parametrize(("page", "words"), commands())
 def test_a_command_is_understood(page: str, words: str) -> None:
     try:
+        if "my-model" in shlex.split(words):
+            new_recipe("my-model")  # the one that docs/recipes.md has the reader make
         arguments = parse(shlex.split(words))
         if arguments.command == "train" and not arguments.config:
             assert request_from_arguments(arguments).recipe.name
@@ -80,12 +83,16 @@ def test_other_commands_are_ours() -> None:
 
 
 OF_RANKDECK = {"--config", "--devices", "--set", "--run-dir", "--runs-dir", "--json", "--detach", "--dry-run", "--now"}
-OF_OTHERS = {"--help", "--csv", "--strict"}
+OF_RUN = {"--python", "--cwd", "--restarts", "--no-torchrun", "--env", "--map", "--stop-signal", "--stop-deadline-s"}
+OF_EXPORT = {"--to", "--out", "--overwrite", "--generation", "--samples", "--step", "--folder", "--logdir"}
+OF_PREVIEW = {"--all", "--documents"}
+OF_OTHERS = {"--help", "--csv", "--strict", "--halt-max-steps"}
 
 
 def test_flags_in_the_text_exist() -> None:
     """Inline code such as `--steps` names a flag of some command."""
-    known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME} | OF_RANKDECK | OF_OTHERS
+    known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME}
+    known |= OF_RANKDECK | OF_RUN | OF_EXPORT | OF_PREVIEW | OF_OTHERS
     wrong = []
     for page in PAGES:
         for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):

@@ -1,4 +1,4 @@
-"""From the start of a process to the first picture of a long run, plots only (the window's frame comes on top).
+"""From the start of a process to the first picture of a long run: plots only, then the whole window around them.
 
 pytest -m benchmark -s tests/benchmarks/bench_open_run.py
 """
@@ -51,12 +51,83 @@ print(json.dumps(marks))
 data.close()
 """
 
+WHOLE = """
+import gc, sys, time
+gc.disable()  # as app.__main__ does
+marks = {}
+from pathlib import Path
+import json
+from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtWidgets import QApplication
+marks["Qt"] = time.time()
+import psutil
+from app.main import Rankdeck
+from app.settings import settings_in
+from app.views.theme import Theme
+marks["imports"] = time.time()
+app = QApplication([])
+Theme(app)
+place = Path(sys.argv[1]).parent
+rankdeck = Rankdeck(settings_in(place.parent / "settings.ini"), place)
+rankdeck.settings.set_text("last_run", sys.argv[1])
+window = rankdeck.window
+charts = window.evidence.loss.chart, window.evidence.throughput.chart, window.evidence.step_time.chart
+class Painted(QObject):
+    # A chart paints within the painting of its window: the picture is there once every chart had its turn.
+    seen = set()
+    def eventFilter(self, chart, event):
+        if event.type() == QEvent.Type.Paint and rankdeck.data.series.rank(0).rows and chart.scale is not None:
+            self.seen.add(chart.accessibleName())
+            if len(self.seen) == len(charts) and "picture" not in marks:
+                QTimer.singleShot(0, drawn)
+        return False
+class First(QObject):
+    def eventFilter(self, watched, event):
+        if event.type() == QEvent.Type.Paint and "window" not in marks:
+            QTimer.singleShot(0, begin)
+        return False
+stays = {"at": 0.0, "most": 0.0}
+def begin():
+    if "window" not in marks:
+        marks["window"] = time.time()
+        stays["at"] = time.perf_counter()
+        beats.start(1)
+def beat():
+    # Whatever is done between two beats kept the person waiting.
+    now = time.perf_counter()
+    stays["most"] = max(stays["most"], now - stays["at"] - 0.001)
+    stays["at"] = now
+beats = QTimer()
+beats.timeout.connect(beat)
+def drawn():
+    if "picture" not in marks:
+        marks["picture"] = time.time()
+        QTimer.singleShot(2000, end)
+def end():
+    marks["MiB"] = psutil.Process().memory_info().rss / 2**20
+    marks["longest_ms"] = stays["most"] * 1000
+    beats.stop()
+    marks["rows"] = rankdeck.data.series.rank(0).rows
+    window.close_now()
+    app.quit()
+painted, first = Painted(), First()
+window.installEventFilter(first)
+for chart in charts:
+    chart.installEventFilter(painted)
+rankdeck.open()
+gc.freeze()
+gc.enable()
+marks["opened"] = time.time()
+app.exec()
+print(json.dumps(marks))
+"""
 
-def open_once(run_dir: Path) -> dict[str, Any]:
+
+def open_once(run_dir: Path, code: str = OPEN) -> dict[str, Any]:
     began = time.time()
     environment = os.environ | {"QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-c", OPEN, str(run_dir)],
+        [sys.executable, "-c", code, str(run_dir)],
         env=environment,
         capture_output=True,
         text=True,
@@ -64,7 +135,7 @@ def open_once(run_dir: Path) -> dict[str, Any]:
         timeout=60,
     )
     marks = json.loads(done.stdout)
-    return {name: value if name == "MiB" else value - began for name, value in marks.items()}
+    return {name: value - began if value > 1e9 else value for name, value in marks.items()}
 
 
 @pytest.mark.parametrize("steps", [1000, 1_000_000, 10_000_000])
@@ -76,3 +147,18 @@ def test_first_picture(tmp_path: Path, steps: int) -> None:
     words = ", ".join(f"{name} {parts[name]:.2f} s" for name in ("Qt", "imports", "picture"))
     print(f"\n{steps:,} steps, 2 ranks: {words} after the process began; {parts['MiB']:.0f} MiB", end="")
     print(f"; pictures of {ROUNDS} rounds: {min(pictures):.2f} to {max(pictures):.2f} s")
+
+
+@pytest.mark.parametrize("steps", [1000, 1_000_000, 10_000_000])
+def test_first_picture_of_the_whole_window(tmp_path: Path, steps: int) -> None:
+    """With the list of runs, setup, tabs and devices around it, as a person meets it after a restart."""
+    place = tmp_path / "runs"
+    store = write_columns(place / "run", Shape(steps=steps, ranks=2, eval_every=max(10, steps // 1000)))
+    open_once(store.dir, WHOLE)  # warm the disk's cache
+    rounds = [open_once(store.dir, WHOLE) for _ in range(ROUNDS)]
+    best = {name: min(marks[name] for marks in rounds) for name in rounds[0]}
+    words = ", ".join(f"{name} {best[name]:.2f} s" for name in ("Qt", "imports", "opened", "window", "picture"))
+    print(f"\n{steps:,} steps, whole window: {words} after the process began; {best['MiB']:.0f} MiB", end="")
+    print(f"; longest stay on the GUI thread {best['longest_ms']:.0f} ms (each the best of {ROUNDS})", end="")
+    print(f"; pictures up to {max(marks['picture'] for marks in rounds):.2f} s")
+    assert all(marks["rows"] == steps for marks in rounds)

@@ -83,7 +83,9 @@ class Training:
 
     def crash(self, world: int | None = None, lanes: int | None = None) -> None:
         """Everything since the last commit is lost; other ranks may go on."""
+        stealing = self.ledger.stealing
         self.ledger = Ledger.from_dict(json.loads(self.saved_ledger))
+        self.ledger.stealing = stealing
         self.weights = self.saved_weights.copy()
         if world is not None and lanes is not None:
             self.ledger.rescale(world, lanes)

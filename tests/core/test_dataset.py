@@ -108,7 +108,7 @@ def test_a_file_without_text_is_refused(tmp_path: Path, content: bytes, title: s
     ("text", "words"),
     [
         ("", "No dataset"),
-        ("hf://roneneldan/TinyStories", "later version"),
+        ("hf://a b/c", "does not name a dataset"),
         ("s3://bucket/x", "no kind of dataset"),
         ("there/is/no/such file.txt", "no file or folder"),
     ],

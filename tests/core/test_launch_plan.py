@@ -13,7 +13,7 @@ import pytest
 from core import protocol
 from core.config import RunConfig
 from core.devices.model import Device
-from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
+from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch_plan import LaunchPlan, choose_devices, file_url, plan_launch, resolve_mode
 from core.platforms import Platform, rendezvous_folder, this_platform
 from core.recipes import Recipe
@@ -72,7 +72,8 @@ def plan(
         (LINUX, "independent", SLOTS[:1], "single", "", 1),
         (LINUX, "zero", GPUS[:2], "zero", "nccl", 1),
         (LINUX, "zero", SLOTS[:2], "zero", "gloo", 1),
-        (LINUX, "zero", SLOTS[:1], "single", "", 1),
+        (LINUX, "fsdp", GPUS, "fsdp", "nccl", 1),
+        (LINUX, "fsdp", SLOTS[:2], "fsdp", "gloo", 1),
         (LINUX_CPU, "ddp", GPUS[:2], "ddp", "gloo", 1),
         (WINDOWS, "auto", GPUS[:1], "single", "", 1),
         (WINDOWS, "auto", GPUS[:2], "independent", "", 2),
@@ -80,6 +81,7 @@ def plan(
         (WINDOWS, "ddp", GPUS[:2], "ddp", "gloo", 1),
         (WINDOWS, "ddp", SLOTS[:2], "ddp", "gloo", 1),
         (WINDOWS, "zero", GPUS[:2], "zero", "gloo", 1),
+        (WINDOWS, "fsdp", GPUS[:2], "fsdp", "gloo", 1),
         (WINDOWS, "independent", GPUS[:2], "independent", "", 2),
     ],
 )
@@ -91,6 +93,34 @@ def test_mode_and_backend(
     assert made.world_size == len(made.ranks) == len(devices)
     assert resolve_mode(RunConfig(mode=asked), devices, platform) == mode
     assert bool(made.notes) == (mode != asked and not (asked == "auto" and len(devices) == 1))
+
+
+@pytest.mark.parametrize(
+    ("platform", "asked", "devices", "mode", "backend", "words"),
+    [
+        (LINUX, "independent", GPUS[:2], "independent", "nccl", "every 50 steps by DiLoCo"),
+        (LINUX, "independent", [GPUS[0], SLOTS[0]], "independent", "gloo", "every 50 steps by DiLoCo"),
+        (WINDOWS, "independent", GPUS[:2], "independent", "gloo", "every 50 steps by DiLoCo"),
+        (LINUX, "auto", SLOTS[:2], "independent", "gloo", "No mode was chosen"),
+        (LINUX, "independent", SLOTS[:1], "single", "", "nothing to synchronise"),
+        (LINUX, "ddp", SLOTS[:2], "ddp", "gloo", "in step at all times"),
+    ],
+)
+def test_ranks_that_meet_now_and_then_are_connected(
+    platform: Platform, asked: str, devices: list[Device], mode: str, backend: str, words: str
+) -> None:
+    made = plan(asked, devices, platform, sync_every=50)
+    assert (made.mode, made.backend) == (mode, backend)
+    assert made.lanes == (len(devices) if mode == "independent" else 1)
+    assert words in " ".join(made.notes)
+    assert all(bool(rank.env[protocol.ENV_RENDEZVOUS]) == bool(backend) for rank in made.ranks)
+
+
+def test_ranks_cannot_meet_without_gloo_or_with_merges_as_well() -> None:
+    with pytest.raises(PreflightError, match="without gloo"):
+        plan("independent", GPUS[:2], Platform("windows", "2.9.1", "12.8", 8), sync_every=50)
+    with pytest.raises(ConfigError, match="brought together every 50 steps already"):
+        plan("independent", GPUS[:2], LINUX, sync_every=50, merge_every_chunks=1)
 
 
 def test_mode_single_takes_the_first_of_all_devices_and_says_so() -> None:
@@ -115,9 +145,14 @@ def test_devices_that_were_named_are_all_meant() -> None:
         (LINUX, {"mode": "independent"}, [], ConfigError, "No device"),
         (LINUX, {"mode": "single"}, GPUS[:2], ConfigError, "2 were chosen"),
         (LINUX, {"mode": "ddp"}, [GPUS[0], SLOTS[0]], ConfigError, "one kind"),
-        (LINUX, {"mode": "zero", "zero_stage": 2}, GPUS[:2], UsageError, "stage 2 is not in this version"),
-        (WINDOWS, {"mode": "zero", "zero_stage": 3}, GPUS[:1], UsageError, "stage 3 is not in this version"),
-        (LINUX, {"mode": "fsdp"}, GPUS[:2], UsageError, "fsdp is not in this version"),
+        (LINUX, {"mode": "fsdp"}, [GPUS[0], SLOTS[0]], ConfigError, "one kind"),
+        (LINUX, {"mode": "zero"}, SLOTS[:1], ConfigError, "ZeRO stage 1 shares .* only one was chosen"),
+        (WINDOWS, {"mode": "zero", "zero_stage": 3}, GPUS[:1], ConfigError, "ZeRO stage 3 shares"),
+        (LINUX, {"mode": "fsdp"}, GPUS[:1], ConfigError, "Mode fsdp shares .* only one was chosen"),
+        (LINUX, {"mode": "fsdp", "zero_engine": "deepspeed"}, GPUS[:2], ConfigError, "PyTorch's own"),
+        (LINUX, {"mode": "zero", "zero_engine": "deepspeed"}, GPUS[:2], PreflightError, "not installed"),
+        (LINUX, {"mode": "zero", "zero_engine": "torch", "offload_optimizer": True}, GPUS[:2], ConfigError, "stage 1"),
+        (LINUX, {"mode": "zero", "zero_stage": 2, "offload_parameters": True}, GPUS[:2], ConfigError, "whole weights"),
     ],
 )
 def test_what_cannot_be_run_is_refused_in_words(
@@ -125,12 +160,36 @@ def test_what_cannot_be_run_is_refused_in_words(
 ) -> None:
     with pytest.raises(error, match=words) as caught:
         resolve_mode(RunConfig(**changes), devices, platform)
-    assert caught.value.exit_code == 2
+    assert caught.value.exit_code == (3 if error is PreflightError else 2)
     assert caught.value.next_step
 
 
+@pytest.mark.parametrize(
+    ("changes", "deepspeed", "engine"),
+    [
+        ({"mode": "ddp"}, "0.19.8", ""),
+        ({"mode": "zero"}, None, "torch"),
+        ({"mode": "zero", "zero_stage": 3}, "0.19.8", "deepspeed"),
+        ({"mode": "zero", "zero_engine": "deepspeed"}, "0.19.8", "deepspeed"),
+        ({"mode": "zero", "zero_engine": "torch"}, "0.19.8", "torch"),
+        ({"mode": "fsdp"}, "0.19.8", "torch"),
+    ],
+)
+def test_the_engine_is_known_before_a_rank_starts(changes: dict[str, Any], deepspeed: str | None, engine: str) -> None:
+    platform = Platform("linux", "2.13.0", None, 8, deepspeed)
+    made = plan(changes.pop("mode"), SLOTS[:2], platform, **changes)
+    assert made.engine == engine
+    assert {rank.env[protocol.ENV_ENGINE] for rank in made.ranks} == {engine}
+
+
+def test_what_offload_of_the_optimizer_means_with_pytorch_is_said() -> None:
+    made = plan("fsdp", GPUS[:2], LINUX, offload_optimizer=True)
+    assert any("weights on the CPU too" in note for note in made.notes)
+    assert plan("fsdp", GPUS[:2], LINUX, offload_optimizer=True, offload_parameters=True).notes == ()
+
+
 @pytest.mark.parametrize("version", ["2.8.0", "2.8.0+cu128", "2.9.1+cpu", "2.10.0"])
-@pytest.mark.parametrize("mode", ["ddp", "zero"])
+@pytest.mark.parametrize("mode", ["ddp", "zero", "fsdp"])
 def test_torch_for_windows_without_gloo_is_refused_where_gloo_is_needed(mode: str, version: str) -> None:
     windows = Platform("windows", version, "12.8", 8)
     with pytest.raises(PreflightError, match=r"2\.13\.0") as caught:
@@ -138,7 +197,7 @@ def test_torch_for_windows_without_gloo_is_refused_where_gloo_is_needed(mode: st
     assert caught.value.exit_code == 3
     assert version in caught.value.cause
     assert plan("independent", GPUS[:2], windows).mode == "independent"
-    assert plan(mode, GPUS[:1], windows).mode == "single"
+    assert plan("auto", GPUS[:1], windows).mode == "single"
     assert plan(mode, SLOTS[:2], Platform("linux", version, None, 8)).backend == "gloo"
 
 

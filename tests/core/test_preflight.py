@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import sys
@@ -52,6 +53,14 @@ def test_an_independent_rank_steps_by_itself(tmp_path: Path, text: Path) -> None
     assert checked.steps_per_epoch == -(-(checked.samples // 2) // 4)
 
 
+def test_a_recipe_that_makes_its_samples_calls_a_block_an_epoch(tmp_path: Path, text: Path) -> None:
+    for dataset in ("none://", str(text)):
+        recipe = dataclasses.replace(get_recipe("minigpt"), own_samples=True)
+        values = {**recipe_defaults(recipe), "dataset_file": dataset, "samples_per_block": 640, "devices": ("cpu:2",)}
+        checked = check(RunConfig(**values).replace(batch_size=8), recipe, SLOTS, LINUX, tmp_path / "runs")
+        assert (checked.samples, checked.steps_per_epoch, checked.notes) == (640, 40, ())
+
+
 def test_notes_say_what_stops_nothing(tmp_path: Path, text: Path) -> None:
     text.write_bytes(b"\xff" * 19_000)
     notes = _check(tmp_path, text, mode="independent", merge_policy="average", dataset_chunk_size=4000).notes
@@ -70,11 +79,11 @@ class Case(NamedTuple):
 REFUSALS = [
     Case({"devices": ("cuda:7",)}, 2, "cuda:7"),
     Case({"mode": "single"}, 2, "one device"),
-    Case({"mode": "fsdp"}, 2, "fsdp"),
-    Case({"mode": "zero", "zero_stage": 3}, 2, "stage 3"),
+    Case({"mode": "fsdp", "devices": ("cpu:1",)}, 2, "fsdp"),
+    Case({"mode": "zero", "zero_stage": 3, "devices": ("cpu:1",)}, 2, "stage 3"),
     Case({"batch_size": 4, "grad_accum_steps": 1, "global_batch_size": 9}, 2, "contradict"),
     Case({"seq_len": 10_000}, 2, "20,002"),
-    Case({"dataset_file": "hf://a/b"}, 2, "later version"),
+    Case({"dataset_file": "hf://a b"}, 2, "does not name"),
     Case({"options": {"n_layers": 2}}, 2, "n_layers"),
     Case({}, 3, "not installed", Platform("linux", None, None, 4)),
     Case({}, 3, "older than 2.7", Platform("linux", "2.3.1", None, 4)),

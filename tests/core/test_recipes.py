@@ -205,3 +205,12 @@ def test_a_default_never_contradicts_what_was_given(
     for name, value in filled.items():
         assert getattr(applied, name) == getattr(started, name) == value
     assert applied.options == started.options
+
+
+def test_packages_that_a_recipe_requires_are_names_as_they_are_imported(tmp_path: Path) -> None:
+    head = GOOD.format(name="needy").replace("[defaults]", 'requires = ["transformers", "peft"]\n[defaults]')
+    write_recipe(tmp_path / "needy", head)
+    assert get_recipe("needy", [tmp_path]).requires == ("transformers", "peft")
+    write_recipe(tmp_path / "wrong", head.replace("needy", "wrong").replace('"peft"', '"peft>=0.15"'))
+    with pytest.raises(ConfigError, match="requires is"):
+        get_recipe("wrong", [tmp_path])

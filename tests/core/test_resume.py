@@ -133,11 +133,67 @@ def test_more_or_fewer_ranks_go_on_with_the_same_weights(runs: Path) -> None:
     assert "Devices: single on cpu:0; it was ddp on cpu:0, cpu:1." in result.lines()
 
 
-def test_independent_ranks_are_not_left_out(runs: Path) -> None:
+def test_independent_copies_become_one_and_it_is_said_which(runs: Path) -> None:
     store = make_run(runs, mode="independent")
-    assert plan(store.dir, runs, devices="cpu:3").mode_now == "independent"
-    with pytest.raises(ConfigError, match="would lose"):
-        plan(store.dir, runs, devices="cpu:1")
+    more = plan(store.dir, runs, devices="cpu:3")
+    assert (more.mode_now, more.copies) == ("independent", "rank 2 begins with rank 0's copy (100 samples seen)")
+    one = plan(store.dir, runs, mode="ddp")
+    assert one.mode_now == "ddp"
+    assert (
+        "Weights: generation 2, step 20: rank 0's copy (100 samples seen); what rank 1 learned by itself is not in "
+        "them, though the ledger counts it as trained." in one.lines()
+    )
+    assert plan(store.dir, runs, mode="single", devices="cpu:1").copies == one.copies
+    both = plan(store.dir, runs, mode="ddp", merge_policy="average")
+    assert "Weights: generation 2, step 20: the average of the copies of ranks 0 and 1." in both.lines()
+    assert plan(store.dir, runs).copies == ""
+
+
+def test_settings_of_how_it_goes_on_are_named_with_what_they_were(runs: Path) -> None:
+    store = make_run(runs)
+    result = plan(store.dir, runs, mode="independent", sync_every="10", precision="bf16", merge_policy="average")
+    assert (result.mode_now, result.config.sync_every, result.config.precision) == ("independent", 10, "bf16")
+    text = "\n".join(result.lines())
+    assert "Synchronise every: 10 steps; it was not set." in text
+    assert "Precision: bf16; it was auto. The weights stay as they are" in text
+    assert "Merge: average; it was best." in text
+    assert "Devices: independent on cpu:0, cpu:1; it was ddp on cpu:0, cpu:1." in text
+    assert (
+        "Samples in a step: 8 = 8 × 1 × 1 (micro-batch × devices in step × accumulation); it was 16 = 8 × 2 × 1" in text
+    )
+    same = plan(store.dir, runs)
+    assert same.changed == ()
+
+
+def test_batch_numbers_that_no_longer_fit_keep_the_global_batch(runs: Path) -> None:
+    store = make_run(runs, batch_size=8, grad_accum_steps=1, global_batch_size=16)
+    one = plan(store.dir, runs, mode="single", devices="cpu:1").config
+    assert (one.batch_size, one.grad_accum_steps, one.global_batch_size) == (8, None, 16)
+    with pytest.raises(ConfigError, match="not a multiple of 3") as caught:
+        plan(store.dir, runs, devices="cpu:3")
+    assert "15 or 18" in caught.value.next_step
+    assert plan(store.dir, runs, devices="cpu:3", global_batch_size="15", batch_size="5").config.global_batch_size == 15
+
+
+def test_a_mode_that_the_recipe_cannot_be_trained_in(runs: Path) -> None:
+    recipe = runs / "only_alone"
+    recipe.mkdir()
+    text = 'format = "rankdeck-recipe"\nversion = 1\nname = "only_alone"\ntitle = "Alone"\nmodes = ["single"]\n'
+    (recipe / "recipe.toml").write_text(text, encoding="utf-8")
+    (recipe / "train.py").write_text("def main(run): ...\n", encoding="utf-8")
+    store = make_run(runs, "stopped", generations=0, recipe=str(recipe), mode="auto", options={})
+    with pytest.raises(ConfigError, match="Alone cannot be trained in mode 'ddp'"):
+        plan(store.dir, runs)
+
+
+@pytest.mark.parametrize("wanted", ["SGD", "torch_adam"])
+def test_an_optimizer_of_another_kind_is_said_before_it_starts(runs: Path, wanted: str) -> None:
+    store = make_run(runs, optimizer="AdamW")
+    settings = {"mode": "zero", "zero_engine": "torch"}
+    kept = plan(store.dir, runs, **settings, deepspeed_config='{"optimizer": {"type": "FusedAdamW"}}')
+    assert kept.mode_now == "zero" and "DeepSpeed settings: changed." in kept.lines()
+    with pytest.raises(StateFileError, match=f"trained with AdamW .* means nothing to {wanted}"):
+        plan(store.dir, runs, **settings, deepspeed_config=f'{{"optimizer": {{"type": "{wanted}"}}}}')
 
 
 def test_a_changed_dataset_is_refused_with_both_named(runs: Path) -> None:

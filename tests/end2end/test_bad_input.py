@@ -105,7 +105,7 @@ CASES = [
     Case("dataset too small", _on_dataset(lambda p: p.write_text("tiny")), 2, "too small"),
     Case("dataset binary", _on_dataset(lambda p: p.write_bytes(b"\0" * 9999)), 2, "NUL"),
     Case("dataset folder without text", _on_dataset(Path.mkdir), 2, "holds no text files"),
-    Case("dataset on the hub", _train("--dataset-file", "hf://a/b"), 2, "later version"),
+    Case("dataset of the hub without a name", _train("--dataset-file", "hf://"), 2, "hf://owner/name"),
     Case("dataset name empty", _train("--dataset-file", ""), 2, "dataset_file"),
     Case("dataset shorter than a sequence", _train("--seq-len", "100000"), 2, "--seq-len"),
     # devices
@@ -127,8 +127,17 @@ CASES = [
     Case("value no number", _train("--lr", "fast"), 2, "'fast'"),
     Case("value not a choice", _train("--precision", "fp8"), 2, "bf16"),
     Case("mode unknown", _train("--mode", "dpp"), 2, "ddp"),
-    Case("mode not there yet", _train("--mode", "fsdp"), 2, "fsdp"),
-    Case("ZeRO stage not there yet", _train("--devices", "cpu:2", "--zero-stage", "zero3"), 2, "stage 3"),
+    Case("FSDP on one device", _train("--mode", "fsdp", "--devices", "cpu:1"), 2, "only one was chosen"),
+    Case("a ZeRO stage on one device", _train("--devices", "cpu:1", "--zero-stage", "zero3"), 2, "stage 3"),
+    Case(
+        "DeepSpeed setting unknown",
+        _train(
+            "--mode", "zero", "--devices", "cpu:2", "--deepspeed-config", '{"zero_optimization": {"overlap_com": 1}}'
+        ),
+        2,
+        "Did you mean overlap_comm?",
+    ),
+    Case("DeepSpeed settings missing", _train("--deepspeed-config", "none.json"), 2, "none.json"),
     Case("modes contradict", _train("--ddp", "--parallel-independent"), 2, "contradict"),
     Case("option unknown", _train("--set", "n_layers=2"), 2, "n_layer"),
     Case("option bad", _train("--set", "n_layer=none"), 2, "n_layer"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PySide6.QtWidgets import QComboBox
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
@@ -117,7 +118,9 @@ def test_a_run_goes_on_without_the_window_and_is_found_again(
     first = open_window()
     set_up(first, text, qtbot, steps="5000")
     first.window.setup.mode.radio("independent").click()
-    first.window.setup.mode.merge.setCurrentIndex(first.window.setup.mode.merge.findData("none"))
+    merge = first.window.setup.mode.merging.row("merge_policy").editor
+    assert isinstance(merge, QComboBox)
+    merge.setCurrentIndex(merge.findData("none"))
     qtbot.waitUntil(first.window.actions_.start.isEnabled)
     first.window.actions_.start.trigger()
     qtbot.waitUntil(lambda: len(steps_shown(first, 0)) >= 10 and len(steps_shown(first, 1)) >= 10, timeout=TRAIN_MS)

@@ -166,9 +166,9 @@ def test_a_stop_while_starting_ends_at_once(make_run: MakeRun) -> None:
 
 @windows
 def test_a_rank_that_ignores_a_stop_is_ended_at_the_limit(make_run: MakeRun) -> None:
-    run = make_run(stop_timeout_s=1.0).behave(steps=100_000, commit_every=50, step_s=0.02, hang_at="stop").start()
+    run = make_run(stop_timeout_s=1.0).behave(steps=100_000, commit_every=300, step_s=0.01, hang_at="stop").start()
     run.wait_for_event("commit")
-    run.wait_for_step(53)  # between two commits, so that there is something to lose
+    run.wait_for_step(303)  # between two commits, so that there is something to lose
     state = run.stop().end()
     assert (state.state, state.exit_code) == (STOPPED, 1)
     assert "at the stop limit" in cause(state)

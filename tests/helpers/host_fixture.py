@@ -29,13 +29,14 @@ class FakeRun:
 
     Args:
         folder: A folder of the test's own.
+        runs_dir: Where its folder is made; None: below `folder`.
         config: `RunConfig` fields that differ from a small run's.
     """
 
-    def __init__(self, folder: Path, **config: Any) -> None:
+    def __init__(self, folder: Path, runs_dir: Path | None = None, **config: Any) -> None:
         data = folder / "text.txt"
         data.write_text("All the samples there are.\n" * 100, encoding="utf-8", newline="\n")
-        self._runs_dir = folder / "runs"
+        self._runs_dir = folder / "runs" if runs_dir is None else runs_dir
         self._config = RunConfig(
             **{
                 "recipe": FAKE_RECIPE,

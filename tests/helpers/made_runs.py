@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,10 +28,32 @@ def tree(root: Path) -> dict[str, str]:
     }
 
 
+def write_values(path: Path, values: dict[str, Any]) -> StagedFile:
+    """A file of a rank's that holds plain values and no tensor."""
+    head = json.dumps({"__metadata__": {"rankdeck": json.dumps(values)}}).encode()
+    path.write_bytes(struct.pack("<Q", len(head)) + head)
+    return StagedFile(path.name, path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
 def make_run(
-    place: Path, state: str = "stopped", *, generations: int = 2, runs_dir: Path | None = None, **changes: Any
+    place: Path,
+    state: str = "stopped",
+    *,
+    generations: int = 2,
+    runs_dir: Path | None = None,
+    optimizer: str | None = None,
+    **changes: Any,
 ) -> RunStore:
-    """A run of two ranks, on `place`/text.txt, that has committed a chunk in each of its generations."""
+    """A run of two ranks, on `place`/text.txt, that has committed a chunk in each of its generations.
+
+    Args:
+        place: Where its folder is made.
+        state: What `state.json` says.
+        generations: How many there are.
+        runs_dir: Another folder for it.
+        optimizer: The kind that its optimizer files name; None writes none.
+        changes: Settings.
+    """
     base = recipe_defaults(get_recipe("minigpt"))
     values = {"dataset_file": str(place / "text.txt"), "devices": ("cpu:2",), "mode": "ddp"}
     config = RunConfig(**{**base, **values, "dataset_chunk_size": CHUNK, "steps": 100, **changes})
@@ -49,7 +72,10 @@ def make_run(
             weights = folder / f"weights{rank}.safetensors"
             weights.write_bytes(b"w" * 100)
             file = StagedFile(weights.name, 100, hashlib.sha256(b"w" * 100).hexdigest())
-            parts[rank] = CommitStaged(number, Position(number * 10, number * CHUNK, [done]), [file])
+            files = [file]
+            if optimizer is not None and rank == 0:
+                files.append(write_values(folder / "optimizer.safetensors", {"kind": optimizer}))
+            parts[rank] = CommitStaged(number, Position(number * 10, number * CHUNK, [done]), files)
         positions = {rank: part.position for rank, part in parts.items()}
         kept.commit(number, parts, ledger.preview(positions, number), mode=config.mode, world_size=2)
         ledger.commit(positions, number)

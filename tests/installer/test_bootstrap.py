@@ -37,6 +37,7 @@ dependencies = ["torch"]
 
 [project.optional-dependencies]
 bpe = []
+deepspeed = []
 test = ["pytest"]
 
 [tool.setuptools]
@@ -170,8 +171,15 @@ def test_test_adds_what_tests_need_and_runs_pytest_offscreen(ready: Checkout) ->
     assert said["argv"] == ["-k", "ledger", "5"]
     assert said["env"]["QT_QPA_PLATFORM"] == "offscreen"
     assert Path(said["cwd"]).samefile(ready.root)
-    assert ready.state["extras"] == ["bpe", "test"]
+    assert ready.state["extras"] == ["bpe", *(["deepspeed"] if sys.platform == "linux" else []), "test"]
     assert "making .venv" not in err, "what is there is kept"
+
+
+def test_the_whole_suite_runs_files_side_by_side(ready: Checkout) -> None:
+    code, said, err = ready.run("test")
+    assert code == 0, err
+    assert said["argv"][0] == "-n" and 1 <= int(said["argv"][1]) <= 4
+    assert said["argv"][2:] == ["--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def test_a_changed_requirement_is_installed_into_what_is_there(ready: Checkout) -> None:

@@ -75,8 +75,12 @@ def test_the_pinned_torch_is_one_that_has_gloo_on_windows() -> None:
 @pytest.mark.windows
 def test_every_requirement_is_pinned_once() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    names = [line.split("==")[0].lower().replace("_", "-") for line in lines if line and not line.startswith("#")]
-    assert len(names) == len(set(names))
+    pins = [line.split("==", 1) for line in lines if line and not line.startswith("#")]
+    names = [name.lower().replace("_", "-") for name, _version in pins]
+    platforms = [version.partition(";")[2] for _name, version in pins]
+    assert len(pins) == len(set(zip(names, platforms, strict=True))), "once, or once a platform"
+    twice = {name for name in names if names.count(name) > 1}
+    assert all(place for name, place in zip(names, platforms, strict=True) if name in twice)
     assert all("==" in line and "://" not in line and "+" not in line for line in lines if line[:1].isalpha())
     assert {"torch", "pyside6-essentials", "numpy", "pytest", "ruff", "mypy", "setuptools"} <= set(names)
 

@@ -1,5 +1,7 @@
 """Takes the pictures of the window that the description shows: `python -m tests.screenshots.make_screenshots [FOLDER]`.
 
+With `modes` after the folder only the two of Setup's modes are taken.
+
 Every picture is of the real window with a real run (two CPU slots, the Python library's own text), so it takes
 about two minutes. Pictures go to `resources/screenshots/` unless a folder is given. For the 150 % picture the
 script starts itself again with `QT_SCALE_FACTOR=1.5`, because Qt reads that at its start.
@@ -7,6 +9,7 @@ script starts itself again with `QT_SCALE_FACTOR=1.5`, because Qt reads that at 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -18,20 +21,26 @@ from pathlib import Path
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import numpy as np
+import psutil
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage, QPainter
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from app.main import Rankdeck
 from app.settings import settings_in
+from app.views.close_question import CloseQuestion
+from app.views.field_row import FieldRow
+from app.views.sync_dial import STOPS
 from app.views.theme import Theme
 from core import client
+from core.protocol import ENV_RUN_DIR
 from core.run_store import RunStore
+from tests.helpers.nvml_sim import SIMULATOR, with_gpus
 
 FOLDER = Path(__file__).resolve().parents[2] / "resources" / "screenshots"
 STEPS = 220
 PICTURE_AT = 120
-LIMIT_S = 180.0
+LIMIT_S = 600.0
 
 
 class Studio:
@@ -93,7 +102,7 @@ def few_colours(image: QImage) -> QImage:
 
 
 def all_pictures(studio: Studio) -> None:
-    """Idle, training (light and dark), stopped, resuming, error."""
+    """Idle, training (light and dark), closing, stopped, resuming, fallback, error."""
     window, actions = studio.window, studio.window.actions_
     studio.rankdeck.open()
     studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch))
@@ -111,6 +120,11 @@ def all_pictures(studio: Studio) -> None:
     studio.theme.set_dark(True)
     studio.picture("training-dark")
     studio.theme.set_dark(False)
+    window.close()
+    question = window.findChild(CloseQuestion)
+    assert isinstance(question, CloseQuestion)
+    studio.picture("closing", question)
+    question.cancel.click()
     actions.stop.trigger()
     studio.wait(lambda: studio.state() == "stopped")
     runs = studio.rankdeck.runs.model
@@ -124,6 +138,9 @@ def all_pictures(studio: Studio) -> None:
     studio.picture("resuming", dialog)
     dialog.reject()
     studio.rest(0.2)
+    pictures_of_modes(studio)
+    window.setup.mode.radio("ddp").click()
+    fallback_picture(studio)
     set_field(studio, "n_head", "3")
     studio.wait(actions.start.isEnabled)
     actions.start.trigger()
@@ -135,6 +152,69 @@ def all_pictures(studio: Studio) -> None:
     studio.rest(2.0)
     studio.picture("error")
     window.close_now()
+
+
+def pictures_of_modes(studio: Studio) -> None:
+    """The dial with its price, measured for real, and ZeRO's third stage; a run is shown, stopped."""
+    mode = studio.window.setup.mode
+    mode.radio("independent").click()
+    mode.dial.slider.setValue(STOPS.index(10))
+    studio.wait(mode.dial.measure.isEnabled)
+    mode.dial.measure.click()
+    studio.wait(lambda: "Predicted" in mode.dial.price.text() and mode.dial.measure.isEnabled())
+    studio.window.tabs.setCurrentWidget(studio.window.tabs.config)
+    studio.picture("dial")
+    mode.radio("zero").click()
+    choose(mode.zero.row("zero_stage"), "3")
+    studio.picture("zero")
+
+
+def choose(row: FieldRow, value: str) -> None:
+    """Picks an entry of a list."""
+    assert isinstance(row.editor, QComboBox)
+    row.editor.setCurrentIndex(row.editor.findData(value))
+
+
+def only_modes(studio: Studio) -> None:
+    """A short run, then the pictures of the modes."""
+    window, actions = studio.window, studio.window.actions_
+    studio.rankdeck.open()
+    studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch))
+    set_field(studio, "steps", "120")
+    set_field(studio, "eval_every", "40")
+    window.setup.form.more.setChecked(False)
+    studio.wait(actions.start.isEnabled)
+    actions.start.trigger()
+    studio.wait(lambda: studio.state() == "finished")
+    studio.wait(lambda: all(entry.word == "finished" for entry in studio.rankdeck.runs.model.entries()))
+    pictures_of_modes(studio)
+    window.close_now()
+
+
+def fallback_picture(studio: Studio) -> None:
+    """A run whose second rank is killed while it starts."""
+    actions, data = studio.window.actions_, studio.rankdeck.data
+    before = studio.rankdeck.showing.run_dir
+    studio.wait(actions.start.isEnabled)
+    actions.start.trigger()
+    studio.wait(lambda: studio.rankdeck.showing.run_dir != before and data.state is not None and data.state.is_live)
+    studio.wait(lambda: kill_rank(studio.rankdeck.showing.run_dir, 1))
+    studio.wait(lambda: data.state is not None and data.state.fallback is not None and studio.step() >= PICTURE_AT // 4)
+    studio.window.tabs.setCurrentWidget(studio.window.tabs.alerts)
+    studio.picture("fallback")
+    actions.stop.trigger()
+    studio.wait(lambda: studio.state() == "stopped")
+
+
+def kill_rank(run_dir: Path | None, rank: int) -> bool:
+    """Kills a rank of a run; False while there is none."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            environment = process.environ()
+            if environment.get(ENV_RUN_DIR) == str(run_dir) and environment.get("RANK") == str(rank):
+                process.kill()
+                return True
+    return False
 
 
 def large_picture(studio: Studio) -> None:
@@ -164,13 +244,18 @@ def set_field(studio: Studio, name: str, text: str) -> None:
 
 def main(arguments: list[str]) -> int:
     """Takes every picture."""
-    folder = Path(arguments[0]).absolute() if arguments else FOLDER
+    modes = arguments[-1:] == ["modes"]
+    folder = Path(arguments[0]).absolute() if len(arguments) > modes else FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     large = os.environ.get("QT_SCALE_FACTOR") == "1.5"
     with tempfile.TemporaryDirectory(prefix="rankdeck pictures ", ignore_cleanup_errors=True) as home:
         studio = Studio(QApplication([]), Path(home), folder)
-        (large_picture if large else all_pictures)(studio)
-    if not large:
+        (large_picture if large else only_modes if modes else all_pictures)(studio)
+    if not large and not modes:
+        if SIMULATOR.is_dir():
+            with_gpus(
+                "two_workstation", ["-m", "tests.screenshots.make_gpu_picture", str(folder)], speed=3, limit_s=LIMIT_S
+            )
         env = {**os.environ, "QT_SCALE_FACTOR": "1.5"}
         return subprocess.run([sys.executable, "-m", __spec__.name, str(folder)], env=env, check=False).returncode
     return 0

@@ -10,11 +10,16 @@ from typing import Any
 import psutil
 import torch
 from torch import nn
+from torch.distributed.tensor import DTensor
 
+from core.config import RunConfig
 from workers import random_state
 from workers.checkpoint import load_part, take_part, write_part
 from workers.optimization import Optimization
-from workers.strategies import STRATEGIES, RankPlace, Strategy, optimizer_state
+from workers.precision import Precision
+from workers.sleeping_compiler import let_compiler_sleep
+from workers.strategies import RankPlace, Replica, Strategy, make_strategy
+from workers.strategies.replica import optimizer_state
 
 STEPS = 6
 
@@ -23,26 +28,26 @@ def run(mode: str, rank: int, world: int, folder: Path) -> dict[str, Any]:
     """Trains a few steps, commits after half of them, and says what came of it."""
     rendezvous = (folder / f"rendezvous-{mode}").as_uri()
     place = RankPlace(rank, world, torch.device("cpu"), "gloo", rendezvous, timeout_s=60.0)
-    strategy = STRATEGIES[mode](place)
+    strategy = make_strategy(mode, place, RunConfig(mode=mode))
     strategy.setup()
     model, data = make_model(world)
-    optimizer = Optimization(weight_decay=0.1).optimizer(strategy, model, 0.01)
-    wrapped = strategy.wrap(model)
+    rule = Optimization(weight_decay=0.1, clip_norm=1.0)
+    replica = strategy.replicate(model, rule, 0.01, Precision("fp32", place.device))
     flags = []
     for step in range(STEPS):
         if step == STEPS // 2:
-            write_part(folder, take_part(strategy, model, optimizer, step, {"step": step}))
-        train_step(strategy, wrapped, model, optimizer, data[step])
+            write_part(folder, take_part(strategy, replica, step, {"step": step}))
+        train_step(strategy, replica, data[step])
         flags.append(strategy.agree(step if rank == world - 1 else 0))
     flags.append(strategy.settle())
-    weights = [p.detach().clone() for p in model.parameters()]
+    weights = [whole(p).clone() for p in model.parameters()]
     total = strategy.total([float(rank + 1), 2.0])
     strategy.total([0.0])  # every rank's part lies on disk
-    load_part(folder, strategy, model, optimizer)
+    load_part(folder, strategy, replica)
     for step in range(STEPS // 2, STEPS):
-        train_step(strategy, wrapped, model, optimizer, data[step])
-    again = [p.detach() for p in model.parameters()]
-    wait = strategy.sync_wait_s(wrapped)
+        train_step(strategy, replica, data[step])
+    again = [whole(p) for p in model.parameters()]
+    wait = replica.sync_wait_s()
     strategy.close()
     listening = [c.laddr.ip for c in psutil.Process().net_connections("inet") if c.status == psutil.CONN_LISTEN]
     return {
@@ -50,11 +55,18 @@ def run(mode: str, rank: int, world: int, folder: Path) -> dict[str, Any]:
         "sum": float(sum(w.double().sum() for w in weights)),
         "total": total,
         "resumed_bit_equal": all(torch.equal(a, b) for a, b in zip(weights, again, strict=True)),
-        "held": sum(len(value) for value in optimizer_state(optimizer).values()),
+        "held": sum(len(value) for value in optimizer_state(replica.optimizer).values()),
         "parameters": len(weights),
+        "exchange": strategy.counters().get("exchange"),
         "listening": sorted(set(listening)),
         "waited": wait is not None and wait >= 0,
     }
+
+
+def whole(parameter: torch.Tensor) -> torch.Tensor:
+    """All of a parameter, also where this rank holds some of its rows only; all ranks call it."""
+    tensor = parameter.detach()
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
 
 
 def make_model(world: int) -> tuple[nn.Module, torch.Tensor]:
@@ -64,21 +76,17 @@ def make_model(world: int) -> tuple[nn.Module, torch.Tensor]:
     return model, torch.randn(STEPS, 2 * world * 4, 4)
 
 
-def train_step(
-    strategy: Strategy, wrapped: nn.Module, model: nn.Module, optimizer: torch.optim.Optimizer, data: torch.Tensor
-) -> None:
+def train_step(strategy: Strategy, replica: Replica, data: torch.Tensor) -> None:
     """Two micro-batches of this rank's contiguous share."""
     share = data.chunk(strategy.lane_size)[strategy.lane_rank]
-    parts = share.chunk(2)
-    for number, part in enumerate(parts):
-        with strategy.accumulate(wrapped, last=number == 1):
-            torch.autograd.backward(wrapped(part).square().mean() / 2)
-    strategy.clip_grad_norm(list(model.parameters()), 1.0)
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
+    for number, part in enumerate(share.chunk(2)):
+        with replica.micro_batch(last=number == 1):
+            replica.backward(replica.module(part).square().mean() / 2, last=number == 1)
+    replica.update()
 
 
 if __name__ == "__main__":
+    let_compiler_sleep()  # as a rank does
     torch.set_num_threads(1)
     random_state.seed_everything(3)
     sys.stdout.write(json.dumps(run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))) + "\n")

@@ -27,7 +27,7 @@ def write_text(path: Path, size: int = 40_000) -> Path:
     return path
 
 
-def make_run(folder: Path, text: Path, mode: str, world: int, **settings: Any) -> RunStore:
+def make_run(folder: Path, text: Path | str, mode: str, world: int, **settings: Any) -> RunStore:
     """A run's folder; nothing runs yet. Settings are `RunConfig`'s."""
     values: dict[str, Any] = {
         "seq_len": 16,

@@ -14,8 +14,11 @@ from torch import nn
 from core.errors import StateFileError
 from core.protocol import StagedFile
 from workers import random_state, tensor_files
-from workers.checkpoint import load_part, load_weights, take_part, write_part
-from workers.strategies import RankPlace, SingleStrategy
+from workers.checkpoint import load_part, take_part, write_part
+from workers.optimization import Optimization
+from workers.precision import Precision
+from workers.saved_state import SavedState
+from workers.strategies import RankPlace, Replica, SingleStrategy, Strategy
 from workers.strategies.independent import IndependentStrategy
 
 CPU = torch.device("cpu")
@@ -36,19 +39,21 @@ class Tied(nn.Module):
         return y
 
 
-def trained(steps: int = 3) -> tuple[Tied, torch.optim.Optimizer]:
+RULE = Optimization(options={"betas": (0.9, 0.95)})
+
+
+def trained(strategy: Strategy, steps: int = 3, rule: Optimization = RULE) -> tuple[Tied, Replica]:
     model = Tied()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, betas=(0.9, 0.95), fused=True)
+    replica = strategy.replicate(model, rule, 0.01, Precision("fp32", CPU))
     for _ in range(steps):
-        optimizer.zero_grad()
-        model(torch.randint(0, 5, (8,))).square().mean().backward()
-        optimizer.step()
-    return model, optimizer
+        replica.backward(model(torch.randint(0, 5, (8,))).square().mean(), last=True)
+        replica.update()
+    return model, replica
 
 
 def committed(tmp_path: Path, strategy: SingleStrategy | IndependentStrategy) -> tuple[Tied, list[StagedFile]]:
-    model, optimizer = trained()
-    part = take_part(strategy, model, optimizer, 3, {"step": 3, "samples_seen": 24})
+    model, replica = trained(strategy)
+    part = take_part(strategy, replica, 3, {"step": 3, "samples_seen": 24})
     expected = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with torch.no_grad():
         model.embedding.weight.zero_()  # training goes on while the part is written
@@ -67,8 +72,8 @@ def test_weights_optimizer_and_counters_come_back_bit_by_bit(tmp_path: Path) -> 
     drawn = (random.random(), float(np.random.rand()), float(torch.rand(())))
     random_state.seed_everything(99)
 
-    other, optimizer = trained(1)
-    counters = load_part(tmp_path, strategy, other, optimizer)
+    other, replica = trained(strategy, 1)
+    counters = load_part(tmp_path, strategy, replica)
     assert counters == {"step": 3, "samples_seen": 24}
     assert (random.random(), float(np.random.rand()), float(torch.rand(()))) == drawn
     assert other.head.weight is other.embedding.weight
@@ -76,14 +81,13 @@ def test_weights_optimizer_and_counters_come_back_bit_by_bit(tmp_path: Path) -> 
         assert torch.equal(tensor, other.state_dict()[name]), name
     # the optimizer goes on alike
     random_state.seed_everything(7)
-    reference, reference_optimizer = trained(0)
-    load_part(tmp_path, strategy, reference, reference_optimizer)
-    for net, steps in ((other, optimizer), (reference, reference_optimizer)):
-        steps.zero_grad()
-        net(torch.arange(5)).square().mean().backward()
-        steps.step()
+    reference, fresh = trained(strategy, 0)
+    load_part(tmp_path, strategy, fresh)
+    for each in (replica, fresh):
+        each.backward(each.model(torch.arange(5)).square().mean(), last=True)
+        each.update()
     assert torch.equal(other.embedding.weight, reference.embedding.weight)
-    assert optimizer.state_dict()["param_groups"][0]["betas"] in ((0.9, 0.95), [0.9, 0.95])
+    assert replica.optimizer.state_dict()["param_groups"][0]["betas"] in ((0.9, 0.95), [0.9, 0.95])
 
 
 def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
@@ -94,7 +98,7 @@ def test_a_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     data[-1] ^= 1
     path.write_bytes(bytes(data))
     with pytest.raises(StateFileError, match="SHA-256"):
-        load_part(tmp_path, strategy, *trained(0))
+        load_part(tmp_path, strategy, trained(strategy, 0)[1])
 
 
 def test_a_file_cut_short_is_refused_without_a_manifest_too(tmp_path: Path) -> None:
@@ -104,7 +108,7 @@ def test_a_file_cut_short_is_refused_without_a_manifest_too(tmp_path: Path) -> N
     path = tmp_path / "rank0.safetensors"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(StateFileError, match=r"rank0\.safetensors cannot be read"):
-        load_part(tmp_path, strategy, *trained(0))
+        load_part(tmp_path, strategy, trained(strategy, 0)[1])
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -112,26 +116,37 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     committed(tmp_path, strategy)
     (tmp_path / "optimizer.safetensors").unlink()
     with pytest.raises(StateFileError, match=r"no optimizer\.safetensors"):
-        load_part(tmp_path, strategy, *trained(0))
+        load_part(tmp_path, strategy, trained(strategy, 0)[1])
 
 
 def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
     committed(tmp_path, SingleStrategy(RankPlace(0, 1, CPU)))
     with pytest.raises(StateFileError, match="do not fit this model"):
-        load_weights(tmp_path / "weights.safetensors", Tied(width=6))
+        SavedState(tmp_path).load_model(Tied(width=6))
+
+
+def test_the_state_of_another_optimizer_is_refused(tmp_path: Path) -> None:
+    strategy = SingleStrategy(RankPlace(0, 1, CPU))
+    committed(tmp_path, strategy)
+    _, replica = trained(strategy, 0, Optimization(kind=torch.optim.SGD))
+    with pytest.raises(StateFileError, match="trained with AdamW so far") as refused:
+        load_part(tmp_path, strategy, replica)
+    assert refused.value.title == "The optimizer is of another kind"
 
 
 def test_one_device_can_take_over_what_independent_ranks_wrote(tmp_path: Path) -> None:
     model, _ = committed(tmp_path, IndependentStrategy(RankPlace(0, 2, CPU)))
-    other, optimizer = trained(0)
-    load_part(tmp_path, SingleStrategy(RankPlace(0, 1, CPU)), other, optimizer)
+    alone = SingleStrategy(RankPlace(0, 1, CPU))
+    other, replica = trained(alone, 0)
+    load_part(tmp_path, alone, replica)
     assert torch.equal(model.embedding.weight, other.embedding.weight)
 
 
 def test_a_rank_that_was_not_there_before_starts_from_rank_0(tmp_path: Path) -> None:
     model, _ = committed(tmp_path, IndependentStrategy(RankPlace(0, 1, CPU)))
-    other, optimizer = trained(0)
-    counters = load_part(tmp_path, IndependentStrategy(RankPlace(1, 2, CPU)), other, optimizer)
+    second = IndependentStrategy(RankPlace(1, 2, CPU))
+    other, replica = trained(second, 0)
+    counters = load_part(tmp_path, second, replica)
     assert counters["step"] == 3 and torch.equal(model.embedding.weight, other.embedding.weight)
 
 

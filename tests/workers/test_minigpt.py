@@ -9,57 +9,20 @@ import numpy as np
 import pytest
 import torch
 
+from workers.data.byte_or_bpe import tokenizer_in, train_bpe
+from workers.data.tokenizer_spec import token_type
+from workers.data.window_batches import spread
 from workers.recipes.minigpt.model import MiniGPT, Shape
-from workers.recipes.minigpt.text import (
-    BpeTokenizer,
-    ByteTokenizer,
-    pieces,
-    token_type,
-    train_bpe,
-    write_tokens,
-)
-from workers.recipes.minigpt.train import spread
 
 SHAPE = Shape(vocab_size=11, seq_len=8, n_layer=2, n_head=2, n_embd=8)
 
 
-@pytest.fixture
-def texts(tmp_path: Path) -> list[Path]:
-    one, two = tmp_path / "Größe 1.txt", tmp_path / "2.txt"
-    one.write_bytes("one\nzwei ü\n".encode())
-    two.write_bytes(b"\xff broken \x00\nend without newline")
-    return [one, two]
-
-
-def test_byte_tokens_are_the_bytes_of_all_files(texts: list[Path], tmp_path: Path) -> None:
-    out = tmp_path / "tokens.bin"
-    count = write_tokens(texts, ByteTokenizer(), out)
-    assert out.read_bytes() == texts[0].read_bytes() + b"\n\n" + texts[1].read_bytes() + b"\n\n"
-    assert count == out.stat().st_size
-    assert ByteTokenizer().decode(list("ü".encode())) == "ü"
-
-
-def test_pieces_end_with_a_line_and_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.recipes.minigpt.text._PIECE_BYTES", 5)
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"abc\ndefghijk\nl\n\nmnop")
-    found = list(pieces([path]))
-    assert b"".join(found) == path.read_bytes() + b"\n\n"
-    assert all(piece.endswith(b"\n") for piece in found[:-2])
-
-
 def test_a_bpe_is_learned_from_the_text_and_comes_back(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers", reason="BPE needs the tokenizers package")
-    text = tmp_path / "text.txt"
-    text.write_text("the cat sat on the mat. the hat ü\n" * 50, encoding="utf-8")
-    train_bpe([text], 300, tmp_path / "tokenizer.json")
-    tokenizer = BpeTokenizer(tmp_path / "tokenizer.json")
-    ids = tokenizer.encode("the hat ü".encode())
-    assert len(ids) < 9 and tokenizer.decode(ids) == "the hat ü" and 256 < tokenizer.vocab_size <= 300
-    count = write_tokens([text], tokenizer, tmp_path / "tokens.bin")
-    stored = np.fromfile(tmp_path / "tokens.bin", token_type(tokenizer.vocab_size))
-    assert len(stored) == count < text.stat().st_size / 3
-    assert tokenizer.decode(stored.tolist()) == text.read_text(encoding="utf-8") + "\n\n"
+    train_bpe(["the cat sat on the mat. the hat ü\n" * 50], 300, tmp_path / "tokenizer.json")
+    tokenizer = tokenizer_in(tmp_path, "bpe").open()
+    (ids,) = tokenizer.encode(["the hat ü".encode()])
+    assert len(ids) < 9 and tokenizer.decode(ids.tolist()) == "the hat ü" and 256 < tokenizer.vocab_size <= 300
 
 
 @pytest.mark.parametrize(("vocabulary", "size"), [(256, 1), (257, 2), (65_536, 2), (65_537, 4)])

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.helpers.rank_processes import run_rank_processes
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
-ROOT = Path(__file__).resolve().parents[2]
-LIMIT_S = 200.0
 
 
 def run_ranks(mode: str, world: int, folder: Path) -> list[dict[str, Any]]:
-    """Each rank's JSON line; a rank that fails shows what it printed."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.workers.gloo_rank", mode]
-    ranks = [
-        subprocess.Popen(
-            [*command, str(rank), str(world), str(folder)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(world)
-    ]
-    deadline = time.monotonic() + LIMIT_S
-    try:
-        outcomes = [rank.communicate(timeout=max(0.1, deadline - time.monotonic())) for rank in ranks]
-    finally:
-        for rank in ranks:
-            if rank.poll() is None:
-                rank.kill()
-                rank.communicate()
-    assert [rank.returncode for rank in ranks] == [0] * world, "\n".join(errors for _, errors in outcomes)
-    return [json.loads(output.splitlines()[-1]) for output, _ in outcomes]
+    """Each rank's JSON line."""
+    return run_rank_processes("tests.workers.gloo_rank", world, folder, mode)
 
 
 @pytest.fixture(scope="module")
@@ -49,13 +23,15 @@ def alone() -> float:
     torch = pytest.importorskip("torch", reason="trains for real")
     from tests.workers.gloo_rank import STEPS, make_model, train_step
     from workers.optimization import Optimization
+    from workers.precision import Precision
     from workers.strategies import RankPlace, SingleStrategy
 
     strategy = SingleStrategy(RankPlace(0, 1, torch.device("cpu")))
     model, data = make_model(2)
-    optimizer = Optimization(weight_decay=0.1).optimizer(strategy, model, 0.01)
+    rule = Optimization(weight_decay=0.1, clip_norm=1.0)
+    replica = strategy.replicate(model, rule, 0.01, Precision("fp32", torch.device("cpu")))
     for step in range(STEPS):
-        train_step(strategy, model, model, optimizer, data[step])
+        train_step(strategy, replica, data[step])
     return float(sum(p.detach().double().sum() for p in model.parameters()))
 
 
@@ -69,6 +45,7 @@ def test_two_ranks_in_step(mode: str, tmp_path: Path, alone: float) -> None:
     assert first["flags"] == second["flags"] == [0, 0, 1, 2, 3, 4, 5]
     assert first["total"] == second["total"] == [3.0, 4.0]
     assert first["waited"] and second["waited"]
+    assert first["exchange"] == second["exchange"] and first["exchange"] in ("shared", "gloo")
     names = {path.name for path in tmp_path.glob("*.safetensors")}
     if mode == "zero":
         shares = [first["held"], second["held"]]
@@ -94,3 +71,20 @@ def test_independent_ranks_exchange_nothing(tmp_path: Path) -> None:
     assert first["listening"] == second["listening"] == []
     assert first["flags"] == [0] * 6 + [0] and second["flags"] == [0, 1, 2, 3, 4, 5, 0]
     assert first["total"] == [1.0, 2.0] and second["total"] == [2.0, 2.0]
+
+
+def test_a_resumed_run_exchanges_gradients_as_before() -> None:
+    """With three ranks shared memory and gloo add in different orders, and a self-test may end either way."""
+    torch = pytest.importorskip("torch", reason="trains for real")
+    from workers.strategies import RankPlace
+    from workers.strategies.ddp import DdpStrategy
+
+    def recalled(counters: dict[str, Any], wanted: str = "auto") -> str:
+        strategy = DdpStrategy(RankPlace(0, 3, torch.device("cpu")), wanted)
+        strategy.recall(counters)
+        return strategy.wanted_exchange
+
+    assert recalled({"mode": "ddp", "world_size": 3, "exchange": "gloo"}) == "plain"
+    assert recalled({"mode": "ddp", "world_size": 3, "exchange": "shared"}) == "shared"
+    assert recalled({"mode": "ddp", "world_size": 2, "exchange": "gloo"}) == "auto"
+    assert recalled({"mode": "ddp", "world_size": 3, "exchange": "gloo"}, "bf16") == "bf16"

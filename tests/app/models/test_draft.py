@@ -9,6 +9,7 @@ import pytest
 from app.models.draft import Draft, check_draft, default_texts, draft_from_config, form_fields
 from core.cli.parser import parse
 from core.config.command_line import request_from_arguments
+from core.config.run_config import FIELD_BY_NAME
 from core.devices import Device
 from core.platforms import Platform
 from core.recipes import get_recipe
@@ -29,6 +30,16 @@ def test_the_untouched_form_can_be_started() -> None:
     assert checked.problems == {} and checked.config is not None
     assert checked.mode == "ddp" and checked.config.devices == ("cpu:2",)
     assert checked.command == "rankdeck train --devices cpu:2"
+
+
+def test_a_recipe_that_makes_its_samples_needs_no_dataset_and_calls_a_block_an_epoch() -> None:
+    recipe = get_recipe("clstm_ppo")
+    checked = check_draft(Draft(recipe="clstm_ppo"), recipe, SLOTS, LINUX)
+    assert checked.config is not None and checked.config.dataset_file == "none://"
+    assert checked.command == "rankdeck train --recipe clstm_ppo --devices cpu:2"
+    assert checked.steps_per_epoch(123, 2) == checked.config.samples_per_block // 32
+    traded = check_draft(Draft(recipe="clstm_ppo", dataset="prices.csv"), recipe, SLOTS, LINUX)
+    assert traded.config is not None and traded.config.dataset_file == "prices.csv"
 
 
 def test_under_windows_several_devices_train_independently_unless_one_says_otherwise() -> None:
@@ -84,13 +95,33 @@ def test_steps_of_an_epoch_follow_the_batch_and_the_mode() -> None:
 
 def test_the_command_asks_for_the_same_config() -> None:
     draft = Draft(
-        mode="independent", merge_policy="none", merge_every="3", fields={"steps": "9", "sample_prompt": "a b"}
+        mode="independent",
+        mode_fields={"merge_policy": "none", "merge_every_chunks": "3"},
+        fields={"steps": "9", "sample_prompt": "a b"},
     )
     checked = check_draft(draft, RECIPE, SLOTS, LINUX)
     words = shlex.split(checked.command)
     assert words[:2] == ["rankdeck", "train"]
     request = request_from_arguments(parse(words[1:]))
     assert checked.config == request.config
+
+
+def test_only_what_belongs_to_the_mode_is_asked_for() -> None:
+    chosen = {"zero_stage": "1", "zero_engine": "torch", "sync_every": "50", "merge_policy": "average"}
+    zero = check_draft(Draft(mode="zero", mode_fields=chosen), RECIPE, SLOTS, LINUX).config
+    apart = check_draft(Draft(mode="independent", mode_fields=chosen), RECIPE, SLOTS, LINUX).config
+    together = check_draft(Draft(mode="ddp", mode_fields=chosen), RECIPE, SLOTS, LINUX).config
+    assert zero is not None and apart is not None and together is not None
+    assert (zero.zero_stage, zero.zero_engine, zero.sync_every) == (1, "torch", None)
+    assert (apart.zero_stage, apart.sync_every, apart.merge_policy) == (1, 50, "average")
+    assert (together.zero_stage, together.sync_every, together.merge_policy) == (1, None, "best")
+
+
+def test_fsdp_is_stage_3_of_zero_in_the_panel() -> None:
+    checked = check_draft(Draft(mode="ddp"), RECIPE, SLOTS, LINUX)
+    assert checked.config is not None
+    draft = draft_from_config(checked.config.replace(mode="fsdp"), SLOTS)
+    assert (draft.mode, draft.mode_fields["zero_stage"], draft.mode_fields["zero_engine"]) == ("zero", "3", "torch")
 
 
 def test_a_draft_survives_the_settings_and_damage_to_them() -> None:
@@ -111,3 +142,30 @@ def test_a_run_can_be_copied_into_the_form() -> None:
 def test_common_fields_come_first() -> None:
     names = [spec.name for spec in form_fields(RECIPE) if spec.common]
     assert names[:4] == ["steps", "epochs", "batch_size", "grad_accum_steps"] and "n_layer" in names
+
+
+def test_a_recipe_that_takes_a_model_has_it_among_the_common_fields() -> None:
+    recipe = get_recipe("hf_causal_lm")
+    (model,) = (spec for spec in form_fields(recipe) if spec.name == "model")
+    assert model.common and model.picks == "folder" and default_texts(recipe)["model"] == "llama"
+    assert not any(spec.common for spec in form_fields(RECIPE) if spec.name == "model")
+    for typed, meant in (("", "llama"), ("models/mine", "models/mine")):
+        draft = Draft(recipe.name, fields={**default_texts(recipe), "model": typed})
+        config = check_draft(draft, recipe, SLOTS, LINUX).config
+        assert config is not None and config.model == meant
+
+
+def test_what_belongs_to_another_mode_stays_as_it_is() -> None:
+    texts = {**default_texts(RECIPE), "work_stealing": "true", "balance": "measured", "outer_lr": "0.5"}
+    stage = {"zero_stage": "2", "sync_every": "10", "merge_every_chunks": "4"}
+    for mode, kept in (("ddp", {"balance"}), ("independent", {"outer_lr"}), ("zero", {"balance"})):
+        config = check_draft(Draft(mode=mode, mode_fields=stage, fields=texts), RECIPE, SLOTS, LINUX).config
+        assert config is not None
+        found = {
+            name
+            for name in ("work_stealing", "balance", "outer_lr")
+            if getattr(config, name) != FIELD_BY_NAME[name].default
+        }
+        assert found == kept and config.merge_every_chunks is None
+    alone = check_draft(Draft(mode="zero", mode_fields=stage, fields=texts), RECIPE, SLOTS[:1], LINUX)
+    assert alone.command == "rankdeck train --devices cpu:1"

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.models.draft import Draft, mode_changes
 from app.views.resume_dialog import ResumeDialog
 from core import processes
 from core.devices import DeviceMonitor
@@ -18,6 +19,9 @@ from tests.helpers.made_runs import TEXT, make_run
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+
+
+DDP = {"mode": "ddp"}
 
 
 def answered(dialog: ResumeDialog, runs_dir: Path) -> None:
@@ -43,7 +47,7 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
     store = make_run(place, runs_dir=runs_dir)
     live = make_run(place, "training", runs_dir=runs_dir)
     live.write_state(live.stored_state().replace(host=processes.own()))
-    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"])
+    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"], DDP)
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.show()
@@ -60,7 +64,7 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
 
 def test_a_change_voids_the_plan_and_asks_again(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"])
+    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"], DDP)
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
@@ -73,7 +77,7 @@ def test_a_change_voids_the_plan_and_asks_again(place: Path, runs_dir: Path, qtb
 
 def test_what_cannot_be_resumed_says_why_inline(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"])
+    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"], DDP)
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     store.ledger.write_text("{", encoding="utf-8")
@@ -89,10 +93,43 @@ def test_what_cannot_be_resumed_says_why_inline(place: Path, runs_dir: Path, qtb
 
 def test_a_state_file_can_be_named(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog([], ["cpu:2"])
+    dialog = ResumeDialog([], ["cpu:2"], DDP)
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.ledger))
     assert dialog.go.isEnabled() and store.dir.name in dialog.words.text()
     dialog.show_busy()
     assert not dialog.go.isEnabled()
+
+
+def test_mode_and_devices_of_setup_are_taken_when_ticked_and_the_words_follow(
+    place: Path, runs_dir: Path, qtbot: QtBot
+) -> None:
+    store = make_run(place, runs_dir=runs_dir)
+    texts = {"zero_stage": "2", "zero_engine": "torch", "offload_optimizer": "false"}
+    chosen = mode_changes(Draft(mode="zero", mode_fields=texts))
+    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"], chosen)
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.choose(str(store.dir))
+    assert "ZeRO, stage 2" in dialog.use_mode.text() and "Devices: ddp on" in dialog.words.text()
+    dialog.use_mode.click()
+    assert not dialog.go.isEnabled(), "the plan is void until it is asked for again"
+    qtbot.waitUntil(dialog.go.isEnabled)
+    for part in ("Devices: zero on cpu:0, cpu:1; it was ddp", "ZeRO stage: 2; it was 1.", "ZeRO engine: torch"):
+        assert part in dialog.words.text(), dialog.words.text()
+    with qtbot.waitSignal(dialog.resume_requested) as asked:
+        dialog.go.click()
+    assert asked.args[0].config.zero_stage == 2
+
+
+def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, runs_dir=runs_dir, mode="independent")
+    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"], mode_changes(Draft(mode="zero")))
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.use_mode.click()
+    dialog.use_ticked.click()
+    dialog.choose(str(store.dir))
+    assert "rank 0's copy" in dialog.words.text() and "is not in them" in dialog.words.text(), dialog.notice.text
+    assert "Devices: single on cpu:0" in dialog.words.text()

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent, QGuiApplication, QStandardItemModel
+from PySide6.QtGui import QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QComboBox, QScrollArea
 from pytestqt.qtbot import QtBot
 
-from app.models.draft import Draft, check_draft
+from app.models.draft import OF_MODE, Draft, check_draft
+from app.models.surroundings import Surroundings
+from app.views.deepspeed_dialog import DeepSpeedDialog
+from app.views.field_row import FieldRow
 from app.views.setup_panel import SetupPanel
-from core.devices import Device, DeviceSample
+from core.devices import Device
 from core.errors import ConfigError
 from core.platforms import Platform
 from core.recipes import find_recipes, get_recipe
@@ -21,6 +25,7 @@ pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 LINUX = Platform("linux", "2.13.0", None, 8)
 A = Device("GPU-a", "cuda", 0, "NVIDIA RTX 6000 Ada Generation", 48 * 2**30)
 B = Device("GPU-b", "cuda", 1, "NVIDIA GeForce RTX 4090", 24 * 2**30)
+MERGING = {"merge_policy": "none", "merge_every_chunks": "4"}
 
 
 @pytest.fixture
@@ -30,40 +35,14 @@ def panel(qtbot: QtBot) -> SetupPanel:
     return made
 
 
+def choose(row: FieldRow, value: str) -> None:
+    """As a person picks an entry of a list."""
+    assert isinstance(row.editor, QComboBox)
+    row.editor.setCurrentIndex(row.editor.findData(value))
+
+
 def uuids(panel: SetupPanel) -> list[str]:
     return [device.uuid for device in panel.devices.selected()]
-
-
-def test_ticks_stay_on_their_uuid_when_the_driver_counts_anew(panel: SetupPanel) -> None:
-    panel.devices.set_devices([A, B], None)
-    panel.devices.row("GPU-a").box.click()
-    assert uuids(panel) == ["GPU-b"]
-    swapped = [Device("GPU-b", "cuda", 0, B.name, B.memory_bytes), Device("GPU-a", "cuda", 1, A.name, A.memory_bytes)]
-    panel.devices.set_devices(swapped, None)
-    assert uuids(panel) == ["GPU-b"]
-    assert panel.devices.row("GPU-b").box.accessibleName() == "0  GeForce RTX 4090"
-    assert "GPU-b" in panel.devices.row("GPU-b").box.toolTip()
-
-
-def test_a_lost_card_stays_in_sight_and_does_not_train(panel: SetupPanel, qtbot: QtBot) -> None:
-    panel.devices.set_devices([A, B], None)
-    with qtbot.waitSignal(panel.draft_changed):
-        panel.devices.set_devices([A], None)
-    row = panel.devices.row("GPU-b")
-    assert uuids(panel) == ["GPU-a"] and "lost" in row.warning and not row.box.isEnabled()
-    panel.devices.set_devices([A, B], None)
-    assert uuids(panel) == ["GPU-a", "GPU-b"] and row.warning == ""
-    panel.devices.show_samples([DeviceSample("GPU-b", 0.0, error="GPU is lost")])
-    assert uuids(panel) == ["GPU-a"] and "GPU is lost" in row.warning
-
-
-def test_figures_that_are_not_known_are_dashes_and_throttling_says_why(panel: SetupPanel) -> None:
-    panel.devices.set_devices([A], None)
-    row = panel.devices.row("GPU-a")
-    panel.devices.show_samples([DeviceSample("GPU-a", 0.0, 97.2, 2**34, 3 * 2**34, None, 288.4)])
-    assert "97 %  – °C  288 W" in row.box.accessibleDescription() and row.warning == ""
-    panel.devices.show_samples([DeviceSample("GPU-a", 0.0, 97.0, throttle_reasons=("too hot", "power limit"))])
-    assert row.warning == "⚠ too hot, power limit"
 
 
 def test_devices_chosen_before_they_are_known_are_ticked_when_they_turn_up(panel: SetupPanel) -> None:
@@ -72,16 +51,88 @@ def test_devices_chosen_before_they_are_known_are_ticked_when_they_turn_up(panel
     assert uuids(panel) == ["GPU-b"]
 
 
-def test_later_stages_are_there_and_say_why_not(panel: SetupPanel) -> None:
-    stage = panel.mode.stage
-    model = stage.model()
-    assert isinstance(model, QStandardItemModel)
-    assert [model.item(row).isEnabled() for row in range(3)] == [True, False, False]
-    assert "not in this version" in stage.itemData(1, Qt.ItemDataRole.ToolTipRole)
+def test_what_stands_under_zero_follows_stage_and_engine(panel: SetupPanel) -> None:
+    panel.show()
+    panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "independent", "zero", "fsdp")))
+    assert not panel.mode.zero.isVisible() and not panel.mode.deepspeed.isVisible()
+    panel.mode.radio("zero").click()
+    zero = panel.mode.zero
+    assert zero.row("zero_stage").text() == "1" and panel.mode.deepspeed.isVisible()
+    assert zero.row("offload_optimizer").editor.isVisible() and not zero.row("offload_parameters").editor.isVisible()
+    choose(zero.row("zero_stage"), "3")
+    choose(zero.row("zero_engine"), "torch")
+    assert zero.row("offload_parameters").editor.isVisible() and not panel.mode.deepspeed.isVisible()
+    held = panel.draft().mode_fields
+    assert (held["zero_stage"], held["zero_engine"]) == ("3", "torch")
+
+
+def test_the_dial_goes_from_every_step_to_never(panel: SetupPanel) -> None:
+    panel.show()
+    panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "independent")))
+    panel.mode.radio("independent").click()
+    dial = panel.mode.dial
+    assert dial.isVisible() and dial.value.text() == "never" and panel.draft().mode_fields["sync_every"] == ""
+    assert panel.mode.merging.row("merge_every_chunks").editor.isVisible()
+    dial.slider.setValue(0)
+    assert dial.value.text() == "every step" and panel.draft().mode_fields["sync_every"] == "1"
+    dial.slider.setValue(5)
+    assert dial.value.text() == "every 50 steps"
+    assert not panel.mode.merging.row("merge_every_chunks").editor.isVisible(), "the dial does the merging"
+    dial.set_every(37)
+    assert dial.every() == 37 and dial.value.text() == "every 37 steps"
+
+
+def test_what_means_nothing_here_says_why(panel: SetupPanel) -> None:
+    panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "zero"), on_cpu=True, deepspeed=False))
+    panel.mode.radio("zero").click()
+    box, engine = panel.mode.zero.row("offload_optimizer").editor, panel.mode.zero.row("zero_engine").editor
+    assert not box.isEnabled() and "CPU slots keep everything" in box.toolTip()
+    assert isinstance(engine, QComboBox) and engine.itemText(0) == "automatic (PyTorch)"
+    deepspeed = engine.model().index(engine.findData("deepspeed"), 0)
+    assert not deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled and "pip install" in deepspeed.data(
+        Qt.ItemDataRole.ToolTipRole
+    )
+    assert not panel.mode.deepspeed.isEnabled() and "pip install" in panel.mode.deepspeed.toolTip()
+    panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "zero"), deepspeed=True))
+    assert box.isEnabled() and panel.mode.deepspeed.isEnabled() and engine.itemText(0) == "automatic (DeepSpeed)"
+    assert deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled
+    choose(panel.mode.zero.row("zero_engine"), "torch")
+    assert not box.isEnabled() and "stage 1 keeps" in box.toolTip()
+
+
+def test_settings_of_other_modes_are_left_out(panel: SetupPanel) -> None:
+    panel.show()
+    panel.form.more.setChecked(True)
+    panel.mode.set_surroundings(Surroundings("ddp", 2))
+
+    def shown() -> set[str]:
+        return {name for name in OF_MODE if panel.form.row(name).editor.isVisible()}
+
+    assert shown() == {"gradient_exchange", "static_graph", "balance"}
+    panel.mode.radio("independent").click()
+    assert shown() == {"work_stealing"}
+    panel.mode.dial.slider.setValue(3)
+    assert shown() == {"sync_method", "outer_lr", "outer_momentum"}
+    panel.mode.set_surroundings(Surroundings("ddp", 1))
+    assert shown() == set()
+
+
+def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: SetupPanel) -> None:
+    panel.resize(320, 600)
+    panel.show()
+    panel.mode.set_surroundings(Surroundings("independent", 2))
+    panel.form.more.setChecked(True)
+    scroll = panel.findChild(QScrollArea)
+    assert isinstance(scroll, QScrollArea)
+    QGuiApplication.processEvents()
+    content = scroll.widget()
+    assert content is not None and content.minimumSizeHint().width() <= scroll.viewport().width(), (
+        "something would be cut off"
+    )
 
 
 def test_the_recommended_mode_is_shown_until_one_is_picked(panel: SetupPanel) -> None:
-    panel.mode.set_surroundings("independent", 2, ("single", "ddp", "independent"))
+    panel.mode.set_surroundings(Surroundings("independent", 2, ("single", "ddp", "independent")))
     assert panel.mode.radio("independent").isChecked() and panel.mode.mode() == "auto"
     assert "(recommended)" in panel.mode.radio("independent").text()
     assert not panel.mode.radio("zero").isEnabled() and "cannot" in panel.mode.radio("zero").toolTip()
@@ -91,12 +142,12 @@ def test_the_recommended_mode_is_shown_until_one_is_picked(panel: SetupPanel) ->
 
 def test_averaging_carries_its_warning_and_merging_is_only_for_independent(panel: SetupPanel) -> None:
     panel.show()
-    panel.mode.set_surroundings("ddp", 2, ("ddp", "independent"))
-    assert not panel.mode.merge.isVisible()
+    panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "independent")))
+    assert not panel.mode.merging.isVisible()
     panel.mode.radio("independent").click()
-    assert panel.mode.merge.isVisible() and not panel.mode._average_warning.isVisible()
-    panel.mode.merge.setCurrentIndex(panel.mode.merge.findData("average"))
-    assert panel.mode._average_warning.isVisible() and panel.draft().merge_policy == "average"
+    assert panel.mode.merging.isVisible() and not panel.mode._average_warning.isVisible()
+    choose(panel.mode.merging.row("merge_policy"), "average")
+    assert panel.mode._average_warning.isVisible() and panel.draft().mode_fields["merge_policy"] == "average"
 
 
 def test_a_problem_under_more_unfolds_it(panel: SetupPanel) -> None:
@@ -123,18 +174,13 @@ def test_a_file_can_be_dropped(panel: SetupPanel, tmp_path: Path, qtbot: QtBot) 
 
 def test_the_draft_comes_back_as_it_went(panel: SetupPanel) -> None:
     panel.devices.set_devices([A, B], None)
-    draft = Draft(dataset="a.txt", devices=("GPU-b",), mode="independent", merge_policy="none", merge_every="4")
+    draft = Draft(dataset="a.txt", devices=("GPU-b",), mode="independent", mode_fields=MERGING)
     panel.set_draft(draft)
     panel.form.set_texts({"steps": "5"})
     held = panel.draft()
     assert held.fields["steps"] == "5"
-    assert (held.dataset, held.devices, held.mode, held.merge_policy, held.merge_every) == (
-        "a.txt",
-        ("GPU-b",),
-        "independent",
-        "none",
-        "4",
-    )
+    assert (held.dataset, held.devices, held.mode) == ("a.txt", ("GPU-b",), "independent")
+    assert {name: held.mode_fields[name] for name in MERGING} == MERGING
 
 
 def test_the_summary_shows_the_arithmetic_and_copies_the_command(panel: SetupPanel) -> None:
@@ -148,3 +194,27 @@ def test_the_summary_shows_the_arithmetic_and_copies_the_command(panel: SetupPan
     panel.summary.show_checked(wrong, None)
     assert "1 setting needs a look" in panel.summary.arithmetic and not panel.summary.copy.isEnabled()
     assert "first correct" in panel.summary.copy.toolTip()
+
+
+def test_deepspeed_settings_can_be_changed_and_put_back(panel: SetupPanel, qtbot: QtBot) -> None:
+    panel.show()
+    panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "zero")))
+    panel.mode.radio("zero").click()
+    choose(panel.mode.zero.row("zero_stage"), "2")
+    panel.mode.deepspeed.click()
+    dialog = panel.findChild(DeepSpeedDialog)
+    assert isinstance(dialog, DeepSpeedDialog) and '"stage": 2' in dialog.editor.toPlainText()
+    assert dialog.use.isEnabled() and not dialog.back.isEnabled()
+    own = dialog.editor.toPlainText()
+    dialog.editor.setPlainText(own.replace("reduce_bucket_size", "reduce_bucket_sise"))
+    assert not dialog.use.isEnabled() and "reduce_bucket_size" in dialog.problem.text(), dialog.problem.text()
+    dialog.editor.setPlainText(own.replace("25000000", "50000000"))
+    with qtbot.waitSignal(panel.draft_changed):
+        dialog.use.click()
+    assert "50000000" in panel.draft().mode_fields["deepspeed_config"]
+    assert "your own" in panel.mode.deepspeed.text()
+    panel.mode.deepspeed.click()
+    again = next(d for d in panel.findChildren(DeepSpeedDialog) if d.isVisible())
+    again.back.click()
+    again.use.click()
+    assert panel.draft().mode_fields["deepspeed_config"] == ""

@@ -7,10 +7,11 @@ import math
 
 import pytest
 from PySide6.QtGui import QColor, QIcon, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QCheckBox, QRadioButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.models.standing import Standing
+from app.views.elided_label import ElidedLabel
 from app.views.icons import ICON_DIR, app_icon, icon
 from app.views.notice_bar import NoticeBar, Step
 from app.views.numbers import byte_size, count, duration, gib, rate, significant
@@ -82,6 +83,20 @@ def test_text_is_readable_on_both_grounds(theme: Theme, qapp: QApplication, dark
     assert contrast(palette.color(QPalette.ColorRole.HighlightedText), accent) >= 4.5
 
 
+def test_an_empty_box_can_be_seen_on_a_dark_window(theme: Theme, qtbot: QtBot, qapp: QApplication) -> None:
+    boxes: list[QWidget] = [QCheckBox("a"), QRadioButton("b")]
+    for box in boxes:
+        qtbot.addWidget(box)
+    theme.set_dark(True)
+    for box in boxes:
+        roles = QPalette.ColorRole
+        palette = qapp.palette(box)
+        ground, window = palette.color(roles.Base), palette.color(roles.Window)
+        assert contrast(ground, window) >= 3 and contrast(palette.color(roles.Text), ground) >= 3
+    theme.set_dark(False)
+    assert {qapp.palette(box).color(QPalette.ColorRole.Base).name() for box in boxes} == {"#ffffff"}
+
+
 def test_every_icon_can_be_drawn_in_both_themes(theme: Theme) -> None:
     names = [path.stem for path in ICON_DIR.glob("*.svg") if path.stem != "app"]
     assert len(names) > 20
@@ -128,3 +143,19 @@ def test_the_header_keeps_its_shape_while_figures_run(qtbot: QtBot) -> None:
     assert header.step.text() == "epoch 1 · step 99,999 / 100,000"
     header.show_standing(Standing())
     assert header.state.text() == "Idle" and header.bar.isHidden()
+
+
+def test_a_label_with_too_little_room_ends_in_an_ellipsis_and_keeps_its_words(qtbot: QtBot) -> None:
+    window = QWidget()  # on its own the label would be a window, which Windows keeps wider than 60 pixels
+    qtbot.addWidget(window)
+    label = ElidedLabel(window)
+    window.resize(640, 60)
+    window.show()
+    words = "on NVIDIA RTX 6000 Ada Generation alone"
+    label.resize(60, 20)
+    label.set_words(words)
+    assert label.text().endswith("…") and label.words() == label.toolTip() == words
+    label.resize(20, 20)
+    qtbot.waitUntil(lambda: label.text() == "")
+    label.resize(600, 20)
+    qtbot.waitUntil(lambda: label.text() == words)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -15,7 +15,7 @@ from app.models.rank_log import MAX_LINES, RankLog
 from app.views.alerts_view import AlertsView, alert_words
 from app.views.ledger_view import LedgerView
 from app.views.log_view import LogView
-from app.views.samples_view import SHOWN, SamplesView
+from app.views.samples_view import SHOWN_AT_ONCE, SamplesView
 from core.errors import StateFileError
 from core.ledger import BlockProgress, LedgerProgress
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
@@ -130,15 +130,72 @@ def test_a_ledger_of_100000_chunks_is_painted_in_its_strips(qtbot: QtBot) -> Non
     assert not view.strip.grab().isNull()
 
 
-def test_samples_newest_first_and_bounded(qtbot: QtBot) -> None:
-    view = SamplesView()
-    qtbot.addWidget(view)
-    assert view.page.is_empty
-    view.show_samples([{"step": n, "rank": 0, "prompt": "def ", "text": f"f{n}():"} for n in range(1, 81)])
-    text = view.text.toPlainText()
-    assert text.startswith("step 80\ndef f80():") and text.count("step ") == SHOWN
-    view.show_samples([])
-    assert view.page.is_empty
+def samples(first: int, last: int) -> list[dict[str, object]]:
+    return [{"step": n, "rank": 0, "ts": float(n), "prompt": "def ", "text": f"f{n}():"} for n in range(first, last)]
+
+
+@pytest.fixture
+def sampled(qtbot: QtBot) -> SamplesView:
+    made = SamplesView()
+    qtbot.addWidget(made)
+    made.show()
+    return made
+
+
+def test_the_newest_sample_is_shown_until_another_is_chosen(sampled: SamplesView) -> None:
+    assert sampled.page.is_empty
+    sampled.show_samples(samples(1, 81))
+    assert sampled.steps.count() == 80 and sampled.steps.item(0).text() == "step 80"
+    assert sampled.text.toPlainText() == "step 80\ndef f80():\n\n"
+    sampled.show_samples(samples(1, 82))
+    assert sampled.text.toPlainText().startswith("step 81")
+    sampled.steps.setCurrentRow(3)
+    sampled.show_samples(samples(1, 83))
+    assert sampled.text.toPlainText().startswith("step 78"), "what one reads stays"
+    assert sampled.steps.item(0).text() == "step 82"
+    sampled.steps.setCurrentRow(0)
+    sampled.show_samples(samples(1, 84))
+    assert sampled.text.toPlainText().startswith("step 83"), "back on the newest, it is followed again"
+    sampled.show_samples([])
+    assert sampled.page.is_empty and sampled.text.toPlainText() == ""
+
+
+def test_older_samples_may_be_read_later_and_another_run_starts_anew(sampled: SamplesView) -> None:
+    sampled.show_samples(samples(50, 61))
+    sampled.steps.setCurrentRow(5)
+    sampled.show_samples(samples(1, 61))
+    assert sampled.steps.count() == 60 and sampled.text.toPlainText().startswith("step 55")
+    sampled.show_samples([{"step": 7, "rank": 1, "ts": 900.0, "prompt": "", "text": "other"}])
+    assert sampled.text.toPlainText() == "step 7 · rank 1\nother\n\n"
+
+
+def test_samples_are_found_by_step_and_by_words(sampled: SamplesView, qtbot: QtBot) -> None:
+    sampled.show_samples(samples(1, 1301))
+    qtbot.keyClicks(sampled.search, "1,2")
+    assert sampled.found.text() == "111 of 1,300"  # 12, 120 to 129, 1200 to 1299
+    sampled.search.setText("F77()")
+    assert sampled.found.text() == "1 of 1,300"
+    qtbot.keyClick(sampled.search, Qt.Key.Key_Return)
+    assert sampled.text.toPlainText().startswith("step 77\n")
+    sampled.search.setText("nowhere")
+    assert sampled.found.text() == "0 of 1,300"
+    qtbot.keyClick(sampled.search, Qt.Key.Key_Return)
+    assert sampled.text.toPlainText().startswith("step 77\n")
+    sampled.search.clear()
+    assert sampled.found.text() == "" and not sampled.steps.item(0).isHidden()
+
+
+def test_several_samples_are_compared_and_copied(sampled: SamplesView) -> None:
+    sampled.show_samples(samples(1, 101))
+    for row in (2, 1):
+        sampled.steps.item(row).setSelected(True)
+    sampled.steps.item(0).setSelected(False)
+    assert sampled.text.toPlainText() == "step 99\ndef f99():\n\nstep 98\ndef f98():\n\n"
+    sampled.copy.click()
+    assert QApplication.clipboard().text() == "step 99\ndef f99():\n\nstep 98\ndef f98():"
+    sampled.steps.selectAll()
+    assert sampled.text.toPlainText().count("step ") == SHOWN_AT_ONCE
+    assert sampled.text.toPlainText().endswith("… and 50 more")
 
 
 def test_alerts_are_counted_and_said_in_words(qtbot: QtBot) -> None:
@@ -153,6 +210,6 @@ def test_alerts_are_counted_and_said_in_words(qtbot: QtBot) -> None:
         view.show_events(events)
     assert counted.args == [2] and view.table.rowCount() == 2
     texts = [view.table.item(row, 3).text() for row in range(2)]
-    assert texts == ["No memory. It is full.", "rank 1 died before the first step."]
+    assert texts == ["No memory. It is full.", "The run went on with one device. rank 1 died before the first step"]
     assert view.table.item(0, 1).text() == "7" and view.table.item(1, 1).text() == "–"
     assert alert_words({"event": "alert", "ts": 1.0, "value": 3}) == "value: 3"

@@ -114,6 +114,22 @@ def test_a_config_file_and_flags_over_it(tmp_path: Path) -> None:
     assert request.run_dir == tmp_path / "here"
 
 
+def test_a_recipes_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run's host lives in another folder than the person who asked."""
+    monkeypatch.chdir(tmp_path)
+    words = ["--recipe", "hf_causal_lm", "--set"]
+    assert _request(*words, "tokenizer_file=mine/t.json").config.options["tokenizer_file"] == str(
+        tmp_path / "mine/t.json"
+    )
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "t.json").touch()
+    (beside / "run.toml").write_text('recipe = "hf_causal_lm"\ntokenizer_file = "t.json"\n', encoding="utf-8")
+    options = _request("--config", str(beside / "run.toml")).config.options
+    assert options["tokenizer_file"] == str(beside / "t.json")
+    assert "tokenizer_file" not in _request("--recipe", "hf_causal_lm").config.options
+
+
 def test_epochs_instead_of_the_recipes_steps() -> None:
     config = _request("--epochs", "2").config
     assert (config.steps, config.epochs) == (None, 2)

@@ -1,34 +1,25 @@
 """GPUs in all kinds of trouble, simulated by a library that answers NVML's own calls.
 
-The simulator is a folder beside the repository (``../shared/tools/nvml-sim``, or `RANKDECK_NVML_SIM`); it needs
-Linux and gcc. Each test runs a small program under it and reads what that printed.
+Each test runs a small program under `tests.helpers.nvml_sim` and reads what that printed.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-SIMULATOR = Path(os.environ.get("RANKDECK_NVML_SIM") or REPOSITORY.parent / "shared" / "tools" / "nvml-sim")
-SCENARIOS = Path(__file__).with_name("scenarios")
+from tests.helpers.nvml_sim import NEEDS_SIMULATOR, with_gpus
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="the NVML simulator is a Linux library"),
-    pytest.mark.skipif(shutil.which("gcc") is None, reason="the NVML simulator is compiled with gcc"),
-    pytest.mark.skipif(not SIMULATOR.is_dir(), reason=f"there is no NVML simulator in {SIMULATOR}"),
-]
+SCENARIOS = Path(__file__).with_name("scenarios")
+pytestmark = [*NEEDS_SIMULATOR]
 
 PROGRAM = """
-import json, sys, time
+import json, os, sys, time
 from core.devices import DeviceMonitor
+os.environ["NVMLSIM_T0"] = str(time.time())  # second 0 of the scenario is now, however long the start took
 
 def show(what):
     print(json.dumps(what), flush=True)
@@ -51,18 +42,7 @@ def watch(scenario: str, code: str = "", *, speed: float = 1, look_s: float = 20
     """Runs a monitor under a scenario; returns device names, the problem, and what `code` shows."""
     file = SCENARIOS / f"{scenario}.txt"
     program = PROGRAM.replace("LOOK", str(look_s)) + "".join(f"    {line}\n" for line in code.strip().splitlines())
-    script = str(SIMULATOR / "simulate_gpus.sh")
-    argv = [
-        script,
-        str(file) if file.exists() else scenario,
-        "--speed",
-        str(speed),
-        "--",
-        sys.executable,
-        "-c",
-        program,
-    ]
-    done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False)
+    done = with_gpus(str(file) if file.exists() else scenario, ["-c", program], speed=speed)
     assert done.returncode == 0, done.stdout + done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -94,7 +74,7 @@ def test_two_cards_with_every_figure() -> None:
 def test_why_a_card_is_throttled_is_said_in_words() -> None:
     hot = "show(sample_until(lambda s: len(s[1]['throttle_reasons']) > 1)[1]['throttle_reasons'])"
     *_, reasons = watch("two_workstation", hot, speed=100)
-    assert reasons == ["hot: the driver lowers the clock", "too hot: the hardware halves the clock"]
+    assert reasons == ["too hot: the hardware halves the clock", "hot: the driver lowers the clock"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +121,7 @@ def test_a_figure_that_a_card_does_not_have_is_left_out() -> None:
 
 def test_a_card_that_refuses_every_figure_has_an_error() -> None:
     *_, mute = watch("unsupported", "show(sample_until(lambda s: 'error' in s[1]))", speed=200)
-    assert mute[1]["error"] == "Unknown Error"
+    assert mute[1]["error"] == "gives no figures (Unknown Error)"
     assert "error" not in mute[0]
 
 
@@ -150,7 +130,7 @@ def test_an_old_driver_that_lacks_functions_still_gives_what_it_has() -> None:
     assert (names, problem) == (["NVIDIA Old Card"], None)
     assert sample["memory_used_bytes"] > 1000 << 20
     assert sample["temperature_celsius"] == 61
-    assert sample["throttle_reasons"] == ["power cap: the card draws all it may", "hot: the driver lowers the clock"]
+    assert sample["throttle_reasons"] == ["hot: the driver lowers the clock", "power cap: the card draws all it may"]
     assert not {"fan_percent", "error"} & set(sample)
 
 
@@ -175,12 +155,36 @@ def test_a_driver_that_hangs_at_the_start_costs_a_bounded_wait() -> None:
         look_s=0.2,
     )
     assert all(name.startswith("CPU slot") for name in names)
-    assert "has not answered for" in problem
+    assert "has not answered yet" in problem
     assert later == ["NVIDIA Card A"]
 
 
+def test_what_is_gone_or_silent_cannot_be_used_and_what_gives_no_figures_can() -> None:
+    unusable = "show([s.is_unusable for s in monitor.sample()])"
+    *_, lost = watch("lost", f"sample_until(lambda s: 'error' in s[1])\n{unusable}", speed=100)
+    assert lost == [False, True, False]
+    *_, hanging = watch("hang", f"sample_until(lambda s: all('error' in one for one in s))\n{unusable}", speed=70)
+    assert hanging == [True, True]
+    *_, mute = watch("unsupported", f"sample_until(lambda s: 'error' in s[1])\n{unusable}", speed=200)
+    assert mute == [False, False]
+
+
+def test_a_driver_that_is_always_slow_is_not_called_hanging_again_and_again() -> None:
+    count = "errors = [any('error' in one.as_dict() for one in monitor.sample()) for _ in range(12)]"
+    known = "sample_until(lambda s: 'utilization_percent' in s[0])"
+    *_, before, errors = watch("very_slow", f"show({known})\n{count}\nshow(errors)")
+    assert before[0]["utilization_percent"] == 42
+    assert errors == [False] * 12
+
+
+def test_slots_that_are_trained_on_are_sampled_beside_gpus() -> None:
+    *_, samples = watch("lost", f"import os\nmonitor.watch({{'cpu:1': os.getpid()}})\n{SHOW_SAMPLE}")
+    assert [sample["uuid"][:4] for sample in samples] == ["GPU-", "GPU-", "GPU-", "cpu:"]
+    assert samples[3]["uuid"] == "cpu:1" and samples[3]["memory_used_bytes"] > 0
+
+
 def test_many_slow_cards_are_read_side_by_side() -> None:
-    names, _, samples = watch("slow", "show(sample_until(lambda s: not any('error' in one for one in s)))")
+    names, _, samples = watch("slow", "show(sample_until(lambda s: all('utilization_percent' in one for one in s)))")
     assert len(names) == len(samples) == 8
 
 

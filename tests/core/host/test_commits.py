@@ -51,8 +51,8 @@ class Story:
         self.effects = Effects()
         self.commits = CommitCoordinator(world_size, synchronised=synchronised, effects=self.effects)
 
-    def begin(self, rank: int, step: int) -> list[tuple[Any, ...]]:
-        self.commits.begin(rank, step, "test")
+    def begin(self, rank: int, step: int, round_: int = 0, *, join: bool = False) -> list[tuple[Any, ...]]:
+        self.commits.begin(rank, step, "test", round_, join)
         return self.effects.take()
 
     def opened(self, number: int) -> list[tuple[Any, ...]]:
@@ -205,6 +205,26 @@ def test_independent_ranks_are_asked_to_join_and_may_stand_at_other_steps() -> N
     assert story.staged(2, 1, 7) == [("write", 1, [0, 1, 2])]
     story.commits.written(1)
     assert story.commits.holds({0: 13, 1: 10, 2: 7})
+
+
+def test_who_only_joins_begins_nothing() -> None:
+    story = Story(2, synchronised=False)
+    assert story.begin(1, 20, 1, join=True) == [("answer", 1, BUSY)]
+    assert story.begin(0, 17, 1) == [("open", "test"), ("ask", 1)]
+    story.opened(1)
+    assert story.begin(1, 20, 1, join=True) == [("answer", 1, 1)]
+    assert story.begin(0, 21, 2) == [("answer", 0, BUSY)]  # it has its part; the next round does no harm
+    assert story.staged(0, 1, 17) == []
+    assert story.staged(1, 1, 20) == [("write", 1, [0, 1])]
+
+
+def test_parts_of_two_rounds_make_no_generation() -> None:
+    story = Story(2, synchronised=False)
+    story.begin(0, 17, 1)
+    story.opened(1)
+    dropped, answer = story.begin(1, 21, 2)
+    assert dropped[:2] == ("drop", 1) and answer == ("answer", 1, BUSY)
+    assert story.begin(1, 22, 2) == [("open", "test"), ("ask", 0)]
 
 
 def test_a_long_run_does_not_remember_every_step() -> None:

@@ -330,3 +330,46 @@ def test_everything_has_an_accessible_name(make: Make, run: RunStore) -> None:
     for control in (panel.smoothing.slider, panel.ranks_button, panel.axis_box, panel.fit_button, panel.log_box):
         assert control.accessibleName()
         assert control.toolTip()
+
+
+def test_what_the_run_has_beside_its_step_time_can_be_chosen(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    before = image(panel.step_time.chart)
+    assert panel.beside_box.titles[0] == "Step time" and "Loss scale" not in panel.beside_box.titles
+    append(run, 401, 420, loss_scale=65_536.0)
+    qtbot.waitUntil(lambda: "Loss scale" in panel.beside_box.titles)
+    assert panel.beside_box.isVisible() and panel.beside_box.title == "Step time"
+    panel.beside_box.choose("Loss scale")
+    settle(qtbot, panel)
+    assert [reading.text for reading in panel.step_time.chart.readings()] == ["65,536", "65,536"]
+    assert image(panel.step_time.chart) != before
+    panel._data.open(write_lines(run.dir.parent / "other", Shape(steps=40)).dir)
+    qtbot.waitUntil(lambda: panel.beside_box.title == "Step time", timeout=5000)
+    assert panel.step_time.chart.source is panel._beside["Step time"]
+
+
+def test_whatever_else_a_run_reports_has_a_plot_of_its_own(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    usual = set(panel.beside_box.titles)
+    append(run, 401, 420, my_score=0.5)
+    line = {
+        "ts": START_S + 22,
+        "event": "eval",
+        "rank": 0,
+        "attempt": 1,
+        "step": 420,
+        "val_loss": 1.0,
+        "val_accuracy": 0.7,
+    }
+    with run.metrics.open("ab") as file:
+        file.write(json.dumps(line).encode() + b"\n")
+    qtbot.waitUntil(lambda: "Val accuracy" in panel.beside_box.titles)
+    assert set(panel.beside_box.titles) - usual == {"My score", "Val accuracy"}
+    panel.beside_box.choose("My score")
+    settle(qtbot, panel)
+    assert [reading.text for reading in panel.step_time.chart.readings()] == ["0.500", "0.500"]
+    panel.beside_box.choose("Val accuracy")
+    settle(qtbot, panel)
+    (reading,) = panel.step_time.chart.readings()
+    assert (reading.label, reading.text) == ("eval", "0.700")
+    assert panel.step_time.chart.accessibleName() == "Val accuracy plot"

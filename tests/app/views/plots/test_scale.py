@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -43,6 +46,22 @@ def test_a_floor_is_the_bottom() -> None:
     assert scale is not None
     assert scale.low == 0.0
     assert fitting([np.array([0.0])], floor=0.0) == Scale(0.0, 1.0)
+
+
+def test_measuring_and_averaging_load_no_more_of_numpy() -> None:
+    """numpy.ma comes with np.percentile and np.unique, and would hold up the first picture."""
+    code = """
+import sys
+import numpy as np
+from app.models.curves import Curve, mean_of
+from app.views.plots.scale import fitting
+x = np.arange(9.0)
+assert len(mean_of([Curve(x, x, x, x, 1), Curve(x[2:], x[2:], x[2:], x[2:], 1)]).x) == 9
+assert fitting([x]) is not None
+print("numpy.ma" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "False"
 
 
 def test_nothing_to_show() -> None:

@@ -1,0 +1,56 @@
+"""What a run said of how its devices share the work, in sentences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from app.models.facts import Facts
+from app.models.metrics_batch import MetricsBatch, Rows
+from app.models.run_series import RunSeries
+
+MODEL = {"event": "model", "parameters": 840_448, "trainable": 840_448, "trainable_bytes": 3_361_792}
+LAUNCH: dict[str, Any] = {"event": "launch", "notes": ["Weights: of rank 1."]}
+EXCHANGE = {"event": "exchange", "words": "Gradients go over gloo."}
+
+
+def test_each_fact_is_a_sentence_and_the_newest_counts() -> None:
+    run, facts = RunSeries(), Facts()
+    assert facts.of(run) == ()
+    shares = [{"event": "balance", "text": text} for text in ("rank 0 1.9 × rank 1: 42 + 22 of 64", "alike: 32 + 32")]
+    run.apply(MetricsBatch([], [LAUNCH, MODEL, EXCHANGE, *shares]))
+    assert facts.of(run) == (
+        "The model has 840,448 parameters.",
+        "Gradients go over gloo.",
+        "Shares by measured speed: alike: 32 + 32.",
+        "Weights: of rank 1.",
+    )
+    run.apply(MetricsBatch([], [{"event": "launch", "notes": []}]))
+    assert facts.of(run) == ("The model has 840,448 parameters.",), "the attempt before shared the work otherwise"
+
+
+def test_how_often_ranks_met() -> None:
+    run, facts = RunSeries(), Facts()
+    assert facts.of(run) == ()
+    run.apply(MetricsBatch([], [{"event": "synchronised", "rounds": 3, "wait_s": 0.5, "bytes": 3_361_792.0}]))
+    assert facts.of(run) == ("Brought together 3 times: 3.4 MB sent by each device, 0.5 s waited.",)
+    run.apply(MetricsBatch([], [{**LAUNCH, "mode": "zero", "notes": []}]))
+    assert facts.of(run) == (), "it went on in a mode in which nobody meets now and then"
+
+
+def test_events_that_come_afterwards_and_another_run() -> None:
+    run, facts = RunSeries(), Facts()
+    run.apply(MetricsBatch([], [EXCHANGE]))
+    assert facts.of(run) == ("Gradients go over gloo.",)
+    run.add_events_before([MODEL])
+    assert facts.of(run) == ("The model has 840,448 parameters.", "Gradients go over gloo.")
+    assert facts.of(RunSeries()) == ()
+
+
+def test_fp16_says_its_scale() -> None:
+    run = RunSeries()
+    run.apply(MetricsBatch([Rows("rank0", 1, {"step": np.array([1.0]), "loss_scale": np.array([65_536.0])})]))
+    assert Facts().of(run) == ("fp16 with a loss scale of 65,536; a step that overflows is left out.",)
+    run.apply(MetricsBatch([Rows("rank0", 1, {"step": np.array([2.0])})]))
+    assert Facts().of(run) == (), "it went on with another precision"

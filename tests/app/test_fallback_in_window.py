@@ -1,0 +1,81 @@
+"""A DDP run that cannot start goes on with one device: the window says so plainly, once, and says what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QAbstractButton, QToolButton
+from pytestqt.qtbot import QtBot
+
+from app.main import Rankdeck
+from tests.helpers.host_fixture import FakeRun, MakeRun, make_run
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
+
+pytestmark = OFFSCREEN_NOISE
+__all__ = ["make_run", "open_window"]
+TRAIN_MS = 60_000
+TITLE = "It went on with one device"
+
+
+def fallen_back(run: FakeRun, open_window: OpenWindow, qtbot: QtBot) -> Rankdeck:
+    """The window on a run that is training on what is left."""
+    run.start().wait_for_event("fallback")
+    rankdeck = open_window()
+    qtbot.waitUntil(lambda: rankdeck.window.header.state.text() == "Training", timeout=TRAIN_MS)
+    qtbot.waitUntil(lambda: rankdeck.data.series.rank(0).rows >= 5, timeout=TRAIN_MS)
+    assert rankdeck.showing.run_dir == run.run_dir
+    return rankdeck
+
+
+def alerts(rankdeck: Rankdeck) -> list[str]:
+    table = rankdeck.window.tabs.alerts.table
+    return [item.text() for row in range(table.rowCount()) if (item := table.item(row, 3)) is not None]
+
+
+@pytest.mark.windows
+def test_a_rank_that_dies_before_the_first_step(
+    make_run: MakeRun, open_window: OpenWindow, qtbot: QtBot, runs_dir: Path
+) -> None:
+    run = make_run(runs_dir=runs_dir).behave(steps=20_000, step_s=0.01)
+    rankdeck = fallen_back(run.fail_at(1, "ready", "exit:3", fail_attempts=[1]), open_window, qtbot)
+    window, notice = rankdeck.window, rankdeck.window.notice
+    assert notice.title == TITLE and notice.isVisible()
+    for part in ("DDP on 2 devices could not start", "cpu:0 alone", "exit code 3", "stop it and resume"):
+        assert part in notice.text, notice.text
+    qtbot.waitUntil(lambda: window.header.detail.words() == "on CPU slot 0 alone")
+    qtbot.waitUntil(lambda: window.tabs.tabText(window.tabs.indexOf(window.tabs.alerts)) == "Alerts 1")
+    (said,) = alerts(rankdeck)
+    assert said.startswith("DDP could not start, so the run went on with one device (cpu:0). Rank 1, before its first")
+
+    notice.findChild(QAbstractButton, "step").click()
+    assert window.tabs.currentWidget() is window.tabs.log and window.tabs.log.source.currentText() == "rank 1"
+    lines = rankdeck.log.model
+    qtbot.waitUntil(lambda: any("fails at ready" in lines.line(row) for row in range(lines.rowCount())))
+
+    run.wait_for_event("device", len(run.events("device")) + 6)
+    last = [line["uuid"] for line in run.events("device")[-4:]]
+    assert sorted(set(last)) == ["cpu:0", "host"], "a device that was left is not watched any more"
+
+    assert rankdeck.data.state is not None
+    dismiss = notice.findChild(QToolButton)
+    assert isinstance(dismiss, QToolButton)
+    dismiss.click()
+    step = rankdeck.data.state.step
+    qtbot.waitUntil(lambda: rankdeck.data.state is not None and rankdeck.data.state.step > step + 50, timeout=TRAIN_MS)
+    assert not notice.isVisible(), "a bar that was dismissed stays away while the run goes on"
+
+    window.actions_.stop.trigger()
+    qtbot.waitUntil(lambda: window.header.state.text() == "Stopped", timeout=TRAIN_MS)
+    assert notice.title == TITLE and "resume it" in notice.text, "the run ended: what to do now is another thing"
+
+
+def test_ranks_that_do_not_start_in_time(
+    make_run: MakeRun, open_window: OpenWindow, qtbot: QtBot, runs_dir: Path
+) -> None:
+    run = make_run(runs_dir=runs_dir, start_timeout_s=2.0).behave(steps=20_000, step_s=0.01)
+    rankdeck = fallen_back(run.hang_at(1, "ready"), open_window, qtbot)
+    assert rankdeck.window.notice.title == TITLE
+    assert "made no first step within 2 s" in rankdeck.window.notice.text
+    qtbot.waitUntil(lambda: bool(alerts(rankdeck)))
+    assert "within 2 s" in alerts(rankdeck)[0]

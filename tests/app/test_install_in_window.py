@@ -1,0 +1,163 @@
+"""Missing packages, from the window: named, offered with the command, installed by a real pip, looked for again."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import sys
+import zipfile
+from pathlib import Path
+
+import psutil
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.controllers.installing import explain
+from app.main import Rankdeck
+from app.views.install_dialog import InstallDialog
+from core.extras import MissingPackageError
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+__all__ = ["open_window"]
+SOON_MS = 10_000
+PIP_MS = 90_000
+LEFT = Qt.MouseButton.LeftButton
+PACKAGE = "rankdeck_tried_package"
+RECIPE = f"""
+format = "rankdeck-recipe"
+version = 1
+name = "needy"
+title = "Needy"
+requires = ["{PACKAGE}"]
+"""
+
+
+@pytest.fixture
+def wheels(runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A recipe that needs a package; the only folder that pip looks into. It installs into a folder of the test's."""
+    folder = runs_dir / "recipes" / "needy"
+    folder.mkdir(parents=True)
+    (folder / "recipe.toml").write_text(RECIPE, encoding="utf-8", newline="\n")
+    (folder / "train.py").write_text("", encoding="utf-8")
+    found, target = tmp_path / "wheels", tmp_path / "installed"
+    found.mkdir()
+    target.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", found.as_uri())
+    monkeypatch.setenv("PIP_TARGET", str(target))
+    monkeypatch.setenv("PIP_CACHE_DIR", str(tmp_path / "pip cache"))
+    monkeypatch.syspath_prepend(str(target))
+    return found
+
+
+def make_wheel(folder: Path) -> None:
+    """The smallest package that pip installs."""
+    info = f"{PACKAGE}-1.0.dist-info"
+    with zipfile.ZipFile(folder / f"{PACKAGE}-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{PACKAGE}.py", "")
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: 1.0\n")
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+def offered(rankdeck: Rankdeck, qtbot: QtBot) -> InstallDialog:
+    """Chooses the recipe and presses the button in the bar that says what is missing."""
+    setup = rankdeck.window.setup
+    setup.recipe.setCurrentIndex(setup.recipe.findData("needy"))
+    qtbot.waitUntil(setup.needs.isVisible, timeout=SOON_MS)
+    assert PACKAGE in setup.needs.text and not rankdeck.window.actions_.start.isEnabled()
+    assert PACKAGE in rankdeck.window.actions_.start.toolTip()
+    button = setup.needs.findChild(QPushButton, "step")
+    assert isinstance(button, QPushButton)
+    qtbot.mouseClick(button, LEFT)
+    dialog = rankdeck.aids.install_dialog
+    assert dialog is not None and dialog.isVisible()
+    return dialog
+
+
+@pytest.mark.slow
+def test_what_is_missing_is_installed_when_asked_for(open_window: OpenWindow, wheels: Path, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    dialog = offered(rankdeck, qtbot)
+    command = dialog.command.toPlainText()
+    assert sys.executable in command and "-m pip install" in command and command.endswith(PACKAGE)
+    assert not dialog.output.isVisible() and not rankdeck.aids.installing.is_going, "nothing runs unasked"
+
+    qtbot.mouseClick(dialog.install, LEFT)  # there is no such package yet
+    qtbot.waitUntil(dialog.notice.isVisible, timeout=PIP_MS)
+    assert dialog.notice.title == "The packages were not installed"
+    assert f"No matching distribution found for {PACKAGE}" in dialog.notice.text
+    assert "ERROR" in dialog.output.toPlainText() and not rankdeck.window.actions_.start.isEnabled()
+
+    make_wheel(wheels)
+    qtbot.mouseClick(dialog.install, LEFT)
+    qtbot.waitUntil(lambda: dialog.notice.title == "Installed", timeout=PIP_MS)
+    assert f"Successfully installed {PACKAGE}" in dialog.output.toPlainText().replace("-", "_")
+    qtbot.mouseClick(dialog.cancel, LEFT)
+    assert rankdeck.aids.install_dialog is None
+    qtbot.waitUntil(rankdeck.window.actions_.start.isEnabled, timeout=SOON_MS)
+    assert not rankdeck.window.setup.needs.isVisible()
+
+
+@pytest.mark.usefixtures("wheels")
+def test_an_installation_is_cancelled(open_window: OpenWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # an index that never answers
+        monkeypatch.delenv("PIP_NO_INDEX")
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        silent.settimeout(PIP_MS / 1000)
+        rankdeck = open_window()
+        dialog = offered(rankdeck, qtbot)
+        qtbot.mouseClick(dialog.install, LEFT)
+        qtbot.waitUntil(lambda: any("pip" in child.cmdline() for child in psutil.Process().children()), timeout=PIP_MS)
+        qtbot.keyClick(dialog, Qt.Key.Key_Escape)
+        assert dialog.isVisible(), "what goes on is not hidden"
+        qtbot.mouseClick(dialog.cancel, LEFT)
+        qtbot.waitUntil(lambda: dialog.notice.title == "Cancelled", timeout=SOON_MS)
+        assert not rankdeck.aids.installing.is_going and dialog.install.isEnabled()
+        dialog.reject()
+
+
+def test_deepspeed_is_offered_where_the_mode_wants_it(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    drafting, mode = rankdeck.drafting, rankdeck.window.setup.mode
+    platform = drafting._platform
+    assert platform is not None
+    drafting._on_platform(dataclasses.replace(platform, deepspeed_version=None))
+    assert not mode.install.isVisible()
+    mode.radio("zero").click()
+    assert mode.install.isVisible()
+    qtbot.mouseClick(mode.install, LEFT)
+    dialog = rankdeck.aids.install_dialog
+    assert dialog is not None and "deepspeed" in dialog.words.text() and "deepspeed" in dialog.command.toPlainText()
+    dialog.reject()
+    drafting._on_platform(dataclasses.replace(platform, deepspeed_version="0.19.8"))
+    assert not mode.install.isVisible()
+
+
+def test_a_run_that_lacks_a_package_offers_it_too(open_window: OpenWindow) -> None:
+    rankdeck = open_window()
+    rankdeck.launching.start_failed.emit(MissingPackageError(("peft",), "The recipe X"))
+    notice = rankdeck.window.setup.notice
+    button = notice.findChild(QPushButton, "step")
+    assert "rankdeck[hf]" in notice.text and isinstance(button, QPushButton) and button.text() == "Insta&ll…"
+
+
+@pytest.mark.parametrize(
+    ("output", "cause", "next_step"),
+    [
+        ("/usr/bin/python: No module named pip", "no pip", "ensurepip"),
+        ("error: externally-managed-environment\n", "belongs to the system", "bootstrap.py"),
+        ("WARNING: NewConnectionError\nERROR: No matching distribution found for x", "cannot be reached", "network"),
+        ("ERROR: Could not install: [WinError 5] Access is denied", "could not be written", "End runs"),
+        ("Segmentation fault", "exit code 3", "in a terminal"),
+    ],
+)
+def test_pips_failures_in_words(output: str, cause: str, next_step: str) -> None:
+    error = explain(output, 3)
+    assert cause in error.cause and next_step in error.next_step

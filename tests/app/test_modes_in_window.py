@@ -1,0 +1,66 @@
+"""What is wrong about a mode is marked where it stands before anything starts; the impossible is not offered."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from PySide6.QtWidgets import QComboBox
+from pytestqt.qtbot import QtBot
+
+from core.deepspeed_config import own_text
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, type_into
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+__all__ = ["open_window"]
+
+
+def test_a_deepspeed_configuration_that_contradicts_the_run_is_marked(open_window: OpenWindow) -> None:
+    rankdeck = open_window()
+    mode, start = rankdeck.window.setup.mode, rankdeck.window.actions_.start
+    mode.radio("zero").click()
+    config = {**json.loads(own_text(1)), "train_batch_size": 7}
+    mode.set_deepspeed(json.dumps(config, indent=2))
+    assert mode.deepspeed_problem.isVisible() and "train_batch_size" in mode.deepspeed_problem.text()
+    assert not start.isEnabled() and "train_batch_size" in start.toolTip()
+    mode.set_deepspeed("")
+    assert not mode.deepspeed_problem.isVisible() and start.isEnabled()
+
+
+def test_an_outer_optimizer_with_plain_averaging_is_marked(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    setup, start = rankdeck.window.setup, rankdeck.window.actions_.start
+    setup.mode.radio("independent").click()
+    setup.mode.dial.slider.setValue(3)
+    setup.form.more.setChecked(True)
+    method = setup.form.row("sync_method").editor
+    assert isinstance(method, QComboBox) and method.isVisible()
+    method.setCurrentIndex(method.findData("average"))
+    type_into(rankdeck, "outer_lr", "0.7", qtbot)
+    row = setup.form.row("outer_lr")
+    assert "no outer optimizer" in row.problem.text() and not row.problem.isHidden() and not start.isEnabled()
+    setup.mode.radio("ddp").click()
+    assert start.isEnabled() and "outer" not in setup.summary.command.text(), "it means nothing in this mode"
+
+
+def test_merge_rounds_are_not_offered_beside_the_dial(open_window: OpenWindow) -> None:
+    rankdeck = open_window()
+    setup = rankdeck.window.setup
+    setup.mode.radio("independent").click()
+    rounds = setup.mode.merging.row("merge_every_chunks")
+    rounds.set_text("4")
+    rounds.edited.emit("merge_every_chunks")
+    assert "--merge-every-chunks 4" in setup.summary.command.text()
+    setup.mode.dial.slider.setValue(3)
+    assert not rounds.editor.isVisible()
+    command = setup.summary.command.text()
+    assert "--sync-every 10" in command and "--merge-every-chunks" not in command
+
+
+def test_two_slots_of_the_processor_have_nothing_to_move(open_window: OpenWindow) -> None:
+    mode = open_window().window.setup.mode
+    mode.radio("zero").click()
+    box = mode.zero.row("offload_optimizer").editor
+    assert box.isVisible() and not box.isEnabled() and "CPU slots" in box.toolTip()
+    mode.radio("independent").click()
+    assert mode.dial.measure.isEnabled() and "five seconds" in mode.dial.price.text()

@@ -1,0 +1,168 @@
+"""The data as the model will see it, from the window: made by the real process, changeable, cancelled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.main import Rankdeck
+from app.models.preview_words import data_words
+from app.views.preview_dialog import PreviewDialog
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+__all__ = ["open_window"]
+SOON_MS = 10_000
+LOOK_MS = 60_000
+LEFT = Qt.MouseButton.LeftButton
+
+
+RECIPE = """
+format = "rankdeck-recipe"
+version = 1
+name = "light"
+title = "Light"
+[defaults]
+steps = 10
+batch_size = 4
+seq_len = 64
+[[fields]]
+name = "text_column"
+label = "Text column"
+type = "str"
+default = ""
+[[fields]]
+name = "allow_download"
+label = "Allow downloads"
+type = "bool"
+default = false
+[[fields]]
+name = "val_fraction"
+label = "Held out"
+type = "float"
+default = 0.1
+"""
+
+
+@pytest.fixture
+def light(runs_dir: Path) -> None:
+    """A recipe that takes bytes for tokens and loads nothing large."""
+    folder = runs_dir / "recipes" / "light"
+    folder.mkdir(parents=True)
+    (folder / "recipe.toml").write_text(RECIPE, encoding="utf-8", newline="\n")
+    (folder / "train.py").write_text("def main(run):\n    pass\n", encoding="utf-8", newline="\n")
+
+
+def choose_light(rankdeck: Rankdeck) -> None:
+    recipe = rankdeck.window.setup.recipe
+    recipe.setCurrentIndex(recipe.findData("light"))
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """Sixty rows with two columns of text, one of them the likelier; two rows are bad."""
+    path = tmp_path / "Daten mit Raum" / "rows.jsonl"
+    path.parent.mkdir()
+    made = [{"title": f"Nr {n}", "review": f"Größe {n} is\na rather long text about things. " * 3} for n in range(60)]
+    lines = [json.dumps(row, ensure_ascii=False) for row in made] + ["{broken", json.dumps({"title": "no text"})]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+    return path
+
+
+def open_preview(rankdeck: Rankdeck, qtbot: QtBot) -> PreviewDialog:
+    qtbot.waitUntil(rankdeck.window.setup.data.preview.isEnabled, timeout=SOON_MS)
+    qtbot.mouseClick(rankdeck.window.setup.data.preview, LEFT)
+    dialog = rankdeck.aids.preview
+    assert dialog is not None and dialog.isVisible()
+    return dialog
+
+
+def set_data(rankdeck: Rankdeck, text: str, qtbot: QtBot) -> None:
+    line = rankdeck.window.setup.data.line
+    line.clear()
+    qtbot.keyClicks(line, text)
+
+
+@pytest.mark.usefixtures("light")
+def test_the_preview_shows_what_the_model_will_see(open_window: OpenWindow, rows: Path, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    choose_light(rankdeck)
+    set_data(rankdeck, str(rows), qtbot)
+    dialog = open_preview(rankdeck, qtbot)
+    assert dialog.cancel.isVisible() and not dialog.again.isEnabled()
+    qtbot.waitUntil(lambda: not dialog.cancel.isVisible(), timeout=LOOK_MS)
+    assert dialog.notice.isHidden(), dialog.notice.text
+    facts = dialog.facts()
+    assert facts["Data"].startswith("1 file, ") and facts["Rows"] == "62 rows, 60 documents"
+    assert facts["Bad rows"].startswith("2 of 62 rows are bad") and "rows.jsonl, line 61" in facts["Bad rows"]
+    assert "DDP on 2 devices" in facts["An epoch"] and "64 tokens" in facts["Samples"]
+    assert dialog.column.currentText() == "guessed: review"
+    text = dialog.text.toPlainText()
+    assert "Sample 0: 64 tokens" in text and "Document 1: " in text and "cut into" in text and "is↵a rather" in text
+
+    with qtbot.waitSignal(rankdeck.aids.previewing.found, timeout=LOOK_MS):
+        dialog.column.setFocus()
+        dialog.column.setCurrentIndex(dialog.column.findData("title"))
+        dialog.column.activated.emit(dialog.column.currentIndex())
+    assert rankdeck.window.setup.draft().fields["text_column"] == "title"
+    assert "Nr 0" in dialog.text.toPlainText() and "Größe" not in dialog.text.toPlainText()
+    assert "text_column=title" in rankdeck.window.setup.summary.command.text()
+
+    rankdeck.window.setup.set_field("text_column", "nothing")
+    qtbot.mouseClick(dialog.again, LEFT)
+    qtbot.waitUntil(lambda: not dialog.cancel.isVisible(), timeout=LOOK_MS)
+    assert "nothing" in dialog.notice.text
+    step = dialog.notice.findChild(type(dialog.again), "step")
+    assert step is not None and step.text() == "&Guess the column"
+    with qtbot.waitSignal(rankdeck.aids.previewing.found, timeout=LOOK_MS):
+        qtbot.mouseClick(step, LEFT)
+    assert rankdeck.window.setup.draft().fields["text_column"] == ""
+    dialog.reject()
+    assert rankdeck.aids.preview is None
+
+
+def test_a_look_is_cancelled_and_leaves_nothing(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    dialog = open_preview(rankdeck, qtbot)
+    qtbot.mouseClick(dialog.cancel, LEFT)
+    assert dialog.notice.title == "Cancelled" and dialog.again.isEnabled()
+    assert not rankdeck.aids.previewing.is_open
+    dialog.reject()
+
+
+@pytest.mark.usefixtures("light")
+def test_data_that_cannot_be_used_cannot_be_previewed(open_window: OpenWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    choose_light(rankdeck)
+    data = rankdeck.window.setup.data
+    set_data(rankdeck, str(tmp_path / "gone.txt"), qtbot)
+    qtbot.waitUntil(lambda: not data.preview.isEnabled(), timeout=SOON_MS)
+    assert "First correct" in data.preview.toolTip()
+    (tmp_path / "empty.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
+    set_data(rankdeck, str(tmp_path / "empty.jsonl"), qtbot)
+    dialog = open_preview(rankdeck, qtbot)
+    qtbot.waitUntil(lambda: not dialog.cancel.isVisible(), timeout=LOOK_MS)
+    assert dialog.notice.title == "Which column is the text?" and "text_column" in dialog.notice.text
+    dialog.reject()
+
+
+def test_data_of_the_hub_is_not_counted_in_files(
+    open_window: OpenWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "datasets.py").write_text("", encoding="utf-8")  # the package need not be there; nothing imports it
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    rankdeck = open_window()
+    set_data(rankdeck, "hf://owner/name", qtbot)
+    found = "of the Hugging Face Hub, not on this machine"
+    qtbot.waitUntil(lambda: rankdeck.window.setup.data.found == found, timeout=SOON_MS)
+    assert rankdeck.window.setup.summary.epoch == "", "how many steps it has is not known"
+    assert data_words("hf://owner/name:en", 0, 2_500_000) == "of the Hugging Face Hub, 2.5 MB on this machine"
+    assert (
+        data_words("a.txt", 1, 999) == "1 file, 999 bytes"
+        and data_words("a", 1200, 512_300_000) == "1,200 files, 512 MB"
+    )

@@ -1,0 +1,177 @@
+"""A script of one's own, from the window: chosen with the button, checked in its fields, run, charted as one says."""
+
+from __future__ import annotations
+
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from app.main import Rankdeck
+from app.views.charts_dialog import ChartsDialog
+from app.views.script_rows import InterpreterRow
+from core.run_store import RunStore
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, type_into
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+__all__ = ["open_window"]
+SOON_MS = 10_000
+RUN_MS = 60_000
+LEFT = Qt.MouseButton.LeftButton
+SCRIPT = """
+import sys
+for step in range(1, 6):
+    print(f"step {step}: train_loss {5 / step:.3f}, my_score {step / 5:.2f}", flush=True)
+print("arguments", sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "mein Skript" / "train me.py"
+    path.parent.mkdir()
+    path.write_text(SCRIPT, encoding="utf-8", newline="\n")
+    return path
+
+
+def choose_script_recipe(rankdeck: Rankdeck) -> None:
+    recipe = rankdeck.window.setup.recipe
+    recipe.setCurrentIndex(recipe.findData("script"))
+
+
+def pick(name: str, path: Path, rankdeck: Rankdeck, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Presses the button beside a field; whatever dialog comes up gives `path`. Its filters come back."""
+    asked: list[str] = []
+
+    def file(*arguments: object) -> tuple[str, str]:
+        asked.append(str(arguments[3]))
+        return str(path), ""
+
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", file)
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(path))
+    button = rankdeck.window.setup.form.row(name).browse
+    assert button is not None
+    qtbot.mouseClick(button, LEFT)
+    return asked
+
+
+def problem(rankdeck: Rankdeck, name: str) -> str:
+    return rankdeck.window.setup.form.row(name).problem.text()
+
+
+def editor(rankdeck: Rankdeck, name: str) -> QLineEdit:
+    found = rankdeck.window.setup.form.row(name).editor
+    assert isinstance(found, QLineEdit)
+    return found
+
+
+def test_the_form_of_a_script_asks_what_a_script_needs(open_window: OpenWindow) -> None:
+    rankdeck = open_window()
+    setup = rankdeck.window.setup
+    choose_script_recipe(rankdeck)
+    names = setup.form.names()
+    assert names[0] == "script" and "python" in names and "max_restarts" in names
+    assert "lr" not in names and "batch_size" not in names, "they mean nothing to a program with its own"
+    assert not setup.data.isVisible()
+    assert setup.mode.radio("ddp").isEnabled() and not setup.mode.radio("zero").isEnabled()
+    setup.mode.radio("independent").click()
+    assert not setup.mode.dial.isVisible() and not setup.mode.merging.isVisible()
+    setup.recipe.setCurrentIndex(setup.recipe.findData("minigpt"))
+    assert setup.data.isVisible() and "lr" in setup.form.names()
+
+
+def test_what_is_wrong_is_marked_at_its_field(
+    open_window: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rankdeck = open_window()
+    start = rankdeck.window.actions_.start
+    choose_script_recipe(rankdeck)
+    qtbot.waitUntil(lambda: "No script is chosen" in problem(rankdeck, "script"), timeout=SOON_MS)
+    assert not start.isEnabled() and "No script is chosen" in start.toolTip()
+    assert pick("script", script, rankdeck, qtbot, monkeypatch) == ["Script (*.py *.pyw);;All files (*)"]
+    qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
+    assert problem(rankdeck, "script") == "" and "train me.py" in rankdeck.window.welcome.words.text()
+    pick("working_directory", script.parent / "gone", rankdeck, qtbot, monkeypatch)
+    qtbot.waitUntil(lambda: "There is no folder" in problem(rankdeck, "working_directory"), timeout=SOON_MS)
+    pick("working_directory", script.parent, rankdeck, qtbot, monkeypatch)
+    type_into(rankdeck, "arguments", "--name 'a b", qtbot)
+    qtbot.waitUntil(lambda: "quote is never closed" in problem(rankdeck, "arguments"), timeout=SOON_MS)
+    assert problem(rankdeck, "working_directory") == "" and not start.isEnabled()
+    qtbot.keyClicks(editor(rankdeck, "arguments"), "'")
+    qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
+    assert "2 processes, one on each device" in rankdeck.window.setup.summary.arithmetic
+
+
+def test_pythons_are_offered_and_another_can_be_chosen(
+    open_window: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv.create(script.parent / ".venv", with_pip=False)
+    rankdeck = open_window()
+    choose_script_recipe(rankdeck)
+    row = rankdeck.window.setup.form.row("python")
+    assert isinstance(row, InterpreterRow)
+    pick("script", script, rankdeck, qtbot, monkeypatch)
+    numbers = ".".join(map(str, sys.version_info[:2]))
+    ours = f"mein Skript/.venv: Python {numbers}"
+    qtbot.waitUntil(lambda: any(words.startswith(ours) for words in row.offered()), timeout=SOON_MS)
+    assert any(words.startswith("Rankdeck's own: Python") and "torch" in words for words in row.offered())
+    combo = row.editor
+    assert isinstance(combo, QComboBox)
+    combo.setFocus()
+    number = next(number for number, words in enumerate(row.offered()) if words.startswith(ours))
+    combo.activated.emit(number)
+    chosen = rankdeck.window.setup.draft().fields["python"]
+    assert Path(chosen).parent.parent == script.parent / ".venv" and row.note.text().startswith(ours)
+    row.line.clear()
+    qtbot.keyClicks(row.line, "no/such/python")
+    qtbot.waitUntil(lambda: "There is no interpreter" in row.problem.text(), timeout=SOON_MS)
+    pick("python", Path(chosen), rankdeck, qtbot, monkeypatch)
+    qtbot.waitUntil(lambda: row.problem.text() == "", timeout=SOON_MS)
+    assert row.text() == chosen and row.editor.isVisible() and row.note.isVisible()
+
+
+@pytest.mark.slow
+def test_it_runs_and_its_names_are_charted_as_one_says(
+    open_window: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rankdeck = open_window()
+    window, setup = rankdeck.window, rankdeck.window.setup
+    choose_script_recipe(rankdeck)
+    pick("script", script, rankdeck, qtbot, monkeypatch)
+    setup.devices.select([device.uuid for device in rankdeck.table.devices if device.kind == "cpu"][:1])
+    setup.devices.selection_changed.emit()
+
+    def run() -> RunStore:
+        before = rankdeck.showing.run_dir
+        qtbot.waitUntil(window.actions_.start.isEnabled, timeout=SOON_MS)
+        window.actions_.start.trigger()
+        qtbot.waitUntil(lambda: rankdeck.showing.run_dir not in (None, before), timeout=RUN_MS)
+        qtbot.waitUntil(lambda: (s := rankdeck.data.state) is not None and s.state == "finished", timeout=RUN_MS)
+        assert rankdeck.showing.run_dir is not None
+        return RunStore.open(rankdeck.showing.run_dir)
+
+    run()
+    beside = window.evidence.beside_box
+    qtbot.waitUntil(lambda: "My score" in beside.titles, timeout=SOON_MS)
+    button = setup.form.row("charts").browse
+    assert button is not None
+    qtbot.mouseClick(button, LEFT)
+    dialog = setup.findChild(ChartsDialog)
+    assert dialog is not None and dialog.isVisible()
+    assert dialog.combo(dialog.row_of("train_loss")).itemText(0) == "as printed (loss)"
+    dialog.choose(dialog.row_of("my_score"), "accuracy")
+    dialog.choose(dialog.row_of("train_loss"), "-")
+    qtbot.mouseClick(dialog.use, LEFT)
+    assert setup.draft().fields["charts"] == "train_loss=-, my_score=accuracy"
+
+    store = run()
+    assert store.config().options["charts"] == "train_loss=-, my_score=accuracy", "it is kept with the run"
+    assert store.config().options["script"] == str(script)
+    qtbot.waitUntil(lambda: "Accuracy" in beside.titles, timeout=SOON_MS)
+    assert "loss" not in rankdeck.data.series.rank(0).columns and "My score" not in beside.titles
+    beside.choose("Accuracy")
+    assert window.evidence.step_time.chart.accessibleName() == "Accuracy plot"

@@ -1,0 +1,42 @@
+"""`rankdeck measure`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.cli import main
+
+
+@pytest.mark.slow
+def test_it_prints_what_it_measured_and_what_intervals_would_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch", reason="measures for real")
+    monkeypatch.setattr("core.link_test.SECONDS", 0.3)
+    words = ["measure", "--devices", "cpu:2", "--json", "--parameters", "1e6", "--step-time-s", "0.1"]
+    assert main([*words, "--runs-dir", str(tmp_path)]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["mb_per_s"] > 0 and answer["devices"] == ["cpu:0", "cpu:1"]
+    each, tenth, *_, never = answer["prices"]
+    assert each["sync_every"] == 1 and tenth["bytes_per_step"] == pytest.approx(each["bytes_per_step"] / 10)
+    assert never["sync_every"] is None and never["bytes_per_step"] == 0
+    assert (tmp_path / "links.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["--devices", "cpu:1"], "nobody to talk to"),
+        (["--devices", "cpu:2", "--parameters", "100"], "both the model's size and the time"),
+        (["--devices", "cpu:2", "--parameters", "0", "--step-time-s", "1"], "more than 0"),
+    ],
+)
+def test_what_cannot_be_measured_is_a_mistake_in_the_command(
+    words: list[str], part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["measure", *words, "--runs-dir", str(tmp_path)]) == 2
+    assert part in capsys.readouterr().err
+    assert not (tmp_path / "links.json").exists()

@@ -1,0 +1,62 @@
+"""What synchronising costs, and how it is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.config import RunConfig
+from core.config.dial import AVERAGE, DILOCO, DILOCO_FROM, synchronisation_of
+from core.dial import FREE, Link, achieved, price, sent_bytes
+from core.errors import ConfigError
+
+pytestmark = pytest.mark.windows
+LINK = Link(mb_per_s=500.0, latency_s=0.001, ranks=2, backend="gloo")
+
+
+def test_a_longer_interval_sends_and_waits_in_proportion() -> None:
+    each, tenth = (price(4e6, 0.1, LINK, every) for every in (1, 10))
+    assert each.bytes_per_step == 4e6 and tenth.bytes_per_step == pytest.approx(4e5)
+    assert each.wait_s_per_step == pytest.approx(0.001 + 0.008)
+    assert tenth.wait_s_per_step == pytest.approx(each.wait_s_per_step / 10)
+    assert each.wait_share == pytest.approx(0.009 / 0.109)
+    assert price(4e6, 0.1, LINK, None) == FREE
+
+
+def test_a_ring_sends_nearly_twice_the_model_where_ranks_are_many() -> None:
+    assert [sent_bytes(12.0, ranks) for ranks in (1, 2, 3, 4)] == [0.0, 12.0, 16.0, 18.0]
+
+
+def test_words_for_the_label() -> None:
+    assert price(3.4e6, 0.08, LINK, 1).words == "3.4 MB a step, about 9 % of the time waiting"
+    assert price(3.4e9, 1.0, LINK, 100).words == "34 MB a step, about 6 % of the time waiting"
+    assert price(3.4e6, 0.08, LINK, 500).words.endswith("under 1 % of the time waiting")
+    assert FREE.words == "nothing is sent while training"
+    assert achieved(0.2, 0.05, 1e6).words == "1 MB a step, about 25 % of the time waiting"
+    assert achieved(0.0, 0.0, 0.0) == FREE
+
+
+def test_auto_averages_for_short_intervals_and_takes_diloco_for_long_ones() -> None:
+    assert synchronisation_of(RunConfig()) is None
+    for every, method in ((1, AVERAGE), (DILOCO_FROM - 1, AVERAGE), (DILOCO_FROM, DILOCO), (500, DILOCO)):
+        rule = synchronisation_of(RunConfig(sync_every=every))
+        assert rule is not None and rule.method == method
+    averaged = synchronisation_of(RunConfig(sync_every=500, sync_method=AVERAGE))
+    assert averaged is not None and (averaged.outer_lr, averaged.outer_momentum) == (1.0, 0.0)
+    own = synchronisation_of(RunConfig(sync_every=2, outer_momentum=0.9))
+    assert own is not None and (own.method, own.outer_momentum) == (DILOCO, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"sync_every": 0}, "sync_every"),
+        ({"sync_every": 10, "merge_every_chunks": 2}, "merge_every_chunks"),
+        ({"sync_every": 10, "sync_method": AVERAGE, "outer_lr": 0.7}, "outer_lr"),
+        ({"sync_every": 10, "sync_method": AVERAGE, "outer_momentum": 0.7}, "outer_momentum"),
+        ({"sync_every": 100, "outer_lr": 0.0}, "outer_lr"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(settings: dict[str, object], field: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        synchronisation_of(RunConfig().replace(**settings))
+    assert refusal.value.field == field and refusal.value.next_step

@@ -1,0 +1,56 @@
+"""Settings for unequal devices and for precision: what contradicts itself is refused, what has no effect is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config.run_config import RunConfig
+from core.devices import Device
+from core.errors import ConfigError
+from core.platforms import Platform
+from core.preflight import Checked, check
+from core.recipes import get_recipe, recipe_defaults
+
+LINUX = Platform("linux", "2.13.0+cpu", None, 4)
+SLOTS = [Device(f"cpu:{n}", "cpu", n, "Processor") for n in range(2)]
+
+
+def checked(tmp_path: Path, **changes: Any) -> Checked:
+    """The check of a run on two slots."""
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"some text to learn\n" * 1000)
+    recipe = get_recipe("minigpt")
+    base = {"dataset_file": str(text), "devices": ("cpu:2",), "seq_len": 32}
+    config = RunConfig(**recipe_defaults(recipe)).replace(**{**base, **changes})
+    return check(config, recipe, SLOTS, LINUX, tmp_path / "runs")
+
+
+@pytest.mark.parametrize("other", ["sync_every", "merge_every_chunks"])
+def test_devices_that_wait_for_each_other_do_not_take_each_others_chunks(tmp_path: Path, other: str) -> None:
+    with pytest.raises(ConfigError, match=f"wait for each other.*{other}") as refused:
+        checked(tmp_path, mode="independent", work_stealing=True, **{other: 5})
+    assert refused.value.exit_code == 2
+    assert not (tmp_path / "runs").exists()
+    assert checked(tmp_path, mode="independent", work_stealing=True).mode == "independent"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"mode": "independent", "balance": "measured"}, "never wait for each other"),
+        ({"mode": "fsdp", "balance": "measured"}, "shared out equally"),
+        ({"mode": "zero", "zero_stage": 2, "balance": "measured"}, "shared out equally"),
+        ({"mode": "ddp", "work_stealing": True}, "independent mode only"),
+        ({"mode": "ddp", "precision": "fp16"}, "many times slower"),
+    ],
+)
+def test_what_has_no_effect_here_is_said(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    assert sum(words in note for note in checked(tmp_path, **changes).notes) == 1
+
+
+def test_measured_shares_need_no_note_where_they_work(tmp_path: Path) -> None:
+    for changes in ({"mode": "ddp"}, {"mode": "zero", "zero_stage": 1}):
+        assert not any("balance" in note for note in checked(tmp_path, balance="measured", **changes).notes)

@@ -1,0 +1,83 @@
+"""A recipe's own check: asked in a process of its own before a run, whatever it does there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.config import RunConfig
+from core.errors import ConfigError
+from core.extras import MissingPackageError
+from core.recipe_check import check_by_recipe
+from core.recipes import Recipe, apply_recipe, get_recipe
+
+pytestmark = pytest.mark.windows
+
+MANIFEST = """
+format = "rankdeck-recipe"
+version = 1
+name = "mine"
+title = "Mine"
+check = "check.py"
+[[fields]]
+name = "width"
+label = "Width"
+type = "int"
+default = 3
+help = "How wide."
+"""
+READ = """
+import json, sys
+with open(sys.argv[1], encoding="utf-8") as file:
+    config = json.load(file)["config"]
+print("a line for the log")
+width = config["options"]["width"]
+"""
+
+
+def make(tmp_path: Path, program: str) -> tuple[RunConfig, Recipe]:
+    folder = tmp_path / "Rézepte mit Raum" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "recipe.toml").write_text(MANIFEST, encoding="utf-8")
+    (folder / "train.py").write_text("", encoding="utf-8")
+    (folder / "check.py").write_text(READ + program, encoding="utf-8")
+    recipe = get_recipe(str(folder))
+    return apply_recipe(RunConfig(recipe=str(folder)), recipe), recipe
+
+
+def test_a_setting_is_refused_in_the_recipes_words(tmp_path: Path) -> None:
+    words = '{"field": "width", "title": "Zu schmal", "cause": f"{width} is odd.", "next_step": "Choose 4."}'
+    with pytest.raises(ConfigError) as caught:
+        check_by_recipe(*make(tmp_path, f"print(json.dumps({words}))"))
+    error = caught.value
+    assert (error.field, error.title, error.cause, error.next_step) == ("width", "Zu schmal", "3 is odd.", "Choose 4.")
+
+
+def test_notes_stop_nothing(tmp_path: Path) -> None:
+    assert check_by_recipe(*make(tmp_path, 'print(json.dumps({"notes": [f"{width} is few."]}))')) == ("3 is few.",)
+
+
+def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
+    with pytest.raises(MissingPackageError) as caught:
+        check_by_recipe(*make(tmp_path, 'print(json.dumps({"missing": ["peft"], "cause": "LoRA"}))'))
+    assert caught.value.cause == "LoRA needs the package peft, which is not installed here."
+    assert "pip install rankdeck[hf]" in caught.value.next_step
+
+
+@pytest.mark.parametrize("program", ["raise SystemExit('its own fault')", "print([1])", "import time; time.sleep(60)"])
+def test_a_check_that_fails_itself_stops_no_run(tmp_path: Path, program: str) -> None:
+    (note,) = check_by_recipe(*make(tmp_path, program), limit_s=0.5 if "sleep" in program else 30.0)
+    assert "could not be checked beforehand" in note
+    assert "its own fault" in note or "its own" not in program
+
+
+def test_a_recipe_without_a_check_is_not_asked() -> None:
+    assert check_by_recipe(RunConfig(), get_recipe("minigpt")) == ()
+
+
+def test_a_check_that_is_not_there_is_the_recipes_problem(tmp_path: Path) -> None:
+    _, recipe = make(tmp_path, "")
+    (recipe.folder / "check.py").unlink()
+    with pytest.raises(ConfigError, match=r"check is 'check\.py', and there is no such file"):
+        get_recipe(str(recipe.folder))

@@ -1,0 +1,82 @@
+"""MiniGPT's model on bytes, with a rank that takes several times as long for the same numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from workers.recipe_api import Indices, Optimization, PreparedData, Run, Task
+from workers.recipes.minigpt.model import MiniGPT, Shape
+
+HELD_OUT = 40
+
+
+class Repeated(nn.Module):
+    """The model `times` times over; the mean of equal numbers is the number, so nothing but the time differs."""
+
+    def __init__(self, model: nn.Module, times: int) -> None:
+        super().__init__()
+        self.model = model
+        self.times = times
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Logits, as the model's."""
+        first: Tensor = self.model(tokens)
+        for _ in range(self.times - 1):
+            first = (first + self.model(tokens)) / 2
+        return first
+
+
+class Overflow:
+    """Makes one training batch's loss far too large for fp16."""
+
+    def __init__(self, batch: int) -> None:
+        self._left = batch
+
+    def __call__(self, loss: Tensor) -> Tensor:
+        if not torch.is_grad_enabled():
+            return loss
+        self._left -= 1
+        return loss * 1e38 if self._left == 0 else loss
+
+
+def main(run: Run) -> None:
+    """Bytes as tokens; AdamW with warm-up."""
+    o, length = run.options, run.config.seq_len
+
+    def prepare(folder: Path) -> PreparedData:
+        data = b"".join(path.read_bytes() for path in run.dataset_files())
+        (folder / "tokens.bin").write_bytes(data)
+        samples = (len(data) - 1) // length
+        return PreparedData(samples - HELD_OUT, HELD_OUT, {})
+
+    run.prepare(prepare)
+    tokens = np.memmap(run.data_dir / "tokens.bin", np.uint8, mode="r")
+
+    def windows(samples: Indices) -> Tensor:
+        places = samples[:, None] * length + np.arange(length + 1)
+        return torch.from_numpy(tokens[places].astype(np.int64))
+
+    spoil = Overflow(o["overflow_batch"] + 1 if run.rank == o["overflow_rank"] else 0)  # the first is the rehearsal
+
+    def loss(model: nn.Module, window: Tensor) -> Tensor:
+        logits = model(window[:, :-1])
+        return spoil(F.cross_entropy(logits.flatten(0, 1).float(), window[:, 1:].flatten()))
+
+    model = Repeated(
+        MiniGPT(Shape(256, length, o["n_layer"], 2, o["n_embd"])), o["times"] if run.rank == o["slow_rank"] else 1
+    )
+    run.fit(
+        Task(
+            model=model,
+            batch=windows,
+            val_batch=lambda indices: windows(indices + run.samples),
+            loss=loss,
+            optimization=Optimization(weight_decay=0.1, warmup_steps=5, min_lr_ratio=0.1, clip_norm=1.0),
+            tokens_per_sample=length,
+        )
+    )

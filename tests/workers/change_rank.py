@@ -1,0 +1,204 @@
+"""One of three real processes that write generations in every mode and read them in every other.
+
+Run by `test_change_of_mode`; prints one JSON line. The processes take turns as one, two and three ranks: what is not
+needed for a world waits. First every mode trains a few steps, commits, and makes one step more; then every mode takes
+up each of those generations, makes that same step, and says how far its weights are from the writer's.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from core.config import RunConfig
+from core.platforms import deepspeed_version
+from workers import random_state, tensor_files
+from workers.checkpoint import load_part, take_part, write_part
+from workers.optimization import Optimization
+from workers.precision import Precision
+from workers.saved_state import SavedState
+from workers.sleeping_compiler import let_compiler_sleep
+from workers.strategies import RankPlace, Replica, Strategy, make_strategy
+
+STEPS: Final = 3
+BATCH: Final = 12
+LR: Final = 0.01
+RULE: Final = Optimization(weight_decay=0.1, clip_norm=1.0)
+LIMIT_S: Final = 120.0
+
+
+@dataclass(frozen=True)
+class Way:
+    """A mode on so many ranks, as the test names it: "zero2 on 3"."""
+
+    mode: str
+    world: int
+    stage: int = 1
+    engine: str = "torch"
+
+    def __str__(self) -> str:
+        engine = "deepspeed " if self.engine == "deepspeed" else ""
+        return f"{engine}{self.mode}{self.stage if self.mode == 'zero' else ''} on {self.world}"
+
+
+WAYS: Final = (
+    Way("single", 1),
+    *(Way("ddp", world) for world in (2, 3)),
+    *(Way("zero", world) for world in (2, 3)),
+    Way("zero", 2, stage=2),
+    *(Way("fsdp", world) for world in (2, 3)),
+    *(Way("independent", world) for world in (2, 3)),
+    *(Way("zero", 2, stage, "deepspeed") for stage in (1, 2, 3) if deepspeed_version() is not None),
+)
+
+
+def run(rank: int, folder: Path) -> dict[str, float]:
+    """Both rounds; "writer → reader" → the largest difference of any weight (-1: bit-equal)."""
+    for way, strategy in taking_part(rank, folder, "write"):
+        write(way, strategy, folder)
+    found: dict[str, float] = {}
+    sources = [(way, copy) for way in WAYS for copy in copies(way)]
+    for way, strategy in taking_part(rank, folder, "read"):
+        for source, copy in sources:
+            difference = read(strategy, folder, source, copy, folder / f"scratch-{way}-{source}-{copy}")
+            found[f"{source}{f' ({copy})' if copy else ''} → {way}"] = difference
+    return found
+
+
+def copies(way: Way) -> list[str]:
+    """Whose weights may be taken up."""
+    return ["0", "1", "average"] if way.mode == "independent" else [""]
+
+
+def taking_part(rank: int, folder: Path, round_: str) -> Iterator[tuple[Way, Strategy]]:
+    """Every way that needs this rank, one after the other, set up; all processes begin each one together."""
+    for number, way in enumerate(WAYS):
+        wait_for_all(rank, folder / f"{round_}-{number}")
+        if rank >= way.world:
+            continue
+        rendezvous = (folder / f"rendezvous-{round_}-{number}").as_uri()
+        backend = "" if way.mode in ("single", "independent") else "gloo"
+        place = RankPlace(rank, way.world, torch.device("cpu"), backend, rendezvous, timeout_s=60.0)
+        exchange = "shared"  # chosen, not measured: three ranks add up in another order over gloo
+        config = RunConfig(mode=way.mode, zero_stage=way.stage, zero_engine=way.engine, gradient_exchange=exchange)
+        strategy = make_strategy(way.mode, place, config)
+        strategy.setup()
+        yield way, strategy
+        strategy.close()
+        groups: Any = sys.modules.get("deepspeed.utils.groups")
+        if groups is not None:
+            groups._WORLD_GROUP = None  # DeepSpeed 0.16 keeps the group that it was used with first
+    wait_for_all(rank, folder / f"{round_}-end")
+
+
+def wait_for_all(rank: int, sign: Path) -> None:
+    """Until all three processes are here."""
+    sign.mkdir(exist_ok=True)
+    (sign / str(rank)).touch()
+    deadline = time.monotonic() + LIMIT_S
+    while sum(1 for _ in sign.iterdir()) < 3:
+        if time.monotonic() > deadline:
+            raise TimeoutError(sign.name)
+        time.sleep(0.005)
+
+
+def write(way: Way, strategy: Strategy, folder: Path) -> None:
+    """A few steps, a generation, and the step after it."""
+    replica, data = begin(strategy)
+    for step in range(STEPS):
+        # Ranks that train alone see samples of their own, so that their copies differ.
+        own = data[step].roll(strategy.lane * 5, 0) * (1 + strategy.lane)
+        train_step(strategy, replica, own)
+    target = folder / str(way)
+    target.mkdir(exist_ok=True)
+    counters = {"step": STEPS, "mode": strategy.name, "world_size": strategy.place.world_size}
+    write_part(target, take_part(strategy, replica, STEPS, counters))
+    train_step(strategy, replica, data[STEPS])
+    after = whole_weights(strategy, replica, folder / f"scratch-{way}")
+    if strategy.lane_rank == 0:
+        name = f"next_{strategy.lane}" if way.mode == "independent" else "next_"
+        tensor_files.write(target / f"{name}.safetensors", after)
+
+
+def read(strategy: Strategy, folder: Path, source: Way, copy: str, scratch: Path) -> float:
+    """Takes up a generation, makes the next step, and compares."""
+    replica, data = begin(strategy)
+    generation = folder / str(source)
+    load_part(generation, strategy, replica, copy)
+    train_step(strategy, replica, data[STEPS])
+    after = whole_weights(strategy, replica, scratch)
+    if copy == "average":
+        expected = average_and_step(generation, source.world, data[STEPS])
+    else:
+        expected = tensor_files.read(generation / f"next_{copy}.safetensors")[0]
+    assert expected.keys() == after.keys()
+    if all(torch.equal(after[name], expected[name]) for name in expected):
+        return -1.0
+    return max(float((after[name] - expected[name]).abs().max()) for name in expected)
+
+
+def begin(strategy: Strategy) -> tuple[Replica, Tensor]:
+    """A fresh model, alike everywhere, and the batches of all steps, shape (steps, samples, features)."""
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(4, 16), nn.GELU(), nn.Linear(16, 17), nn.LayerNorm(17), nn.Linear(17, 1))
+    data = torch.randn(STEPS + 1, BATCH, 4)
+    replica = strategy.replicate(model, RULE, LR, Precision("fp32", strategy.place.device))
+    replica.rehearse(replica.module(data[0][:1]).sum())  # as the trainer does: DDP's buckets are then final
+    return replica, data
+
+
+def train_step(strategy: Strategy, replica: Replica, batch: Tensor) -> None:
+    """Two micro-batches of this rank's contiguous share."""
+    share = batch.chunk(strategy.lane_size)[strategy.lane_rank]
+    replica.set_lr(LR)
+    for number, part in enumerate(share.chunk(2)):
+        with replica.micro_batch(last=number == 1):
+            replica.backward(replica.module(part).square().mean() / 2, last=number == 1)
+    replica.update()
+
+
+def whole_weights(strategy: Strategy, replica: Replica, scratch: Path) -> dict[str, Tensor]:
+    """All weights, also where each rank holds a part of them: through files, as an export would."""
+    if not any("_shard" in part.name for part in replica.parts() if part.name.startswith("weights")):
+        return tensor_files.snapshot(replica.model.state_dict(keep_vars=True))
+    scratch.mkdir(exist_ok=True)
+    write_part(scratch, take_part(strategy, replica, 0, {}))
+    strategy.total([0.0])  # every rank's part lies on disk
+    saved = SavedState(scratch)
+    return {name: saved.weight(name) for name in saved.weight_names()}
+
+
+def average_and_step(generation: Path, world: int, batch: Tensor) -> dict[str, Tensor]:
+    """The step after the mean of all copies' weights and moments, made with torch alone."""
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(4, 16), nn.GELU(), nn.Linear(16, 17), nn.LayerNorm(17), nn.Linear(17, 1))
+    weights = [tensor_files.read(generation / f"weights_rank{r}.safetensors")[0] for r in range(world)]
+    model.load_state_dict({name: sum(w[name].double() for w in weights).div(world).float() for name in weights[0]})
+    optimizer = RULE.optimizer(model, LR)
+    moments = [tensor_files.read(generation / f"optimizer_rank{r}.safetensors")[0] for r in range(world)]
+    state: dict[int, dict[str, Any]] = {}
+    for name, first in moments[0].items():
+        number, _, key = name.partition(".")
+        mean = sum(m[name].double() for m in moments).div(world).float()
+        state.setdefault(int(number), {})[key] = first if key == "step" else mean
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    for part in batch.chunk(2):
+        (model(part).square().mean() / 2).backward()
+    nn.utils.clip_grad_norm_(model.parameters(), RULE.clip_norm)
+    optimizer.step()
+    return {name: tensor.detach() for name, tensor in model.state_dict().items()}
+
+
+if __name__ == "__main__":
+    let_compiler_sleep()  # as a rank does
+    torch.set_num_threads(1)
+    random_state.seed_everything(3)
+    sys.stdout.write(json.dumps(run(int(sys.argv[1]), Path(sys.argv[2]))) + "\n")

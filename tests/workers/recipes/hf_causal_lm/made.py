@@ -1,0 +1,44 @@
+"""Tiny models and tokenizers in folders, as `save_pretrained` leaves them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from core.config import RunConfig
+from core.recipes import apply_recipe, get_recipe
+from workers.recipes.hf_causal_lm.model import empty_model, scratch_config, write_config
+from workers.recipes.hf_causal_lm.tokens import learn
+
+TEXTS = ["the cat sat on the mat. ", "a dog ran up the hill. ", "größe und maß.\n"]
+LENGTH = 32
+SIZES = {"n_layer": 2, "n_head": 2, "n_kv_head": 0, "n_embd": 16, "dropout": 0.0}
+
+
+def options(**changes: Any) -> dict[str, Any]:
+    """The recipe's fields, some of them changed."""
+    config = apply_recipe(RunConfig(recipe="hf_causal_lm"), get_recipe("hf_causal_lm"))
+    return {**config.options, **SIZES, **changes}
+
+
+def make_model(folder: Path, architecture: str = "llama", vocab: int = 300, **sizes: Any) -> nn.Module:
+    """A model with random weights, made from its `config.json` in `folder`; the same at every call."""
+    write_config(scratch_config(architecture, options(**sizes), LENGTH, vocab, 0), folder)
+    torch.manual_seed(3)
+    model = empty_model(folder)
+    with torch.no_grad():  # beyond the beginning's small numbers, so that what a token sees shows in its logits
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(8.0)
+    return model
+
+
+def make_folder(folder: Path, architecture: str = "llama", vocab: int = 300, **sizes: Any) -> Path:
+    """A model folder: `config.json`, safetensors, tokenizer."""
+    model: Any = make_model(folder, architecture, vocab, **sizes)
+    model.save_pretrained(folder)
+    learn(TEXTS * 20, vocab, folder)
+    return folder

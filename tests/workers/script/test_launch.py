@@ -1,0 +1,60 @@
+"""The environment of the user's program: torchrun's, and nothing of ours."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.user_script import UserScript
+from workers.script.launch import PACKAGE_FOLDER, SDK_FOLDER, Place, script_environment
+
+pytestmark = pytest.mark.windows
+
+OURS = {
+    "PATH": "p", "PYTHONPATH": os.pathsep.join([str(PACKAGE_FOLDER), "theirs"]), "PYTHONUTF8": "1", "RANK": "1",
+    "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "4242",
+    "RANKDECK_TOKEN": "secret", "RANKDECK_PORT": "1", "RANKDECK_THREADS": "3", "CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b",
+}  # fmt: skip
+
+
+def environment(place: Place, **script: object) -> dict[str, str]:
+    told = UserScript(sys.executable, ("train.py",), (), Path(), dict(script.pop("environment", {})), **script)  # type: ignore[arg-type, call-overload]
+    return script_environment(told, place, OURS, {"RANKDECK_SDK_PORT": "9"}, linux=True)
+
+
+def test_it_is_torchruns() -> None:
+    env = environment(Place(1, 2, "ddp", restarts=1, max_restarts=3, run_id="r"))
+    wanted = {
+        "RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "0", "ROLE_RANK": "1",
+        "ROLE_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "4242", "TORCHELASTIC_RESTART_COUNT": "1",
+        "TORCHELASTIC_MAX_RESTARTS": "3", "TORCHELASTIC_RUN_ID": "r", "TORCHELASTIC_USE_AGENT_STORE": "False",
+        "OMP_NUM_THREADS": "3", "CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b",
+    }  # fmt: skip
+    assert {name: env.get(name) for name in wanted} == wanted
+
+
+def test_nothing_of_ours_reaches_it() -> None:
+    env = environment(Place(1, 2, "ddp"))
+    assert env["PYTHONPATH"] == os.pathsep.join(["theirs", str(SDK_FOLDER)])
+    assert not {"RANKDECK_TOKEN", "RANKDECK_PORT", "PYTHONUTF8"} & set(env)
+    assert env["RANKDECK_SDK_PORT"] == "9"
+
+
+def test_on_one_device_torchruns_variables_can_be_left_out() -> None:
+    left_out = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"}
+    assert not left_out & set(environment(Place(0, 1, "single"), plain=True))
+    assert left_out <= set(environment(Place(0, 1, "single")))
+    assert left_out <= set(environment(Place(0, 2, "ddp"), plain=True))  # several could not find each other without
+
+
+def test_an_independent_rank_has_a_world_of_its_own() -> None:
+    env = environment(Place(1, 2, "independent", own_port=77))
+    assert (env["RANK"], env["WORLD_SIZE"], env["MASTER_PORT"]) == ("0", "1", "77")
+
+
+def test_what_the_person_says_wins() -> None:
+    env = environment(Place(0, 2, "ddp"), environment={"OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "latin-1"})
+    assert (env["OMP_NUM_THREADS"], env["PYTHONIOENCODING"]) == ("1", "latin-1")

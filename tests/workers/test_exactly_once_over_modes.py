@@ -1,0 +1,230 @@
+"""Over any sequence of modes, numbers of ranks and kills: no weights see a sample twice, and none is left out.
+
+Everything that decides it is the real thing: the ledger, what each rank takes out of it, which copy goes on and from
+which step. Only the weights are pretended: they are the set of samples that they have seen.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("numpy", reason="cuts batches")
+
+from core.carry_over import AVERAGE, CarryOver, carry_over
+from core.config import RunConfig
+from core.generations import Generation
+from core.host.work_plan import rank_starts
+from core.launch_plan import LaunchPlan
+from core.ledger import Ledger
+from core.protocol import Position, RankStart
+from workers.batches import ChunkPlan, LaneBatches, LaneProgress, saved_progress
+from workers.resuming import taken_up
+
+hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
+strategies = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
+
+DATASET = {"path": "text.txt", "size_bytes": 1, "sha256": "0", "files": 1}
+EPOCHS = 2
+BLOCK = 17
+Sample = tuple[int, int]
+"""Epoch and index in the dataset."""
+
+
+@dataclass
+class Lane:
+    """A lane's ranks, its step, and the weights it trains: how often they have seen each sample."""
+
+    ranks: list[LaneBatches]
+    step: int
+    seen: Counter[Sample]
+    ends: int
+    exhausted: bool = False
+
+    def train(self) -> None:
+        """One optimizer step."""
+        if self.exhausted:
+            return
+        shares = [rank.next(self.step + 1) for rank in self.ranks]
+        self.exhausted = shares[0] is None
+        if self.exhausted:
+            assert shares == [None] * len(shares)
+            return
+        self.step += 1
+        for share in shares:
+            assert share is not None
+            for micro in share.micro_batches:
+                if micro.weight:
+                    self.seen.update((share.epoch, int(index)) for index in micro.indices)
+
+
+@dataclass
+class Saved:
+    """What is on the disk: the ledger's text, the manifest, each copy's weights."""
+
+    ledger: str
+    generation: Generation | None = None
+    copies: list[Counter[Sample]] = field(default_factory=lambda: [Counter()])
+
+
+class Run:
+    """A run whose processes come and go."""
+
+    def __init__(self, samples: int, chunk: int, seed: int, mode: str, world: int, micro: int) -> None:
+        self.plan = ChunkPlan(samples, BLOCK, chunk, seed)
+        ledger = Ledger.new(DATASET, samples, BLOCK, chunk, seed, 1, 1, EPOCHS)
+        self.saved = Saved(json.dumps(ledger.as_dict()))
+        self.highest: Counter[int] = Counter()
+        self.start(mode, world, micro, "best")
+
+    def start(self, mode: str, world: int, micro: int, policy: str) -> None:
+        """New ranks go on from what is saved."""
+        self.mode, self.world = mode, world
+        lanes = world if mode == "independent" else 1
+        self.ledger = Ledger.from_dict(json.loads(self.saved.ledger))
+        self.ledger.rescale(world, lanes)
+        config = RunConfig(mode=mode, batch_size=micro, epochs=EPOCHS, merge_policy=policy)
+        carry = carry_over(self.saved.generation, mode, world, policy)
+        launch = LaunchPlan(mode, world, lanes, "", ())
+        starts = rank_starts(config, launch, self.ledger, self.saved.generation, carry)
+        assert all(start.step >= self.highest[rank] for rank, start in enumerate(starts)), "no curve runs backwards"
+        self.lanes = []
+        for lane in range(lanes):
+            ranks = range(world) if lanes == 1 else range(lane, lane + 1)
+            first = starts[ranks[0]]
+            assert first.steps_left is not None
+            assert {starts[rank].step for rank in ranks} == {first.step}
+            size = micro * len(ranks)
+            batches = [
+                LaneBatches(
+                    self.plan, self._claim(lane), size, micro, n, len(ranks), self._progress(rank, carry, starts[rank])
+                )
+                for n, rank in enumerate(ranks)
+            ]
+            self.lanes.append(
+                Lane(batches, first.step, self._weights(carry, ranks[0]), ends=first.step + first.steps_left)
+            )
+
+    def commit(self, how: str, between: Sequence[int]) -> None:
+        """Lanes stage one after the other while others train on, then the host makes it a generation, or dies."""
+        number = 1 if self.saved.generation is None else self.saved.generation.number + 1
+        positions: dict[int, Position] = {}
+        copies = []
+        for lane, count in zip(self.lanes, [*between, *[0] * self.world], strict=False):
+            copies.append(lane.seen.copy())
+            positions |= {len(positions) + n: rank.position(lane.step, number) for n, rank in enumerate(lane.ranks)}
+            for other in self.lanes[: count + 1]:
+                other.train()
+        text = json.dumps(self.ledger.preview(positions, number))
+        if how == "killed before the manifest":
+            return
+        step = max(position.step for position in positions.values())
+        made = Generation(number, Path("nowhere"), step, 0.0, self.world, self.mode, None, positions, (), {})
+        self.saved = Saved(text, made, copies)
+        for rank, position in positions.items():
+            self.highest[rank] = position.step
+        self._check()
+        if how == "whole":
+            self.ledger.commit(positions, number)
+            for lane in self.lanes:
+                for rank in lane.ranks:
+                    rank.committed(number)
+
+    def finish(self) -> None:
+        """To the end of the data."""
+        while not all(lane.exhausted for lane in self.lanes):
+            for lane in self.lanes:
+                lane.train()
+        assert [lane.step for lane in self.lanes] == [lane.ends for lane in self.lanes], "as many steps as planned"
+        self.commit("whole", [])
+
+    def trained(self) -> set[Sample]:
+        """What any weights on the way here have seen, those that were left out too."""
+        return self.left_out.union(*self.saved.copies)
+
+    left_out: frozenset[Sample] = frozenset()
+
+    def _weights(self, carry: CarryOver, rank: int) -> Counter[Sample]:
+        copies, copy = self.saved.copies, carry.copies[rank]
+        if rank == 0:  # whoever is not taken up is gone for good, once something is committed
+            self._going = set(range(len(copies))) - {int(c) for c in carry.copies if c.isdecimal()}
+            if carry.copies[0] in ("", AVERAGE):
+                self._going = set()
+            self.left_out = self.left_out.union(*(copies[gone] for gone in self._going))
+        if copy == AVERAGE:
+            merged: Counter[Sample] = Counter()
+            for weights in copies:
+                merged |= weights  # what two copies have in common they have from the same weights
+            return merged
+        return copies[int(copy)].copy() if copy else copies[0].copy()
+
+    def _progress(self, rank: int, carry: CarryOver, start: RankStart) -> LaneProgress:
+        """As a rank finds it: in the file of whoever's copy it takes up, its own or else rank 0's."""
+        known = {} if self.saved.generation is None else self.saved.generation.positions
+        copy = carry.copies[rank]
+        saved = known.get(int(copy) if copy.isdecimal() else rank, known.get(0, Position(0)))
+        counters = {"samples_seen": saved.samples_seen, "chunks_done": 0, "merges_done": 0}
+        return saved_progress(taken_up(counters, start, rank, None))
+
+    def _claim(self, lane: int) -> Any:
+        return lambda sequence: self.ledger.claim(lane, sequence)
+
+    def _check(self) -> None:
+        for copy in self.saved.copies:
+            assert max(copy.values(), default=1) == 1, "weights that saw a sample twice"
+        ledger = Ledger.from_dict(json.loads(self.saved.ledger))
+        assert ledger.samples_trained == len(self.trained()), "the ledger counts what was trained, once"
+
+
+MODES = strategies.sampled_from(["single", "ddp", "zero", "fsdp", "independent"])
+ACTIONS = strategies.one_of(
+    strategies.tuples(strategies.just("train"), strategies.integers(0, 3), strategies.integers(1, 4)),
+    strategies.tuples(
+        strategies.just("commit"),
+        strategies.sampled_from(["whole", "killed before the manifest", "killed after the manifest"]),
+        strategies.lists(strategies.integers(0, 2), max_size=3),
+    ),
+    strategies.tuples(
+        strategies.just("go on"),
+        MODES,
+        strategies.integers(2, 4),
+        strategies.integers(1, 3),
+        strategies.sampled_from(["best", "average", "none"]),
+    ),
+)
+
+
+@hypothesis.settings(max_examples=200, deadline=None)
+@hypothesis.given(
+    samples=strategies.integers(1, 60),
+    chunk=strategies.integers(1, 9),
+    seed=strategies.integers(0, 5),
+    mode=MODES,
+    world=strategies.integers(2, 4),
+    micro=strategies.integers(1, 3),
+    actions=strategies.lists(ACTIONS, max_size=30),
+)
+def test_every_sample_is_trained_once_whatever_mode_goes_on(
+    samples: int, chunk: int, seed: int, mode: str, world: int, micro: int, actions: list[tuple[Any, ...]]
+) -> None:
+    run = Run(samples, chunk, seed, mode, 1 if mode == "single" else world, micro)
+    for action in actions:
+        match action:
+            case ("train", lane, count):
+                for _ in range(count):
+                    run.lanes[lane % len(run.lanes)].train()
+            case ("commit", how, between):
+                run.commit(how, between)
+                if how != "whole":
+                    run.start(run.mode, run.world, run.lanes[0].ranks[0].micro_batch, "best")
+            case ("go on", other, ranks, batch, policy):
+                run.start(other, 1 if other == "single" else ranks, batch, policy)
+    run.finish()
+    assert run.trained() == {(epoch, index) for epoch in range(EPOCHS) for index in range(samples)}
+    assert Ledger.from_dict(json.loads(run.saved.ledger)).progress().finished

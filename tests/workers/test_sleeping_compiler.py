@@ -1,0 +1,85 @@
+"""A rank that compiles nothing does not import PyTorch's compiler, and one that does gets the real one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="it is PyTorch's compiler")
+
+pytestmark = pytest.mark.windows
+ROOT = Path(__file__).resolve().parents[2]
+
+ASLEEP = """
+import sys
+import torch
+from workers.sleeping_compiler import let_compiler_sleep
+let_compiler_sleep()
+let_compiler_sleep()
+def awake():
+    return "torch._dynamo.convert_frame" in sys.modules
+def train(kind, **options):
+    torch.manual_seed(0)
+    model = torch.nn.Linear(3, 1)
+    optimizer = kind(model.parameters(), lr=0.1, **options)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+    return model.weight.detach().tolist()
+trained = [train(torch.optim.AdamW, fused=True), train(torch.optim.AdamW), train(torch.optim.SGD, momentum=0.9)]
+"""
+
+
+def run(code: str) -> None:
+    """In a Python of its own: what is imported stays imported."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "" if sys.platform == "win32" else "lo"}
+    if sys.platform == "win32":
+        environment.pop("GLOO_SOCKET_IFNAME")
+    found = subprocess.run([sys.executable, "-c", ASLEEP + code], env=environment, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+
+
+def test_optimizers_leave_it_asleep_and_train_the_same() -> None:
+    run(
+        "import inspect\n"
+        "assert inspect.getmodule(train) is sys.modules['__main__'], 'it asks every module for its file'\n"
+        "assert not awake()\n"
+        "import torch._dynamo.config\n"
+        "assert awake()\n"
+        "again = [train(torch.optim.AdamW, fused=True), train(torch.optim.AdamW),"
+        " train(torch.optim.SGD, momentum=0.9)]\n"
+        "assert again == trained\n"
+        "assert torch._dynamo.__file__ and type(sys.modules['torch._dynamo']).__name__ == 'module'\n"
+    )
+
+
+def test_ddp_leaves_it_asleep(tmp_path: Path) -> None:
+    meeting = (tmp_path / "meeting").as_uri()
+    run(
+        "import torch.distributed as dist\n"
+        f"dist.init_process_group('gloo', init_method={meeting!r}, rank=0, world_size=1)\n"
+        "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 1))\n"
+        "model(torch.ones(2, 3)).sum().backward()\n"
+        "dist.destroy_process_group()\n"
+        "assert not awake()\n"
+    )
+
+
+@pytest.mark.parametrize("wanted", ["torch._dynamo.disable(train)", "__import__('torch._dynamo.eval_frame')"])
+def test_whatever_else_is_wanted_wakes_it(wanted: str) -> None:
+    run(f"assert not awake()\n{wanted}\nassert awake()\n")
+
+
+def test_compiling_works_after_training_and_functions_left_alone_still_are() -> None:
+    run(
+        "step = torch.compile(lambda x: train(torch.optim.AdamW) and x * 2, backend='eager')\n"
+        "assert step(torch.ones(2)).tolist() == [2, 2]\n"
+        "assert train(torch.optim.AdamW) == trained[1]\n"
+        "kept = torch.optim.Optimizer.add_param_group.__wrapped__.__dynamo_disable\n"
+        "assert kept is not torch.optim.Optimizer.add_param_group.__wrapped__\n"
+    )
