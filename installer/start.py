@@ -10,6 +10,7 @@ from typing import Final
 
 from installer.console import ProgressLine, SetupError
 from installer.environment import Environment
+from installer.suite import run, run_suite
 
 USAGE: Final = """\
 Usage:
@@ -20,8 +21,6 @@ Usage:
 _TESTED: Final = frozenset({"bpe", "test"} | ({"deepspeed"} if sys.platform == "linux" else set()))
 EXTRAS: Final = {"run": frozenset({"bpe"}), "test": _TESTED}
 INTERRUPTED: Final = 130
-MOST_WORKERS: Final = 4
-"""Test files side by side; more only get into each other's way."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -51,12 +50,9 @@ def main(arguments: Sequence[str]) -> int:
         return _become([str(environment.python), "-P", "-m", "app", *rest])
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     os.chdir(environment.root)
-    return _become([str(environment.python), "-m", "pytest", *(rest or _side_by_side())])
-
-
-def _side_by_side() -> list[str]:
-    """Arguments for the whole suite: test files side by side, in the order in which tests/conftest.py puts them."""
-    return ["-n", str(min(os.cpu_count() or 1, MOST_WORKERS)), "--dist", "loadfile", "--no-loadscope-reorder"]
+    if not rest:
+        return run_suite(environment.python, environment.root)
+    return _become([str(environment.python), "-m", "pytest", *rest])
 
 
 def _set_up(environment: Environment, extras: frozenset[str], *, needs_qt: bool) -> None:
@@ -92,12 +88,4 @@ def _become(command: list[str]) -> int:
     sys.stderr.flush()
     if sys.platform != "win32":
         os.execv(command[0], command)
-    import subprocess
-
-    process = subprocess.Popen(command)
-    while True:
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            # Ctrl+C reached the child too, and the child decides what it means.
-            continue
+    return run(command)

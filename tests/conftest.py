@@ -7,6 +7,7 @@ reason stands.
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import shutil
 import sys
@@ -33,6 +34,7 @@ def pytest_configure() -> None:
     Test files run side by side on all cores: threads of torch's that share the work of one tiny tensor, and wait for
     each other by spinning, would only take time from other tests.
     """
+    gc.disable()  # until all is collected: what tests import stays
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     home = Path(tempfile.mkdtemp(prefix="rankdeck tests "))
@@ -45,6 +47,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests come first: where files run side by side, nothing long is begun when all else is done."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays: nobody need look through it again, neither Python nor the search for leaks."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ It connects first and imports torch afterwards, so that the window shows within 
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -90,12 +91,15 @@ def _train(connection: HostConnection, reporter: Reporter) -> int:
     recipe = get_recipe(os.environ.get(ENV_RECIPE_DIR) or config.recipe)
     config = apply_recipe(config, recipe)
     reporter.send(Phase("importing torch"))
+    gc.disable()  # what is imported stays; looking through it again and again is a sixth of the start
     session = _make_session(connection, reporter, run_dir, config)
     from workers import random_state
     from workers.recipe_api import Run
 
     random_state.seed_everything(config.seed)  # alike on every rank, so that all build the same model
     recipe_main: Callable[[Run], None] = load_function(recipe, "main")
+    gc.freeze()
+    gc.enable()
     try:
         recipe_main(Run(session))
     finally:

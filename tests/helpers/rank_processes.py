@@ -23,7 +23,7 @@ def run_rank_processes(module: str, world: int, folder: Path, *arguments: str) -
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     ranks = [
         subprocess.Popen(
-            [sys.executable, "-m", module, *arguments, str(rank), str(world), str(folder)],
+            [sys.executable, "-m", "tests.helpers.bare_rank", module, *arguments, str(rank), str(world), str(folder)],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

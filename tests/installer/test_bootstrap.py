@@ -70,6 +70,19 @@ print(json.dumps({"argv": sys.argv[1:], "cwd": os.getcwd(), "env": {key: os.envi
 sys.exit(int(sys.argv[-1]) if sys.argv[-1:] and sys.argv[-1].isdigit() else 0)
 """
 
+# pytest moreover ends, call by call, with the codes that stand in a file, as long as there are any.
+PYTEST = f"""
+import json, os, sys
+from pathlib import Path
+with open("pytest_calls.jsonl", "a") as calls:
+    calls.write(json.dumps(sys.argv[1:]) + chr(10))
+codes = Path("pytest_says.txt").read_text().split() if Path("pytest_says.txt").exists() else []
+Path("pytest_says.txt").write_text(" ".join(codes[1:]))
+if codes:
+    sys.exit(int(codes[0]))
+{ECHO}
+"""
+
 
 def make_wheel(folder: Path, name: str, version: str, files: dict[str, str]) -> None:
     """Writes a wheel of a few text files."""
@@ -93,7 +106,7 @@ class Checkout:
             path.mkdir(parents=True)
         shutil.copytree(ROOT / "installer", self.root / "installer", ignore=shutil.ignore_patterns("__pycache__"))
         make_wheel(self.wheels, "torch", "2.13.0", {"torch.py": ""})
-        make_wheel(self.wheels, "pytest", "1.0", {"pytest/__init__.py": "", "pytest/__main__.py": ECHO})
+        make_wheel(self.wheels, "pytest", "1.0", {"pytest/__init__.py": "", "pytest/__main__.py": PYTEST})
         self.write("constraints.txt", "torch==2.13.0\n")
         self.write("pyproject.toml", PYPROJECT)
         self.write("backend.py", BACKEND)
@@ -103,6 +116,18 @@ class Checkout:
     def write(self, name: str, text: str) -> None:
         """Writes a file of the checkout."""
         (self.root / name).write_text(text, encoding="utf-8", newline="\n")
+
+    def let_pytest_end(self, *codes: int, failed: list[str]) -> None:
+        """What the next calls of pytest end with, and which tests it remembers as failed."""
+        self.write("pytest_says.txt", " ".join(map(str, codes)))
+        (self.root / "pytest_calls.jsonl").unlink(missing_ok=True)
+        (self.root / ".pytest_cache" / "v" / "cache").mkdir(parents=True, exist_ok=True)
+        self.write(".pytest_cache/v/cache/lastfailed", json.dumps(dict.fromkeys(failed, True)))
+
+    def pytest_calls(self) -> list[list[str]]:
+        """The arguments of each call since then."""
+        lines = (self.root / "pytest_calls.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
 
     def start(self, *arguments: str, cwd: Path | None = None) -> subprocess.Popen[str]:
         """Starts bootstrap.py as a person would."""
@@ -180,6 +205,24 @@ def test_the_whole_suite_runs_files_side_by_side(ready: Checkout) -> None:
     assert code == 0, err
     assert said["argv"][0] == "-n" and 1 <= int(said["argv"][1]) <= 4
     assert said["argv"][2:] == ["--dist", "loadfile", "--no-loadscope-reorder"]
+
+
+def test_what_failed_beside_others_is_tried_once_more_alone(ready: Checkout) -> None:
+    ready.let_pytest_end(1, 0, failed=["tests/test_a.py::test_one"])
+    assert ready.run("test")[0] == 0
+    assert ready.pytest_calls()[1:] == [["tests/test_a.py::test_one"]]
+
+
+def test_what_fails_alone_too_has_failed(ready: Checkout) -> None:
+    ready.let_pytest_end(1, 1, failed=["tests/test_a.py::test_one"])
+    assert ready.run("test")[0] == 1
+
+
+@pytest.mark.parametrize(("code", "failures"), [(1, 4), (1, 0), (2, 1), (3, 1)])
+def test_many_failures_and_other_ends_are_no_accident(ready: Checkout, code: int, failures: int) -> None:
+    ready.let_pytest_end(code, 0, failed=[f"tests/test_a.py::test_{number}" for number in range(failures)])
+    assert ready.run("test")[0] == code
+    assert len(ready.pytest_calls()) == 1
 
 
 def test_a_changed_requirement_is_installed_into_what_is_there(ready: Checkout) -> None:

@@ -23,7 +23,6 @@ from workers.recipes.actv1.halting import Rule
 from workers.recipes.actv1.layers import LayerShape
 from workers.recipes.actv1.model import HierarchicalModel, Shape
 from workers.recipes.actv1.train import measured
-from workers.sleeping_compiler import let_compiler_sleep
 from workers.strategies import RankPlace, Strategy, make_strategy
 
 STEPS: Final = 4
@@ -107,7 +106,5 @@ def tokens(count: int, seed: int) -> Tensor:
 
 
 if __name__ == "__main__":
-    let_compiler_sleep()  # as a rank does
-    torch.set_num_threads(1)
     own = (int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))
     sys.stdout.write(json.dumps({name: train(own, number) for number, (name, *_) in enumerate(WAYS)}) + "\n")

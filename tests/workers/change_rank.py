@@ -25,7 +25,6 @@ from workers.checkpoint import load_part, take_part, write_part
 from workers.optimization import Optimization
 from workers.precision import Precision
 from workers.saved_state import SavedState
-from workers.sleeping_compiler import let_compiler_sleep
 from workers.strategies import RankPlace, Replica, Strategy, make_strategy
 
 STEPS: Final = 3
@@ -198,7 +197,5 @@ def average_and_step(generation: Path, world: int, batch: Tensor) -> dict[str, T
 
 
 if __name__ == "__main__":
-    let_compiler_sleep()  # as a rank does
-    torch.set_num_threads(1)
     random_state.seed_everything(3)
-    sys.stdout.write(json.dumps(run(int(sys.argv[1]), Path(sys.argv[2]))) + "\n")
+    sys.stdout.write(json.dumps(run(int(sys.argv[1]), Path(sys.argv[3]))) + "\n")

@@ -24,7 +24,6 @@ from workers.recipes.clstm_ppo.grid import make_grid
 from workers.recipes.clstm_ppo.playing import Stage
 from workers.recipes.clstm_ppo.ppo import Rule, losses
 from workers.recipes.clstm_ppo.rounds import Rounds
-from workers.sleeping_compiler import let_compiler_sleep
 from workers.strategies import RankPlace, make_strategy
 
 WAYS: Final = ("ddp", "zero1", "zero2", "zero3", "fsdp", "independent", "single")
@@ -85,8 +84,6 @@ def main(rank: int, world: int, folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    let_compiler_sleep()
-    torch.set_num_threads(1)
     random_state.seed_everything(3)
     rank_, world_, folder_ = sys.argv[1:]
     sys.stdout.write(json.dumps(main(int(rank_), int(world_), Path(folder_))) + "\n")

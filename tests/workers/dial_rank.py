@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,6 @@ from tests.workers.gloo_rank import STEPS, make_model, train_step
 from workers.dial import Dial
 from workers.optimization import Optimization
 from workers.precision import Precision
-from workers.sleeping_compiler import let_compiler_sleep
 from workers.strategies import RankPlace, Replica, make_strategy
 from workers.strategies.dial import DialReplica, DialStrategy
 
@@ -152,8 +150,4 @@ def left_by_the_others(strategy: DialStrategy) -> str:
 
 
 if __name__ == "__main__":
-    let_compiler_sleep()  # as a rank does
-    torch.set_num_threads(1)
     sys.stdout.write(json.dumps(run(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))) + "\n")
-    sys.stdout.flush()
-    os._exit(0)  # as a rank ends; also with a ballot out

@@ -17,7 +17,6 @@ from workers import random_state
 from workers.checkpoint import load_part, take_part, write_part
 from workers.optimization import Optimization
 from workers.precision import Precision
-from workers.sleeping_compiler import let_compiler_sleep
 from workers.strategies import RankPlace, Replica, Strategy, make_strategy
 from workers.strategies.replica import optimizer_state
 
@@ -86,7 +85,5 @@ def train_step(strategy: Strategy, replica: Replica, data: torch.Tensor) -> None
 
 
 if __name__ == "__main__":
-    let_compiler_sleep()  # as a rank does
-    torch.set_num_threads(1)
     random_state.seed_everything(3)
     sys.stdout.write(json.dumps(run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))) + "\n")

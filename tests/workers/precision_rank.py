@@ -18,7 +18,6 @@ from torch.distributed.tensor import DTensor
 from core.config import RunConfig
 from workers.optimization import Optimization
 from workers.precision import Precision
-from workers.sleeping_compiler import let_compiler_sleep
 from workers.strategies import RankPlace, Strategy, make_strategy
 
 MODES = {"ddp": "ddp", "zero 1": "zero", "fsdp": "fsdp"}
@@ -96,6 +95,4 @@ def main(rank: int, world: int, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    let_compiler_sleep()  # as a rank does
-    torch.set_num_threads(1)
     main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

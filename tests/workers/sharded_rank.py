@@ -25,7 +25,6 @@ from workers.failures import explain
 from workers.optimization import Optimization
 from workers.precision import Precision
 from workers.recipes.minigpt.model import MiniGPT, Shape
-from workers.sleeping_compiler import let_compiler_sleep
 from workers.strategies import RankPlace, Replica, Strategy, make_strategy
 from workers.strategies.replica import optimizer_state
 
@@ -271,6 +270,4 @@ def main(rank: int, world: int, folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    let_compiler_sleep()  # as a rank does
-    torch.set_num_threads(1)
     sys.stdout.write(json.dumps(main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))) + "\n")

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,41 +9,19 @@ import pytest
 pytest.importorskip("torch", reason="trains for real")
 
 from core.errors import StateFileError
+from tests.helpers.rank_processes import run_rank_processes
 from tests.workers.change_rank import WAYS, Way, begin, copies, write
 from workers.checkpoint import load_part
 from workers.strategies import RankPlace, SingleStrategy
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(280)]
-ROOT = Path(__file__).resolve().parents[2]
-LIMIT_S = 250.0
 BIT_EQUAL = -1.0
 
 
 @pytest.fixture(scope="module")
 def differences(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, float]]:
     """What each of the three processes found: "writer → reader" → how far the next step's weights are apart."""
-    folder = tmp_path_factory.mktemp("changes")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.workers.change_rank", str(rank), str(folder)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(3)
-    ]
-    deadline = time.monotonic() + LIMIT_S
-    try:
-        outcomes = [rank.communicate(timeout=max(0.1, deadline - time.monotonic())) for rank in ranks]
-    finally:
-        for rank in ranks:
-            if rank.poll() is None:
-                rank.kill()
-                rank.communicate()
-    assert [rank.returncode for rank in ranks] == [0] * 3, "\n".join(errors for _, errors in outcomes)
-    return [json.loads(output.splitlines()[-1]) for output, _ in outcomes]
+    return run_rank_processes("tests.workers.change_rank", 3, tmp_path_factory.mktemp("changes"))
 
 
 def test_every_way_goes_on_in_every_other(differences: list[dict[str, float]]) -> None:

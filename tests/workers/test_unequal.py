@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -19,40 +14,18 @@ torch = pytest.importorskip("torch", reason="trains for real")
 from core.generations import Generations  # noqa: E402
 from core.ledger_file import read_state_file  # noqa: E402
 from core.run_store import RunStore  # noqa: E402
+from tests.helpers.rank_processes import run_rank_processes  # noqa: E402
 from tests.workers.hosted_run import ROOT, host, lines, make_run, write_text  # noqa: E402
 from tests.workers.unequal_rank import MICRO, train  # noqa: E402
 from workers.strategies import RankPlace, SingleStrategy  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
-LIMIT_S = 120.0
 RECIPE = ROOT / "tests" / "helpers" / "recipes" / "unequal"
 
 
 def run_ranks(folder: Path, shares: tuple[int, ...]) -> dict[str, list[dict[str, Any]]]:
     """What each rank says of each mode; a rank that fails shows what it printed."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    world = len(shares)
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.workers.unequal_rank", str(rank), str(world), str(folder)]
-            + [str(share) for share in shares],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(world)
-    ]
-    deadline = time.monotonic() + LIMIT_S
-    try:
-        outcomes = [rank.communicate(timeout=max(0.1, deadline - time.monotonic())) for rank in ranks]
-    finally:
-        for rank in ranks:
-            if rank.poll() is None:
-                rank.kill()
-                rank.communicate()
-    assert [rank.returncode for rank in ranks] == [0] * world, "\n".join(errors for _, errors in outcomes)
-    said = [json.loads(output.splitlines()[-1]) for output, _ in outcomes]
+    said = run_rank_processes("tests.workers.unequal_rank", len(shares), folder, *(str(share) for share in shares))
     return {mode: [rank[mode] for rank in said] for mode in said[0]}
 
 

@@ -20,7 +20,6 @@ from core.ledger import Ledger
 from workers.batches import ChunkPlan, LaneBatches
 from workers.optimization import Optimization
 from workers.precision import Precision
-from workers.sleeping_compiler import let_compiler_sleep
 from workers.strategies import RankPlace, Replica, Strategy
 from workers.strategies.ddp import DdpStrategy
 from workers.strategies.zero import ZeroStrategy
@@ -87,9 +86,9 @@ def flat(tensors: Any) -> list[float]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """rank world folder shares…: one mode after the other, since starting a process takes longest."""
-    rank, world, folder = int(arguments[0]), int(arguments[1]), Path(arguments[2])
-    shares = tuple(int(share) for share in arguments[3:])
+    """shares… rank world folder: one mode after the other, since starting a process takes longest."""
+    rank, world, folder = int(arguments[-3]), int(arguments[-2]), Path(arguments[-1])
+    shares = tuple(int(share) for share in arguments[:-3])
     outcomes = {}
     for kind in (DdpStrategy, ZeroStrategy):
         rendezvous = (folder / f"rendezvous-{kind.name}").as_uri()
@@ -101,6 +100,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    let_compiler_sleep()  # as a rank does
-    torch.set_num_threads(1)
     main(sys.argv[1:])

@@ -24,7 +24,6 @@ from core.errors import RankdeckError
 from workers.exchange import Exchange, choose_exchange
 from workers.exchange.choice import _SharedMemory
 from workers.exchange.shared_all_reduce import PIECE_BYTES, SharedAllReduce, arena_bytes
-from workers.sleeping_compiler import let_compiler_sleep
 from workers.strategies.base import RankPlace
 from workers.strategies.process_group import make_process_group
 
@@ -266,5 +265,4 @@ def main(names: str, rank: int, world: int, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    let_compiler_sleep()  # as a rank does
     main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))

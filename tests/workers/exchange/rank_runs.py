@@ -20,7 +20,7 @@ LIMIT_S: Final = 240.0
 def ranks(names: str, world: int, folder: Path) -> Iterator[list[subprocess.Popen[str]]]:
     """So many processes, which are gone afterwards, however it ends."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
-    command = [sys.executable, "-m", "tests.workers.exchange.exchange_rank", names]
+    command = [sys.executable, "-m", "tests.helpers.bare_rank", "tests.workers.exchange.exchange_rank", names]
     started = [
         subprocess.Popen(
             [*command, str(rank), str(world), str(folder)],

@@ -27,7 +27,6 @@ from workers.recipes.hf_causal_lm.model import be_quiet, checkpointed, trained_m
 from workers.recipes.hf_causal_lm.samples import Packing, loss
 from workers.recipes.hf_causal_lm.sampling import Sampler
 from workers.recipes.hf_causal_lm.tokens import tokens_in
-from workers.sleeping_compiler import let_compiler_sleep
 from workers.strategies import RankPlace, make_strategy
 
 STEPS: Final = 6
@@ -133,7 +132,5 @@ def main(place: Place) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    let_compiler_sleep()  # as a rank does
-    torch.set_num_threads(1)
     be_quiet(allow_download=False)
     sys.stdout.write(json.dumps(main(Place(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])))) + "\n")
