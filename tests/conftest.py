@@ -35,6 +35,7 @@ def pytest_configure() -> None:
     each other by spinning, would only take time from other tests.
     """
     gc.disable()  # until all is collected: what tests import stays
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile our modules anew
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     home = Path(tempfile.mkdtemp(prefix="rankdeck tests "))

@@ -113,9 +113,13 @@ class StatusBoard:
         self._next_quiet = now + QUIET_S
         self.state = self.state.replace(updated=time.time())
         state = self.state
+        # On disk first: who hears that a run has stopped, and resumes it at once, reads there that it has.
+        await self._write(state)
         for client in self._clients():
             if client.unread_bytes < _BEHIND_BYTES:
                 client.send(RunStatus(state.as_dict()))
+
+    async def _write(self, state: RunState) -> None:
         try:
             await asyncio.get_running_loop().run_in_executor(self._disk, self._store.write_state, state)
             self._failing = False

@@ -37,7 +37,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (site / "here.pth").write_text("\n".join(here), encoding="utf-8")
     (site / "deepspeed").mkdir()
     (site / "deepspeed" / "__init__.py").write_text('raise RuntimeError("this build is broken")\n', encoding="utf-8")
-    (site / "sitecustomize.py").write_text(DYING, encoding="utf-8")
+    (site / "dying.py").write_text(DYING, encoding="utf-8")
+    (site / "dying.pth").write_text("import dying", encoding="utf-8")
     return Path(sysconfig.get_path("scripts", "venv", scheme)) / ("python.exe" if os.name == "nt" else "python")
 
 

@@ -32,6 +32,10 @@ _HINTS: Final = (
         re.compile(r"address already in use|EADDRINUSE|errno: 98|10048", re.IGNORECASE),
         "Another program took the port that the ranks meet at; start the run again.",
     ),
+    (
+        re.compile(r"terminate called without an active exception"),
+        "PyTorch may do so when a script ends without torch.distributed.destroy_process_group(); call it at the end.",
+    ),
 )  # fmt: skip
 _NO_CUDA: Final = re.compile(
     r"Torch not compiled with CUDA|Found no NVIDIA|NVIDIA driver|without NCCL|nccl", re.IGNORECASE

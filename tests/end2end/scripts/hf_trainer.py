@@ -21,3 +21,5 @@ arguments = TrainingArguments(
 )  # fmt: skip
 model = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_positions=16, n_embd=16, n_layer=1, n_head=2))
 Trainer(model=model, args=arguments, train_dataset=Tokens(), eval_dataset=Tokens()).train()
+if torch.distributed.is_initialized():
+    torch.distributed.destroy_process_group()  # without it PyTorch 2.13 aborts now and then as the process ends

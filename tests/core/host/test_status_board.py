@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+from core.config import RunConfig
+from core.host.status_board import StatusBoard
+from core.listener import Connection
+from core.protocol import Message, RunStatus
+from core.run_store import RunStore
+
+
+class Client:
+    """Notes what it is told, and what `state.json` says at that moment."""
+
+    unread_bytes = 0
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+        self.heard: list[tuple[str, str]] = []
+
+    def send(self, message: Message) -> None:
+        if isinstance(message, RunStatus):
+            self.heard.append((str(message.state["state"]), self._store.stored_state().state))
+
+
+def test_who_hears_that_a_run_has_stopped_reads_it_on_disk_too(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, RunConfig(dataset_file="text.txt"))
+    client = Client(store)
+    free = threading.Event()
+
+    async def stop() -> None:
+        with ThreadPoolExecutor(1) as disk:
+            disk.submit(free.wait, 10.0)  # the disk has something else to do first
+            board = StatusBoard(store, store.stored_state(), disk, lambda: [cast(Connection, cast(Any, client))])
+            board.change(state="stopped")
+            telling = asyncio.ensure_future(board.flush())
+            await asyncio.sleep(0.05)
+            free.set()
+            await telling
+
+    asyncio.run(stop())
+    assert client.heard == [("stopped", "stopped")]
