@@ -7,9 +7,11 @@ FOLDER`): its library has to be found before any other, and it stays loaded.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -179,30 +181,45 @@ STORIES: Final[dict[str, Callable[[Path], None]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("story", "scenario"),
-    [
-        ("lost", "lost"),
-        ("hang", "hang"),
-        ("late", "late"),
-        ("bare", "bare"),
-        ("no_gpu", "no_driver"),
-        ("no_gpu", "zero_gpus"),
-        ("no_gpu", "not_working"),
-        ("eight", "eight"),
-        ("training", "lost_for_good"),
-    ],
+TOLD: Final = (
+    ("lost", "lost"),
+    ("hang", "hang"),
+    ("late", "late"),
+    ("bare", "bare"),
+    ("no_gpu", "no_driver"),
+    ("no_gpu", "zero_gpus"),
+    ("no_gpu", "not_working"),
+    ("eight", "eight"),
+    ("training", "lost_for_good"),
 )
-def test_story(story: str, scenario: str, tmp_path: Path) -> None:
-    folder = tmp_path / scenario
-    folder.mkdir()
-    file = SCENARIOS / f"{scenario}.txt"
-    done = with_gpus(
-        str(file) if file.exists() else scenario,
-        ["-m", __name__, story, str(folder)],
-        env={"RANKDECK_HOME": str(folder / "runs")},
-        limit_s=2 * LIMIT_S,
-    )
+
+
+@pytest.fixture(scope="module")
+def endings(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, subprocess.CompletedProcess[str]]:
+    """How each story that is to be tested ended, by scenario; three at a time, as they mostly wait for their GPUs."""
+    wanted = [item.callspec.id for item in request.session.items if item.path == Path(__file__)]
+
+    def tell(story: str, scenario: str) -> subprocess.CompletedProcess[str]:
+        folder = tmp_path_factory.mktemp("story") / scenario
+        folder.mkdir()
+        file = SCENARIOS / f"{scenario}.txt"
+        return with_gpus(
+            str(file) if file.exists() else scenario,
+            ["-m", __name__, story, str(folder)],
+            env={"RANKDECK_HOME": str(folder / "runs")},
+            limit_s=2 * LIMIT_S,
+        )
+
+    with ThreadPoolExecutor(3) as pool:
+        going = {scenario: pool.submit(tell, story, scenario) for story, scenario in TOLD if scenario in wanted}
+        return {scenario: ending.result() for scenario, ending in going.items()}
+
+
+@pytest.mark.parametrize("scenario", [scenario for _, scenario in TOLD])
+def test_story(scenario: str, endings: dict[str, subprocess.CompletedProcess[str]]) -> None:
+    done = endings[scenario]
     assert done.returncode == 0, done.stdout + done.stderr
 
 

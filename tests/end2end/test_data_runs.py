@@ -44,7 +44,7 @@ def test_packed_rows_train_two_ranks_as_the_same_text_does(tmp_path: Path) -> No
         assert (event["documents"], event["bad_rows"], event["text_column"]) == (400, 0, "text")
         assert event["text_column_guessed"] and not event["reused"]
     assert len(curves[0]) == 6 and curves[0] == curves[1]
-    again = make_run(tmp_path / "again", packed, "ddp", 2, steps=2)
+    again = make_run(tmp_path / "again", packed, "single", 1, steps=2)
     assert host(again) == 0
     assert events_of(again)[0]["reused"]
     assert len(list(token_cache_dir().iterdir())) == 2
@@ -82,11 +82,11 @@ def test_a_run_killed_while_it_tokenises_goes_on(tmp_path: Path) -> None:
     folder.mkdir()
     for number in range(3):
         write_rows(folder / f"{number}.jsonl.gz", texts()[number::3])
-    whole = make_run(tmp_path / "whole", folder, "ddp", 2, steps=4)
+    whole = make_run(tmp_path / "whole", folder, "single", 1, steps=4)
     assert host(whole) == 0
     for moment in ("part_written@2", "before_index"):
         shutil.rmtree(token_cache_dir())
-        store = make_run(tmp_path / moment, folder, "ddp", 2, steps=4)
+        store = make_run(tmp_path / moment, folder, "single", 1, steps=4)
         assert host(store, moment) != 0
         assert host(store) == 0
         assert curve(store) == curve(whole), moment

@@ -32,6 +32,8 @@ MOMENTS = {
     "during the replacing of the ledger": "replace:killed/chunk_tracker_state.json@3",
     "after the replacing of the ledger": "ledger_replaced@{next}",
 }
+# What is at work there is the same in every mode.
+IN_DDP_ONLY = ("before a part is named", "after the replacing of the ledger")
 
 
 def newest(store: RunStore) -> int:
@@ -68,7 +70,8 @@ def test_killed_at_every_moment_and_resumed(mode: str, tmp_path: Path) -> None:
 
     store = make_run(tmp_path / "killed", text, mode, 2, **settings)
     kept = 0
-    for moment, fault in MOMENTS.items():
+    moments = {name: fault for name, fault in MOMENTS.items() if mode == "ddp" or name not in IN_DDP_ONLY}
+    for moment, fault in moments.items():
         assert host(store, fault.format(next=kept + 1)) != 0, f"{moment}: nothing was killed"
         assert_all_dead(store)
         assert newest(store) >= kept, f"{moment}: a generation was lost"
@@ -77,5 +80,5 @@ def test_killed_at_every_moment_and_resumed(mode: str, tmp_path: Path) -> None:
 
     assert store.model.read_bytes() == undisturbed.model.read_bytes()
     assert curve(store) == curve(undisturbed)
-    assert len(lines(store, "launch")) == len(MOMENTS) + 1
+    assert len(lines(store, "launch")) == len(moments) + 1
     assert store.state().step == STEPS

@@ -5,6 +5,7 @@ Run by `test_deepspeed`: `python -m tests.workers.deepspeed_rank RANK WORLD FOLD
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import sys
@@ -18,7 +19,8 @@ from torch import Tensor, nn
 from tests.workers.sharded_rank import HALF, HELD_OUT, STEPS, Training, evaluation, stored
 from workers.checkpoint import load_part
 from workers.precision import Precision
-from workers.strategies.deepspeed_engine import LossScale
+from workers.strategies import RankPlace
+from workers.strategies.deepspeed_engine import LossScale, import_deepspeed
 from workers.strategies.deepspeed_zero import DeepSpeedReplica
 
 STAGES: Final = ("1", "2", "3")
@@ -157,6 +159,8 @@ def loss_scales(place: tuple[int, int, Path]) -> dict[str, Any]:
 
 def main(rank: int, world: int, folder: Path) -> dict[str, Any]:
     """All that `test_deepspeed` looks at."""
+    import_deepspeed(RankPlace(rank, world, torch.device("cpu")))
+    gc.freeze()  # each of its engines has all that is there looked through
     place = (rank, world, folder)
     found: dict[str, Any] = {"whole": {way: curve(place, way) for way in ("ddp", *STAGES)}}
     pairs = [*((way, way) for way in STAGES), ("3", "ddp"), ("1", "3"), ("ddp", "2")]

@@ -51,6 +51,13 @@ def test_an_end_without_a_traceback_is_told_by_its_code(code: int, words: str) -
     assert words in cause and "“last words”" in cause
 
 
+def test_an_abort_after_the_scripts_end_is_told_how_to_avoid() -> None:
+    log = "step 12\nterminate called without an active exception\nFatal Python error: Aborted\n\n  <no frame>\n"
+    title, cause, next_step = told(-6, log)
+    assert title == "The script crashed" and "Fatal Python error: Aborted" in cause
+    assert "destroy_process_group()" in next_step
+
+
 def test_a_crash_in_native_code_names_it() -> None:
     log = (
         "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n  File x.py, line 3\n"
