@@ -254,7 +254,13 @@ def _parsed_mode_fields(mode: str, texts: Mapping[str, str], problems: dict[str,
 def mode_changes(draft: Draft) -> dict[str, str]:
     """What the draft says of how the work is shared, as `core.resume.plan_resume` takes changes."""
     texts = {**default_mode_texts(), **draft.mode_fields}
-    return {"mode": draft.mode, **{name: texts[name] for name in fields_of_mode(draft.mode, texts)}}
+    changes = {"mode": draft.mode, **{name: texts[name] for name in fields_of_mode(draft.mode, texts)}}
+    without = settings_without_meaning(draft.mode, texts, ranks=2)
+    for name, modes in OF_MODE.items():
+        if draft.mode in modes and name not in without:
+            spec = FIELD_BY_NAME[name]
+            changes[name] = draft.fields.get(name) or _text(spec, spec.default)
+    return changes
 
 
 def fields_of_mode(mode: str, texts: Mapping[str, str]) -> tuple[str, ...]:

@@ -123,6 +123,25 @@ def test_mode_and_devices_of_setup_are_taken_when_ticked_and_the_words_follow(
     assert asked.args[0].config.zero_stage == 2
 
 
+def test_how_and_how_often_ranks_meet_comes_from_setup_too(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, runs_dir=runs_dir, mode="independent")
+    draft = Draft(
+        mode="independent", mode_fields={"sync_every": "50"}, fields={"sync_method": "diloco", "outer_lr": "0.5"}
+    )
+    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"], mode_changes(draft))
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.choose(str(store.dir))
+    dialog.use_mode.click()
+    qtbot.waitUntil(dialog.go.isEnabled)
+    with qtbot.waitSignal(dialog.resume_requested) as asked:
+        dialog.go.click()
+    config = asked.args[0].config
+    assert (config.sync_every, config.sync_method, config.outer_lr, config.outer_momentum) == (50, "diloco", 0.5, None)
+    ddp = mode_changes(Draft(mode="ddp", fields={"balance": "measured", "sync_method": "diloco"}))
+    assert (ddp["balance"], ddp["gradient_exchange"]) == ("measured", "auto") and "sync_method" not in ddp
+
+
 def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir, mode="independent")
     dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"], mode_changes(Draft(mode="zero")))
