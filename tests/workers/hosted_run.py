@@ -37,6 +37,7 @@ def make_run(folder: Path, text: Path | str, mode: str, world: int, **settings: 
         "eval_every": 8,
         "checkpoint_every_s": None,
         "strict": True,
+        "gradient_exchange": "shared",  # the choice by measuring, half a second a start, has tests of its own
         "options": TINY,
         **settings,
     }
