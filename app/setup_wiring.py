@@ -19,6 +19,7 @@ from app.views.install_dialog import InstallDialog
 from app.views.notice_bar import Step
 from app.views.preview_dialog import PreviewDialog
 from app.views.setup_panel import SetupPanel
+from core.dataset import NO_DATASET
 from core.errors import ConfigError, RankdeckError
 from core.extras import MissingPackageError, missing_packages, offer_for
 from core.hub_dataset import ALLOW_DOWNLOAD, DownloadNeededError
@@ -103,8 +104,12 @@ class SetupWiring(QObject):
     # --- the data ----------------------------------------------------------------------------------------
 
     def _on_checked(self, checked: CheckedDraft, _steps: int | None) -> None:
-        ready = checked.config is not None
-        self._setup.data.set_preview(None if ready else "First correct what is marked in Setup.")
+        why_not = None
+        if checked.config is None:
+            why_not = "First correct what is marked in Setup."
+        elif checked.config.dataset_file == NO_DATASET:
+            why_not = "The recipe makes its samples itself."
+        self._setup.data.set_preview(why_not)
 
     def _on_preview_requested(self) -> None:
         if self.preview is not None:

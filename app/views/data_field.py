@@ -14,6 +14,8 @@ from app.views.icons import icon
 from core.errors import RankdeckError
 
 STDLIB: Final = "stdlib://"
+_ASKED: Final = "a text file or a folder; drop one here"
+_NOT_ASKED: Final = "none needed; a file, if the recipe reads one"
 _PREVIEW: Final = "Preview the data as the model will see it"
 
 
@@ -30,9 +32,10 @@ class DataField(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._is_asked = True
         self.line = QLineEdit(STDLIB)
         self.line.setAccessibleName("Data: a text file or a folder")
-        self.line.setPlaceholderText("a text file or a folder; drop one here")
+        self.line.setPlaceholderText(_ASKED)
         self.line.setToolTip("A text file or a folder of them.\nstdlib:// is the source of this Python's own library.")
         self.line.setObjectName("field_dataset_file")
         self.line.textEdited.connect(self._on_edited)
@@ -74,13 +77,21 @@ class DataField(QWidget):
         key = self.preview.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
         self.preview.setToolTip(f"{_PREVIEW} ({key})" + (f"\nNot now: {why_not}" if why_not else ""))
 
+    def ask(self, is_asked: bool) -> None:
+        """Whether the recipe needs data; where it makes its samples itself, what stands here unasked is hidden."""
+        path = self.path()
+        self._is_asked = is_asked
+        self.line.setPlaceholderText(_ASKED if is_asked else _NOT_ASKED)
+        self.set_path(path)
+
     def path(self) -> str:
         """What stands in the field."""
-        return self.line.text().strip()
+        return self.line.text().strip() or ("" if self._is_asked else STDLIB)
 
     def set_path(self, path: str) -> None:
         """Shows a path without telling anybody that it was edited."""
-        self.line.setText(path)
+        self.line.setText(path if self._is_asked or path != STDLIB else "")
+        self.show_found(self.found)
 
     @property
     def found(self) -> str:
@@ -90,7 +101,7 @@ class DataField(QWidget):
     def show_found(self, words: str) -> None:
         """Says under the field what the path holds."""
         self._found.setText(words)
-        self._found.setVisible(bool(words))
+        self._found.setVisible(bool(words) and bool(self.line.text()))
 
     def show_problem(self, error: RankdeckError | None) -> None:
         """Marks the path as wrong, with the reason."""

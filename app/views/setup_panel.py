@@ -27,6 +27,7 @@ from app.views.notice_bar import NoticeBar
 from app.views.recipe_form import RecipeForm
 from app.views.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
 from app.views.summary_lines import SummaryLines
+from core.dataset import NO_DATASET
 from core.errors import RankdeckError
 from core.interpreters import Interpreter
 from core.recipes import Recipe
@@ -201,12 +202,13 @@ class SetupPanel(QWidget):
             return "First correct what is marked in Setup."
         if recipe.self_contained:
             return self._program_words(config.options.get("script") or config.options.get("module"))
-        text = "your Python library's own text" if config.dataset_file == STDLIB else config.dataset_file
+        own_words = {STDLIB: " on your Python library's own text,", NO_DATASET: ""}
+        text = own_words.get(config.dataset_file, f" on {config.dataset_file},")
         names = self._device_words()
         how = {"ddp": " together (DDP)", "independent": " independently", "zero": " with ZeRO"}.get(
             checked.mode or "", ""
         )
-        first = f"Start trains {recipe.title} on {text}, on {names}{how}."
+        first = f"Start trains {recipe.title}{text} on {names}{how}."
         return first + (" Nothing is downloaded." if config.dataset_file == STDLIB else "")
 
     def _program_words(self, program: object) -> str:
@@ -233,6 +235,7 @@ class SetupPanel(QWidget):
             self._description.setText(recipe.description)
             self.form.set_fields(form_fields(recipe), SCRIPT_ROWS if recipe.name == USER_SCRIPT else None)
             self.form.set_texts(default_texts(recipe))
+            self.data.ask(not recipe.own_samples)
             self._data_label.setVisible(not recipe.self_contained)
             self.data.setVisible(not recipe.self_contained)
             self._connect_script_rows()

@@ -51,6 +51,23 @@ def test_devices_chosen_before_they_are_known_are_ticked_when_they_turn_up(panel
     assert uuids(panel) == ["GPU-b"]
 
 
+def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: SetupPanel) -> None:
+    panel.show()
+    panel.devices.set_devices([A, B], None)
+    panel.data.show_found("653 files, 11 MB")
+    panel.recipe.setCurrentIndex(panel.recipe.findData("clstm_ppo"))
+    assert panel.data.line.text() == "" and panel.data.found and not panel.data._found.isVisible()
+    draft = panel.draft()
+    checked = check_draft(draft, get_recipe("clstm_ppo"), [A, B], LINUX)
+    assert checked.config is not None and checked.config.dataset_file == "none://"
+    assert panel.plan_words(checked).startswith("Start trains Recurrent PPO on 2 devices")
+    panel.data.set_path("prices.csv")
+    assert panel.draft().dataset == "prices.csv"
+    panel.data.set_path("")
+    panel.recipe.setCurrentIndex(panel.recipe.findData("minigpt"))
+    assert panel.data.line.text() == "stdlib://" and panel.data._found.isVisible()
+
+
 def test_what_stands_under_zero_follows_stage_and_engine(panel: SetupPanel) -> None:
     panel.show()
     panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "independent", "zero", "fsdp")))
