@@ -15,7 +15,7 @@ from core.errors import RankdeckError
 
 STDLIB: Final = "stdlib://"
 _ASKED: Final = "a text file or a folder; drop one here"
-_NOT_ASKED: Final = "none needed; a file, if the recipe reads one"
+_NOT_ASKED: Final = "none needed"
 _PREVIEW: Final = "Preview the data as the model will see it"
 
 

@@ -8,7 +8,17 @@ from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPalette
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QGridLayout, QLabel, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QToolButton,
+    QWidget,
+)
 
 from app.views.icons import icon
 from app.views.tones import tone
@@ -117,8 +127,11 @@ class FieldRow(QObject):
         """Puts the row into columns 0 to 2 of `grid`; returns the next free row."""
         grid.addWidget(self.label, row, 0)
         if self.browse is not None:
-            grid.addWidget(self.editor, row, 1)
-            grid.addWidget(self.browse, row, 2)
+            line = QHBoxLayout()  # both columns together: the button ends where fields without a unit do
+            line.setSpacing(grid.horizontalSpacing())
+            line.addWidget(self.editor, 1)
+            line.addWidget(self.browse)
+            grid.addLayout(line, row, 1, 1, 2)
         elif self.spec.unit:
             grid.addWidget(self.editor, row, 1)
             grid.addWidget(self.unit, row, 2)
