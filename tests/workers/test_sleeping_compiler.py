@@ -15,7 +15,8 @@ pytestmark = pytest.mark.windows
 ROOT = Path(__file__).resolve().parents[2]
 
 ASLEEP = """
-import sys
+import gc, os, sys
+gc.disable()
 import torch
 from workers.sleeping_compiler import let_compiler_sleep
 let_compiler_sleep()
@@ -40,7 +41,9 @@ def run(code: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "" if sys.platform == "win32" else "lo"}
     if sys.platform == "win32":
         environment.pop("GLOO_SOCKET_IFNAME")
-    found = subprocess.run([sys.executable, "-c", ASLEEP + code], env=environment, capture_output=True, text=True)
+    found = subprocess.run(
+        [sys.executable, "-c", f"{ASLEEP}{code}os._exit(0)"], env=environment, capture_output=True, text=True
+    )
     assert found.returncode == 0, found.stderr
 
 
