@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,8 @@ def test_the_preview_shows_what_the_model_will_see(open_window: OpenWindow, rows
     facts = dialog.facts()
     assert facts["Data"].startswith("1 file, ") and facts["Rows"] == "62 rows, 60 documents"
     assert facts["Bad rows"].startswith("2 of 62 rows are bad") and "rows.jsonl, line 61" in facts["Bad rows"]
-    assert "DDP on 2 devices" in facts["An epoch"] and "64 tokens" in facts["Samples"]
+    recommended = "each device by itself on" if sys.platform == "win32" else "DDP on"
+    assert f"{recommended} 2 devices" in facts["An epoch"] and "64 tokens" in facts["Samples"]
     assert dialog.column.currentText() == "guessed: review"
     text = dialog.text.toPlainText()
     assert "Sample 0: 64 tokens" in text and "Document 1: " in text and "cut into" in text and "is↵a rather" in text
