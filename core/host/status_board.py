@@ -39,6 +39,7 @@ class StatusBoard:
         self, store: RunStore, state: RunState, disk: Executor, clients: Callable[[], list[Connection]]
     ) -> None:
         self.state = state
+        self._told = state  # what the disk and the clients know
         self._store = store
         self._disk = disk
         self._clients = clients
@@ -75,8 +76,8 @@ class StatusBoard:
             self._news.set()
 
     def greet(self, client: Connection) -> None:
-        """What a new client needs to know first."""
-        client.send(RunStatus(self.state.as_dict()))
+        """What a new client needs to know first: no more than `state.json` says; the next tick tells the rest."""
+        client.send(RunStatus(self._told.as_dict()))
         if self._told_bytes:
             client.send(Appended(self._told_bytes))
         self._news.set()  # while there were no clients, nothing was told
@@ -115,6 +116,7 @@ class StatusBoard:
         state = self.state
         # On disk first: who hears that a run has stopped, and resumes it at once, reads there that it has.
         await self._write(state)
+        self._told = state
         for client in self._clients():
             if client.unread_bytes < _BEHIND_BYTES:
                 client.send(RunStatus(state.as_dict()))

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from core.config import RunConfig
 from core.host.status_board import StatusBoard
 from core.listener import Connection
@@ -27,20 +29,25 @@ class Client:
             self.heard.append((str(message.state["state"]), self._store.stored_state().state))
 
 
-def test_who_hears_that_a_run_has_stopped_reads_it_on_disk_too(tmp_path: Path) -> None:
+@pytest.mark.parametrize("newcomer", [False, True], ids=["connected", "connects meanwhile"])
+def test_who_hears_that_a_run_has_stopped_reads_it_on_disk_too(tmp_path: Path, newcomer: bool) -> None:
     store = RunStore.create(tmp_path, RunConfig(dataset_file="text.txt"))
+    before = store.stored_state().state
     client = Client(store)
+    connection = cast(Connection, cast(Any, client))
     free = threading.Event()
 
     async def stop() -> None:
         with ThreadPoolExecutor(1) as disk:
             disk.submit(free.wait, 10.0)  # the disk has something else to do first
-            board = StatusBoard(store, store.stored_state(), disk, lambda: [cast(Connection, cast(Any, client))])
+            board = StatusBoard(store, store.stored_state(), disk, lambda: [connection])
             board.change(state="stopped")
             telling = asyncio.ensure_future(board.flush())
             await asyncio.sleep(0.05)
+            if newcomer:
+                board.greet(connection)
             free.set()
             await telling
 
     asyncio.run(stop())
-    assert client.heard == [("stopped", "stopped")]
+    assert client.heard == [(before, before)] * newcomer + [("stopped", "stopped")]
