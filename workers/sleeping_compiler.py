@@ -1,8 +1,8 @@
 """Keeps PyTorch's compiler from being imported by a rank that compiles nothing.
 
-`torch.optim` and `DistributedDataParallel` ask `torch._dynamo` a few questions whose answers never change as long as
-nothing is compiled ("break the graph here", "leave this function alone"). To ask, they import it, with sympy and all:
-half of a rank's start on a fast disk, and about 70 MiB of memory a rank.
+`torch.optim`, `DistributedDataParallel` and FSDP2 ask `torch._dynamo` a few questions whose answers never change as
+long as nothing is compiled ("break the graph here", "leave this function alone"). To ask, they import it, with sympy
+and all: half of a rank's start on a fast disk, and about 70 MiB of memory a rank.
 
 Until somebody wants more of it, a module that knows just those answers stands in its place. The first other question,
 such as `torch.compile`, imports the real one, and nothing remains of this. Torch versions that ask other questions
@@ -14,13 +14,18 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 import torch
 
 _NAME: Final = "torch._dynamo"
+_SETTINGS: Final = "torch._dynamo.config"
 _NOTE: Final = "__dynamo_disable"  # where torch keeps what `disable` gave it
+_ASKED_ANEW: Final = {"recursive": True, "reason": "skipping FSDP hooks"}
+"""FSDP2 does not keep what `disable` gives it, but asks before every call."""
 
 
 def let_compiler_sleep() -> None:
@@ -29,6 +34,25 @@ def let_compiler_sleep() -> None:
         asleep = _Asleep()
         sys.modules[_NAME] = asleep
         torch._dynamo = asleep
+
+
+def let_settings_be_read() -> None:
+    """Lets the compiler's settings be imported without the compiler: FSDP2's tensors look one up, in a file of its own.
+
+    Nothing happens where the compiler is awake, or where this version keeps its settings elsewhere.
+    """
+    if isinstance(sys.modules.get(_NAME), _Asleep) and _SETTINGS not in sys.modules:
+        spec = spec_from_file_location(_SETTINGS, Path(torch.__file__).parent / "_dynamo" / "config.py")
+        if spec is None or spec.loader is None:
+            return
+        settings = module_from_spec(spec)
+        sys.modules[_SETTINGS] = settings  # whoever wakes the compiler finds this one there, and what was set in it
+        try:
+            spec.loader.exec_module(settings)
+        except (OSError, ImportError):
+            del sys.modules[_SETTINGS]
+            return
+        torch._dynamo.config = settings
 
 
 class _Asleep(ModuleType):
@@ -45,6 +69,8 @@ class _Asleep(ModuleType):
 
     def disable(self, function: Any = None, *arguments: Any, **options: Any) -> Any:
         """Keeps the compiler out of a function, for `torch._compile`, which can be told to ask again."""
+        if options == _ASKED_ANEW:
+            return function
         if function is None or options != {"wrapping": False}:
             return _awake().disable(function, *arguments, **options)
         self._left_alone.append(function)

@@ -11,7 +11,6 @@ import pytest
 
 pytest.importorskip("torch", reason="it is PyTorch's compiler")
 
-pytestmark = pytest.mark.windows
 ROOT = Path(__file__).resolve().parents[2]
 
 ASLEEP = """
@@ -47,6 +46,7 @@ def run(code: str) -> None:
     assert found.returncode == 0, found.stderr
 
 
+@pytest.mark.windows
 def test_optimizers_leave_it_asleep_and_train_the_same() -> None:
     run(
         "import inspect\n"
@@ -61,6 +61,7 @@ def test_optimizers_leave_it_asleep_and_train_the_same() -> None:
     )
 
 
+@pytest.mark.windows
 def test_ddp_leaves_it_asleep(tmp_path: Path) -> None:
     meeting = (tmp_path / "meeting").as_uri()
     run(
@@ -73,11 +74,55 @@ def test_ddp_leaves_it_asleep(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("wanted", ["torch._dynamo.disable(train)", "__import__('torch._dynamo.eval_frame')"])
-def test_whatever_else_is_wanted_wakes_it(wanted: str) -> None:
-    run(f"assert not awake()\n{wanted}\nassert awake()\n")
+# These two are not run under Wine, where importing FSDP takes minutes.
+SHARD = """
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from workers.sleeping_compiler import let_settings_be_read
+let_settings_be_read()
+dist.init_process_group("gloo", init_method=MEETING, rank=0, world_size=1)
+model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 1))
+for layer in model:
+    fully_shard(layer)
+fully_shard(model)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=True)
+model(torch.ones(2, 3)).sum().backward()
+torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+optimizer.step()
+dist.destroy_process_group()
+assert not awake()
+import torch._dynamo.config as settings
+assert not awake()
+settings.recompile_limit = 5
+"""
 
 
+def test_fsdp_leaves_it_asleep_and_what_is_set_meanwhile_holds(tmp_path: Path) -> None:
+    run(
+        f"MEETING = {(tmp_path / 'meeting').as_uri()!r}\n{SHARD}"
+        "torch._dynamo.disable(train)  # by a user, who may compile something that calls it\n"
+        "assert awake() and torch._dynamo.config is settings and settings.recompile_limit == 5\n"
+    )
+
+
+def test_sharding_an_optimizer_brings_no_sharded_model_along() -> None:
+    run(
+        "from workers.strategies.zero import zero_redundancy_optimizer\n"
+        "kind = zero_redundancy_optimizer()\n"
+        "assert 'torch.distributed.fsdp' not in sys.modules and not awake()\n"
+        "import torch.distributed.optim\n"
+        "from torch.distributed.optim.named_optimizer import _NamedOptimizer\n"
+        "assert kind is torch.distributed.optim.ZeroRedundancyOptimizer and issubclass(kind, torch.optim.Optimizer)\n"
+        "assert issubclass(_NamedOptimizer, torch.optim.Optimizer)\n"
+    )
+
+
+@pytest.mark.windows
+def test_a_part_that_is_imported_wakes_it() -> None:
+    run("assert not awake()\nimport torch._dynamo.eval_frame\nassert awake()\n")
+
+
+@pytest.mark.windows
 def test_compiling_works_after_training_and_functions_left_alone_still_are() -> None:
     run(
         "step = torch.compile(lambda x: train(torch.optim.AdamW) and x * 2, backend='eager')\n"

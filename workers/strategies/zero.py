@@ -6,7 +6,10 @@ half as many bytes again as DDP, so it buys memory, not speed.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import ModuleType
+from typing import Final
 
 from torch import nn
 from torch.optim import Optimizer
@@ -17,6 +20,8 @@ from workers.precision import Precision
 from workers.strategies.ddp import DdpReplica, DdpStrategy
 from workers.strategies.replica import Replica, optimizer_part
 
+_UNWANTED: Final = "torch.distributed.optim.named_optimizer"
+
 
 class ZeroStrategy(DdpStrategy):
     """DDP with a sharded optimizer."""
@@ -25,10 +30,7 @@ class ZeroStrategy(DdpStrategy):
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
         """Each rank's optimizer holds the state of its share of the parameters only."""
-        from torch.distributed.optim import ZeroRedundancyOptimizer
-
-        sharded: Callable[..., Optimizer] = ZeroRedundancyOptimizer
-        optimizer = sharded(
+        optimizer = zero_redundancy_optimizer()(
             optimization.groups(model),
             optimizer_class=optimization.kind,
             parameters_as_bucket_view=False,
@@ -47,3 +49,22 @@ class ZeroReplica(DdpReplica):
         if self._place.rank == 0:
             parts.append(StatePart("weights.safetensors", self.model.state_dict(keep_vars=True), {}))
         return parts
+
+
+def zero_redundancy_optimizer() -> Callable[..., Optimizer]:
+    """torch's `ZeroRedundancyOptimizer`, without the private optimizer beside it that brings FSDP and sympy along.
+
+    That one is a quarter of such a rank's start. A module of no content stands in its place while the package is
+    imported; who wants it by its full name afterwards gets the real one.
+    """
+    stands_in = "torch.distributed.optim" not in sys.modules
+    if stands_in:
+        empty = ModuleType(_UNWANTED)
+        vars(empty)["__getattr__"] = lambda _name: None
+        sys.modules[_UNWANTED] = empty
+    try:
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+    finally:
+        if stands_in:
+            del sys.modules[_UNWANTED]
+    return ZeroRedundancyOptimizer
