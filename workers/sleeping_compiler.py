@@ -4,9 +4,9 @@
 long as nothing is compiled ("break the graph here", "leave this function alone"). To ask, they import it, with sympy
 and all: half of a rank's start on a fast disk, and about 70 MiB of memory a rank.
 
-Until somebody wants more of it, a module that knows just those answers stands in its place. The first other question,
-such as `torch.compile`, imports the real one, and nothing remains of this. Torch versions that ask other questions
-therefore start slower, not wrongly.
+Until somebody wants more of it, a module that knows just those answers stands in its place, and lets those of its files
+be imported that want nothing of the others. The first other question, such as `torch.compile`, imports the real one.
+Torch versions that ask other questions therefore start slower, not wrongly.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
-from importlib.util import module_from_spec, spec_from_file_location
+from functools import wraps
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
 import torch
 
 _NAME: Final = "torch._dynamo"
-_SETTINGS: Final = "torch._dynamo.config"
+_STANDING_ALONE: Final = ("config", "_trace_wrapped_higher_order_op")
+"""Files that import nothing else of the compiler: FSDP2's tensors look a setting up, transformers takes a class."""
 _NOTE: Final = "__dynamo_disable"  # where torch keeps what `disable` gave it
 _ASKED_ANEW: Final = {"recursive": True, "reason": "skipping FSDP hooks"}
 """FSDP2 does not keep what `disable` gives it, but asks before every call."""
@@ -34,25 +37,7 @@ def let_compiler_sleep() -> None:
         asleep = _Asleep()
         sys.modules[_NAME] = asleep
         torch._dynamo = asleep
-
-
-def let_settings_be_read() -> None:
-    """Lets the compiler's settings be imported without the compiler: FSDP2's tensors look one up, in a file of its own.
-
-    Nothing happens where the compiler is awake, or where this version keeps its settings elsewhere.
-    """
-    if isinstance(sys.modules.get(_NAME), _Asleep) and _SETTINGS not in sys.modules:
-        spec = spec_from_file_location(_SETTINGS, Path(torch.__file__).parent / "_dynamo" / "config.py")
-        if spec is None or spec.loader is None:
-            return
-        settings = module_from_spec(spec)
-        sys.modules[_SETTINGS] = settings  # whoever wakes the compiler finds this one there, and what was set in it
-        try:
-            spec.loader.exec_module(settings)
-        except (OSError, ImportError):
-            del sys.modules[_SETTINGS]
-            return
-        torch._dynamo.config = settings
+        sys.meta_path.insert(0, asleep.finder)
 
 
 class _Asleep(ModuleType):
@@ -60,7 +45,10 @@ class _Asleep(ModuleType):
 
     def __init__(self) -> None:
         super().__init__(_NAME)
+        self.__path__ = [str(Path(torch.__file__).parent / "_dynamo")]
+        self.finder = _Finder()
         self._left_alone: list[Callable[..., Any]] = []
+        self._marked: list[tuple[str, Any]] = []
         self.utils = _Part("utils", get_optimize_ddp_mode=lambda: "ddp_optimizer")  # its configuration's default
         self.trace_rules = _Part("trace_rules", clear_lru_cache=lambda: None)
 
@@ -68,25 +56,97 @@ class _Asleep(ModuleType):
         """Where nothing is compiled, there is no graph."""
 
     def disable(self, function: Any = None, *arguments: Any, **options: Any) -> Any:
-        """Keeps the compiler out of a function, for `torch._compile`, which can be told to ask again."""
+        """Keeps the compiler out of a function: `torch._compile` can be told to ask again, others are asked for."""
+        if function is None:  # a decorator with arguments: asks whoever stands here once it is used
+            return lambda decorated: sys.modules[_NAME].disable(decorated, *arguments, **options)
+        if not isinstance(function, FunctionType):
+            return _awake().disable(function, *arguments, **options)
         if options == _ASKED_ANEW:
             return function
-        if function is None or options != {"wrapping": False}:
-            return _awake().disable(function, *arguments, **options)
-        self._left_alone.append(function)
+        if options == {"wrapping": False}:
+            self._left_alone.append(function)
+            return function
+        return _left_alone_once_awake(function, arguments, options)
+
+    def assume_constant_result(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Notes it for the real one."""
+        self._marked.append(("assume_constant_result", function))
         return function
+
+    def allow_in_graph(self, function: Any) -> Any:
+        """Notes it for the real one."""
+        self._marked.append(("allow_in_graph", function))
+        return function
+
+    def tell(self, compiler: ModuleType) -> None:
+        """Marks what was noted, and makes the files that were imported before it its attributes."""
+        for mark, function in self._marked:
+            getattr(compiler, mark)(function)
+        for part in _STANDING_ALONE:
+            module = sys.modules.get(f"{_NAME}.{part}")
+            if module is not None:
+                setattr(compiler, part, module)
 
     def wake(self) -> None:
         """Makes room for the real module; who asked for `disable` asks it the next time."""
         del sys.modules[_NAME]
         del torch._dynamo
+        sys.meta_path.remove(self.finder)
         for function in self._left_alone:
             vars(function).pop(_NOTE, None)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name != "__path__":
+        if name.startswith("__"):
             raise AttributeError(name)  # `inspect` asks every module for its file; that wants nothing of the compiler
         return getattr(_awake(), name)
+
+
+class _Finder(MetaPathFinder):
+    """Asked for each import of a part of `torch._dynamo` while that sleeps."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """Lets a file that stands alone be found where it lies; any other wakes all of the compiler."""
+        del path, target
+        package, _, part = name.rpartition(".")
+        if package != _NAME or part in _STANDING_ALONE:
+            return None
+        _awake()
+        there = sys.modules.get(name)
+        return None if there is None else ModuleSpec(name, _AlreadyThere(there))
+
+
+class _AlreadyThere(Loader):
+    """Gives a module that was imported while it was looked for."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._own = (module.__spec__, module.__loader__)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """See the class."""
+        del spec
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It has been executed; only what the import wrote into it is taken back."""
+        module.__spec__, module.__loader__ = self._own
+
+
+def _left_alone_once_awake(
+    function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+) -> Callable[..., Any]:
+    """The function, which asks the real `disable` at its first call after the compiler has been woken."""
+    real: list[Callable[..., Any]] = []
+
+    @wraps(function)
+    def either(*given: Any, **named: Any) -> Any:
+        if not real:
+            if isinstance(sys.modules.get(_NAME), _Asleep):
+                return function(*given, **named)
+            real.append(_awake().disable(function, *arguments, **options))
+        return real[0](*given, **named)
+
+    return either
 
 
 class _Part:
@@ -104,6 +164,9 @@ class _Part:
 
 def _awake() -> ModuleType:
     standing = sys.modules.get(_NAME)
-    if isinstance(standing, _Asleep):
-        standing.wake()
-    return importlib.import_module(_NAME)
+    if not isinstance(standing, _Asleep):
+        return importlib.import_module(_NAME)
+    standing.wake()
+    compiler = importlib.import_module(_NAME)
+    standing.tell(compiler)
+    return compiler

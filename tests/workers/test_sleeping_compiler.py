@@ -52,7 +52,7 @@ def test_optimizers_leave_it_asleep_and_train_the_same() -> None:
         "import inspect\n"
         "assert inspect.getmodule(train) is sys.modules['__main__'], 'it asks every module for its file'\n"
         "assert not awake()\n"
-        "import torch._dynamo.config\n"
+        "import torch._dynamo.eval_frame\n"
         "assert awake()\n"
         "again = [train(torch.optim.AdamW, fused=True), train(torch.optim.AdamW),"
         " train(torch.optim.SGD, momentum=0.9)]\n"
@@ -78,8 +78,6 @@ def test_ddp_leaves_it_asleep(tmp_path: Path) -> None:
 SHARD = """
 import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
-from workers.sleeping_compiler import let_settings_be_read
-let_settings_be_read()
 dist.init_process_group("gloo", init_method=MEETING, rank=0, world_size=1)
 model = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 1))
 for layer in model:
@@ -100,7 +98,7 @@ settings.recompile_limit = 5
 def test_fsdp_leaves_it_asleep_and_what_is_set_meanwhile_holds(tmp_path: Path) -> None:
     run(
         f"MEETING = {(tmp_path / 'meeting').as_uri()!r}\n{SHARD}"
-        "torch._dynamo.disable(train)  # by a user, who may compile something that calls it\n"
+        "torch._dynamo.explain\n"
         "assert awake() and torch._dynamo.config is settings and settings.recompile_limit == 5\n"
     )
 
@@ -118,8 +116,24 @@ def test_sharding_an_optimizer_brings_no_sharded_model_along() -> None:
 
 
 @pytest.mark.windows
-def test_a_part_that_is_imported_wakes_it() -> None:
-    run("assert not awake()\nimport torch._dynamo.eval_frame\nassert awake()\n")
+def test_a_part_that_is_imported_wakes_it_and_what_was_said_of_functions_holds() -> None:
+    run(
+        "@torch.compiler.disable(recursive=False)\n"
+        "def alone(x):\n"
+        "    return x * (2 if torch.compiler.is_compiling() else 3)\n"
+        "assert alone.__name__ == 'alone' and alone(1) == 3 and not awake()\n"
+        "@torch._dynamo.assume_constant_result\n"
+        "@torch._dynamo.allow_in_graph\n"
+        "def marked(x):\n"
+        "    return x\n"
+        "assert marked(1) == 1 and not awake()\n"
+        "import torch._dynamo.eval_frame\n"
+        "assert marked._dynamo_marked_constant\n"
+        "assert id(marked) in torch._dynamo.trace_rules._allowed_callable_ids\n"
+        "assert awake() and torch._dynamo.eval_frame.__spec__.origin.endswith('eval_frame.py')\n"
+        "assert sys.modules['torch._dynamo.eval_frame'] is torch._dynamo.eval_frame\n"
+        "assert torch.compile(lambda x: alone(x) + torch.ones(1), backend='eager')(torch.ones(1)).tolist() == [4]\n"
+    )
 
 
 @pytest.mark.windows

@@ -29,7 +29,6 @@ from workers.optimization import Optimization
 from workers.pieces import Piece, StatePart
 from workers.precision import Precision
 from workers.saved_state import SavedState
-from workers.sleeping_compiler import let_settings_be_read
 from workers.strategies.base import RankPlace
 from workers.strategies.ddp import DdpStrategy
 from workers.strategies.process_group import make_process_group
@@ -58,7 +57,6 @@ class FsdpStrategy(DdpStrategy):
 
     def __init__(self, place: RankPlace, config: RunConfig) -> None:
         super().__init__(place)
-        let_settings_be_read()
         self._stage = config.zero_stage
         # FSDP2 keeps optimizer state where the weights' shards are, so either wish takes both there.
         wanted = config.offload_optimizer or config.offload_parameters

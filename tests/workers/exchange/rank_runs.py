@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from tests.helpers.rank_processes import run_rank_processes
+
 ROOT: Final = Path(__file__).resolve().parents[3]
-LIMIT_S: Final = 240.0
 
 
 @contextmanager
@@ -44,9 +43,4 @@ def ranks(names: str, world: int, folder: Path) -> Iterator[list[subprocess.Pope
 
 def outcomes(names: str, world: int, folder: Path, dead: int = 0) -> list[dict[str, Any]]:
     """What each rank found by name, without those of the last `dead` ranks, which end with exit code 9."""
-    deadline = time.monotonic() + LIMIT_S
-    with ranks(names, world, folder) as started:
-        said = [rank.communicate(timeout=max(0.1, deadline - time.monotonic())) for rank in started]
-        codes = [rank.returncode for rank in started]
-    assert codes == [0] * (world - dead) + [9] * dead, "\n".join(errors for _, errors in said)
-    return [json.loads(output.splitlines()[-1]) for output, _ in said[: world - dead]]
+    return run_rank_processes("tests.workers.exchange.exchange_rank", world, folder, names, dead=[9] * dead)
