@@ -16,8 +16,8 @@ from typing import Any, Final
 import psutil
 
 POLL_S: Final = 0.02
-# Python's own helper for shared memory and spawned pools: one for each process, ended by Python at exit.
-ALLOWED_PROCESSES: Final = ("multiprocessing.resource_tracker",)
+# Python's own helpers for shared memory, and for processes that are forked: one for each process, ended with it.
+ALLOWED_PROCESSES: Final = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 
 @dataclass(frozen=True)

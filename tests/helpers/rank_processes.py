@@ -1,43 +1,114 @@
-"""Bare ranks, without a host: several real processes of one module, each of which prints a line of JSON."""
+"""Bare ranks, without a host: several real processes of one module, each of which prints a line of JSON.
+
+Importing torch is most of what such a rank does, so where a process can be forked, one that has imported it is: the
+server of Python's `multiprocessing`, one for each process that runs tests. Elsewhere each rank is a new Python.
+"""
 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Protocol
 
-ROOT = Path(__file__).resolve().parents[2]
-LIMIT_S = 200.0
+from tests.helpers import bare_rank
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+LIMIT_S: Final = 240.0
+IMPORTED_BEFORE: Final = ["tests.helpers.torch_imported", "workers.strategies.fsdp"]
+"""What takes long to import, before the first fork."""
 
 
-def run_rank_processes(module: str, world: int, folder: Path, *arguments: str) -> list[dict[str, Any]]:
+class _Rank(Protocol):
+    """A process that was started."""
+
+    def kill(self) -> None: ...
+
+    def ended(self, within_s: float) -> int | None:
+        """Waits for its exit code; None when the time is over."""
+
+
+def run_rank_processes(
+    module: str, world: int, folder: Path, *arguments: str, dead: Sequence[int] = ()
+) -> list[dict[str, Any]]:
     """Runs `python -m MODULE ARGUMENTS… RANK WORLD FOLDER` for every rank.
+
+    Args:
+        module: What a rank runs.
+        world: How many ranks.
+        folder: Theirs.
+        arguments: What the module gets before the three.
+        dead: Exit codes of the last ranks, which say nothing; all others are to end with 0.
 
     Returns:
         Each rank's last line, parsed; a rank that fails shows what it printed.
     """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.helpers.bare_rank", module, *arguments, str(rank), str(world), str(folder)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(world)
-    ]
-    deadline = time.monotonic() + LIMIT_S
-    try:
-        outcomes = [rank.communicate(timeout=max(0.1, deadline - time.monotonic())) for rank in ranks]
-    finally:
-        for rank in ranks:
-            if rank.poll() is None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
+    start = _Forked if _can_fork() else _Spawned
+    with tempfile.TemporaryDirectory() as said:
+        files = [Path(said) / str(rank) for rank in range(world)]
+        ranks: list[_Rank] = [
+            start(module, [*arguments, str(rank), str(world), str(folder)], environment, file)
+            for rank, file in enumerate(files)
+        ]
+        deadline = time.monotonic() + LIMIT_S
+        codes = []
+        try:
+            for rank in ranks:
+                codes.append(rank.ended(max(0.1, deadline - time.monotonic())))
+        finally:
+            for rank in ranks:
                 rank.kill()
-                rank.communicate()
-    assert [rank.returncode for rank in ranks] == [0] * world, "\n".join(errors for _, errors in outcomes)
-    return [json.loads(output.splitlines()[-1]) for output, _ in outcomes]
+        errors = [file.with_suffix(".err").read_text(encoding="utf-8", errors="replace") for file in files]
+        assert codes == [0] * (world - len(dead)) + list(dead), "\n".join(errors)
+        output = [file.with_suffix(".out").read_text(encoding="utf-8") for file in files[: world - len(dead)]]
+    return [json.loads(text.splitlines()[-1]) for text in output]
+
+
+def _can_fork() -> bool:
+    return "forkserver" in multiprocessing.get_all_start_methods()
+
+
+class _Forked:
+    """A child of the process that has imported torch."""
+
+    def __init__(self, module: str, arguments: list[str], environment: dict[str, str], file: Path) -> None:
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(IMPORTED_BEFORE)
+        self._process = context.Process(target=bare_rank.forked, args=(module, arguments, environment, str(file)))
+        self._process.start()
+
+    def ended(self, within_s: float) -> int | None:
+        self._process.join(within_s)
+        return self._process.exitcode
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self._process.close()
+
+
+class _Spawned:
+    """A Python of its own."""
+
+    def __init__(self, module: str, arguments: list[str], environment: dict[str, str], file: Path) -> None:
+        command = [sys.executable, "-m", "tests.helpers.bare_rank", module, *arguments]
+        with file.with_suffix(".out").open("wb") as out, file.with_suffix(".err").open("wb") as err:
+            self._process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=out, stderr=err)
+
+    def ended(self, within_s: float) -> int | None:
+        try:
+            return self._process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
