@@ -21,4 +21,3 @@ for _ in range(given.steps):
     optimizer.zero_grad()
     loss.item()
     clock.step()
-clock.tell()

@@ -23,4 +23,3 @@ for _ in range(given.steps):
     optimizer.zero_grad(set_to_none=True)
     loss.item()
     clock.step()
-clock.tell()

@@ -22,4 +22,3 @@ for _ in range(given.steps):
     optimizer.zero_grad()
     loss.item()
     clock.step()
-clock.tell()

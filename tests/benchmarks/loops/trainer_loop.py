@@ -66,4 +66,3 @@ arguments = TrainingArguments(
     remove_unused_columns=False,
 )
 Trainer(model=WithLoss(), args=arguments, train_dataset=Stream(), callbacks=[Ends()]).train()
-clock.tell()
