@@ -81,7 +81,8 @@ def wait_until_gone(before: Held, with_qt: bool, folder: Path, limit_s: float) -
 
 def end_processes(before: Held, folder: Path) -> None:
     """Ends the processes that a test left, so that later tests do not pay for it."""
-    left = [child for child in psutil.Process().children() if _key(child) not in before.words]
+    new = _processes().keys() - before.words.keys()
+    left = [child for child in psutil.Process().children() if _key(child) in new]
     left += _detached_hosts(folder)
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess):

@@ -15,6 +15,8 @@ _PREFIX: Final = re.compile(r"^\[(?:rank|default|gpu|cuda)?[ :_]?\d+\]:?\s?", re
 _PLACE: Final = re.compile(r'^\s*File "([^"]+)", line (\d+)')
 _ERROR: Final = re.compile(r"^[A-Za-z_][\w.]*(?:: .*|$)")
 _MORE_LINES: Final = 12
+_NATIVE: Final = re.compile(r"\[[WE]\d{4} |\[[WE] ")  # a warning or error of torch's C++ parts
+_ABORTED: Final = "terminate called without an active exception"
 _HINTS: Final = (
     (
         re.compile(r"No module named '?([\w.]+)", re.IGNORECASE),
@@ -33,7 +35,7 @@ _HINTS: Final = (
         "Another program took the port that the ranks meet at; start the run again.",
     ),
     (
-        re.compile(r"terminate called without an active exception"),
+        re.compile(_ABORTED),
         "PyTorch may do so when a script ends without torch.distributed.destroy_process_group(); call it at the end.",
     ),
 )  # fmt: skip
@@ -55,6 +57,9 @@ def describe_failure(returncode: int, log: str, *, name: str, python: str, alone
         python: Its interpreter.
         alone: It ran under torchrun's variables with nobody else.
     """
+    until_abort = log.rpartition(_ABORTED)[0]
+    if _raised_last(until_abort):
+        returncode, log = 1, until_abort  # it aborted on its way out; the exception is what counts
     trace = last_traceback(log)
     error = _error_of(trace)
     words = describe_exit(returncode)
@@ -85,6 +90,15 @@ def last_traceback(log: str) -> str:
             found += _message_lines(lines[index + 1 : index + 1 + _MORE_LINES])
             break
     return "\n".join(found).rstrip()
+
+
+def _raised_last(log: str) -> bool:
+    """Whether the last that a program printed, up to native code's own messages, is an exception that nobody caught."""
+    lines = [_PREFIX.sub("", line) for line in log.splitlines()]
+    starts = [number for number, line in enumerate(lines) if _TRACEBACK in line]
+    after = [line for line in lines[starts[-1] + 1 :] if not _NATIVE.match(line)] if starts else []
+    flush = [line for line in after if line.strip() and not line[0].isspace()]  # neither frames nor a message's rest
+    return len(flush) == 1 and bool(_ERROR.match(flush[0]))
 
 
 def _message_lines(lines: list[str]) -> list[str]:

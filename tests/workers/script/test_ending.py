@@ -58,6 +58,28 @@ def test_an_abort_after_the_scripts_end_is_told_how_to_avoid() -> None:
     assert "destroy_process_group()" in next_step
 
 
+RAISED = (
+    "Traceback (most recent call last):\n"
+    '  File "/x/train.py", line 5, in <module>\n'
+    '    raise RuntimeError("no")\n'
+    "RuntimeError: no\n"
+)
+ABORT = "terminate called without an active exception\nFatal Python error: Aborted\n\n  <no frame>\n"
+NATIVE = "[W1122 06:49:38.1 socket.cpp:200] Warning: it goes away\n"
+
+
+@pytest.mark.parametrize("between", ["", NATIVE])
+def test_an_abort_after_an_exception_is_told_by_the_exception(between: str) -> None:
+    title, cause, next_step = told(-6, RAISED + between + ABORT)
+    assert title == "The script failed" and "RuntimeError: no" in cause and "line 5" in cause
+    assert "destroy_process_group()" not in next_step
+
+
+def test_an_exception_that_was_caught_does_not_hide_an_abort() -> None:
+    title, _, next_step = told(-6, f"{RAISED}step 12\n{ABORT}")
+    assert title == "The script crashed" and "destroy_process_group()" in next_step
+
+
 def test_a_crash_in_native_code_names_it() -> None:
     log = (
         "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):\n  File x.py, line 3\n"

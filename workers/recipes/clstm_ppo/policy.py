@@ -6,6 +6,7 @@ are LSTMs of their own. In what an LSTM carries lies the only memory of the past
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -135,7 +136,14 @@ def parts_of(fresh: NDArray[np.bool_]) -> Parts | None:
 
 
 def _through(lstm: nn.LSTM, x: Tensor, carried: Tensor) -> tuple[Tensor, Tensor]:
-    """An LSTM over x, shape (batch, time, width), from h and c of shape (batch, 2, hidden); what it carries on."""
-    h, c = carried.unbind(1)
-    y, (h, c) = lstm(x, (h[None].contiguous(), c[None].contiguous()))
+    """An LSTM over x, shape (batch, time, width), from h and c of shape (batch, 2, hidden); what it carries on.
+
+    On a CPU it computes in its weights' precision: of autocast's bf16, oneDNN makes an LSTM on some CPUs only.
+    """
+    with torch.autocast("cpu", enabled=False) if x.device.type == "cpu" else nullcontext():
+        if x.device.type == "cpu":
+            kept = next(lstm.parameters()).dtype
+            x, carried = x.to(kept), carried.to(kept)
+        h, c = carried.unbind(1)
+        y, (h, c) = lstm(x, (h[None].contiguous(), c[None].contiguous()))
     return y, torch.stack([h[0], c[0]], 1)
