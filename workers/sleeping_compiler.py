@@ -20,6 +20,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -49,6 +50,8 @@ class _Asleep(ModuleType):
         self.finder = _Finder()
         self._left_alone: list[Callable[..., Any]] = []
         self._marked: list[tuple[str, Any]] = []
+        # Weakly: activation checkpointing asks about a function of its own in every step.
+        self._late: WeakKeyDictionary[Callable[..., Any], Callable[[ModuleType], None]] = WeakKeyDictionary()
         self.utils = _Part("utils", get_optimize_ddp_mode=lambda: "ddp_optimizer")  # its configuration's default
         self.trace_rules = _Part("trace_rules", clear_lru_cache=lambda: None)
 
@@ -66,7 +69,7 @@ class _Asleep(ModuleType):
         if options == {"wrapping": False}:
             self._left_alone.append(function)
             return function
-        return _left_alone_once_awake(function, arguments, options)
+        return self._left_alone_once_awake(function, lambda compiler: compiler.disable(function, *arguments, **options))
 
     def assume_constant_result(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Notes it for the real one."""
@@ -78,10 +81,23 @@ class _Asleep(ModuleType):
         self._marked.append(("allow_in_graph", function))
         return function
 
+    def _left_alone_once_awake(self, function: Any, disable: Callable[[ModuleType], Any]) -> Callable[..., Any]:
+        """The function itself, and what the real `disable` makes of it from when the compiler is awake."""
+        real: list[Callable[..., Any]] = []
+
+        @wraps(function)
+        def either(*given: Any, **named: Any) -> Any:
+            return (real[0] if real else function)(*given, **named)
+
+        self._late[either] = lambda compiler: real.append(disable(compiler))
+        return either
+
     def tell(self, compiler: ModuleType) -> None:
         """Marks what was noted, and makes the files that were imported before it its attributes."""
         for mark, function in self._marked:
             getattr(compiler, mark)(function)
+        for settle in list(self._late.values()):
+            settle(compiler)
         for part in _STANDING_ALONE:
             module = sys.modules.get(f"{_NAME}.{part}")
             if module is not None:
@@ -130,23 +146,6 @@ class _AlreadyThere(Loader):
     def exec_module(self, module: ModuleType) -> None:
         """It has been executed; only what the import wrote into it is taken back."""
         module.__spec__, module.__loader__ = self._own
-
-
-def _left_alone_once_awake(
-    function: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
-) -> Callable[..., Any]:
-    """The function, which asks the real `disable` at its first call after the compiler has been woken."""
-    real: list[Callable[..., Any]] = []
-
-    @wraps(function)
-    def either(*given: Any, **named: Any) -> Any:
-        if not real:
-            if isinstance(sys.modules.get(_NAME), _Asleep):
-                return function(*given, **named)
-            real.append(_awake().disable(function, *arguments, **options))
-        return real[0](*given, **named)
-
-    return either
 
 
 class _Part:

@@ -61,7 +61,7 @@ class OperationRunner(QObject):
         self._open[number] = operation
         if operation.topic:
             self._latest[operation.topic] = number
-        self._pool.start(_Task(number, operation.work, self._ended.emit))
+        self._pool.start(_Task(number, operation.work, self._tell_ended))
 
     def is_busy(self, topic: str) -> bool:
         """True while the latest operation of `topic` has not come back."""
@@ -74,6 +74,14 @@ class OperationRunner(QObject):
         self._pool.clear()
         if not self._pool.waitForDone(CLOSE_WAIT_MS):
             _log.warning("background work was still running %d ms after the window was closed", CLOSE_WAIT_MS)
+
+    def _tell_ended(self, number: int, result: object, error: object) -> None:
+        """In the worker's thread; work that outlives the window by more than `close` waits has nobody left to tell."""
+        try:
+            self._ended.emit(number, result, error)
+        except RuntimeError:  # Qt has deleted what it would be sent from
+            if not self._closed:
+                raise
 
     def _on_ended(self, number: int, result: object, error: object) -> None:
         operation = self._open.pop(number, None)

@@ -118,7 +118,7 @@ def test_sharding_an_optimizer_brings_no_sharded_model_along() -> None:
 @pytest.mark.windows
 def test_a_part_that_is_imported_wakes_it_and_what_was_said_of_functions_holds() -> None:
     run(
-        "@torch.compiler.disable(recursive=False)\n"
+        "@torch.compiler.disable(recursive=True)\n"
         "def alone(x):\n"
         "    return x * (2 if torch.compiler.is_compiling() else 3)\n"
         "assert alone.__name__ == 'alone' and alone(1) == 3 and not awake()\n"

@@ -7,9 +7,11 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+import shiboken6
 from PySide6.QtCore import QCoreApplication
 from pytestqt.qtbot import QtBot
 
+from app.controllers import operation
 from app.controllers.operation import Operation, OperationRunner
 from core.errors import RankdeckError, UsageError
 
@@ -94,3 +96,17 @@ def test_nothing_arrives_after_close() -> None:
     QCoreApplication.processEvents()
     assert results == []
     runner.deleteLater()
+
+
+def test_work_that_outlives_its_runner_has_nobody_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in a Qt thread would fail this test; Qt itself waits for the thread when it deletes the runner."""
+    monkeypatch.setattr(operation, "CLOSE_WAIT_MS", 10)
+    free, heard = threading.Event(), []
+    runner = OperationRunner()
+    runner.run(Operation(lambda: free.wait(10.0), heard.append, heard.append))
+    runner.close()
+    freeing = threading.Timer(0.2, free.set)
+    freeing.start()
+    shiboken6.delete(runner)
+    freeing.join()
+    assert free.is_set() and heard == []

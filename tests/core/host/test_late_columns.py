@@ -16,7 +16,7 @@ from core.metrics_file import MetricsWriter
 
 pytestmark = pytest.mark.windows
 
-LIMIT_S = 10.0
+LIMIT_S = 60.0
 
 
 def step(number: int) -> dict[str, Any]:
