@@ -120,7 +120,7 @@ def learn(most: int, steps: int, seed: int, folder: Path, options: dict[str, obj
         eval_every=steps, samples_per_block=10_000, dataset_chunk_size=500, lr=2e-3,
         options={"halt_max_steps": most, "sample_tokens": 0, "val_batches": 32, **options},
     )  # fmt: skip
-    if host(store, timeout_s=7200) != 0:
+    if host(store, timeout_s=7200, forked=False) != 0:
         return f"{most}: failed: {store.state().error}"
     last = lines(store, "eval")[-1]
     return (

@@ -88,7 +88,7 @@ def real(folder: Path, name: str, seed: int, lr: float, steps: int) -> Iterator[
         options={**SHAPE, "sample_tokens": 0, "warmup_steps": 20, "val_batches": VAL_SAMPLES // BATCH},
         **settings,
     )
-    assert host(store, timeout_s=7200) == 0, lines(store, "failed")
+    assert host(store, timeout_s=7200, forked=False) == 0, lines(store, "failed")
     model_bytes = store.model.stat().st_size
     if name == "never":
         losses = lines(store, "merge")[-1]["val_losses"]

@@ -30,7 +30,7 @@ def run(folder: Path, text: Path, mode: str, **settings: Any) -> tuple[float, fl
     values = {"batch_size": BATCH, "seq_len": LENGTH, "eval_every": None, "lr": 3e-4, **settings}
     options = {"slow_rank": 1, "times": TIMES, "n_embd": 96}
     store = make_run(folder, text, mode, 2, recipe=RECIPE, options=options, **values)
-    assert host(store, timeout_s=300) == 0
+    assert host(store, timeout_s=300, forked=False) == 0
     steps = lines(store, "step")
     began = max(line["ts"] for line in steps if line["step"] == 1)
     first = sum(line["samples_per_s"] * line["step_time_s"] for line in steps if line["ts"] <= began)

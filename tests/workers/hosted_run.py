@@ -14,6 +14,7 @@ from core.config import RunConfig
 from core.fault_points import ENV_FAULT
 from core.recipes import apply_recipe
 from core.run_store import RunStore
+from tests.helpers import forked_host
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,7 +48,9 @@ def make_run(folder: Path, text: Path | str, mode: str, world: int, **settings: 
     return RunStore.create(folder.parent, config, folder)
 
 
-def host(store: RunStore, fault: str = "", *, stop_at: int | None = None, timeout_s: float = 90.0) -> int:
+def host(
+    store: RunStore, fault: str = "", *, stop_at: int | None = None, timeout_s: float = 90.0, forked: bool = True
+) -> int:
     """Runs the run's host to its end, or to its death.
 
     Args:
@@ -55,30 +58,74 @@ def host(store: RunStore, fault: str = "", *, stop_at: int | None = None, timeou
         fault: Where all its processes are killed (`core.fault_points`).
         stop_at: Asks the host to stop once a step of that number, or a later one, is reported.
         timeout_s: It is killed after that.
+        forked: Host and ranks may be forked (`forked_host`); never where they are to be killed.
 
     Returns:
         The host's exit code.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), ENV_FAULT: fault, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "core.host", str(store.dir)],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    start = _Forked if forked and not fault and forked_host.can_fork() else _Started
+    process = start(store, environment)
     deadline = time.monotonic() + timeout_s
     try:
-        while stop_at is not None and time.monotonic() < deadline and process.poll() is None:
+        while stop_at is not None and time.monotonic() < deadline and process.code() is None:
             if any(line["step"] >= stop_at for line in lines(store, "step")):
                 process.terminate()
                 break
             time.sleep(0.02)
-        return process.wait(max(0.1, deadline - time.monotonic()))
+        return process.ended(max(0.1, deadline - time.monotonic()))
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait(10)
+        process.close()
+
+
+class _Started:
+    """A host as everybody starts it."""
+
+    def __init__(self, store: RunStore, environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "core.host", str(store.dir)],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def code(self) -> int | None:
+        return self._process.poll()
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def ended(self, within_s: float) -> int:
+        return self._process.wait(within_s)
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(10)
+
+
+class _Forked:
+    """A host and ranks that did not have to import torch."""
+
+    def __init__(self, store: RunStore, environment: dict[str, str]) -> None:
+        self._process = forked_host.start(store.dir, environment)
+
+    def code(self) -> int | None:
+        return self._process.exitcode
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def ended(self, within_s: float) -> int:
+        self._process.join(within_s)
+        assert self._process.exitcode is not None, f"the host still runs after {within_s:.0f} s"
+        return self._process.exitcode
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self._process.close()
 
 
 def lines(store: RunStore, event: str) -> list[dict[str, Any]]:

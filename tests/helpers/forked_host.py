@@ -1,0 +1,144 @@
+"""A run's host and its ranks, forked from a process that has imported torch already.
+
+Importing torch is most of what a short run does. So tests of what runs do, not of how their processes are started, tied
+together and ended, have the host's process and every rank's made in this way; all that these processes do is what they
+do otherwise. Linux only: elsewhere, and where a host is to be killed, it is started as always.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import multiprocessing
+import os
+import runpy
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from tests.helpers.rank_processes import IMPORTED_BEFORE
+
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_REQUEST_BYTES: Final = 200_000
+_POLL_S: Final = 0.02
+
+
+def can_fork() -> bool:
+    """Whether there are such hosts here."""
+    return sys.platform == "linux"
+
+
+def start(run_dir: Path, environment: Mapping[str, str]) -> ForkServerProcess:
+    """Starts one; its output goes nowhere.
+
+    Args:
+        run_dir: The run.
+        environment: The host's; ranks get theirs from it.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED_BEFORE)
+    process = context.Process(target=_host, args=(str(run_dir), dict(environment)))
+    process.start()
+    return process
+
+
+def _host(run_dir: str, environment: dict[str, str]) -> NoReturn:
+    """The host's process."""
+    from core.host.__main__ import main
+    from core.process_tree.posix import SessionRules
+
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nowhere, stream)
+    os.environ.clear()
+    os.environ.update(environment)
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # ranks become this process's children
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    host = os.getpid()
+    if os.fork() == 0:  # now, while this process has no threads
+        ours.close()
+        _make_ranks(theirs, host)
+    theirs.close()
+
+    def start_rank(
+        rules: SessionRules, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int
+    ) -> subprocess.Popen[bytes]:
+        assert tuple(argv[:2]) == (sys.executable, "-m"), argv
+        request = json.dumps({"argv": argv[2:], "env": env, "cwd": str(cwd)}).encode()
+        socket.send_fds(ours, [request], [log_fd])
+        rank = _Rank(int(ours.recv(64)))
+        rules._sessions.add(rank.pid)
+        return rank
+
+    SessionRules._start = start_rank  # type: ignore[method-assign]
+    os._exit(main([run_dir]))
+
+
+class _Rank(subprocess.Popen[bytes]):
+    """What the host sees of a rank, which it did not start but is the parent of."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode = None
+
+    def __del__(self) -> None:
+        """It never had anything to close."""
+
+    def poll(self) -> int | None:
+        """The exit code, None while it runs."""
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Waits for it."""
+        assert timeout is not None
+        deadline = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired("rank", timeout)
+            time.sleep(_POLL_S)
+        return code
+
+
+def _make_ranks(line: socket.socket, host: int) -> NoReturn:
+    """A process beside the host that never does anything else, and so has nothing that a fork could tear."""
+    while True:
+        request, files, _, _ = socket.recv_fds(line, _REQUEST_BYTES, 1)
+        if not request:
+            os._exit(0)
+        told, tell = os.pipe()
+        between = os.fork()
+        if between == 0:
+            rank = os.fork()
+            if rank == 0:
+                line.close()
+                _become_rank(json.loads(request), files[0], host)
+            os.write(tell, str(rank).encode())
+            os._exit(0)
+        os.waitpid(between, 0)  # from here on the rank is the host's child
+        line.send(os.read(told, 64))
+        for descriptor in (told, tell, *files):
+            os.close(descriptor)
+
+
+def _become_rank(request: dict[str, Any], log: int, host: int) -> NoReturn:
+    os.setsid()
+    while os.getppid() != host:
+        time.sleep(0.001)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(log)
+    os.environ.clear()
+    os.environ.update(request["env"])
+    os.chdir(str(request["cwd"]))
+    module, *sys.argv[1:] = request["argv"]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    os._exit(0)
