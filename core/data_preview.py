@@ -171,7 +171,9 @@ def _result(child: Child, folder: Path) -> dict[str, Any]:
 def _as_error(words: dict[str, Any]) -> RankdeckError:
     cause, next_step, title = words["cause"], words["next_step"], words["title"]
     if words["kind"] == "ConfigError":
-        return ConfigError(words["field"], cause, next_step)
+        error = ConfigError(words["field"], cause, next_step)
+        error.title = title
+        return error
     if words["kind"] == "MissingPackageError":
         return MissingPackageError.of(words["packages"], cause, next_step)
     return _CLASSES.get(words["kind"], PreviewError)(cause, next_step, title=title)

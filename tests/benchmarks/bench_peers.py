@@ -36,8 +36,16 @@ NAMES = {"accelerate_loop": "Accelerate", "fabric_loop": "Fabric", "trainer_loop
 HAND, OURS = "by hand", "Rankdeck"
 
 
-def loop(name: str, job: Job, folder: Path) -> Contender:
-    """One of the loops, its ranks started as bare processes; every step is a line of what a rank prints."""
+def loop(name: str, job: Job, folder: Path, threads: int = 0, shown: str = "") -> Contender:
+    """One of the loops, its ranks started as bare processes; every step is a line of what a rank prints.
+
+    Args:
+        name: Its module.
+        job: What it does.
+        folder: Made for it.
+        threads: Of each rank; 0 for an equal share of the cores.
+        shown: Its name in the table, where it is not the usual one.
+    """
     folder.mkdir()
     job = dataclasses.replace(job, rendezvous=(folder / "rendezvous").as_uri())
     files = [folder / f"{rank}.txt" for rank in range(job.world)]
@@ -47,17 +55,17 @@ def loop(name: str, job: Job, folder: Path) -> Contender:
         command = [sys.executable, "-m", f"tests.benchmarks.loops.{name}", argument]
         with file.open("wb") as output, file.with_suffix(".log").open("wb") as log:
             processes.append(
-                psutil.Popen(command, env=environment(job, rank), cwd=ROOT, stdout=output, stderr=log),
+                psutil.Popen(command, env=environment(job, rank, threads), cwd=ROOT, stdout=output, stderr=log),
             )
     ends = partial(printed, files)
-    return Contender(NAMES.get(name, HAND), processes, ends, job.world, job.synchronised)
+    return Contender(shown or NAMES.get(name, HAND), processes, ends, job.world, job.synchronised)
 
 
-def environment(job: Job, rank: int) -> dict[str, str]:
+def environment(job: Job, rank: int, threads: int) -> dict[str, str]:
     """What a launcher would put there."""
     shared = {
         "PYTHONPATH": str(ROOT),
-        "OMP_NUM_THREADS": str(max(1, physical_cores() // job.world)),
+        "OMP_NUM_THREADS": str(threads or max(1, physical_cores() // job.world)),
         "GLOO_SOCKET_IFNAME": "lo",
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_OFFLINE": "1",
@@ -145,10 +153,15 @@ def test_beside_the_peers(mode: str, world: int, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(psutil.Process, "cpu_affinity"), reason="needs cores that can be assigned")
 def test_weak_scaling(tmp_path: Path) -> None:
-    """Two ranks of one thread beside one rank of one thread on one core."""
+    """Two ranks of one thread beside one rank of one thread on one core.
+
+    Two loops by hand that know nothing of each other, beside one, show what the machine itself gives: two cores that
+    share a cache, a memory or, in a virtual machine, one real core are not twice as fast as one.
+    """
     if physical_cores() < 2:
         pytest.skip("needs two cores")
     text = write_text(tmp_path / "text.txt", 2_000_000)
+    job = Job(0, 1, str(text), "", STEPS, BATCH, LENGTH, synchronised=False)
 
     def alone() -> Contender:
         with cores(1):
@@ -158,8 +171,14 @@ def test_weak_scaling(tmp_path: Path) -> None:
         with cores(2):
             return rankdeck(mode, 2, text, tmp_path / mode, mode)
 
-    turns = take_turns([alone, partial(both, "ddp"), partial(both, "independent")], TURNS)
-    for name in ("ddp", "independent"):
-        share = shown(turns[name], turns["alone"], 0.5)
+    def by_hand(count: int) -> Contender:
+        with cores(count):
+            given = dataclasses.replace(job, world=count)
+            return loop("by_hand", given, tmp_path / f"hand{count}", 1, f"{count} by hand")
+
+    starts = [alone, partial(both, "ddp"), partial(both, "independent"), partial(by_hand, 1), partial(by_hand, 2)]
+    turns = take_turns(starts, TURNS)
+    for name, one in (("2 by hand", "1 by hand"), ("ddp", "alone"), ("independent", "alone")):
+        share = shown(turns[name], turns[one], 0.5)
         print(f"weak scaling, {name}, 2 ranks of 1 thread beside 1 on one core: {share}")
     assert all(rate(timed) > 0 for timed in turns.values())

@@ -28,3 +28,5 @@ def test_an_error_keeps_its_kind_and_words(kind: str, expected: type[RankdeckErr
     assert (error.cause, error.next_step) == ("So it is.", "Do that.")
     if isinstance(error, MissingPackageError):
         assert error.packages == ("pyarrow",), "the window offers to install them"
+    else:
+        assert error.title == "Title"

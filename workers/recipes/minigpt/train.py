@@ -13,16 +13,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from workers.recipe_api import ConfigError, Optimization, Run, Task, make_tokenizer, tokenizer_in
+from workers.recipes.minigpt.check import width_refusal
 from workers.recipes.minigpt.model import MiniGPT, Shape
 
 
 def main(run: Run) -> None:
     """Data, model, loss, training: on every rank."""
     o, length = run.options, run.config.seq_len
-    if o["n_embd"] % o["n_head"]:
-        raise ConfigError(
-            "n_embd", f"The width {o['n_embd']} is not a multiple of the {o['n_head']} heads.", "Change one of the two."
-        )
+    if (refusal := width_refusal(o["n_embd"], o["n_head"])) is not None:
+        raise ConfigError(**refusal)
 
     # data: sample i is tokens [i·T, i·T + T], the last token of one sample being the first of the next
     windows = run.prepare_windows(make_tokenizer, {key: o[key] for key in ("tokenizer", "vocab_size", "val_fraction")})
