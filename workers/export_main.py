@@ -17,7 +17,6 @@ from core.config.documents import read_config
 from core.config.given import config_from_mapping
 from core.recipes import apply_recipe, get_recipe
 from workers.failures import explain
-from workers.lean_torch import import_torch
 from workers.plug_in import load_function
 
 
@@ -27,7 +26,6 @@ def main(argv: Sequence[str]) -> int:
     try:
         config = config_from_mapping(read_config(run_dir / "run.toml"), RunConfig())
         recipe = get_recipe(os.environ.get("RANKDECK_RECIPE_DIR") or config.recipe)
-        import_torch()
         from workers.recipe_api import Export
 
         given = Export(apply_recipe(config, recipe), run_dir / "data", weights, target)

@@ -11,16 +11,13 @@ import sys
 import time
 from typing import Final
 
+import torch
+import torch.distributed as dist
+
 from core.errors import RankdeckError
 from core.protocol import ENV_BACKEND, ENV_DEVICE, ENV_RENDEZVOUS
-from workers.lean_torch import import_torch
-
-import_torch()
-import torch  # noqa: E402
-import torch.distributed as dist  # noqa: E402
-
-from workers.strategies import RankPlace  # noqa: E402
-from workers.strategies.process_group import make_process_group  # noqa: E402
+from workers.strategies import RankPlace
+from workers.strategies.process_group import make_process_group
 
 SMALL: Final = 16
 LARGE: Final = 4 << 20

@@ -34,7 +34,6 @@ from workers.data.token_cache import TokenData, found_tokens, tokenise
 from workers.data.tokenizer_spec import Encoder, Ids, TokenizerSpec
 from workers.data.windows import cut_windows
 from workers.failures import explain
-from workers.lean_torch import import_torch
 from workers.plug_in import load_function
 
 LOOKED_AT_BYTES: Final = 32_000_000
@@ -96,7 +95,6 @@ def _tokenizer(
 ) -> tuple[TokenizerSpec, dict[str, Any]]:
     """What the recipe says; bytes where it does not say."""
     say("loading the recipe")
-    import_torch()
     try:
         make: Callable[..., TokenizerSpec] = load_function(recipe, "make_tokenizer")
     except ConfigError:

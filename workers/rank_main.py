@@ -38,7 +38,6 @@ from core.protocol import (
 from core.recipes import apply_recipe, get_recipe
 from workers.connection import HostAddress, HostConnection
 from workers.failures import explain
-from workers.lean_torch import import_torch
 from workers.parent_watch import tie_to_host
 from workers.plug_in import load_function
 from workers.reporter import Reporter
@@ -109,13 +108,14 @@ def _train(connection: HostConnection, reporter: Reporter) -> int:
 
 
 def _make_session(connection: HostConnection, reporter: Reporter, run_dir: Path, config: RunConfig) -> Session:
-    import_torch()
     import torch
 
     from workers.inbox import Inbox
     from workers.session import Session
+    from workers.sleeping_compiler import let_compiler_sleep
     from workers.strategies import RankPlace, make_strategy
 
+    let_compiler_sleep()
     threads = os.environ.get("OMP_NUM_THREADS")
     if threads:
         torch.set_num_threads(int(threads))

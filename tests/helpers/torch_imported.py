@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 
 gc.disable()
-from workers.lean_torch import import_torch  # noqa: E402
-
-import_torch()
 import torch  # noqa: E402
 
+from workers.sleeping_compiler import let_compiler_sleep  # noqa: E402
+
+let_compiler_sleep()
 torch.set_num_threads(1)
 gc.freeze()
 gc.enable()

@@ -15,7 +15,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from functools import wraps
-from importlib.abc import MetaPathFinder
+from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -23,8 +23,6 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import torch
-
-from workers.lean_torch.already_there import already_there
 
 _NAME: Final = "torch._dynamo"
 _STANDING_ALONE: Final = ("config", "_trace_wrapped_higher_order_op")
@@ -48,8 +46,8 @@ class _Asleep(ModuleType):
 
     def __init__(self) -> None:
         super().__init__(_NAME)
-        self.__spec__ = PathFinder.find_spec(_NAME, list(torch.__path__))  # it may be looked for
         self.__path__ = [str(Path(torch.__file__).parent / "_dynamo")]
+        self.__spec__ = PathFinder.find_spec(_NAME, list(torch.__path__))  # somebody may look whether it is installed
         self.finder = _Finder()
         self._left_alone: list[Callable[..., Any]] = []
         self._marked: list[tuple[str, Any]] = []
@@ -131,7 +129,29 @@ class _Finder(MetaPathFinder):
             return None
         _awake()
         there = sys.modules.get(name)
-        return None if there is None else already_there(there)
+        if there is None:
+            return None
+        # Of a module that has come into `sys.modules` meanwhile, Python takes its own spec, whatever a finder says.
+        loader = _AlreadyThere(there)
+        there.__spec__ = ModuleSpec(name, loader)
+        return there.__spec__
+
+
+class _AlreadyThere(Loader):
+    """Gives a module that was imported while it was looked for, and is not to be executed once more."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._own = (module.__spec__, module.__loader__)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """See the class."""
+        del spec
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It has been executed; only what the import wrote into it is taken back."""
+        module.__spec__, module.__loader__ = self._own
 
 
 class _Part:

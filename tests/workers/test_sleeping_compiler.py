@@ -11,15 +11,14 @@ import pytest
 
 pytest.importorskip("torch", reason="it is PyTorch's compiler")
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 ASLEEP = """
 import gc, os, sys
 gc.disable()
-from workers.lean_torch import import_torch
-import_torch()
 import torch
-from workers.lean_torch.sleeping_compiler import let_compiler_sleep
+from workers.sleeping_compiler import let_compiler_sleep
+let_compiler_sleep()
 let_compiler_sleep()
 def awake():
     return "torch._dynamo.convert_frame" in sys.modules
@@ -53,6 +52,8 @@ def test_optimizers_leave_it_asleep_and_train_the_same() -> None:
         "import inspect\n"
         "assert inspect.getmodule(train) is sys.modules['__main__'], 'it asks every module for its file'\n"
         "assert not awake()\n"
+        "import importlib.util\n"
+        "assert importlib.util.find_spec('torch._dynamo').origin.endswith('__init__.py') and not awake()\n"
         "from torch._dynamo.eval_frame import OptimizedModule\n"
         "assert awake() and torch._dynamo.OptimizedModule is OptimizedModule, 'it is executed once'\n"
         "again = [train(torch.optim.AdamW, fused=True), train(torch.optim.AdamW),"
@@ -128,7 +129,7 @@ def test_a_part_that_is_imported_wakes_it_and_what_was_said_of_functions_holds()
         "def marked(x):\n"
         "    return x\n"
         "assert marked(1) == 1 and not awake()\n"
-        "from torch._dynamo.eval_frame import OptimizedModule\n"
+        "import torch._dynamo.eval_frame\n"
         "assert marked._dynamo_marked_constant\n"
         "assert id(marked) in torch._dynamo.trace_rules._allowed_callable_ids\n"
         "assert awake() and torch._dynamo.eval_frame.__spec__.origin.endswith('eval_frame.py')\n"
