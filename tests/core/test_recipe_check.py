@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,8 @@ def test_a_check_that_fails_itself_stops_no_run(tmp_path: Path, program: str) ->
 
 
 def test_a_recipe_without_a_check_is_not_asked() -> None:
-    assert check_by_recipe(RunConfig(), get_recipe("minigpt")) == ()
+    unasked = dataclasses.replace(get_recipe("minigpt"), check="")
+    assert check_by_recipe(RunConfig(), unasked) == ()
 
 
 def test_a_check_that_is_not_there_is_the_recipes_problem(tmp_path: Path) -> None:

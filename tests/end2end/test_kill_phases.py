@@ -9,12 +9,11 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from core.generations import Generations
 from core.run_store import RunStore
-from tests.workers.hosted_run import curve, host, lines, make_run, write_text
+from tests.workers.hosted_run import curve, host, lines, make_run, processes, write_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -46,19 +45,9 @@ def newest(store: RunStore) -> int:
 def assert_all_dead(store: RunStore) -> None:
     """No process of the run is left within the five seconds that ranks have, and the host did not end by itself."""
     deadline = time.monotonic() + 5.0
-    while (left := living(store)) and time.monotonic() < deadline:
+    while (left := processes(store)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not left, left
-
-
-def living(store: RunStore) -> list[list[str]]:
-    """The command lines of all processes of the run."""
-    text, found = str(store.dir), []
-    for process in psutil.process_iter(["cmdline", "environ"]):
-        words, environment = process.info["cmdline"] or [], process.info["environ"] or {}
-        if text in " ".join(words) or text == environment.get("RANKDECK_RUN_DIR"):
-            found.append(words)
-    return found
 
 
 @pytest.mark.parametrize("mode", ["ddp", "independent"])

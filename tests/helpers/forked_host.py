@@ -1,8 +1,8 @@
 """A run's host and its ranks, forked from a process that has imported torch already.
 
-Importing torch is most of what a short run does. So tests of what runs do, not of how their processes are started, tied
-together and ended, have the host's process and every rank's made in this way; all that these processes do is what they
-do otherwise. Linux only: elsewhere, and where a host is to be killed, it is started as always.
+Importing torch is most of what a short run does. So tests of what runs do, killed ones included, have the processes of
+the host and of every rank made in this way: ranks are the host's children as ever, and do what they always do. Tests of
+how they are started and tied together do without. Linux only; elsewhere a host is started as everybody starts it.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def start(run_dir: Path, environment: Mapping[str, str]) -> ForkServerProcess:
 
 def _host(run_dir: str, environment: dict[str, str]) -> NoReturn:
     """The host's process."""
+    from core import fault_points
     from core.host.__main__ import main
     from core.process_tree.posix import SessionRules
 
@@ -57,6 +58,7 @@ def _host(run_dir: str, environment: dict[str, str]) -> NoReturn:
         os.dup2(nowhere, stream)
     os.environ.clear()
     os.environ.update(environment)
+    fault_points._wanted = environment.get(fault_points.ENV_FAULT, "")  # which it read when it was imported
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # ranks become this process's children
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     host = os.getpid()

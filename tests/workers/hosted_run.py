@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import Any
 
 from core.config import RunConfig
 from core.fault_points import ENV_FAULT
+from core.processes import ProcessId, identify, is_alive
 from core.recipes import apply_recipe
 from core.run_store import RunStore
 from tests.helpers import forked_host
@@ -58,13 +60,13 @@ def host(
         fault: Where all its processes are killed (`core.fault_points`).
         stop_at: Asks the host to stop once a step of that number, or a later one, is reported.
         timeout_s: It is killed after that.
-        forked: Host and ranks may be forked (`forked_host`); never where they are to be killed.
+        forked: Host and ranks may be forked (`forked_host`).
 
     Returns:
         The host's exit code.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), ENV_FAULT: fault, "OMP_NUM_THREADS": "1"}
-    start = _Forked if forked and not fault and forked_host.can_fork() else _Started
+    start = _Forked if forked and forked_host.can_fork() else _Started
     process = start(store, environment)
     deadline = time.monotonic() + timeout_s
     try:
@@ -126,6 +128,15 @@ class _Forked:
         self._process.kill()
         self._process.join()
         self._process.close()
+
+
+def processes(store: RunStore) -> dict[int, ProcessId]:
+    """Living processes of the newest attempt, by rank; the host's is -1."""
+    log = (store.logs / "host.log").read_text(encoding="utf-8")
+    found = {int(rank): identify(int(pid)) for rank, pid in re.findall(r"rank (\d+) is process (\d+)", log)}
+    assert found, "the host's log names no rank"
+    found[-1] = store.stored_state().host
+    return {rank: process for rank, process in found.items() if process is not None and is_alive(process)}
 
 
 def lines(store: RunStore, event: str) -> list[dict[str, Any]]:
