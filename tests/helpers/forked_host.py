@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from multiprocessing.context import ForkServerProcess
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -33,7 +33,7 @@ def can_fork() -> bool:
     return sys.platform == "linux"
 
 
-def start(run_dir: Path, environment: Mapping[str, str]) -> ForkServerProcess:
+def start(run_dir: Path, environment: Mapping[str, str]) -> BaseProcess:
     """Starts one; its output goes nowhere.
 
     Args:
