@@ -262,6 +262,7 @@ class Trainer:
         """Measures the validation loss at this step, unless that has been done."""
         if self._evaluation is None or (self._val_loss is not None and self._val_loss[0] == self._step):
             return
+        self._session.phase("evaluating")
         val_loss, figures = self._evaluation.measure_all(self._replica.evaluated, self._strategy)
         self._val_loss = (self._step, val_loss)
         if math.isfinite(val_loss):

@@ -23,6 +23,7 @@ from core.host.ledger_keeper import LedgerKeeper
 from core.host.outcome import Outcome, stopped_short
 from core.host.ranks import Rank, Ranks
 from core.host.rescue import Rescue
+from core.host.silence import Silence
 from core.host.stop_ladder import KILL_WAIT_S, Rung, StopLadder
 from core.host.work_plan import rank_starts
 from core.launch_plan import LaunchPlan
@@ -130,6 +131,7 @@ class Attempt:
             on_committed=events.committed,
         )
         self._gatherer = Gatherer(self._ranks, self._commits)
+        self._silence = Silence(self._ranks, events)
         self._tree = ProcessTree()
         self._outcome: Outcome | None = None
         self._data: DataReady | None = None
@@ -184,11 +186,13 @@ class Attempt:
         if handler is None:
             log.warning("rank %d sent a %s, which is not for a rank to send", number, type(message).__name__)
             return
+        self._ranks[number].heard(time.monotonic())
         handler(self._ranks[number], message)
 
     def lines_received(self, number: int, parsed: list[dict[str, Any]]) -> None:
         """A rank's metrics, written already."""
         rank = self._ranks[number]
+        rank.heard(time.monotonic())
         for value in reversed(parsed):
             if value["event"] == "step":
                 first = rank.first_step is None
@@ -350,6 +354,7 @@ class Attempt:
             self._outcome = self._outcome or self._start_overdue(now)
         else:
             self._gather(now)
+            self._silence.look(now)
 
     def _gather(self, now: float) -> None:
         action, phase = self._gatherer.step(now)

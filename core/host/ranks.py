@@ -32,6 +32,8 @@ class Rank:
         bye: It has said goodbye.
         lost_at: When its connection was closed.
         exited_at: When its process was seen to have ended.
+        heard_at: When it last said anything.
+        longest_pause_s: The longest that it has said nothing since its first step.
     """
 
     command: RankCommand
@@ -48,6 +50,8 @@ class Rank:
     bye: Bye | None = None
     lost_at: float | None = None
     exited_at: float | None = None
+    heard_at: float | None = None
+    longest_pause_s: float = 0.0
 
     @property
     def number(self) -> int:
@@ -58,6 +62,23 @@ class Rank:
     def started(self) -> bool:
         """It has made a step, or has none left to make; or it is a program of its own and runs."""
         return self.first_step is not None or self.done is not None or self.phase == "running"
+
+    @property
+    def trains(self) -> bool:
+        """It makes steps of ours, and neither waits for the host nor comes to its end."""
+        waits = self.done is not None or self.ready is not None
+        return self.first_step is not None and self.phase != "running" and not waits and self.connection is not None
+
+    @property
+    def takes_its_time(self) -> bool:
+        """It has said that it does something in which nothing is told for long."""
+        return self.phase == "evaluating"
+
+    def heard(self, now: float) -> None:
+        """It has said something, at this moment on the monotonic clock."""
+        if self.heard_at is not None and self.trains and not self.takes_its_time:
+            self.longest_pause_s = max(self.longest_pause_s, now - self.heard_at)
+        self.heard_at = now
 
     def send(self, message: Message) -> None:
         """To a rank that is not connected it is nothing."""
@@ -71,6 +92,8 @@ class Rank:
             self.step = step
             if self.first_step is None:
                 self.first_step = step
+            if self.phase != "running":
+                self.phase = "training"
         epoch = value.get("epoch")
         self.epoch = epoch if isinstance(epoch, int) else self.epoch
         self.loss = float(loss) if isinstance(loss, int | float) else None

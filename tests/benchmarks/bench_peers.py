@@ -24,7 +24,7 @@ import pytest
 
 from core.platforms import physical_cores
 from tests.benchmarks.loops.common import LEARNING_RATE, SHAPE, Job
-from tests.benchmarks.taking_turns import Contender, Ends, Timed, rate, ratio, take_turns
+from tests.benchmarks.taking_turns import Contender, Ends, Timed, median_ratio, rate, ratio, take_turns
 from tests.workers.hosted_run import ROOT, lines, make_run, write_text
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
@@ -127,8 +127,9 @@ def cores(count: int) -> Iterator[None]:
 
 def shown(of: list[Timed], to: list[Timed], share: float = 1.0) -> str:
     """A ratio of rates, and its range."""
-    middle, low, high = (share * value for value in ratio(of, to))
-    return f"{middle:.3f} ({low:.3f} to {high:.3f} nine times in ten, {len(of)} turns)"
+    pooled, low, high = (share * value for value in ratio(of, to))
+    usual = share * median_ratio(of, to)
+    return f"{pooled:.3f} ({low:.3f} to {high:.3f} nine times in ten, {len(of)} turns; median of turns {usual:.3f})"
 
 
 @pytest.mark.parametrize(("mode", "world"), [("single", 1), ("ddp", 2), ("independent", 2)])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -130,6 +131,12 @@ def ratio(of: Sequence[Timed], to: Sequence[Timed]) -> tuple[float, float, float
         drawn.append(rate([of[turn] for turn in picked]) / beside if beside else 0.0)
     drawn.sort()
     return rate(of) / rate(to), drawn[_DRAWS // 20], drawn[-_DRAWS // 20]
+
+
+def median_ratio(of: Sequence[Timed], to: Sequence[Timed]) -> float:
+    """The median over turns of the ratio within a turn: what a few turns that something else fell into do not move."""
+    rates = [(rate([one]), rate([other])) for one, other in zip(of, to, strict=True)]
+    return statistics.median(one / other for one, other in rates if other)
 
 
 def take_turns(starts: Sequence[Callable[[], Contender]], turns: int) -> dict[str, list[Timed]]:

@@ -131,6 +131,17 @@ def test_ranks_that_make_no_first_step_in_time_lead_to_one_device(make_run: Make
     assert "made no first step within 2 s" in on_fallback(run)
 
 
+def test_a_rank_that_hangs_is_named_while_the_other_goes_on(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKDECK_SILENT_AFTER_S", "0.5")
+    run = make_run(mode="independent", merge_policy="none").behave(steps=100_000, step_s=0.01).hang_at(1, 30).start()
+    (alert,) = run.wait_for_event("alert")
+    assert (alert["kind"], alert["title"]) == ("silence", "Rank 1 may hang") and "step 30" in alert["cause"], alert
+    assert run.wait(lambda state: bool(state.phase)).phase.startswith("Rank 1: nothing heard for")
+    run.wait_for_step(max(run.steps(0)) + 20)  # nothing was ended
+    state = run.stop(now=True).end()
+    assert (state.state, state.exit_code) == (STOPPED, 130)
+
+
 def test_strict_means_no_fallback(make_run: MakeRun) -> None:
     state = make_run(strict=True).fail_at(rank=1, step="ready", how="exit:3").start().end()
     assert (state.state, state.exit_code, state.fallback) == (FAILED, 1, None)

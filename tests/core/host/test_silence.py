@@ -1,0 +1,129 @@
+"""When it is said that ranks may hang, and when it is not: on a clock that the test winds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from core.devices import Device
+from core.host.ranks import Ranks
+from core.host.silence import Silence
+from core.launch_plan import LaunchPlan, RankCommand
+from core.listener import Connection
+from core.protocol import RankDone
+
+pytestmark = pytest.mark.windows
+
+
+class Told:
+    """What it said."""
+
+    def __init__(self) -> None:
+        self.phases: list[str] = []
+        self.alerts: list[dict[str, Any]] = []
+
+    def phase_changed(self, phase: str) -> None:
+        self.phases.append(phase)
+
+    def emit(self, event: str, **fields: Any) -> None:
+        assert event == "alert"
+        self.alerts.append(fields)
+
+
+class Story:
+    """Two ranks that train, and the clock."""
+
+    def __init__(self, lanes: int = 2) -> None:
+        slots = [Device(f"cpu:{number}", "cpu", number, "slot") for number in range(2)]
+        commands = [RankCommand(d.index, (), {}, (), Path(), Path(), d) for d in slots]
+        mode = "independent" if lanes > 1 else "ddp"
+        self.ranks, self.told, self.now = Ranks(LaunchPlan(mode, 2, lanes, "", tuple(commands))), Told(), 100.0
+        self.silence = Silence(self.ranks, self.told, after_s=60.0)
+        for rank in self.ranks:
+            rank.connection = cast(Connection, object())  # only asked whether there is one
+
+    def steps(self, *numbers: int, step: int = 1) -> None:
+        for number in numbers:
+            self.ranks[number].heard(self.now)
+            self.ranks[number].note_step({"step": step})
+
+    def wait(self, seconds: float) -> None:
+        for _ in range(round(seconds)):
+            self.now += 1.0
+            self.silence.look(self.now)
+
+
+def test_a_rank_that_falls_silent_is_named_once_and_when_it_is_back_it_is_over() -> None:
+    story = Story()
+    story.steps(0, 1)
+    story.wait(59)
+    assert story.told.alerts == []
+    story.steps(0)
+    story.wait(2)
+    (alert,) = story.told.alerts
+    assert (
+        alert["title"] == "Rank 1 may hang"
+        and "From rank 1 (cpu:1, step 1) nothing was heard for 61 s" in alert["cause"]
+    )
+    assert "hold" not in alert["cause"] and alert["next_step"]
+    assert story.told.phases == ["Rank 1: nothing heard for 61 s"]
+    story.wait(30)
+    story.steps(1, step=2)
+    story.wait(1)
+    assert story.told.phases[1:] == [""] and len(story.told.alerts) == 1
+    story.wait(400)
+    assert len(story.told.alerts) == 2, "what is silent again is said again"
+
+
+def test_ranks_in_step_are_silent_together() -> None:
+    story = Story(lanes=1)
+    story.steps(0, 1)
+    story.wait(61)
+    (alert,) = story.told.alerts
+    assert alert["title"] == "Ranks 0 and 1 may hang" and "holds up all" in alert["cause"]
+
+
+def test_who_makes_long_pauses_may_make_a_longer_one() -> None:
+    story = Story()
+    story.steps(0, 1)
+    story.wait(50)
+    story.steps(0, 1, step=2)
+    story.wait(249)
+    assert story.told.alerts == []
+    story.wait(3)
+    assert len(story.told.alerts) == 1 and "the longest pause before was 50.0 s" in story.told.alerts[0]["cause"]
+
+
+def test_an_evaluation_may_take_long_and_is_no_pause() -> None:
+    story = Story()
+    story.steps(0, 1)
+    for rank in story.ranks:
+        rank.heard(story.now)
+        rank.phase = "evaluating"
+    story.wait(500)
+    assert story.told.alerts == []
+    story.steps(0, 1, step=2)
+    story.wait(61)
+    assert len(story.told.alerts) == 1
+
+
+def test_who_has_not_begun_waits_or_is_done_is_not_silent() -> None:
+    story = Story()
+    story.ranks[0].heard(story.now)
+    story.steps(1)
+    story.ranks[1].done = RankDone(1, True)
+    story.wait(500)
+    assert story.told.alerts == []
+
+
+def test_a_computer_that_slept_has_not_fallen_silent() -> None:
+    story = Story()
+    story.steps(0, 1)
+    story.wait(1)
+    story.now += 8 * 3600
+    story.wait(59)
+    assert story.told.alerts == []
+    story.wait(3)
+    assert len(story.told.alerts) == 1
