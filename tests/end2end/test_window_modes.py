@@ -22,6 +22,7 @@ pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="trains for real, and there is no torch"),
 ]
 __all__ = ["open_window"]
+ENGINE = "torch" if importlib.util.find_spec("deepspeed") is None else "deepspeed"
 
 
 @pytest.fixture
@@ -31,11 +32,11 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def choose_zero(rankdeck: Rankdeck, stage: int) -> None:
-    """Picks ZeRO, a stage, and PyTorch's engine."""
+def choose_zero(rankdeck: Rankdeck, stage: int, engine: str = "torch") -> None:
+    """Picks ZeRO, a stage, and an engine."""
     mode = rankdeck.window.setup.mode
     mode.radio("zero").click()
-    for name, value in (("zero_stage", str(stage)), ("zero_engine", "torch")):
+    for name, value in (("zero_stage", str(stage)), ("zero_engine", engine)):
         editor = mode.zero.row(name).editor
         assert isinstance(editor, QComboBox)
         editor.setCurrentIndex(editor.findData(value))
@@ -103,9 +104,12 @@ def test_a_stopped_run_goes_on_in_the_mode_that_is_chosen_in_setup(
     rankdeck.window.setup.mode.radio("ddp").click()
     start(rankdeck, qtbot)
     qtbot.waitUntil(lambda: len(steps_shown(rankdeck, 1)) >= 10, timeout=TRAIN_MS)
-    choose_zero(rankdeck, 1)
+    choose_zero(rankdeck, 1, ENGINE)
     resume_in_setups_mode(rankdeck, qtbot, "zero on cpu:0, cpu:1")
     assert rankdeck.data.state is not None and rankdeck.data.state.mode == "zero"
+    assert rankdeck.data.state.fallback is None, "the engine that was chosen shards"
+    assert rankdeck.showing.run_dir is not None
+    assert f'zero_engine = "{ENGINE}"' in (rankdeck.showing.run_dir / "run.toml").read_text(encoding="utf-8")
     rankdeck.window.setup.mode.radio("independent").click()
     stopped_at = resume_in_setups_mode(rankdeck, qtbot, "independent on cpu:0, cpu:1")
     assert rankdeck.data.state.mode == "independent"
