@@ -19,7 +19,7 @@ class Standing:
 
     Attributes:
         word: Its state.
-        detail: What it is doing just now, while it starts or ends ("rank 1: importing torch"); on what it trains.
+        detail: What it is doing just now ("rank 1: importing torch"), or what is wrong with it; else on what it trains.
         seconds_left: Estimated; None when not known.
     """
 
@@ -55,13 +55,17 @@ def standing_of(state: RunState | None, series: RunSeries, names: Mapping[str, s
     training = state.state == "training"
     return Standing(
         word=state.state,
-        detail=_place(state, names or {}) if training and step else state.phase if state.is_live else "",
+        detail=_doing(state) or (_place(state, names or {}) if training and step else ""),
         step=step,
         total_steps=state.total_steps,
         epoch=state.epoch,
         seconds_left=_seconds_left(series, step, state.total_steps) if training else None,
         tokens_per_s=state.tokens_per_s if training else None,
     )
+
+
+def _doing(state: RunState) -> str:
+    return state.phase if state.is_live else ""
 
 
 def _place(state: RunState, names: Mapping[str, str]) -> str:
