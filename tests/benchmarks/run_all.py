@@ -6,6 +6,7 @@ python -m tests.benchmarks.run_all [--csv FILE] [NAME…]      NAME: reporter, c
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import os
 import platform
@@ -17,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import psutil
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
@@ -42,15 +45,24 @@ def run(path: Path) -> tuple[int, str]:
     """Runs one benchmark alone; its exit code and what it printed."""
     command = [sys.executable, "-m", "pytest", "-q", "-s", "-m", "benchmark", "--timeout", str(LIMIT_S), str(path)]
     environment = {"QT_QPA_PLATFORM": "offscreen", **os.environ, "PYTHONIOENCODING": "utf-8"}
-    try:
-        answer = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=LIMIT_S, check=False)
-    except subprocess.TimeoutExpired as late:  # what it has printed until then was measured all the same
-        return 1, _text(late.stdout) + _text(late.stderr) + f"\nnot done after {LIMIT_S:.0f} s\n"
-    return answer.returncode, _text(answer.stdout) + _text(answer.stderr)
-
-
-def _text(output: bytes | None) -> str:
-    return (output or b"").decode("utf-8", "replace").replace("\r\n", "\n")
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            for one in [*psutil.Process(process.pid).children(recursive=True), process]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.kill()  # else what it measures would go on, and lie under the next benchmark
+            output, _ = process.communicate()  # what it had printed was measured all the same
+            return 1, f"{output}\nnot done after {LIMIT_S:.0f} s\n"
+    return process.returncode, output
 
 
 def figures(name: str, output: str) -> Iterator[Figure]:
