@@ -353,8 +353,8 @@ class Attempt:
         elif not self._began and now > self._start_by:
             self._outcome = self._outcome or self._start_overdue(now)
         else:
+            self._silence.look(now)  # before the next line, whose phase is to stay
             self._gather(now)
-            self._silence.look(now)
 
     def _gather(self, now: float) -> None:
         action, phase = self._gatherer.step(now)

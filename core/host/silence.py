@@ -80,7 +80,7 @@ class Silence:
         cause += f"the longest pause before was {usual_s:.1f} s."
         if self._ranks.synchronised and len(self._ranks.all) > 1:
             cause += " Ranks that train in step wait for each other: one that hangs holds up all."
-        self._events.phase_changed(f"{names}: nothing heard for {since_s:.0f} s")
+        self._events.phase_changed(f"{names} may hang: see Alerts")
         self._events.emit(
             "alert",
             kind="silence",
