@@ -1,9 +1,9 @@
 """Everything a rank says goes through here, and none of it makes a training step wait.
 
 `Reporter.log` puts a tuple on a deque: no lock, no system call, no encoding. A background thread turns what has
-gathered into JSON lines a few dozen times a second and writes them to the host's socket. When the host is slower
-than the run, metrics lines beyond a bound are thrown away, counted, and the count is told; messages and events
-are never thrown away.
+gathered into JSON lines a few dozen times a second, less often where steps are slow, and writes them to the host's
+socket. When the host is slower than the run, metrics lines beyond a bound are thrown away, counted, and the count is
+told; messages and events are never thrown away.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from core.protocol import Bye, Message, RankFailed, encode
 
 MAX_PENDING_LINES: Final = 20_000
 _INTERVAL_S: Final = 0.025
+_LONGEST_INTERVAL_S: Final = 0.2
+"""Where steps are slow there is seldom anything to send, and each look takes a core away from the training."""
 _BATCH_LINES: Final = 1_000
 _MAX_TEXT: Final = 100_000
 
@@ -103,10 +105,12 @@ class Reporter:
         return not self._thread.is_alive() and self._broken is None and not self._pending
 
     def _run(self) -> None:
+        interval_s = _INTERVAL_S
         while True:
-            self._wake.wait(_INTERVAL_S)
+            self._wake.wait(interval_s)
             self._wake.clear()
             closing = self._closing
+            interval_s = _INTERVAL_S if self._pending else min(2.0 * interval_s, _LONGEST_INTERVAL_S)
             self._drain()
             if self._broken is not None or (closing and not self._pending):
                 return

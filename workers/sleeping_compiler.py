@@ -5,7 +5,8 @@ long as nothing is compiled ("break the graph here", "leave this function alone"
 and all: half of a rank's start on a fast disk, and about 70 MiB of memory a rank.
 
 Until somebody wants more of it, a module that knows just those answers stands in its place, and lets those of its files
-be imported that want nothing of the others. The first other question, such as `torch.compile`, imports the real one.
+be imported that want nothing of the others. The first other question imports the real one, such as `torch.compile` of a
+model; a function is compiled when it is first called, since DeepSpeed marks some that most runs never call.
 Torch versions that ask other questions therefore start slower, not wrongly.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -38,6 +39,7 @@ def let_compiler_sleep() -> None:
         asleep = _Asleep()
         sys.modules[_NAME] = asleep
         torch._dynamo = asleep
+        torch.compile = asleep.compile
         sys.meta_path.insert(0, asleep.finder)
 
 
@@ -55,6 +57,13 @@ class _Asleep(ModuleType):
         self._late: WeakKeyDictionary[Callable[..., Any], Callable[[ModuleType], None]] = WeakKeyDictionary()
         self.utils = _Part("utils", get_optimize_ddp_mode=lambda: "ddp_optimizer")  # its configuration's default
         self.trace_rules = _Part("trace_rules", clear_lru_cache=lambda: None)
+        self._compile: Callable[..., Any] = torch.compile
+
+        @wraps(torch.compile)
+        def compile_(model: Any = None, **options: Any) -> Any:
+            return self._compile_once_called(model, options)
+
+        self.compile = compile_
 
     def graph_break(self, *_: Any, **__: Any) -> None:
         """Where nothing is compiled, there is no graph."""
@@ -71,6 +80,22 @@ class _Asleep(ModuleType):
             self._left_alone.append(function)
             return function
         return self._left_alone_once_awake(function, lambda compiler: compiler.disable(function, *arguments, **options))
+
+    def _compile_once_called(self, model: Any, options: Mapping[str, Any]) -> Any:
+        """Stands for `torch.compile`: a function is compiled by its first call, anything else at once."""
+        if model is None:  # a decorator with arguments: asks whoever stands here once it is used
+            return lambda decorated: torch.compile(decorated, **options)
+        if not isinstance(model, FunctionType):
+            return self._compile(model, **options)
+        compiled: list[Callable[..., Any]] = []
+
+        @wraps(model)
+        def compiled_when_called(*given: Any, **named: Any) -> Any:
+            if not compiled:
+                compiled.append(self._compile(model, **options))
+            return compiled[0](*given, **named)
+
+        return compiled_when_called
 
     def assume_constant_result(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Notes it for the real one."""
@@ -108,6 +133,8 @@ class _Asleep(ModuleType):
         """Makes room for the real module; who asked for `disable` asks it the next time."""
         del sys.modules[_NAME]
         del torch._dynamo
+        if torch.compile is self.compile:
+            torch.compile = self._compile
         sys.meta_path.remove(self.finder)
         for function in self._left_alone:
             vars(function).pop(_NOTE, None)

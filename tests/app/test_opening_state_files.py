@@ -15,10 +15,11 @@ from app.main import Rankdeck
 from app.views.resume_dialog import ResumeDialog
 from core.run_store import RunStore
 from tests.helpers.made_runs import CHUNK, TEXT, aios_file, tree
+from tests.helpers.quick_hosts import quick_hosts
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
 
-pytestmark = OFFSCREEN_NOISE
-__all__ = ["open_window"]
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.usefixtures("quick_hosts")]
+__all__ = ["open_window", "quick_hosts"]
 PLAN_MS = 10_000
 TRAIN_MS = 120_000
 DONE = {(0, 0, chunk) for chunk in range(3)}

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,14 +13,16 @@ from typing import Any, NamedTuple
 import psutil
 import pytest
 
+from core.cli import main
 from core.client import stop_run, wait_for_end
 from core.ledger import Ledger, read_state_file
 from core.run_store import RunStore
+from tests.helpers.quick_hosts import quick_hosts
 from tests.workers.hosted_run import lines, write_text
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(290)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(290), pytest.mark.usefixtures("quick_hosts")]
+__all__ = ["quick_hosts"]
 
-ROOT = Path(__file__).resolve().parents[2]
 EPOCHS = 2
 SMALL = shlex.split(
     "--seq-len 16 --batch-size 4 --dataset-chunk-size 32 --samples-per-block 320 --eval-every 40 --lr 5e-3 --epochs 2 "
@@ -62,9 +61,11 @@ CHAINS = {
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Path]:
-    """A folder with a text; what still trains there at the end is ended."""
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with a text, where commands are given; what still trains there at the end is ended."""
     write_text(tmp_path / "text.txt", 24_000)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANKDECK_HOME", str(tmp_path / "runs"))
     yield tmp_path
     for store in _runs(tmp_path):
         host = store.stored_state().host
@@ -76,15 +77,12 @@ def _runs(place: Path) -> list[RunStore]:
     return [RunStore.open(path.parent) for path in (place / "runs").glob("*/run.toml")]
 
 
-def rankdeck(place: Path, *words: str) -> str:
+def rankdeck(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     """A command to its end, and what it said to the person."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RANKDECK_HOME": str(place / "runs"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "core", *words],
-        cwd=place, env=environment, capture_output=True, text=True, timeout=120, encoding="utf-8", check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stderr
+    code = main(words)
+    said = capsys.readouterr().err
+    assert code == 0, said
+    return said
 
 
 def end(store: RunStore, how: str, attempt: int) -> None:
@@ -125,13 +123,13 @@ def kept(store: RunStore) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_run_goes_on_in_mode_after_mode(chain: str, place: Path) -> None:
+def test_a_run_goes_on_in_mode_after_mode(chain: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     legs = CHAINS[chain]
-    rankdeck(place, "train", "--dataset-file", "text.txt", *SMALL, *legs[0].flags.split(), "--detach")
+    rankdeck(capsys, "train", "--dataset-file", "text.txt", *SMALL, *legs[0].flags.split(), "--detach")
     (store,) = _runs(place)
     end(store, legs[0].end, 1)
     for attempt, leg in enumerate(legs[1:], start=2):
-        said = rankdeck(place, "resume", store.dir.name, *leg.flags.split(), "--detach")
+        said = rankdeck(capsys, "resume", store.dir.name, *leg.flags.split(), "--detach")
         assert leg.words in said and "Weights: generation" in said, said
         end(store, leg.end, attempt)
     check_ledger(store)

@@ -17,10 +17,13 @@ from typing import Any
 
 import pytest
 
+from core.cli import main
 from core.run_store import RunStore, find_run
 from tests.helpers import run_logs
+from tests.helpers.quick_hosts import quick_hosts
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+__all__ = ["quick_hosts"]
 
 ROOT = Path(__file__).parents[2]
 SMALL = shlex.split("--seq-len 32 --batch-size 8 --eval-every 1000 --set n_layer=1 --set n_head=2 --set n_embd=32")
@@ -112,11 +115,18 @@ def test_training_to_the_end(shell: CommandLine, mode: str) -> None:
     assert "finished" in shell.run("runs")
 
 
-def test_a_finished_run_is_given_more_to_do(shell: CommandLine) -> None:
-    shell.run(*_train("--mode", "ddp", "--steps", "10"))
+@pytest.mark.usefixtures("quick_hosts")
+def test_a_finished_run_is_given_more_to_do(
+    shell: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(shell.place)
+    monkeypatch.setenv("RANKDECK_HOME", str(shell.runs))
+    assert main(_train("--mode", "ddp", "--steps", "10")) == 0
     store = shell.only_run()
-    shell.run("resume", store.dir.name, code=2)
-    assert "step 20" in shell.run("resume", store.dir.name, "--steps", "20")
+    assert main(["resume", store.dir.name]) == 2
+    capsys.readouterr()
+    assert main(["resume", store.dir.name, "--steps", "20"]) == 0
+    assert "step 20" in capsys.readouterr().out
     assert (store.state().step, store.state().attempt) == (20, 2)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import multiprocessing
 import os
 import runpy
 import socket
@@ -21,7 +20,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from tests.helpers.rank_processes import IMPORTED_BEFORE
+from tests.helpers import forking
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _REQUEST_BYTES: Final = 200_000
@@ -30,7 +29,7 @@ _POLL_S: Final = 0.02
 
 def can_fork() -> bool:
     """Whether there are such hosts here."""
-    return sys.platform == "linux"
+    return sys.platform == "linux" and forking.can_fork()
 
 
 def start(run_dir: Path, environment: Mapping[str, str]) -> BaseProcess:
@@ -40,11 +39,7 @@ def start(run_dir: Path, environment: Mapping[str, str]) -> BaseProcess:
         run_dir: The run.
         environment: The host's; ranks get theirs from it.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(IMPORTED_BEFORE)
-    process = context.Process(target=_host, args=(str(run_dir), dict(environment)))
-    process.start()
-    return process
+    return forking.process(_host, str(run_dir), dict(environment))
 
 
 def _host(run_dir: str, environment: dict[str, str]) -> NoReturn:

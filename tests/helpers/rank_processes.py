@@ -1,13 +1,11 @@
 """Bare ranks, without a host: several real processes of one module, each of which prints a line of JSON.
 
-Importing torch is most of what such a rank does, so where a process can be forked, one that has imported it is: the
-server of Python's `multiprocessing`, one for each process that runs tests. Elsewhere each rank is a new Python.
+Where they can be, they are forked from a process that has imported torch (`forking`). Elsewhere each is a new Python.
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import subprocess
 import sys
@@ -17,12 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from tests.helpers import bare_rank
+from tests.helpers import bare_rank, forking
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LIMIT_S: Final = 240.0
-IMPORTED_BEFORE: Final = ["tests.helpers.torch_imported", "workers.strategies.fsdp"]
-"""What takes long to import, before the first fork."""
 
 
 class _Rank(Protocol):
@@ -35,7 +31,7 @@ class _Rank(Protocol):
 
 
 def run_rank_processes(
-    module: str, world: int, folder: Path, *arguments: str, dead: Sequence[int] = ()
+    module: str, world: int, folder: Path, *arguments: str, dead: Sequence[int] = (), fresh: bool = False
 ) -> list[dict[str, Any]]:
     """Runs `python -m MODULE ARGUMENTS… RANK WORLD FOLDER` for every rank.
 
@@ -45,12 +41,13 @@ def run_rank_processes(
         folder: Theirs.
         arguments: What the module gets before the three.
         dead: Exit codes of the last ranks, which say nothing; all others are to end with 0.
+        fresh: Each is a new Python in any case: something looks at the environment when it is imported.
 
     Returns:
         Each rank's last line, parsed; a rank that fails shows what it printed.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
-    start = _Forked if _can_fork() else _Spawned
+    start = _Forked if forking.can_fork() and not fresh else _Spawned
     with tempfile.TemporaryDirectory() as said:
         files = [Path(said) / str(rank) for rank in range(world)]
         ranks: list[_Rank] = [
@@ -71,18 +68,11 @@ def run_rank_processes(
     return [json.loads(text.splitlines()[-1]) for text in output]
 
 
-def _can_fork() -> bool:
-    return "forkserver" in multiprocessing.get_all_start_methods()
-
-
 class _Forked:
     """A child of the process that has imported torch."""
 
     def __init__(self, module: str, arguments: list[str], environment: dict[str, str], file: Path) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(IMPORTED_BEFORE)
-        self._process = context.Process(target=bare_rank.forked, args=(module, arguments, environment, str(file)))
-        self._process.start()
+        self._process = forking.process(bare_rank.forked, module, arguments, environment, str(file))
 
     def ended(self, within_s: float) -> int | None:
         self._process.join(within_s)

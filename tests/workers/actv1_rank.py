@@ -25,7 +25,7 @@ from workers.recipes.actv1.model import HierarchicalModel, Shape
 from workers.recipes.actv1.train import measured
 from workers.strategies import RankPlace, Strategy, make_strategy
 
-STEPS: Final = 4
+STEPS: Final = 3
 RULE: Final = Rule(3, price=0.01)
 LENGTH: Final = 12
 CPU: Final = torch.device("cpu")
@@ -60,7 +60,7 @@ def train(place: tuple[int, int, Path], number: int) -> dict[str, Any]:
     every = strategy.forward_is_collective
     model = HierarchicalModel(
         Shape(
-            31, LENGTH, LayerShape(16, 2, dropout=0.1), h_layers=1, l_layers=2, h_cycles=2, l_cycles=2,
+            31, LENGTH, LayerShape(16, 2, dropout=0.1), h_layers=1, l_layers=1, h_cycles=2, l_cycles=2,
             halt_max_steps=3, halt_exploration=0.3, every_segment=every, grad_checkpointing=checkpointed,
         )
     )  # fmt: skip
@@ -80,7 +80,7 @@ def train(place: tuple[int, int, Path], number: int) -> dict[str, Any]:
         replica.update()
     found["evaluation"] = evaluated(replica.evaluated, strategy)
     model.eval()
-    text = model.generate(torch.tensor([1, 2]), 6, 0.8, torch.Generator().manual_seed(4))
+    text = model.generate(torch.tensor([1, 2]), 4, 0.8, torch.Generator().manual_seed(4))
     strategy.total([0.0])
     strategy.close()
     return {**found, "text": text.tolist()}

@@ -72,11 +72,19 @@ def run(rank: int, folder: Path) -> dict[str, float]:
 
 
 def sources(reader: Way) -> list[tuple[Way, str]]:
-    """Whose generations a way takes up: all of them, but DeepSpeed's stages share them out, as its start is slow."""
+    """Whose generations a way takes up: every mode's and every number of ranks', but not each mode's of each number.
+
+    One rank takes up all. Others take up what one rank and as many as they are wrote, and what their own mode wrote on
+    another number. DeepSpeed's stages, whose start is slow, share all out.
+    """
     every = [(way, copy) for way in WAYS for copy in copies(way)]
-    if reader.engine != "deepspeed":
-        return every
-    return [pair for number, pair in enumerate(every) if pair[0] == reader or number % 3 == reader.stage - 1]
+    if reader.engine == "deepspeed":
+        return [pair for number, pair in enumerate(every) if pair[0] == reader or number % 3 == reader.stage - 1]
+    return [
+        (way, copy)
+        for way, copy in every
+        if reader.world == 1 or way.world in (1, reader.world) or way.mode == reader.mode
+    ]
 
 
 def copies(way: Way) -> list[str]:

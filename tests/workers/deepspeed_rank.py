@@ -16,7 +16,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from tests.workers.sharded_rank import HALF, HELD_OUT, STEPS, Training, evaluation, stored
+from tests.workers.sharded_rank import HELD_OUT, RESUMED_AT, STEPS, Training, evaluation, stored
 from workers.checkpoint import load_part
 from workers.precision import Precision
 from workers.strategies import RankPlace
@@ -87,11 +87,11 @@ def whole(parameter: nn.Parameter) -> Tensor:
 
 
 def curve(place: tuple[int, int, Path], way: str, **settings: Any) -> dict[str, Any]:
-    """Forty steps with a commit in the middle, an evaluation that leaves no trace, and a last commit."""
+    """Forty steps with a commit on the way, an evaluation that leaves no trace, and a last commit."""
     training = DeepSpeedTraining(place, way, **settings)
-    losses = training.run(0, HALF)
-    training.commit(place[2] / f"{way}-half", HALF)
-    losses += training.run(HALF, STEPS)
+    losses = training.run(0, RESUMED_AT)
+    training.commit(place[2] / f"{way}-part", RESUMED_AT)
+    losses += training.run(RESUMED_AT, STEPS)
     found = {"losses": losses, "digest": training.digest(), "bytes": training.bytes_held(), **look(training)}
     training.commit(place[2] / f"{way}-end", STEPS)
     training.close()
@@ -110,9 +110,9 @@ def look(training: DeepSpeedTraining) -> dict[str, Any]:
 
 
 def resumed(place: tuple[int, int, Path], way: str, by: str, **settings: Any) -> dict[str, Any]:
-    """The second half, by a model that began differently and took up what `by` left."""
+    """The last steps, by a model that began differently and took up what `by` left."""
     training = DeepSpeedTraining(place, way, seed=place[0] + 50, **settings)
-    counters = load_part(place[2] / f"{by}-half", training.strategy, training.replica)
+    counters = load_part(place[2] / f"{by}-part", training.strategy, training.replica)
     losses = training.run(counters["step"], STEPS)
     found = {"losses": losses, "digest": training.digest()}
     training.close()
@@ -122,7 +122,7 @@ def resumed(place: tuple[int, int, Path], way: str, by: str, **settings: Any) ->
 def short(place: tuple[int, int, Path], way: str, *, micro: int = 1, **settings: Any) -> dict[str, Any]:
     """Some steps."""
     training = DeepSpeedTraining(place, way, **settings)
-    losses = training.run(0, 10, micro=micro) + training.run(10, 12, micro=2 * micro)  # also more than was announced
+    losses = training.run(0, 5, micro=micro) + training.run(5, 6, micro=2 * micro)  # also more than was announced
     masters: list[str] = []
     if isinstance(training.replica, DeepSpeedReplica):
         masters = sorted({str(buffer.dtype) for buffer in training.replica.shards.buffers()})

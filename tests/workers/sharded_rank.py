@@ -29,7 +29,7 @@ from workers.strategies import RankPlace, Replica, Strategy, make_strategy
 from workers.strategies.replica import optimizer_state
 
 STEPS: Final = 40
-HALF: Final = STEPS // 2
+RESUMED_AT: Final = 30
 VOCABULARY: Final = 61
 LENGTH: Final = 16
 HELD_OUT: Final = 5
@@ -177,11 +177,11 @@ def stored(tensors: Iterable[Tensor]) -> int:
 
 
 def whole_curve(place: tuple[int, int, Path], way: str) -> dict[str, Any]:
-    """Forty steps with a commit in the middle, then an evaluation, a sampled text and a last commit."""
+    """Forty steps with a commit on the way, then an evaluation, a sampled text and a last commit."""
     training = Training(place, way)
-    losses = training.run(0, HALF)
-    training.commit(place[2] / f"{way}-half", HALF)
-    losses += training.run(HALF, STEPS)
+    losses = training.run(0, RESUMED_AT)
+    training.commit(place[2] / f"{way}-part", RESUMED_AT)
+    losses += training.run(RESUMED_AT, STEPS)
     found = {"losses": losses, "digest": training.digest(), "bytes": training.bytes_held(), **look(training)}
     training.commit(place[2] / f"{way}-end", STEPS)
     training.close()
@@ -206,9 +206,9 @@ def look(training: Training) -> dict[str, Any]:
 
 
 def resumed(place: tuple[int, int, Path], way: str, written_by: str) -> dict[str, Any]:
-    """The second half, by a model that began differently and took up what `written_by` left."""
+    """The last steps, by a model that began differently and took up what `written_by` left."""
     training = Training(place, way, seed=place[0] + 50)
-    counters = load_part(place[2] / f"{written_by}-half", training.strategy, training.replica)
+    counters = load_part(place[2] / f"{written_by}-part", training.strategy, training.replica)
     losses = training.run(counters["step"], STEPS)
     found = {"losses": losses, "digest": training.digest()}
     training.close()
@@ -218,7 +218,7 @@ def resumed(place: tuple[int, int, Path], way: str, written_by: str) -> dict[str
 def accumulated(place: tuple[int, int, Path], way: str) -> list[float]:
     """Two micro-batches a step, gradients clipped."""
     training = Training(place, way, clip=0.5)
-    losses = training.run(0, HALF, micro=2)
+    losses = training.run(0, 12, micro=2)
     training.close()
     return losses
 

@@ -76,6 +76,24 @@ def test_ddp_leaves_it_asleep(tmp_path: Path) -> None:
     )
 
 
+def test_a_function_is_compiled_by_its_first_call() -> None:
+    """As DeepSpeed does with functions of an optimizer that hardly anybody uses."""
+    run(
+        "import inspect\n"
+        "@torch.compile\n"
+        "def double(x):\n    'Twice.'\n    return x * 2\n"
+        "@torch.compile(backend='eager', fullgraph=True)\n"
+        "def triple(x):\n    return x * 3 if torch.compiler.is_compiling() else x\n"
+        "assert not awake() and double.__doc__ == 'Twice.'\n"
+        "assert 'backend' in inspect.signature(torch.compile).parameters\n"
+        "assert triple(torch.ones(2)).tolist() == [3.0, 3.0] and awake(), 'compiled, not just called'\n"
+        "assert triple(torch.ones(2)).tolist() == [3.0, 3.0]\n"
+        "assert torch.compile.__module__ == 'torch' and not hasattr(torch.compile, '__wrapped__')\n"
+        "late = torch.compile(lambda x: x + 1, backend='eager')\n"
+        "assert late._torchdynamo_orig_callable and late(torch.ones(1)).item() == 2.0\n"
+    )
+
+
 # These two are not run under Wine, where importing FSDP takes minutes.
 SHARD = """
 import torch.distributed as dist

@@ -91,7 +91,7 @@ def fetched(folder: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str) -> dic
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HF_HOME", str(folder / "hf"))
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    return run_rank_processes("tests.workers.recipes.hf_causal_lm.fetch_process", 1, folder)[0]
+    return run_rank_processes("tests.workers.recipes.hf_causal_lm.fetch_process", 1, folder, fresh=True)[0]
 
 
 def test_a_download_says_what_it_fetches_before_it_does_and_is_found_afterwards(

@@ -1,0 +1,28 @@
+"""Imports what many ranks and hosts need, once, in the process that they are forked from."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+
+import tests.helpers.torch_imported  # noqa: F401, before all others that import torch
+
+gc.disable()
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # as the recipe says, before it imports transformers
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+import numpy.random  # noqa: E402, F401
+import torch.distributed.optim  # noqa: E402, F401
+
+import core.host.__main__  # noqa: E402, F401
+import workers.recipe_api  # noqa: E402
+import workers.strategies.fsdp  # noqa: E402, F401
+
+with contextlib.suppress(ImportError):
+    from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast  # noqa: F401
+    from transformers.models.llama import modeling_llama  # noqa: F401
+
+    import peft  # noqa: F401  isort: skip
+
+gc.freeze()
+gc.enable()
