@@ -11,13 +11,18 @@ from core.errors import ConfigError
 from core.recipes import Recipe
 
 
-def load_function(recipe: Recipe, name: str) -> Callable[..., Any]:
-    """A function of the recipe's entry file; files beside it can be imported by their names.
+def load_function(recipe: Recipe, name: str, file: str = "") -> Callable[..., Any]:
+    """A function of one of the recipe's files; those beside it can be imported by their names.
+
+    Args:
+        recipe: Whose.
+        name: The function.
+        file: Where it is, if there is such a file; the entry file otherwise.
 
     Raises:
         ConfigError: It has no such function, or is not a Python file.
     """
-    path = recipe.folder / recipe.entry
+    path = recipe.folder / (file if file and (recipe.folder / file).is_file() else recipe.entry)
     spec = importlib.util.spec_from_file_location(f"rankdeck_recipe_{recipe.name}", path)
     if spec is None or spec.loader is None:
         raise ConfigError("recipe", f"{path} is not a Python file.", "Name one as `entry` in recipe.toml.")

@@ -96,7 +96,7 @@ def _tokenizer(
     """What the recipe says; bytes where it does not say."""
     say("loading the recipe")
     try:
-        make: Callable[..., TokenizerSpec] = load_function(recipe, "make_tokenizer")
+        make: Callable[..., TokenizerSpec] = load_function(recipe, "make_tokenizer", "tokenizer.py")
     except ConfigError:
         return TokenizerSpec(), {"kind": "bytes", "vocab_size": 256, "from_recipe": False}
     say("making the tokenizer")

@@ -110,7 +110,8 @@ class Reporter:
             self._wake.wait(interval_s)
             self._wake.clear()
             closing = self._closing
-            interval_s = _INTERVAL_S if self._pending else min(2.0 * interval_s, _LONGEST_INTERVAL_S)
+            paced_s = interval_s / 2.0 if self._pending else 2.0 * interval_s
+            interval_s = min(max(paced_s, _INTERVAL_S), _LONGEST_INTERVAL_S)
             self._drain()
             if self._broken is not None or (closing and not self._pending):
                 return

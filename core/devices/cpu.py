@@ -67,6 +67,7 @@ class HostReader:
         self._busy_before = _busy_and_total()
         self._percent: float | None = None
         self._processes: dict[str, psutil.Process] = {}
+        self._watched: list[Device] = []
 
     def watch(self, processes: Mapping[str, int]) -> None:
         """Which process trains on which slot: device uuid → pid. What was said before is forgotten."""
@@ -75,15 +76,15 @@ class HostReader:
             with contextlib.suppress(psutil.Error):
                 found[uuid] = psutil.Process(pid)
                 found[uuid].cpu_percent()  # from now on
+        numbers = sorted(int(uuid[4:]) for uuid in found if uuid[:4] == "cpu:" and uuid[4:].isdecimal())
+        slots = cpu_slots(numbers[-1] + 1) if numbers else []  # now, not at every sample: it asks for the model's name
         with self._lock:
-            self._processes = found
+            self._processes, self._watched = found, [slots[number] for number in numbers]
 
     def watched_slots(self) -> list[Device]:
         """The slots that a process is known to train on, by number."""
         with self._lock:
-            numbers = sorted(int(uuid[4:]) for uuid in self._processes if uuid[:4] == "cpu:" and uuid[4:].isdecimal())
-        slots = cpu_slots(numbers[-1] + 1) if numbers else []
-        return [slots[number] for number in numbers]
+            return list(self._watched)
 
     def host(self) -> HostSample:
         """The whole machine, now."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -50,7 +51,8 @@ from core.protocol import (
 log = logging.getLogger(__name__)
 
 POLL_S: Final = 0.025
-CALM_POLL_S: Final = 0.1  # while all train: every look costs a core that a rank uses
+CALM_POLL_S: Final = 0.5
+"""While all train: each look takes a core from a rank. What ranks and people say is looked at at once all the same."""
 FINISH_LIMIT_S: Final = 30.0
 """Ranks that were told to end have so long; their work is committed already."""
 DRAIN_LIMIT_S: Final = 1.0
@@ -137,6 +139,7 @@ class Attempt:
         self._data: DataReady | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._began = False
+        self._news = asyncio.Event()
         self._start_by = float("inf")
         self._finish_by: float | None = None
         self._rescue: Rescue | None = None
@@ -160,13 +163,23 @@ class Attempt:
             await self._spawn()
             while self._outcome is None:
                 self._tick(time.monotonic())
-                await asyncio.sleep(CALM_POLL_S if self._is_calm else POLL_S)
+                await self._rest()
         except RankdeckError as error:
             self._outcome = Outcome("not_started", error.as_dict(), usage=isinstance(error, UsageError))
         finally:
             self._commits.quiet = True
             unkillable = await self._end()
         return replace(self._outcome, unkillable=tuple(unkillable))
+
+    async def _rest(self) -> None:
+        """Until it is time to look again: soon while something is going on, else at the latest after a while."""
+        if not self._is_calm:
+            await asyncio.sleep(POLL_S)
+            return
+        self._news.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CALM_POLL_S):
+                await self._news.wait()
 
     # what the host passes on
 
@@ -187,6 +200,7 @@ class Attempt:
             log.warning("rank %d sent a %s, which is not for a rank to send", number, type(message).__name__)
             return
         self._ranks[number].heard(time.monotonic())
+        self._news.set()
         handler(self._ranks[number], message)
 
     def lines_received(self, number: int, parsed: list[dict[str, Any]]) -> None:
@@ -218,10 +232,12 @@ class Attempt:
         if rank.connection is connection:
             rank.connection = None
             rank.lost_at = time.monotonic()
+            self._news.set()
             self._commits.coordinator.rank_lost(number)
 
     def stop_asked(self) -> None:
         """The ladder's first rung: ranks commit at their next boundary."""
+        self._news.set()
         self._ranks.broadcast(Stop())
 
     def commit_asked(self) -> None:
@@ -232,6 +248,7 @@ class Attempt:
     def give_up(self, error: dict[str, str]) -> None:
         """Ends the attempt: it cannot save anything any more."""
         self._outcome = self._outcome or Outcome("failed", error)
+        self._news.set()
 
     @property
     def has_begun(self) -> bool:
@@ -327,10 +344,11 @@ class Attempt:
 
     @property
     def _is_calm(self) -> bool:
-        """All train, none waits for the host, nobody asked for a stop and nothing has gone wrong."""
-        asked = self._given.ladder.rung(time.monotonic()) is not Rung.NONE
-        waiting = any(rank.done is not None or rank.ready is not None for rank in self._ranks)
-        return self._began and not (asked or waiting or self._ranks.signs or self._finish_by is not None)
+        """All train, none waits for the host or is gone, nobody asked for a stop and nothing has gone wrong."""
+        if not self._began or self._ranks.signs or self._finish_by is not None or self._commits.coordinator.busy:
+            return False
+        busy = any(r.done is not None or r.ready is not None or r.connection is None for r in self._ranks)
+        return not busy and self._given.ladder.rung(time.monotonic()) is Rung.NONE
 
     def _tick(self, now: float) -> None:
         if self._preparing is not None and self._preparing.done():

@@ -47,6 +47,7 @@ class MetricsStream:
         if not self._paused and self._sink.pending_bytes > HIGH_WATER_BYTES:
             self._paused = True
             self._listener.pause_ranks()
+            self._resume_if_written()  # all that may have been written before its thread could see the pause
 
     def emit(self, event: str, **fields: Any) -> None:
         """A line of the host's own."""
@@ -73,13 +74,18 @@ class MetricsStream:
         return lost
 
     def _written_on_thread(self, size_bytes: int) -> None:
-        self._loop.call_soon_threadsafe(self._on_written, size_bytes)
+        # Known first, then told: a client that comes in between finds it. Without one the loop is left to sleep.
+        if self._board.appended(size_bytes) or self._paused:
+            self._loop.call_soon_threadsafe(self._on_written)
 
     def _trouble_on_thread(self, words: str | None) -> None:
         self._loop.call_soon_threadsafe(self._on_trouble, words)
 
-    def _on_written(self, size_bytes: int) -> None:
-        self._board.appended(size_bytes)
+    def _on_written(self) -> None:
+        self._board.tell()
+        self._resume_if_written()
+
+    def _resume_if_written(self) -> None:
         if self._paused and (self._sink is None or self._sink.pending_bytes < LOW_WATER_BYTES):
             self._paused = False
             self._listener.resume_ranks()

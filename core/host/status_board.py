@@ -20,7 +20,9 @@ log = logging.getLogger(__name__)
 TICK_S: Final = 0.04
 """Clients hear of new lines 25 times a second at most."""
 QUIET_S: Final = 1.0
-"""Progress alone is written and sent once a second; a change of state or phase at the next tick."""
+"""Progress alone is sent to clients once a second; a change of state or phase at the next tick, once it is written."""
+QUIET_DISK_S: Final = 3.0
+"""Progress alone is written so often: to make a file survive a power cut costs more than all else that a host does."""
 _BEHIND_BYTES: Final = 256 << 10
 """A client with so much unread is told the newest size later: it needs to hear only the last one."""
 
@@ -45,7 +47,8 @@ class StatusBoard:
         self._clients = clients
         self._urgent = True
         self._dirty = True
-        self._next_quiet = 0.0
+        self._next_told = 0.0
+        self._next_written = 0.0
         self._size_bytes = 0
         self._told_bytes = 0
         self._failing = False
@@ -69,14 +72,21 @@ class StatusBoard:
         """`state.json` could not be written the last time."""
         return self._failing
 
-    def appended(self, size_bytes: int) -> None:
-        """`metrics.jsonl` is whole up to here."""
+    def appended(self, size_bytes: int) -> bool:
+        """`metrics.jsonl` is whole up to here; any thread may say so.
+
+        Returns:
+            Whether there is anybody to hear of it: then `tell` is to be called, on the loop.
+        """
         self._size_bytes = size_bytes
-        if self._clients():
-            self._news.set()
+        return bool(self._clients())
+
+    def tell(self) -> None:
+        """Clients are to hear at the next tick what they have not heard yet."""
+        self._news.set()
 
     def greet(self, client: Connection) -> None:
-        """What a new client needs to know first: no more than `state.json` says; the next tick tells the rest."""
+        """What a new client needs to know first: no change that is not written; the next tick tells the rest."""
         client.send(RunStatus(self._told.as_dict()))
         if self._told_bytes:
             client.send(Appended(self._told_bytes))
@@ -91,7 +101,7 @@ class StatusBoard:
             self._news.clear()
             await self._tick()
             await asyncio.sleep(TICK_S)
-            quiet_s = max(0.0, self._next_quiet - time.monotonic()) if self._dirty else None
+            quiet_s = max(0.0, self._next_due - time.monotonic()) if self._dirty else None
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(quiet_s):
                     await self._news.wait()
@@ -108,25 +118,33 @@ class StatusBoard:
                 if client.unread_bytes < _BEHIND_BYTES:
                     client.send(Appended(self._told_bytes))
         now = time.monotonic()
-        if not self._urgent and not (self._dirty and now >= self._next_quiet):
+        if not self._urgent and not (self._dirty and now >= self._next_due):
             return
-        self._urgent = self._dirty = False
-        self._next_quiet = now + QUIET_S
+        write = self._urgent or now >= self._next_written
+        self._urgent, self._dirty = False, not write
+        self._next_told = now + QUIET_S
         self.state = self.state.replace(updated=time.time())
         state = self.state
-        # On disk first: who hears that a run has stopped, and resumes it at once, reads there that it has.
-        await self._write(state)
+        if write:  # first: who hears that a run has stopped, and resumes it at once, reads there that it has
+            self._next_written = now + QUIET_DISK_S
+            await self._write(state)
         self._told = state
         for client in self._clients():
             if client.unread_bytes < _BEHIND_BYTES:
                 client.send(RunStatus(state.as_dict()))
+
+    @property
+    def _next_due(self) -> float:
+        """When progress is to be told, or where nobody listens to be written."""
+        return self._next_told if self._clients() else self._next_written
 
     async def _write(self, state: RunState) -> None:
         try:
             await asyncio.get_running_loop().run_in_executor(self._disk, self._store.write_state, state)
             self._failing = False
         except RankdeckError as error:
-            self._dirty = True  # again in a second
+            self._dirty = True
+            self._next_written = time.monotonic() + QUIET_S
             if not self._failing:
                 log.warning("state.json could not be written: %s", error.cause)
             self._failing = True

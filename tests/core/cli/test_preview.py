@@ -52,6 +52,29 @@ def test_it_shows_what_the_model_will_see(tmp_path: Path) -> None:
     assert (document["text"], document["tokens"], document["split"]) == (TEXTS[0], len(TEXTS[0].encode()), True)
 
 
+def test_a_tokenizer_in_a_file_of_its_own_needs_no_torch(tmp_path: Path) -> None:
+    """`minigpt` has one; a folder in torch's place, found first, would end whoever imports it."""
+    (tmp_path / "torch.py").write_text("raise SystemExit('torch is imported')", encoding="utf-8")
+    path = write_rows(tmp_path / "rows.csv", TEXTS)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys; from pathlib import Path; from workers.preview import main; main(Path(sys.argv[1]))",
+        encoding="utf-8",
+    )
+    for recipe in ("minigpt", "actv1"):
+        (tmp_path / "run.toml").write_text(
+            f'recipe = "{recipe}"\ndataset_file = {json.dumps(str(path))}\n', encoding="utf-8"
+        )
+        request = {"recipe": recipe, "read_all": False, "documents": 1}
+        (tmp_path / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, str(program), str(tmp_path)],  # whose folder is searched first
+            env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["first_samples"], done.stderr
+
+
 def test_reading_all_keeps_the_tokens_for_training(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers", reason="BPE needs the tokenizers package")
     path = write_rows(tmp_path / "rows.csv", TEXTS)

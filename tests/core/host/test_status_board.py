@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from core.config import RunConfig
+from core.host import status_board
 from core.host.status_board import StatusBoard
 from core.listener import Connection
 from core.protocol import Message, RunStatus
@@ -51,3 +52,35 @@ def test_who_hears_that_a_run_has_stopped_reads_it_on_disk_too(tmp_path: Path, n
 
     asyncio.run(stop())
     assert client.heard == [(before, before)] * newcomer + [("stopped", "stopped")]
+
+
+def test_progress_is_told_more_often_than_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_board, "QUIET_S", 0.02)
+    monkeypatch.setattr(status_board, "QUIET_DISK_S", 0.6)
+    store = RunStore.create(tmp_path, RunConfig(dataset_file="text.txt"))
+    heard: list[tuple[int, int]] = []
+
+    class Watching:
+        unread_bytes = 0
+
+        def send(self, message: Message) -> None:
+            assert isinstance(message, RunStatus)
+            heard.append((int(message.state["step"]), store.stored_state().step))
+
+    connection = cast(Connection, cast(Any, Watching()))
+
+    async def train() -> None:
+        with ThreadPoolExecutor(1) as disk:
+            board = StatusBoard(store, store.stored_state(), disk, lambda: [connection])
+            running = asyncio.ensure_future(board.run())
+            for step in range(1, 21):
+                board.progress(step=step)
+                await asyncio.sleep(0.03)
+            deadline = asyncio.get_running_loop().time() + 10.0
+            while store.stored_state().step < 20 and asyncio.get_running_loop().time() < deadline:
+                await asyncio.sleep(0.02)  # nothing new happens, and the last of it is written all the same
+            running.cancel()
+
+    asyncio.run(train())
+    assert store.stored_state().step == 20
+    assert heard[-1][0] == 20 and len({step for step, _ in heard}) > len({written for _, written in heard})
