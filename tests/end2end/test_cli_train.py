@@ -28,6 +28,7 @@ __all__ = ["quick_hosts"]
 ROOT = Path(__file__).parents[2]
 SMALL = shlex.split("--seq-len 32 --batch-size 8 --eval-every 1000 --set n_layer=1 --set n_head=2 --set n_embd=32")
 LONG = "100000"
+ALONE = ("--devices", "cpu:1", "--mode", "single")  # where it is about the terminal: half as much to start
 
 
 class CommandLine:
@@ -160,7 +161,7 @@ def test_ctrl_c_stops_and_commits(shell: CommandLine) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="a console of its own is needed to send Ctrl+C on Windows")
 def test_ctrl_c_twice_ends_now(shell: CommandLine) -> None:
     slow_steps = ("--batch-size", "64", "--grad-accum-steps", "100")
-    process = shell.start(*_train("--mode", "ddp", "--steps", LONG, *slow_steps))
+    process = shell.start(*_train(*ALONE, "--steps", LONG, *slow_steps))
     store = shell.only_run()
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
@@ -171,7 +172,7 @@ def test_ctrl_c_twice_ends_now(shell: CommandLine) -> None:
 
 
 def test_closing_the_terminal_leaves_the_run_to_its_host(shell: CommandLine) -> None:
-    process = shell.start(*_train("--mode", "ddp", "--steps", LONG))
+    process = shell.start(*_train(*ALONE, "--steps", LONG))
     store = shell.only_run()
     process.kill()
     process.communicate(timeout=60)
