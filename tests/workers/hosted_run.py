@@ -58,7 +58,7 @@ def host(
     Args:
         store: The run.
         fault: Where all its processes are killed (`core.fault_points`).
-        stop_at: Asks the host to stop once a step of that number, or a later one, is reported.
+        stop_at: Asks the host to stop once it reports a step of that number, or a later one.
         timeout_s: It is killed after that.
         forked: Host and ranks may be forked (`forked_host`).
 
@@ -67,11 +67,12 @@ def host(
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), ENV_FAULT: fault, "OMP_NUM_THREADS": "1"}
     start = _Forked if forked and forked_host.can_fork() else _Started
+    before = len(lines(store, "step"))  # an attempt before may have gone on for some steps after it was to stop
     process = start(store, environment)
     deadline = time.monotonic() + timeout_s
     try:
         while stop_at is not None and time.monotonic() < deadline and process.code() is None:
-            if any(line["step"] >= stop_at for line in lines(store, "step")):
+            if any(line["step"] >= stop_at for line in lines(store, "step")[before:]):
                 process.terminate()
                 break
             time.sleep(0.02)
