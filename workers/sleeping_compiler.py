@@ -92,6 +92,8 @@ class _Asleep(ModuleType):
         @wraps(model)
         def compiled_when_called(*given: Any, **named: Any) -> Any:
             if not compiled:
+                if torch.compiler.is_compiling():  # another function, of which it becomes a part
+                    return model(*given, **named)
                 compiled.append(self._compile(model, **options))
             return compiled[0](*given, **named)
 
