@@ -11,6 +11,8 @@ from typing import Final, Literal
 Form = Literal["text", "jsonl", "json", "csv", "tsv", "parquet", "arrow"]
 Packing = Literal["", "gz", "zst"]
 
+TEXT_COLUMN: Final = "text_column"
+"""The option by which recipes on text are told which column of a table it is."""
 _ENDINGS: Final[dict[str, Form]] = {
     "jsonl": "jsonl",
     "ndjson": "jsonl",

@@ -24,7 +24,7 @@ from core.files import explain
 from core.hub_dataset import HubName, check_download
 from core.launch_plan import DEEPSPEED, TORCH, choose_devices, platform_of, resolve_engine, resolve_mode
 from core.platforms import Platform
-from core.recipe_check import check_by_recipe
+from core.recipe_check import check_by_recipe, check_text_column
 from core.recipes import Recipe, apply_recipe
 from core.user_script import RECIPE as USER_SCRIPT
 from core.user_script import read_script
@@ -112,12 +112,12 @@ def check(
     check_folder(run_dir or runs_dir, needed_bytes=MIN_FREE_BYTES + 2 * dataset.size_bytes)
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
-    recipe_notes = check_by_recipe(config, recipe)
+    asked_notes = (*check_text_column(config), *check_by_recipe(config, recipe))
     own_notes = (*_precision_notes(config, devices), *_notes(config, mode, len(devices), samples))
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))
     own_notes = (*_settings_without_effect(config, mode, platform, devices), *own_notes)
-    notes = (*choice_notes, *engine_notes, *own_notes, *recipe_notes)
+    notes = (*choice_notes, *engine_notes, *own_notes, *asked_notes)
     return Checked(config, recipe, mode, devices, batch, dataset, samples, notes)
 
 

@@ -1,8 +1,9 @@
-"""What only a recipe can know to be wrong before a rank is started: its own `check` program is asked.
+"""What only a look into a recipe or into the data can show to be wrong before a rank is started: programs are asked.
 
 A recipe that says `check = "check.py"` has a program which is run as ``python check.py SETTINGS.json``; the file holds
 `config`, everything that was asked. The last line that it prints is JSON: `{"notes": ["…"]}` where nothing stops the
 run, else `{"field": "…", "cause": "…", "next_step": "…"}`, with `title` if it likes, or `missing`, packages to install.
+Whether the text column is there is asked of `workers.data.column_check` in the same way.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any, Final
 
 from core.config import RunConfig
 from core.config.documents import to_json
+from core.data_format import TEXT_COLUMN
+from core.dataset import is_hub, list_formats
 from core.errors import ConfigError
 from core.extras import MissingPackageError
 from core.launch_plan import PACKAGE_FOLDER
@@ -45,10 +48,40 @@ def check_by_recipe(config: RunConfig, recipe: Recipe, limit_s: float = LIMIT_S)
     """
     if not recipe.check:
         return ()
-    answer = _ask(config, recipe, limit_s)
+    answer = _ask((str(recipe.folder / recipe.check),), config, limit_s)
+    return _notes(answer, recipe.title, f"{recipe.title} could not be checked beforehand: {recipe.check} failed")
+
+
+def check_text_column(config: RunConfig, limit_s: float = LIMIT_S) -> tuple[str, ...]:
+    """Looks for the column that is the text in the first rows of a table. Blocks; may be called from any thread.
+
+    Args:
+        config: Complete with the recipe's defaults; nothing is looked at unless its recipe reads text from tables.
+        limit_s: After that the program is ended, and the ranks will find out.
+
+    Returns:
+        What a person should know though it stops nothing.
+
+    Raises:
+        ConfigError: The column is in no row, or none looks like text.
+        MissingPackageError: These tables need a package.
+    """
+    dataset = config.dataset_file
+    if TEXT_COLUMN not in config.options or is_hub(dataset):
+        return ()
+    if not any(file_format.has_rows for _, file_format in list_formats(dataset)):
+        return ()
+    answer = _ask(("-m", "workers.data.column_check"), config, limit_s)
+    return _notes(answer, "Reading the dataset", "The dataset's columns could not be looked at beforehand")
+
+
+def _notes(answer: Mapping[str, Any], who: str, unchecked: str) -> tuple[str, ...]:
+    """What an answer says, or the error that it is."""
+    if "failed" in answer:
+        return (f"{unchecked} ({answer['failed']}).",)
     missing = answer.get("missing")
     if missing:
-        raise MissingPackageError([str(name) for name in missing], str(answer.get("cause") or recipe.title))
+        raise MissingPackageError([str(name) for name in missing], str(answer.get("cause") or who))
     if answer.get("cause"):
         error = ConfigError(str(answer.get("field", "")), str(answer["cause"]), str(answer.get("next_step", "")))
         error.title = str(answer.get("title") or error.title)
@@ -56,14 +89,14 @@ def check_by_recipe(config: RunConfig, recipe: Recipe, limit_s: float = LIMIT_S)
     return tuple(str(note) for note in answer.get("notes", ()))
 
 
-def _ask(config: RunConfig, recipe: Recipe, limit_s: float) -> Mapping[str, Any]:
+def _ask(program: tuple[str, ...], config: RunConfig, limit_s: float) -> Mapping[str, Any]:
     with tempfile.TemporaryDirectory(prefix="rankdeck-check-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         settings, log = folder / "settings.json", folder / "check.log"
         settings.write_text(json.dumps({"config": json.loads(to_json(config))}), encoding="utf-8")
         paths = [str(PACKAGE_FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": "1"}
-        argv = (sys.executable, str(recipe.folder / recipe.check), str(settings))
+        argv = (sys.executable, *program, str(settings))
         with ProcessTree() as tree:
             child = tree.spawn(argv, environment, folder, log)
             deadline = time.monotonic() + limit_s
@@ -76,5 +109,4 @@ def _ask(config: RunConfig, recipe: Recipe, limit_s: float) -> Mapping[str, Any]
         answer = None
     if isinstance(answer, dict):
         return answer
-    last = f": {lines[-1].strip()}" if lines else ""
-    return {"notes": [f"{recipe.title} could not be checked beforehand ({recipe.check} failed{last})."]}
+    return {"failed": lines[-1].strip() if lines else "it printed nothing"}

@@ -10,7 +10,7 @@ import pytest
 from core.config import RunConfig
 from core.errors import ConfigError
 from core.extras import MissingPackageError
-from core.recipe_check import check_by_recipe
+from core.recipe_check import check_by_recipe, check_text_column
 from core.recipes import Recipe, apply_recipe, get_recipe
 
 pytestmark = pytest.mark.windows
@@ -76,6 +76,22 @@ def test_a_check_that_fails_itself_stops_no_run(tmp_path: Path, program: str) ->
 def test_a_recipe_without_a_check_is_not_asked() -> None:
     unasked = dataclasses.replace(get_recipe("minigpt"), check="")
     assert check_by_recipe(RunConfig(), unasked) == ()
+
+
+def test_only_tables_of_recipes_on_text_are_looked_at(tmp_path: Path) -> None:
+    table = tmp_path / "Tabelle mit Raum.jsonl"
+    table.write_text('{"title": "a", "body": "some words"}\n' * 50, encoding="utf-8", newline="\n")
+    asked = apply_recipe(RunConfig(dataset_file=str(table)), get_recipe("minigpt"))
+    assert check_text_column(asked) == ()
+    asked = asked.replace(options={**asked.options, "text_column": "none"})
+    with pytest.raises(ConfigError, match="The columns are: title, body") as caught:
+        check_text_column(asked)
+    assert caught.value.field == "text_column"
+    (note,) = check_text_column(asked, limit_s=0.0)
+    assert "could not be looked at beforehand" in note
+    without = {name: value for name, value in asked.options.items() if name != "text_column"}
+    assert check_text_column(asked.replace(options=without)) == ()
+    assert check_text_column(asked.replace(dataset_file="hf://owner/name")) == ()
 
 
 def test_a_check_that_is_not_there_is_the_recipes_problem(tmp_path: Path) -> None:

@@ -54,6 +54,20 @@ def _on_dataset(make: Callable[[Path], object], *flags: str) -> Callable[[Path],
     return words
 
 
+def _on_table(name: str, *flags: str) -> Callable[[Path], Words]:
+    """One of two tables, in a folder below: with a column of text, and with numbers only."""
+
+    def words(place: Path) -> Words:
+        last = "some words of text" if name == "rows.csv" else "2.5"
+        rows = [f"{day},{last}" for day in range(2000)]
+        (place / "tables").mkdir()
+        header = "day,text" if name == "rows.csv" else "day,price"
+        (place / "tables" / name).write_text("\n".join([header, *rows]), encoding="utf-8", newline="\n")
+        return ["train", "--devices", "cpu:1", "--dataset-file", f"tables/{name}", *flags]
+
+    return words
+
+
 def _on_config(name: str, content: str, *flags: str) -> Callable[[Path], Words]:
     def words(place: Path) -> Words:
         (place / name).write_text(content, encoding="utf-8", newline="\n")
@@ -108,6 +122,13 @@ CASES = [
     Case("dataset of the hub without a name", _train("--dataset-file", "hf://"), 2, "hf://owner/name"),
     Case("dataset name empty", _train("--dataset-file", ""), 2, "dataset_file"),
     Case("dataset shorter than a sequence", _train("--seq-len", "100000"), 2, "--seq-len"),
+    Case(
+        "text column that no row has",
+        _on_table("rows.csv", "--set", "text_column=body"),
+        2,
+        "The columns are: day, text",
+    ),
+    Case("table without text", _on_table("prices.csv"), 2, "text_column=NAME"),
     # devices
     Case("devices naming nothing", _train("--devices", ","), 2, "names nothing"),
     Case("devices empty", _train("--devices", ""), 2, "names nothing"),

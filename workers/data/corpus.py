@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from core.data_format import FileFormat, Form, Packing
+from core.data_format import TEXT_COLUMN, FileFormat, Form, Packing
 from core.dataset import identify, is_hub, list_formats
 from core.errors import ConfigError, DatasetError
 from core.files import explain
@@ -23,7 +23,6 @@ from workers.data.pieces import Part, Piece, part_pieces
 from workers.data.row_counts import RowCounts
 from workers.data.rows import Bad, Row, arrow_rows, csv_rows, json_file_rows, jsonl_rows, table_rows
 
-TEXT_COLUMN: Final = "text_column"
 MAX_BAD_ROWS: Final = "max_bad_rows"
 OPTIONS: Final = (TEXT_COLUMN, MAX_BAD_ROWS, ALLOW_DOWNLOAD)
 """The options that recipes on text have in common."""
@@ -109,11 +108,8 @@ def open_corpus(dataset: str, options: Mapping[str, Any], say: Callable[[str], N
         identity = identify(dataset).sha256
         found = list_formats(dataset)
     root = _root(dataset, [path for path, _ in found])
-    sampled = [_sampled(path, file_format, wanted, number) for number, (path, file_format) in enumerate(found)]
-    together = Columns()
-    for _, columns in sampled:
-        together.merge(columns)
-    column = _choose(wanted, together, any(form != "text" for form, _ in sampled))
+    sampled = _samples(found, wanted)
+    together, column = _together(sampled, wanted)
     sources = tuple(
         Source(
             path=path,
@@ -127,6 +123,32 @@ def open_corpus(dataset: str, options: Mapping[str, Any], say: Callable[[str], N
     )
     digest = _digest(identity or dataset, sources, by_stat=not identity)
     return Corpus(sources, digest, column, not wanted, together)
+
+
+def find_column(dataset: str, options: Mapping[str, Any]) -> str:
+    """The text column of a dataset's tables, from their first rows; empty where there are no tables.
+
+    Args:
+        dataset: Files of this machine, as `--dataset-file` names them.
+        options: As in `open_corpus`.
+
+    Raises:
+        RankdeckError: As in `open_corpus`.
+    """
+    wanted = str(options.get(TEXT_COLUMN) or "").strip()
+    return _together(_samples(list_formats(dataset), wanted), wanted)[1]
+
+
+def _samples(found: list[tuple[Path, FileFormat]], wanted: str) -> list[tuple[Form, Columns]]:
+    return [_sampled(path, file_format, wanted, number) for number, (path, file_format) in enumerate(found)]
+
+
+def _together(sampled: list[tuple[Form, Columns]], wanted: str) -> tuple[Columns, str]:
+    """All columns, and the one that is the text."""
+    together = Columns()
+    for _, columns in sampled:
+        together.merge(columns)
+    return together, _choose(wanted, together, any(form != "text" for form, _ in sampled))
 
 
 def _root(dataset: str, paths: list[Path]) -> Path:

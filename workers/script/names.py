@@ -21,7 +21,8 @@ _ALIASES: Final[Mapping[str, str]] = {
         "tokens_per_s": "tokens_per_s tokens_per_second tokens_per_sec tok_s toks_s tokens_s tok_sec tokens_sec "
         "tokens_second tps wps tokens_per_second_per_gpu train_tokens_per_second",
         "samples_per_s": "samples_per_s samples_per_second samples_per_sec samples_s samples_sec images_s images_sec "
-        "img_s imgs_s img_sec images_per_second images_per_sec examples_s examples_sec samplespersec",
+        "img_s imgs_s img_sec images_per_second images_per_sec examples_s examples_sec samplespersec "
+        "fps",
         "step_time_s": "step_time_s step_time time dt iter_time iter_dt batch_time time_per_step time_per_iteration "
         "elapsed_time_per_iteration iteration_time step_avg "
         "sec_per_step s_it seconds_per_step step_dt time_s dt_s iter_time_s",
@@ -36,7 +37,7 @@ _ALIASES: Final[Mapping[str, str]] = {
         "mfu": "mfu bf16_mfu",
         "tokens_seen": "tokens_seen num_tokens num_input_tokens_seen consumed_tokens",
         "loss_scale": "loss_scale",
-        "reward": "reward mean_reward episode_reward ep_rew_mean return episode_return",
+        "reward": "reward mean_reward episode_reward ep_rew_mean return episode_return episodic_return averageepret",
     }.items()
     for alias in aliases.split()
 }

@@ -25,7 +25,10 @@ MAX_PAIRS_CHARS: Final = 4_000
 GLOBAL, STEP, ITERATION, BATCH, BAR, PLACE = range(6)
 
 _KINDS: Final[Mapping[str, int]] = {
-    **dict.fromkeys(("global_step", "num_updates", "optimizer_step", "train_step", "gstep", "training_step"), GLOBAL),
+    **dict.fromkeys(
+        ("global_step", "num_updates", "optimizer_step", "train_step", "gstep", "training_step", "num_timesteps"),
+        GLOBAL,
+    ),
     **dict.fromkeys(("step", "steps"), STEP),
     **dict.fromkeys(("iteration", "iterations", "iter", "iters", "it", "update", "updates", "itr", "niter"), ITERATION),
     **dict.fromkeys(("batch", "batches", "minibatch", "batch_idx"), BATCH),
@@ -40,8 +43,9 @@ _VALUE: Final = re.compile(
     re.IGNORECASE,
 )
 _COUNTER: Final = re.compile(
-    r"(?<![\w./-])(?P<name>global[ _-]?step|num_updates|optimizer[ _-]step|train(?:ing)?[ _-]step|gstep|steps?|"
-    r"iterations?|iters?|itr|it|updates?|(?:mini)?batch(?:es|_idx)?|epochs?)\b[\"']?\s*(?:\([a-z]+\)\s*)?[:=#]?\s*[\[(]?\s*"
+    r"(?<![\w./-])(?P<name>global[ _-]?step|num_updates|(?:eval )?num_timesteps|optimizer[ _-]step|"
+    r"train(?:ing)?[ _-]step|gstep|steps?|iterations?|iters?|itr|it|updates?|(?:mini)?batch(?:es|_idx)?|epochs?)"
+    r"\b[\"']?\s*(?:\([a-z]+\)\s*)?[:=#]?\s*[\[(]?\s*"
     r"(?P<number>\d[\d,]*(?:\.\d+)?)(?![\d.,]*[eE%]|\.?\d|[ ]?(?:ms|s|sec|seconds|tok)\b)"
     r"(?:\s*(?:/|of)\s*(?P<total>\d[\d,]*))?\s*[\])]?",
     re.IGNORECASE,
@@ -414,7 +418,11 @@ def _take_counters(text: str, reading: Reading, in_bar: bool) -> str:
         elif "." in found["number"]:
             return found[0]
         else:
-            name = {"globalstep": "global_step", "training_step": "train_step"}.get(name, name)
+            name = {
+                "globalstep": "global_step",
+                "training_step": "train_step",
+                "eval_num_timesteps": "num_timesteps",
+            }.get(name, name)
             total = _integer(found["total"]) if found["total"] else None
             reading.count(Counter(_KINDS.get(name, BATCH), _integer(found["number"]), total))
         return " | "

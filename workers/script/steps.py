@@ -13,6 +13,7 @@ from typing import Final
 from workers.script.names import Names
 from workers.script.readings import BAR, ITERATION, STEP, Bar, Counter, Reading, read_line
 from workers.script.segments import Segments
+from workers.script.tables import Tables
 
 _COUNTED: Final = 99
 """The kind of counter used where lines name none: weaker than all others."""
@@ -108,6 +109,7 @@ class PrintedMetrics:
     def __init__(self, names: Names | None = None) -> None:
         self._names = names or Names()
         self._segments = Segments()
+        self._tables = Tables()
         self._counter = StepCounter()
         self._pending: _Pending | None = None
         self._points: list[Point] = []
@@ -126,7 +128,7 @@ class PrintedMetrics:
     @property
     def has_pending(self) -> bool:
         """A step was read that may get more lines; `flush` gives it as it is."""
-        return self._pending is not None or self._held is not None
+        return self._pending is not None or self._held is not None or self._tables.is_open
 
     @property
     def _follows_bar(self) -> bool:
@@ -134,19 +136,20 @@ class PrintedMetrics:
 
     def feed(self, data: bytes) -> list[Point]:
         """Takes output; gives the points that are complete."""
-        return self._take(self._segments.feed(data))
+        return self._take(self._tables.join(self._segments.feed(data)))
 
     def flush(self) -> list[Point]:
         """Gives what waits for more lines of its step; called when the program has been quiet for a moment."""
+        points = self._take(self._tables.finish())
         held, self._held = self._held, None
         if held is not None:
             self._settle(held)
         self._end_step()
-        return self._taken()
+        return [*points, *self._taken()]
 
     def finish(self) -> list[Point]:
         """The output has ended."""
-        points = self._take(self._segments.finish())
+        points = self._take(self._tables.join(self._segments.finish()))
         return [*points, *self.flush()]
 
     def _take(self, pieces: list[str]) -> list[Point]:

@@ -88,7 +88,7 @@ def bar(n: int, total: int, postfix: str = "", title: str = "") -> str:
         ("Epoch [1/5], Step [7/600], Loss: 0.4231", 7, {"loss": 0.4231}),
         ("Epoch 1 | iter 16 step 7 | loss train: 2.345, val: n/a | iter time: 123.45 ms (step)", 7, {"loss": 2.345, "step_time_s": 0.12345}),
         ("Training loss at iteration 7 is 2.25", 7, {"loss": 2.25}),
-        ("global_step=7, episodic_return=[20.5]", 7, {"episodic_return": 20.5}),
+        ("global_step=7, episodic_return=[20.5]", 7, {"reward": 20.5}),
         ("step: 7  loss:  8.2  grad_norm:  0.3 memory:  5.2GiB(8.1%)  tps: 1,234  mfu: 4.5%", 7, {"loss": 8.2, "grad_norm": 0.3, "tokens_per_s": 1234, "mfu": 4.5}),
         ("iter_dt 10.02ms; iter 7: train loss 2.34567", 7, {"step_time_s": 0.01002, "loss": 2.34567}),
         (" 7/100 [==>...........] - ETA: 5s - loss: 2.3012 - accuracy: 0.1234", 7, {"loss": 2.3012, "accuracy": 0.1234}),
@@ -220,6 +220,72 @@ def test_without_a_step_the_records_are_counted() -> None:
 def test_evaluations_stand_apart(text: str, values: dict[str, float]) -> None:
     assert evaluated(text) == [(5, pytest.approx(values))]
     assert trained(text) == [(5, {"loss": 2})]
+
+
+SB3 = """
+Using cpu device
+Eval num_timesteps=2048, episode_reward=-93.53 +/- 0.00
+Episode length: 1000.00 +/- 0.00
+---------------------------------
+| eval/              |          |
+|    mean_ep_length  | 1e+03    |
+|    mean_reward     | -93.5    |
+| time/              |          |
+|    total_timesteps | 2048     |
+---------------------------------
+New best mean reward!
+-----------------------------------------
+| rollout/           |                  |
+|    ep_len_mean     | 1e+03            |
+|    ep_rew_mean     | -51.9            |
+| time/              |                  |
+|    fps             | 40               |
+|    iterations      | 2                |
+|    time_elapsed    | 99               |
+|    total_timesteps | 4096             |
+| train/             |                  |
+|    approx_kl       | 0.01066758       |
+|    learning_rate   | 0.0003           |
+|    loss            | 3.58             |
+|    n_updates       | 10               |
+-----------------------------------------
+"""
+SPINNING_UP = """
+---------------------------------------
+|             Epoch |               2 |
+|      AverageEpRet |            -8.9 |
+|             EpLen |             999 |
+| TotalEnvInteracts |         1.2e+04 |
+|            LossPi |        1.14e-07 |
+|              Time |            20.5 |
+---------------------------------------
+"""
+
+
+def test_tables_with_a_name_and_a_number_in_each_row() -> None:
+    curve = {
+        "ep_len_mean": 1000,
+        "reward": -51.9,
+        "samples_per_s": 40,
+        "approx_kl": 0.01066758,
+        "lr": 3e-4,
+        "loss": 3.58,
+    }
+    assert trained(SB3) == [(4096, curve)]
+    assert evaluated(SB3) == [
+        (2048, {"val_reward": -93.53}),
+        (2048, {"val_reward": -93.5, "eval_mean_ep_length": 1000}),
+    ]
+    (epoch,) = points(SPINNING_UP)
+    assert (epoch.step, epoch.epoch) == (12000, 2)
+    assert epoch.values == {"reward": -8.9, "eplen": 999, "losspi": 1.14e-7}
+
+
+def test_a_table_that_is_not_ended_is_charted_when_the_program_is_quiet() -> None:
+    printed = PrintedMetrics()
+    assert printed.feed(b"| loss | 2.5 |\n| total_timesteps | 64 |\n") == [] and printed.has_pending
+    assert [(point.step, point.values) for point in printed.flush()] == [(64, {"loss": 2.5})]
+    assert not printed.has_pending and trained("| learning_rate | 0.1 |\n| Property | Value |\n| n | 3 |\n") == []
 
 
 def test_a_loss_that_is_no_number_is_kept() -> None:
