@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from workers.script.lines import read_line
 from workers.script.names import Names
-from workers.script.readings import BAR, ITERATION, STEP, Bar, Counter, Reading, read_line
+from workers.script.readings import BAR, ITERATION, STEP, Bar, Counter, Reading
 from workers.script.segments import Segments
 from workers.script.tables import Tables
 
