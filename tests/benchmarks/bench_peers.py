@@ -34,6 +34,7 @@ BATCH, LENGTH = 8, 128
 PEERS = {"accelerate_loop": "accelerate", "fabric_loop": "lightning_fabric", "trainer_loop": "transformers"}
 NAMES = {"accelerate_loop": "Accelerate", "fabric_loop": "Fabric", "trainer_loop": "HF Trainer"}
 HAND, OURS = "by hand", "Rankdeck"
+WAITING = "2 by hand that wait for each other"
 
 
 def loop(name: str, job: Job, folder: Path, threads: int = 0, shown: str = "") -> Contender:
@@ -58,7 +59,7 @@ def loop(name: str, job: Job, folder: Path, threads: int = 0, shown: str = "") -
                 psutil.Popen(command, env=environment(job, rank, threads), cwd=ROOT, stdout=output, stderr=log),
             )
     ends = partial(printed, files)
-    return Contender(shown or NAMES.get(name, HAND), processes, ends, job.world, job.synchronised)
+    return Contender(shown or NAMES.get(name, HAND), processes, ends, job.world, job.synchronised or job.barrier)
 
 
 def environment(job: Job, rank: int, threads: int) -> dict[str, str]:
@@ -157,7 +158,8 @@ def test_weak_scaling(tmp_path: Path) -> None:
     """Two ranks of one thread beside one rank of one thread on one core.
 
     Two loops by hand that know nothing of each other, beside one, show what the machine itself gives: two cores that
-    share a cache, a memory or, in a virtual machine, one real core are not twice as fast as one.
+    share a cache, a memory or, in a virtual machine, one real core are not twice as fast as one. Two that exchange
+    nothing but wait for each other after each step show what waiting for the slower core costs, whoever it is done by.
     """
     if physical_cores() < 2:
         pytest.skip("needs two cores")
@@ -172,14 +174,23 @@ def test_weak_scaling(tmp_path: Path) -> None:
         with cores(2):
             return rankdeck(mode, 2, text, tmp_path / mode, mode)
 
-    def by_hand(count: int) -> Contender:
+    def by_hand(count: int, name: str, **how: bool) -> Contender:
         with cores(count):
-            given = dataclasses.replace(job, world=count)
-            return loop("by_hand", given, tmp_path / f"hand{count}", 1, f"{count} by hand")
+            given = dataclasses.replace(job, world=count, **how)
+            return loop("by_hand", given, tmp_path / name.replace(" ", "_"), 1, name)
 
-    starts = [alone, partial(both, "ddp"), partial(both, "independent"), partial(by_hand, 1), partial(by_hand, 2)]
+    starts = [
+        alone,
+        partial(both, "ddp"),
+        partial(both, "independent"),
+        partial(by_hand, 1, "1 by hand"),
+        partial(by_hand, 2, "2 by hand"),
+        partial(by_hand, 2, WAITING, barrier=True),
+    ]
     turns = take_turns(starts, TURNS)
-    for name, one in (("2 by hand", "1 by hand"), ("ddp", "alone"), ("independent", "alone")):
+    pairs = (("2 by hand", "1 by hand"), (WAITING, "1 by hand"), ("ddp", "alone"), ("independent", "alone"))
+    for name, one in pairs:
         share = shown(turns[name], turns[one], 0.5)
         print(f"weak scaling, {name}, 2 ranks of 1 thread beside 1 on one core: {share}")
+    print(f"ddp beside {WAITING}: {shown(turns['ddp'], turns[WAITING])}")
     assert all(rate(timed) > 0 for timed in turns.values())

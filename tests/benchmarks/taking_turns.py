@@ -42,7 +42,7 @@ class Contender:
     """
 
     name: str
-    processes: Sequence[psutil.Process]
+    processes: Sequence[psutil.Popen]
     ends: Callable[[], Ends]
     world: int
     in_step: bool
@@ -84,7 +84,7 @@ class Contender:
             made = [len(ends) for ends in self.ends().values()]
             if len(made) == self.world and min(made) >= WARM_STEPS:
                 return
-            assert all(process.is_running() for process in self.processes), f"{self.name} ended"
+            assert all(process.poll() is None for process in self.processes), f"{self.name} ended"
             assert time.monotonic() < deadline, f"{self.name} did not start"
             time.sleep(_POLL_S)
 

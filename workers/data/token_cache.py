@@ -26,6 +26,7 @@ from core.fault_points import reach
 from core.files import explain, fill_atomic, read_json, replace_with_retry, write_atomic
 from core.run_lock import RunLock
 from workers.data.corpus import Corpus
+from workers.data.old_tokens import mark_used, remove_unused
 from workers.data.part_tokens import ENDS_TYPE, found_part, write_part
 from workers.data.parts import cut
 from workers.data.pieces import MAX_LINE_BYTES, PIECE_BYTES, Part
@@ -94,6 +95,7 @@ class TokenData:
 
 def open_tokens(folder: Path, vocab_size: int) -> np.memmap[Any, Any]:
     """The ids in a folder of the cache, mapped into memory."""
+    mark_used(folder / INDEX)
     return np.memmap(folder / "tokens.bin", token_type(vocab_size), mode="r")
 
 
@@ -142,7 +144,9 @@ def tokenise(
     except OSError as error:
         raise explain(error, f"{folder} could not be made") from error
     with _locked(folder, progress):
-        return _found(folder) or _make(corpus, tokenizer, folder, progress, processes)
+        data = _found(folder) or _make(corpus, tokenizer, folder, progress, processes)
+    remove_unused(cache, INDEX)
+    return data
 
 
 def _key(corpus: Corpus, tokenizer: TokenizerSpec) -> str:

@@ -9,8 +9,9 @@ from tests.benchmarks.loops.common import BETAS, CLIP_NORM, LEARNING_RATE, Clock
 
 given = job()
 net = bare = model(given.length)
-if given.world > 1 and given.synchronised:
+if given.world > 1 and (given.synchronised or given.barrier):
     dist.init_process_group("gloo", init_method=given.rendezvous, rank=given.rank, world_size=given.world)
+if given.world > 1 and given.synchronised:
     net = DistributedDataParallel(bare, gradient_as_bucket_view=True)
 optimizer = torch.optim.AdamW(bare.parameters(), lr=LEARNING_RATE, betas=BETAS, weight_decay=0.1, fused=True)
 windows, clock = Windows(given), Clock()
@@ -22,4 +23,6 @@ for _ in range(given.steps):
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     loss.item()
+    if given.barrier:
+        dist.barrier()
     clock.step()

@@ -36,6 +36,7 @@ class Job:
         batch: Samples of a rank in a step.
         length: Tokens of a sample.
         synchronised: False when each rank trains by itself.
+        barrier: These ranks exchange nothing, but wait for each other after each step.
     """
 
     rank: int
@@ -46,6 +47,7 @@ class Job:
     batch: int
     length: int
     synchronised: bool = True
+    barrier: bool = False
 
 
 def job() -> Job:

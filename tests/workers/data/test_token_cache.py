@@ -47,6 +47,23 @@ def make(dataset: Path, cache: Path, spec: TokenizerSpec | None = None, **option
     return tokenise(open_corpus(str(dataset), options), spec or TokenizerSpec(), cache)
 
 
+def test_tokens_that_nothing_has_used_for_long_make_room(tmp_path: Path, cache: Path) -> None:
+    def made(name: str) -> TokenData:
+        (tmp_path / name).write_bytes(some_text(3000, seed=len(name)))
+        return make(tmp_path / name, cache)
+
+    old, used, young = made("a.txt"), made("bb.txt"), made("ccc.txt")
+    (cache / "unfinished" / "parts").mkdir(parents=True)
+    long_ago = time.time() - 91 * 86_400
+    for folder in (old.folder, used.folder):
+        os.utime(folder / "index.json", (long_ago, long_ago))
+    os.utime(cache / "unfinished", (long_ago, long_ago))
+    assert used.open()[0] >= 0  # a run maps it
+    last = made("dddd.txt")
+    assert {entry.name for entry in cache.iterdir()} == {data.folder.name for data in (used, young, last)}
+    assert not make(tmp_path / "a.txt", cache).reused and make(tmp_path / "bb.txt", cache).reused
+
+
 def texts_of(data: TokenData) -> list[bytes]:
     """Byte tokens as documents, separators included."""
     tokens, found, start = data.open(), [], 0
