@@ -33,6 +33,7 @@ MIN_FREE_BYTES: Final = 200 * 1_000_000
 """Below this a run can't commit even a small model's generations."""
 OLDEST_TORCH: Final = (2, 7)
 DEFAULT_MICRO_BATCH: Final = 8
+_FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has it
 RUN_FILES: Final = ("run.toml", "state.json", "metrics.jsonl", "chunk_tracker_state.json", "generations")
 
 
@@ -96,6 +97,7 @@ def check(
     check_mode(mode, recipe)
     check_packages(recipe.requires, f"The recipe {recipe.title}")
     check_stealing(config, mode)
+    check_precision(config, recipe, devices)
     batch = batch_of(config, len(devices), mode)
     engine_notes = check_engine(config, mode, batch, devices, platform)
     dataset = identify(config.dataset_file)
@@ -180,6 +182,24 @@ def check_stealing(config: RunConfig, mode: str) -> None:
                 "work_stealing",
                 f"Devices that {words} wait for each other, so none is done early and takes chunks of the others.",
                 f"Leave out {name}, or leave work_stealing off.",
+            )
+
+
+def check_precision(config: RunConfig, recipe: Recipe, devices: Sequence[Device]) -> None:
+    """Refuses bf16 on a GPU that computes without it, where the driver tells; the rank asks the GPU itself.
+
+    Raises:
+        ConfigError: Names the first such GPU.
+    """
+    if config.precision != "bf16" or recipe.self_contained:
+        return
+    for device in devices:
+        if device.compute_capability is not None and device.compute_capability < _FIRST_WITH_BF16:
+            raise ConfigError(
+                "precision",
+                f"{device.name} has no bf16, which came with compute capability "
+                f"{'.'.join(map(str, _FIRST_WITH_BF16))} (its own: {'.'.join(map(str, device.compute_capability))}).",
+                "Choose auto, fp32 or fp16 as precision.",
             )
 
 

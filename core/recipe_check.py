@@ -20,7 +20,7 @@ from typing import Any, Final
 from core.config import RunConfig
 from core.config.documents import to_json
 from core.data_format import TEXT_COLUMN
-from core.dataset import is_hub, list_formats
+from core.dataset import list_formats
 from core.errors import ConfigError
 from core.extras import MissingPackageError
 from core.launch_plan import PACKAGE_FOLDER
@@ -67,7 +67,7 @@ def check_text_column(config: RunConfig, limit_s: float = LIMIT_S) -> tuple[str,
         MissingPackageError: These tables need a package.
     """
     dataset = config.dataset_file
-    if TEXT_COLUMN not in config.options or is_hub(dataset):
+    if TEXT_COLUMN not in config.options or "://" in dataset:  # no files of the person's own
         return ()
     if not any(file_format.has_rows for _, file_format in list_formats(dataset)):
         return ()

@@ -32,6 +32,7 @@ from core.preflight import (
     check_engine,
     check_folder,
     check_mode,
+    check_precision,
     check_stealing,
     check_torch,
     samples_of,
@@ -162,6 +163,7 @@ def _plan_own(
     check_mode(mode, recipe)
     check_packages(recipe.requires, f"The recipe {recipe.title}")
     check_stealing(config, mode)
+    check_precision(config, recipe, devices)
     then = state.mode if generation is None else generation.mode
     world_then = state.world_size if generation is None else generation.world_size
     config = with_a_batch_that_fits(config, changes, len(devices), mode)

@@ -17,7 +17,7 @@ from core.devices import Device, device_texts
 from core.errors import ConfigError, RankdeckError
 from core.launch_plan import resolve_mode
 from core.platforms import Platform
-from core.preflight import DEFAULT_MICRO_BATCH, check_engine, samples_of
+from core.preflight import DEFAULT_MICRO_BATCH, check_engine, check_precision, samples_of
 from core.recipes import Recipe, apply_recipe, recipe_defaults
 
 MODE_FIELDS: Final = (
@@ -216,6 +216,7 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
             return CheckedDraft(config, {}, _placeholders(config, None, recipe), mode, None, command)
         batch = resolve_batch(config, 1 if mode == "independent" else len(devices), DEFAULT_MICRO_BATCH)
         check_engine(config, mode, batch, devices, platform)
+        check_precision(config, recipe, devices)
         if mode == "independent":
             synchronisation_of(config)
     except RankdeckError as error:

@@ -19,6 +19,8 @@ class Device:
         index: Its place in the driver's order (that of the PCI bus), or the slot's number.
         name: As the maker calls it.
         memory_bytes: Its own memory, or the machine's for a CPU slot; None when the driver does not say.
+        compute_capability: What its processors can do, as NVIDIA counts it: (8, 9) for an RTX 4090; None for a CPU
+            slot, or when the driver does not say.
     """
 
     uuid: str
@@ -26,6 +28,7 @@ class Device:
     index: int
     name: str
     memory_bytes: int | None = None
+    compute_capability: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

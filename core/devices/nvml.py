@@ -58,10 +58,11 @@ def find_gpus() -> Found:
             uuid = _text(pynvml.nvmlDeviceGetUUID(handle))
             name = _text(_asked(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU")
             _, total_bytes = _memory(handle)
+            capability = _asked(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
         except (pynvml.NVMLError, TypeError) as error:
             problems.append(f"GPU {index} cannot be used: {_words(error)}.")
             continue
-        devices.append(Device(uuid, "cuda", index, name, total_bytes))
+        devices.append(Device(uuid, "cuda", index, name, total_bytes, _pair(capability)))
     driver = _asked(pynvml.nvmlSystemGetDriverVersion)
     return Found(tuple(devices), tuple(problems), _text(driver) if driver else None)
 
@@ -185,6 +186,10 @@ def _memory(handle: Any) -> tuple[int | None, int | None]:
         return None, None
     used, total = int(info.used), int(info.total)
     return used if used < _PLAUSIBLE_BYTES else None, total if 0 < total < _PLAUSIBLE_BYTES else None
+
+
+def _pair(numbers: Any) -> tuple[int, int] | None:
+    return None if numbers is None else (int(numbers[0]), int(numbers[1]))
 
 
 def _no_figures(why: str) -> str:

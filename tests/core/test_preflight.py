@@ -21,6 +21,7 @@ from core.recipes import get_recipe, recipe_defaults
 LINUX = Platform("linux", "2.13.0+cpu", None, 4)
 WINDOWS = Platform("windows", "2.13.0+cu128", "12.8", 8)
 SLOTS = [Device(f"cpu:{n}", "cpu", n, "Processor") for n in range(4)]
+OLD = Device("GPU-old", "cuda", 2, "GeForce RTX 2080 Ti", 11 << 30, (7, 5))
 GPUS = [Device(f"GPU-{n}", "cuda", n, "RTX", 48 << 30) for n in range(2)]
 
 
@@ -82,6 +83,7 @@ REFUSALS = [
     Case({"mode": "fsdp", "devices": ("cpu:1",)}, 2, "fsdp"),
     Case({"mode": "zero", "zero_stage": 3, "devices": ("cpu:1",)}, 2, "stage 3"),
     Case({"batch_size": 4, "grad_accum_steps": 1, "global_batch_size": 9}, 2, "contradict"),
+    Case({"precision": "bf16", "devices": ("GPU-old",)}, 2, "RTX 2080 Ti has no bf16"),
     Case({"seq_len": 10_000}, 2, "20,002"),
     Case({"dataset_file": "hf://a b"}, 2, "does not name"),
     Case({"options": {"n_layers": 2}}, 2, "n_layers"),
@@ -98,7 +100,7 @@ def test_what_cannot_run_is_refused_and_nothing_is_made(tmp_path: Path, text: Pa
     values = {"dataset_file": str(text), "devices": ("cpu:2",), "seq_len": 32, **case.changes}
     config = RunConfig(**{**recipe_defaults(recipe), **values})
     with pytest.raises(RankdeckError) as caught:
-        check(config, recipe, [*GPUS, *SLOTS], case.platform, tmp_path / "runs")
+        check(config, recipe, [*GPUS, OLD, *SLOTS], case.platform, tmp_path / "runs")
     assert (caught.value.exit_code, case.words in caught.value.cause) == (case.code, True), str(caught.value)
     assert caught.value.next_step
     assert sorted(tmp_path.rglob("*")) == before

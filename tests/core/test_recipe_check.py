@@ -91,7 +91,8 @@ def test_only_tables_of_recipes_on_text_are_looked_at(tmp_path: Path) -> None:
     assert "could not be looked at beforehand" in note
     without = {name: value for name, value in asked.options.items() if name != "text_column"}
     assert check_text_column(asked.replace(options=without)) == ()
-    assert check_text_column(asked.replace(dataset_file="hf://owner/name")) == ()
+    for elsewhere in ("hf://owner/name", "none://", "stdlib://"):
+        assert check_text_column(asked.replace(dataset_file=elsewhere)) == ()
 
 
 def test_a_check_that_is_not_there_is_the_recipes_problem(tmp_path: Path) -> None:

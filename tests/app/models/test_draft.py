@@ -53,6 +53,13 @@ def test_cards_are_named_by_uuid() -> None:
     assert checked.mode == "single"
 
 
+def test_a_card_without_bf16_is_named_at_the_field() -> None:
+    old = Device("GPU-old", "cuda", 0, "GeForce RTX 2080 Ti", 2**33, (7, 5))
+    problems = check_draft(fields(precision="bf16"), RECIPE, [old], LINUX).problems
+    assert "GeForce RTX 2080 Ti has no bf16" in problems["precision"].cause
+    assert check_draft(fields(precision="bf16"), RECIPE, CARDS, LINUX).problems == {}
+
+
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [

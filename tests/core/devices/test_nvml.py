@@ -61,6 +61,7 @@ def test_two_cards_with_every_figure() -> None:
     assert driver == "581.57"
     assert [device["index"] for device in devices] == [0, 1]
     assert [device["memory_bytes"] for device in devices] == [49140 << 20, 24564 << 20]
+    assert [device["compute_capability"] for device in devices] == [[8, 9], [8, 9]]
     for device, sample in zip(devices, samples, strict=True):
         assert sample["uuid"] == device["uuid"]
         assert sample["memory_total_bytes"] == device["memory_bytes"]
