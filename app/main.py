@@ -323,7 +323,7 @@ class Rankdeck(QObject):
             setup.data.show_problem(error)
             step = Step("Choose &data…", setup.data.choose_file)
         elif isinstance(error, ConfigError):
-            setup.show_problems({error.field: error})
+            setup.show_refusal(error)
         self.window.actions_.setup.setChecked(True)
         setup.notice.show_error(error, step)
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
     QComboBox,
@@ -28,7 +28,7 @@ from app.views.recipe_form import RecipeForm
 from app.views.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
 from app.views.summary_lines import SummaryLines
 from core.dataset import NO_DATASET
-from core.errors import RankdeckError
+from core.errors import ConfigError, RankdeckError
 from core.interpreters import Interpreter
 from core.recipes import Recipe
 from core.user_script import RECIPE as USER_SCRIPT
@@ -130,7 +130,7 @@ class SetupPanel(QWidget):
         _section(column, "Mode", self.mode, None)
         _section(column, "Settings", self.form, None)
         column.addStretch(1)
-        scroll = QScrollArea()
+        self._scroll = scroll = QScrollArea()
         scroll.setWidget(content)
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
@@ -194,6 +194,15 @@ class SetupPanel(QWidget):
         self.form.show_problems(problems)
         self.devices.show_problem(problems.get("devices"))
         self.mode.show_problems(problems)
+
+    def show_refusal(self, error: ConfigError) -> None:
+        """Marks the field that a start was refused for, and brings it into sight with the cursor in it."""
+        self.show_problems({error.field: error})
+        if error.field in self.form.names():
+            row = self.form.row(error.field)
+            row.editor.setFocus(Qt.FocusReason.OtherFocusReason)
+            # Unfolded and with its reason it has another place, from the next turn of the event loop on.
+            QTimer.singleShot(0, row.problem, lambda: self._scroll.ensureWidgetVisible(row.problem))
 
     def plan_words(self, checked: CheckedDraft) -> str:
         """What pressing Start will do, in a sentence or two."""

@@ -176,6 +176,18 @@ def test_a_problem_under_more_unfolds_it(panel: SetupPanel) -> None:
     assert panel.form.row("seed").problem.isHidden()
 
 
+def test_a_refused_start_brings_its_field_into_sight(panel: SetupPanel, qtbot: QtBot) -> None:
+    panel.resize(360, 420)
+    panel.show()
+    row = panel.form.row("text_column")
+    assert not row.editor.isVisible()
+    panel.show_refusal(ConfigError("text_column", "No row has a column 'body'.", "Choose another."))
+    qtbot.waitUntil(lambda: not row.problem.visibleRegion().isEmpty())
+    assert row.problem.text() == "✕ No row has a column 'body'. Choose another."
+    assert panel.focusWidget() is row.editor
+    panel.show_refusal(ConfigError("devices", "None is ticked.", "Tick one."))  # no field of the form
+
+
 def test_a_file_can_be_dropped(panel: SetupPanel, tmp_path: Path, qtbot: QtBot) -> None:
     file = tmp_path / "ein Täxt.txt"
     file.write_text("x", encoding="utf-8")
