@@ -64,7 +64,6 @@ def check_text_column(config: RunConfig, limit_s: float = LIMIT_S) -> tuple[str,
 
     Raises:
         ConfigError: The column is in no row, or none looks like text.
-        MissingPackageError: These tables need a package.
     """
     dataset = config.dataset_file
     if TEXT_COLUMN not in config.options or "://" in dataset:  # no files of the person's own

@@ -87,6 +87,11 @@ def test_only_tables_of_recipes_on_text_are_looked_at(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="The columns are: title, body") as caught:
         check_text_column(asked)
     assert caught.value.field == "text_column"
+    prices = table.with_name("prices.csv")
+    prices.write_text("day,price\n1,2.5\n2,2.75\n" * 20, encoding="utf-8", newline="\n")
+    with pytest.raises(ConfigError, match="No column looks like text") as caught:
+        check_text_column(asked.replace(dataset_file=str(prices), options={**asked.options, "text_column": None}))
+    assert (caught.value.field, caught.value.title) == ("text_column", "Which column is the text?")
     (note,) = check_text_column(asked, limit_s=0.0)
     assert "could not be looked at beforehand" in note
     without = {name: value for name, value in asked.options.items() if name != "text_column"}

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from core.data_format import TEXT_COLUMN
 from core.errors import RankdeckError
 from workers.data.corpus import find_column
 
@@ -20,11 +21,9 @@ def main(settings: Path) -> None:
     answer: dict[str, Any] = {}
     try:
         find_column(config["dataset_file"], config["options"])
-    except RankdeckError as error:
-        missing = getattr(error, "packages", ())
+    except RankdeckError as error:  # files and packages were looked at before, so it is about the column
         answer = {"title": error.title, "cause": error.cause, "next_step": error.next_step}
-        answer["field"] = getattr(error, "field", "dataset_file")
-        answer = {"missing": list(missing)} if missing else answer
+        answer["field"] = getattr(error, "field", TEXT_COLUMN)
     sys.stdout.write(json.dumps(answer) + "\n")
 
 

@@ -19,7 +19,7 @@ def mark_used(index: Path) -> None:
         os.utime(index)
 
 
-def remove_unused(cache: Path, index: str, days: float = UNUSED_DAYS) -> list[str]:
+def remove_unused(cache: Path, index: str, days: float = UNUSED_DAYS) -> None:
     """Removes folders whose tokens were neither used nor made within some days.
 
     Under Windows a folder that a process has mapped cannot be renamed, and stays; elsewhere the process keeps what it
@@ -29,19 +29,13 @@ def remove_unused(cache: Path, index: str, days: float = UNUSED_DAYS) -> list[st
         cache: The cache's folder.
         index: The name of the file that marks finished tokens, and their last use.
         days: After how long they are removed.
-
-    Returns:
-        The names of the folders that were removed.
     """
     oldest = time.time() - days * 86_400  # files' times are wall times
-    removed = []
     for folder in [entry for entry in cache.iterdir() if entry.is_dir()]:
         with contextlib.suppress(OSError):
             if folder.suffix != _REMOVED:
                 used = folder / index
                 if (used if used.exists() else folder).stat().st_mtime >= oldest:
                     continue
-                removed.append(folder.name)
                 folder = folder.rename(folder.with_suffix(_REMOVED))
             shutil.rmtree(folder)
-    return removed
