@@ -14,23 +14,28 @@ from typing import Final
 
 import numpy as np
 
-from app.models.pyramid import BIN, Floats, Pyramid
+from app.models.pyramid import BIN, Floats, Pyramid, summarise
 
 BLOCK_ROWS: Final = 1 << 15
 CHUNK_ROWS: Final = 1 << 14
+LEAST_KEPT_WIDTH: Final = 8
+"""Of narrower bins a block has so many that making those in view costs less than making and keeping all."""
 
 
 class BlockCache:
     """The blocks of rows read last, shared by all columns of a run, so that panning does not read twice.
 
+    Beside them it keeps what was last made of whole blocks: minima, maxima and means of small bins.
+
     Args:
-        blocks: How many blocks of `BLOCK_ROWS` float64 to keep (256 KiB each): what a view of eight ranks needs that
-            is just too near for the bins on disk.
+        blocks: How many blocks of `BLOCK_ROWS` float64 to keep (256 KiB each), and as many of their summaries (at most
+            96 KiB each): what a view of eight ranks needs that is just too near for the bins on disk.
     """
 
     def __init__(self, blocks: int = 192) -> None:
         self._limit = blocks
         self._blocks: OrderedDict[tuple[Path, int], Floats] = OrderedDict()
+        self._summaries: OrderedDict[tuple[Path, int, int], Floats] = OrderedDict()
 
     def get(self, path: Path, block: int, rows: int) -> Floats:
         """At least the first `rows` rows of a block, if the file has them; a file that is shorter gives fewer."""
@@ -44,10 +49,26 @@ class BlockCache:
             self._blocks.popitem(last=False)
         return kept
 
+    def summary(self, path: Path, block: int, width: int) -> Floats:
+        """Minima, maxima and means of a whole block's bins of `width` rows; rows that the file lacks are NaN."""
+        key = (path, block, width)
+        kept = self._summaries.get(key)
+        if kept is None:
+            rows = self.get(path, block, BLOCK_ROWS)
+            if len(rows) < BLOCK_ROWS:
+                return summarise(np.append(rows, np.full(BLOCK_ROWS - len(rows), np.nan)), width)
+            kept = self._summaries[key] = summarise(rows, width)
+        self._summaries.move_to_end(key)
+        while len(self._summaries) > self._limit:
+            self._summaries.popitem(last=False)
+        return kept
+
     def forget(self, path: Path, from_row: int) -> None:
-        """Drops the blocks of a file that hold `from_row` or what comes after it."""
+        """Drops what is known of the blocks of a file that hold `from_row` or what comes after it."""
         for key in [k for k in self._blocks if k[0] == path and (k[1] + 1) * BLOCK_ROWS > from_row]:
             del self._blocks[key]
+        for made in [k for k in self._summaries if k[0] == path and (k[1] + 1) * BLOCK_ROWS > from_row]:
+            del self._summaries[made]
 
 
 class Column:
@@ -152,6 +173,30 @@ class Column:
             values[position - start : position - start + count] = self._chunks[chunk][offset : offset + count]
             position += count
         return values
+
+    def summary(self, start: int, stop: int, width: int) -> Floats:
+        """Minima, maxima and means of bins of `width` rows: shape ``(3, (stop - start) // width)``.
+
+        Args:
+            start: First row; a multiple of `width`.
+            stop: Behind the last row; a multiple of `width`.
+            width: Rows in a bin; a power of two, at most `BLOCK_ROWS`.
+        """
+        path, cache = self._path, self._cache
+        whole = self._kept // BLOCK_ROWS * BLOCK_ROWS  # behind it the file may still grow
+        if path is None or cache is None or width < LEAST_KEPT_WIDTH or start >= whole:
+            return summarise(self.read(start, stop), width)
+        parts: list[Floats] = []
+        for block in range(start // BLOCK_ROWS, -(-min(stop, whole) // BLOCK_ROWS)):
+            first = block * BLOCK_ROWS
+            low, high = (max(start, first) - first) // width, (min(stop, first + BLOCK_ROWS) - first) // width
+            try:
+                parts.append(cache.summary(path, block, width)[:, low:high])
+            except OSError:  # as when reading rows
+                parts.append(np.full((3, high - low), np.nan))
+        if stop > whole:
+            parts.append(summarise(self.read(whole, stop), width))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def _read_file(self, path: Path, cache: BlockCache, values: Floats, start: int, stop: int) -> None:
         for block in range(start // BLOCK_ROWS, -(-stop // BLOCK_ROWS)):

@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 
 from app.models.column import Column
-from app.models.pyramid import BIN, Floats, summarise
-from app.models.series import Series, XAxis, running_max
+from app.models.pyramid import BIN, Floats, running_max, summarise
+from app.models.series import Series, XAxis
 
 RUN_IN_HALF_LIVES: Final = 8
 RUN_IN_BINS: Final = 256
@@ -56,9 +56,14 @@ def reduce_rows(series: Series, name: str, axis: XAxis, first: int, last: int, b
         width *= 2
     if width < BIN and last - first >= LEAST_SHARE * bins * BIN:
         width = BIN  # a little coarse, but made already: reading a hundred thousand rows a curve costs frames
-    if width < BIN:
-        return _from_rows(column, ticks, first // width * width, last, width)
-    return _from_bins(column, ticks, first, last, width)
+    if width == 1:
+        rows = column.read(first, last)
+        x = series.positions(axis, first, last, 1, lambda: running_max(ticks.read(first, last)))
+        return Curve(x, rows, rows, rows, 1)
+    binned, first = (_of_rows if width < BIN else _of_bins), first // width * width
+    x = series.positions(axis, first, last, width, lambda: _middle_of(binned(ticks, first, last, width)))
+    low, high, mean = binned(column, first, last, width)
+    return Curve(x, low, high, mean, width)
 
 
 def reduce_range(series: Series, name: str, axis: XAxis, low: float, high: float, bins: int) -> tuple[Curve, int]:
@@ -72,30 +77,29 @@ def reduce_range(series: Series, name: str, axis: XAxis, low: float, high: float
     return curve, first // curve.width * curve.width
 
 
-def _from_rows(column: Column, ticks: Column, first: int, last: int, width: int) -> Curve:
-    x, y = running_max(ticks.read(first, last)), column.read(first, last)
-    if width == 1:
-        return Curve(x, y, y, y, 1)
-    whole = len(y) // width * width
-    summary = _with_rest(summarise(y[:whole], width), y[whole:])
-    starts = np.arange(0, len(x), width)
-    ends = np.minimum(starts + width, len(x)) - 1
-    return Curve((x[starts] + x[ends]) / 2, summary[0], summary[1], summary[2], width)
+def _middle_of(ticks: Floats) -> Floats:
+    return running_max((ticks[0] + ticks[1]) / 2)
 
 
-def _from_bins(column: Column, ticks: Column, first: int, last: int, width: int) -> Curve:
+def _of_rows(column: Column, first: int, last: int, width: int) -> Floats:
+    """Minima, maxima and means of bins of `width` rows, from `first`, where a bin begins; the last may be smaller."""
+    whole = last // width * width
+    return _with_rest(column.summary(first, whole, width), column.read(whole, last))
+
+
+def _of_bins(column: Column, first: int, last: int, width: int) -> Floats:
+    """The same for bins that the pyramid holds."""
     level = (width // BIN).bit_length() - 1
     start = first // width
     whole = column.pyramid.level(level)
     stop = min(-(-last // width), whole.shape[1])
-    summary, x = whole[:, start:stop], ticks.pyramid.level(level)[:, start:stop]
-    if stop * width < last:
-        # The last bin is not whole: its whole small bins, and then its single rows.
-        small = (stop << level, min(-(-last // BIN), column.pyramid.bins))
-        rest = (max(small[1] * BIN, stop * width), last)
-        summary = _joined(summary, column.pyramid.level(0)[:, small[0] : small[1]], column.read(*rest))
-        x = _joined(x, ticks.pyramid.level(0)[:, small[0] : small[1]], ticks.read(*rest))
-    return Curve(running_max((x[0] + x[1]) / 2), summary[0], summary[1], summary[2], width)
+    summary = whole[:, start:stop]
+    if stop * width >= last:
+        return summary
+    # The last bin is not whole: its whole small bins, and then its single rows.
+    small = (stop << level, min(-(-last // BIN), column.pyramid.bins))
+    rest = column.read(max(small[1] * BIN, stop * width), last)
+    return _joined(summary, column.pyramid.level(0)[:, small[0] : small[1]], rest)
 
 
 def _joined(summary: Floats, small: Floats, rows: Floats) -> Floats:
@@ -113,6 +117,31 @@ def _joined(summary: Floats, small: Floats, rows: Floats) -> Floats:
 def _with_rest(summary: Floats, rest: Floats) -> Floats:
     """`summary` with one more bin for rows that do not fill one."""
     return np.concatenate((summary, summarise(rest, len(rest))), axis=1) if len(rest) else summary
+
+
+def one_a_pixel(curve: Curve, first: int, pixels: float) -> tuple[Curve, int]:
+    """A curve with at most one bin a pixel, which is enough for a smoothed line: each two neighbours as one.
+
+    Args:
+        curve: With at most two bins a pixel, on the grid of `reduce_rows`.
+        first: The row it begins with.
+        pixels: How wide the plot is.
+
+    Returns:
+        The curve (the same one if it has no more bins), and the row it begins with.
+    """
+    if len(curve.x) <= pixels:
+        return curve, first
+    ahead = first // curve.width % 2
+    behind = (len(curve.x) + ahead) % 2
+    parts = (np.concatenate((p[:ahead], p, p[len(p) - behind :])) for p in (curve.x, curve.low, curve.high, curve.mean))
+    x, low, high, mean = parts
+    left, right = mean[::2], mean[1::2]
+    middle = np.where(np.isnan(left), right, np.where(np.isnan(right), left, (left + right) / 2))
+    merged = Curve(
+        (x[::2] + x[1::2]) / 2, np.fmin(low[::2], low[1::2]), np.fmax(high[::2], high[1::2]), middle, 2 * curve.width
+    )
+    return merged, first - ahead * curve.width
 
 
 def smooth(series: Series, name: str, axis: XAxis, curve: Curve, first: int, half_life: float) -> Floats:
@@ -149,22 +178,27 @@ def _average(means: Floats, keep: float, value: float, weight: float) -> tuple[f
 
     The recursion ``value = keep * value + (1 - keep) * mean`` is unrolled over blocks that are short enough for
     ``keep ** -length`` to stay a number: value after i bins is ``keep**i * (value + sum of mean / keep**j * …)``.
+    All blocks are summed side by side; then each adds what is left of those before it.
     """
-    line: Floats = np.full(len(means), np.nan)
-    known = np.flatnonzero(~np.isnan(means))
+    gaps = np.isnan(means)
+    known = means[~gaps] if gaps.any() else means
     if not len(known) or keep <= FORGETS_AT_ONCE:
-        line[known] = means[known]
-        return (float(means[known[-1]]), 1.0, line) if len(known) else (value, weight, line)
+        return (float(known[-1]), 1.0, means) if len(known) else (value, weight, means)
     length = max(1, min(len(known), int(LARGEST_EXPONENT / -np.log(keep))))
-    powers = keep ** np.arange(1, length + 1)
-    for start in range(0, len(known), length):
-        block = known[start : start + length]
-        power = powers[: len(block)]
-        values = power * (value + np.cumsum((1.0 - keep) * means[block] / power))
-        weights = 1.0 - power * (1.0 - weight)
-        line[block] = values / weights
-        value, weight = float(values[-1]), float(weights[-1])
-    return value, weight, line
+    power = keep ** np.arange(1, length + 1)
+    padded: Floats = np.zeros(-(-len(known) // length) * length)
+    padded[: len(known)] = known
+    blocks = padded.reshape(-1, length)
+    sums = power * np.cumsum((1.0 - keep) * blocks / power, axis=1)
+    carried = np.empty((len(blocks), 1))
+    for number, whole in enumerate(sums[:, -1].tolist()):
+        carried[number] = value
+        value = power[-1] * value + whole
+    values = (sums + power * carried).reshape(-1)[: len(known)]
+    weights = 1.0 - (1.0 - weight) * keep ** np.arange(1.0, len(known) + 1.0)
+    line: Floats = np.full(len(means), np.nan)
+    line[~gaps] = values / weights
+    return float(values[-1]), float(weights[-1]), line
 
 
 def mean_of(curves: Sequence[Curve], *, bounds: bool = True) -> Curve:

@@ -71,12 +71,20 @@ def _narrow(bins: Floats) -> tuple[Floats, Floats, Floats]:
     return low, high, total / bins.shape[1]
 
 
+def running_max(values: Floats) -> Floats:
+    """The highest value so far, NaN taken as "as before"; the array itself where it rises already."""
+    if len(values) < 2 or bool((values[1:] >= values[:-1]).all()):
+        return values
+    return np.fmax.accumulate(values)
+
+
 class Pyramid:
     """The levels of one column. Means of bins that came from a file may arrive later (`set_means`)."""
 
     def __init__(self) -> None:
         self._levels = [_Level()]
         self._means_from = 0
+        self._rising: Floats | None = None
 
     @property
     def bins(self) -> int:
@@ -91,7 +99,7 @@ class Pyramid:
     def load(self, low: Floats, high: Floats) -> None:
         """Starts from minima and maxima kept on disk; their means stay unknown (NaN) until `set_means`."""
         self.truncate(0)
-        self._levels[0].extend(np.stack((low, high, np.full(len(low), np.nan))))
+        self._add(np.stack((low, high, np.full(len(low), np.nan))))
         self._means_from = len(low)
 
     def set_means(self, means: Floats) -> None:
@@ -104,17 +112,28 @@ class Pyramid:
 
     def extend(self, rows: Floats) -> None:
         """Adds whole bins of rows."""
-        self._levels[0].extend(summarise(rows, BIN))
+        self._add(summarise(rows, BIN))
 
     def extend_summary(self, summary: Floats) -> None:
         """Adds bins that are summarised already: shape ``(3, n)``."""
-        self._levels[0].extend(summary)
+        self._add(summary)
 
     def truncate(self, bins: int) -> None:
         """Keeps the first `bins` bins of level 0."""
         for k, level in enumerate(self._levels):
             level.count = min(level.count, bins >> k)
         self._means_from = min(self._means_from, bins)
+        self._rising = None
+
+    def rising(self) -> Floats:
+        """The maxima of level 0 as an axis: the highest so far."""
+        if self._rising is None:
+            self._rising = running_max(self.level(0)[1])
+        return self._rising
+
+    def _add(self, summary: Floats) -> None:
+        self._levels[0].extend(summary)
+        self._rising = None
 
     def level(self, k: int) -> Floats:
         """Minima, maxima and means at level `k`: shape ``(3, bins >> k)``, a view until the next change."""

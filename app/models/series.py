@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Literal
 
 import numpy as np
 
 from app.models.column import Column
-from app.models.pyramid import BIN, Floats
+from app.models.pyramid import BIN, Floats, running_max
 
 XAxis = Literal["step", "ts"]
 KEPT_ANSWERS: Final = 8
@@ -25,6 +25,8 @@ class Series:
         self.columns: dict[str, Column] = dict(columns or {})
         self.rows = rows
         self._found: dict[tuple[XAxis, float, float], tuple[int, int]] = {}
+        self._last: dict[str, float | None] = {}
+        self._positions: dict[tuple[XAxis, int, int, int], Floats] = {}
 
     def append(self, rows: int, values: Mapping[str, Floats]) -> None:
         """Adds rows; a name that is missing in `values` gets NaN, a new name NaN for all rows before.
@@ -38,12 +40,12 @@ class Series:
         for name, column in self.columns.items():
             column.append(values[name] if name in values else np.full(rows, np.nan))
         self.rows += rows
-        self._found.clear()
+        self._forget_answers()
 
     def truncate(self, rows: int) -> None:
         """Keeps the first `rows` rows."""
         self.rows = min(rows, self.rows)
-        self._found.clear()
+        self._forget_answers()
         for column in self.columns.values():
             column.truncate(rows)
 
@@ -56,7 +58,7 @@ class Series:
         column = self.columns.get(axis)
         if column is None:
             return 0
-        highs = running_max(column.pyramid.level(0)[1])
+        highs = column.pyramid.rising()
         found = int(np.searchsorted(highs, value, side))
         start = found * BIN
         rows = column.read(start, min(start + BIN, self.rows))
@@ -77,6 +79,23 @@ class Series:
             self._found[key] = (first, min(self.rows, self.row_at(axis, high, "right") + 1))
         return self._found[key]
 
+    def positions(self, axis: XAxis, first: int, last: int, width: int, find: Callable[[], Floats]) -> Floats:
+        """Where bins of `width` rows of ``[first, last)`` stand on an axis, found once for all columns in a view.
+
+        Args:
+            axis: Which axis.
+            first: From which row.
+            last: Behind which row.
+            width: Rows in a bin.
+            find: Finds them.
+        """
+        key = (axis, first, last, width)
+        if key not in self._positions:
+            if len(self._positions) >= KEPT_ANSWERS:
+                self._positions.clear()
+            self._positions[key] = find()
+        return self._positions[key]
+
     def bounds(self, axis: XAxis) -> tuple[float, float] | None:
         """The first and the last value of an axis; None where there is none."""
         column = self.columns.get(axis)
@@ -91,12 +110,17 @@ class Series:
 
     def last(self, name: str) -> float | None:
         """The newest known value of a name within its last 256 rows; None if there is none."""
-        column = self.columns.get(name)
-        if column is None:
-            return None
-        rows = column.read(self.rows - BIN, self.rows)
-        known = rows[~np.isnan(rows)]
-        return float(known[-1]) if len(known) else None
+        if name not in self._last:
+            column = self.columns.get(name)
+            rows = np.empty(0) if column is None else column.read(self.rows - BIN, self.rows)
+            known = rows[~np.isnan(rows)]
+            self._last[name] = float(known[-1]) if len(known) else None
+        return self._last[name]
+
+    def _forget_answers(self) -> None:
+        self._found.clear()
+        self._last.clear()
+        self._positions.clear()
 
     def value_at(self, name: str, axis: XAxis, value: float) -> float | None:
         """What was reported last at or before a value of an axis; None before the first row and in gaps."""
@@ -106,10 +130,3 @@ class Series:
             return None
         found = float(column.read(row, row + 1)[0])
         return None if np.isnan(found) else found
-
-
-def running_max(values: Floats) -> Floats:
-    """The highest value so far, NaN taken as "as before"; the array itself where it rises already."""
-    if len(values) < 2 or bool((values[1:] >= values[:-1]).all()):
-        return values
-    return np.fmax.accumulate(values)

@@ -8,6 +8,7 @@ The same rank has the same colour in every plot, row and log. No meaning hangs o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from PySide6.QtGui import QColor, QPalette
@@ -67,8 +68,12 @@ class PlotColours:
 
 def rank_colour(rank: int, palette: QPalette) -> QColor:
     """The colour of a rank on this palette; it repeats after eight."""
-    light, dark = RANK_COLOURS[rank % len(RANK_COLOURS)]
-    return QColor(dark if is_dark(palette) else light)
+    return _rank_colour(rank, is_dark(palette))
+
+
+def _rank_colour(rank: int, dark: bool) -> QColor:
+    on_light, on_dark = RANK_COLOURS[rank % len(RANK_COLOURS)]
+    return QColor(on_dark if dark else on_light)
 
 
 def state_colour(word: str, palette: QPalette) -> QColor:
@@ -82,8 +87,14 @@ def faint(colour: QColor, palette: QPalette, share: float = 0.32) -> QColor:
 
 
 def plot_colours(palette: QPalette) -> PlotColours:
-    """Everything that is not a rank."""
+    """Everything that is not a rank; the same value for the same colours, so: not to be changed."""
     ground, text = palette.color(QPalette.ColorRole.Base), palette.color(QPalette.ColorRole.Text)
+    return _plot_colours(ground.rgba(), text.rgba(), is_dark(palette))
+
+
+@lru_cache(maxsize=8)
+def _plot_colours(ground_rgba: int, text_rgba: int, dark: bool) -> PlotColours:
+    ground, text = QColor.fromRgba(ground_rgba), QColor.fromRgba(text_rgba)
     return PlotColours(
         ground=ground,
         text=text,
@@ -92,6 +103,6 @@ def plot_colours(palette: QPalette) -> PlotColours:
         frame=blend(text, ground, 0.25),
         eval=text,
         thread=blend(text, ground, 0.35),
-        work=blend(rank_colour(0, palette), ground, 0.4),
-        wait=blend(rank_colour(1, palette), ground, 0.75),
+        work=blend(_rank_colour(0, dark), ground, 0.4),
+        wait=blend(_rank_colour(1, dark), ground, 0.75),
     )

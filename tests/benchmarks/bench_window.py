@@ -40,6 +40,8 @@ app.exec()
 """
 
 WINDOW = """
+import gc
+gc.disable()  # as app.__main__ does
 import json, sys, time
 from pathlib import Path
 import psutil
@@ -63,6 +65,8 @@ if len(sys.argv) > 2:
 watch = Watch()
 rankdeck.window.installEventFilter(watch)
 rankdeck.open()
+gc.freeze()
+gc.enable()
 marks["opened"] = time.time()
 late = {"at": time.monotonic(), "most": 0.0}
 def beat():

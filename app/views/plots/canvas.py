@@ -109,6 +109,7 @@ class PlotCanvas(QWidget):
         self._keep_scale = False
         self._log = False
         self._picture: QPixmap | None = None
+        self._edges: tuple[float, float] | None = None
         self._drawn: list[Layer] = []
         self.setAccessibleName(name)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
@@ -164,14 +165,20 @@ class PlotCanvas(QWidget):
 
     def plot_area(self) -> QRectF:
         """Where curves are drawn, in widget pixels. Its left edge is the same in every plot."""
-        metrics = QFontMetricsF(tabular(self.font()))
-        left = np.ceil(metrics.horizontalAdvance(WIDEST_LABEL)) + TICK_GAP
-        bottom = 2 + (self.labels_height() if self.shows_time_labels else 0)
+        left, labels = self._label_room()
+        bottom = 2 + (labels if self.shows_time_labels else 0)
         return QRectF(left, 4, max(1.0, self.width() - left - self.right_inset), max(1.0, self.height() - 4 - bottom))
 
     def labels_height(self) -> int:
         """What the time labels take."""
-        return int(np.ceil(QFontMetricsF(self.font()).height()))
+        return int(self._label_room()[1])
+
+    def _label_room(self) -> tuple[float, float]:
+        """What the labels take on the left and below; measured once for a font."""
+        if self._edges is None:
+            widest = QFontMetricsF(tabular(self.font())).horizontalAdvance(WIDEST_LABEL)
+            self._edges = (math.ceil(widest) + TICK_GAP, math.ceil(QFontMetricsF(self.font()).height()))
+        return self._edges
 
     # --- drawing -----------------------------------------------------------------------------------------
 
@@ -188,7 +195,9 @@ class PlotCanvas(QWidget):
 
     def x_of(self, value: float) -> float:
         """The pixel of a position on the time axis."""
-        area = self.plot_area()
+        return self._x_in(self.plot_area(), value)
+
+    def _x_in(self, area: QRectF, value: float) -> float:
         return area.left() + (value - self.time_axis.low) / self.time_axis.span * area.width()
 
     def value_at(self, x: float) -> float:
@@ -236,9 +245,9 @@ class PlotCanvas(QWidget):
             self._scale = self.source.fixed_scale or fitting(seen, log=self._log, floor=self.source.floor)
 
     def _seen_of(self, layer: Layer) -> list[Floats]:
-        inside = (layer.x >= self.time_axis.low) & (layer.x <= self.time_axis.high)
-        if not inside.any():
-            inside[:] = True
+        first = int(np.searchsorted(layer.x, self.time_axis.low, "left"))
+        last = int(np.searchsorted(layer.x, self.time_axis.high, "right"))
+        inside = slice(first, last) if first < last else slice(None)
         if isinstance(layer, Strokes | Area):
             return [layer.low[inside], layer.high[inside]]
         return [layer.y[inside]]
@@ -255,7 +264,7 @@ class PlotCanvas(QWidget):
             else:
                 rest.append(layer)
         if not raster.is_empty:
-            painter.drawImage(area.topLeft(), raster.image(ratio))
+            painter.drawImage(area.topLeft() + QPointF(0, raster.top / ratio), raster.image(ratio))
         for layer in rest:
             self._draw_layer(painter, layer, area, scale, colours)
 
@@ -292,7 +301,7 @@ class PlotCanvas(QWidget):
             box = QRectF(0, text_top, area.left() - TICK_GAP + 1, line_height)
             painter.drawText(box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, label)
         for value, label in self._x_ticks(area, metrics):
-            x = self.x_of(value)
+            x = self._x_in(area, value)
             painter.setPen(drawing.hairline(colours.grid))
             painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
             if self.shows_time_labels:
@@ -326,11 +335,11 @@ class PlotCanvas(QWidget):
         marks: list[tuple[Floats, bool]] = []
         for layer in self._drawn:
             if isinstance(layer, Strokes):
-                high, low = scale.place(layer.high, 0.0, 1.0), scale.place(layer.low, 0.0, 1.0)
-                marks += [(layer.x[high < 0], True), (layer.x[low > 1], False)]
+                above, below = scale.outside(layer.low, layer.high)
+                marks += [(layer.x[above], True), (layer.x[below], False)]
         painter.setPen(drawing.hairline(colours.muted, width=2.0))
         for positions, at_top in marks:
-            for x in {round(self.x_of(position)) for position in positions[:200].tolist()}:
+            for x in {round(self._x_in(area, position)) for position in positions[:200].tolist()}:
                 y = area.top() + 1 if at_top else area.bottom() - 1
                 painter.drawLine(QPointF(x, y), QPointF(x, y + (4 if at_top else -4)))
 
@@ -351,6 +360,7 @@ class PlotCanvas(QWidget):
     def changeEvent(self, event: QEvent) -> None:
         """So do other colours and fonts."""
         if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._edges = None
             self._discard_picture()
         super().changeEvent(event)
 

@@ -10,6 +10,7 @@ import numpy as np
 from PySide6.QtGui import QPalette
 
 from app.models.curves import Curve, middle, reduce_range
+from app.models.pyramid import Floats
 from app.models.run_series import RunSeries
 from app.models.series import Series
 from app.views.numbers import UNKNOWN
@@ -58,13 +59,15 @@ class DeviceCurves:
         if times is None or not series.rows:
             return []
         layers: list[Layer] = []
-        for quantity in QUANTITIES:
+        positions: Floats | None = None
+        for quantity in (name for name in QUANTITIES if name in self._options.shown):
             curve, factor = self._percent(series, quantity, times, bins // 2)
-            if quantity not in self._options.shown or not len(curve.x) or factor is None:
+            if not len(curve.x) or factor is None:
                 continue
-            x = curve.x if view.axis == "ts" else run.step_positions(curve.x)
-            there = ~np.isnan(x)
-            x, percent = x[there], middle(curve)[there] * factor
+            if positions is None:  # what was sampled together stands at the same places
+                positions = curve.x if view.axis == "ts" else run.step_positions(curve.x)
+            there = ~np.isnan(positions)
+            x, percent = positions[there], middle(curve)[there] * factor
             if quantity == "utilisation":
                 colour = text if self._rank is None else rank_colour(self._rank, palette)
                 layers.append(

@@ -117,8 +117,11 @@ def draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:
         if piece.stop - piece.start == 1:
             _dot(painter, x[piece], y[piece])
             continue
+        points = polygon(x[piece], y[piece])
         for apart in (0.0,) if line.dashes else (-APART, APART):
-            painter.drawPolyline(polygon(x[piece] + apart, y[piece] - apart))
+            painter.translate(apart, -apart)
+            painter.drawPolyline(points)
+            painter.translate(-apart, apart)
 
 
 def draw_points(painter: QPainter, points: Points, x: Floats, y: Floats, ground: QColor, thread: QColor) -> None:

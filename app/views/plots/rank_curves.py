@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from PySide6.QtGui import QColor, QPalette
 
-from app.models.curves import Curve, mean_of, middle, reduce_range, smooth
+from app.models.curves import EMPTY, Curve, mean_of, middle, one_a_pixel, reduce_range, smooth
 from app.models.pyramid import Floats
 from app.models.run_series import RunSeries
-from app.models.series import Series
+from app.models.series import Series, XAxis
 from app.views.numbers import UNKNOWN, rate, significant
 from app.views.palette import faint, plot_colours, rank_colour
 from app.views.plots.canvas import Reading, View
@@ -67,20 +67,19 @@ class RankCurves:
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Faint strokes of every rank first, then every line, so that no line is hidden by another rank's noise."""
         run, name, half_life = self._run(), self.name, float(self._options.half_life)
-        curves: list[tuple[QColor, Curve, Floats]] = []
+        curves: list[tuple[QColor, Curve, Curve]] = []
         if self._options.mean:
-            curve, line = mean_curve(run, self._options, name, view, bins, half_life)
-            curves.append((plot_colours(palette).text, curve, line))
+            curves.append((plot_colours(palette).text, *mean_curve(run, self._options, name, view, bins, half_life)))
         else:
             for rank in self._options.ranks(run):
                 series = run.rank(rank)
                 curve, first = reduce_range(series, name, view.axis, view.low, view.high, bins)
-                line = smooth(series, name, view.axis, curve, first, half_life)
+                line = _smoothed(series, name, view.axis, curve, first, half_life, bins)
                 curves.append((rank_colour(rank, palette), curve, line))
         curves = [entry for entry in curves if len(entry[1].x)]
         raw_share = 0.32 if half_life > 0 else 1.0
         strokes = [Strokes(c.x, c.low, c.high, faint(colour, palette, raw_share)) for colour, c, _ in curves]
-        lines = [Line(c.x, line, colour) for colour, c, line in curves] if half_life > 0 else []
+        lines = [Line(line.x, line.mean, colour) for colour, _, line in curves] if half_life > 0 else []
         return [*strokes, *lines]
 
     def readings(self, view: View, palette: QPalette) -> list[Reading]:
@@ -239,23 +238,29 @@ class StepTime:
 
 def mean_curve(
     run: RunSeries, options: CurveOptions, name: str, view: View, bins: int, half_life: float
-) -> tuple[Curve, Floats]:
+) -> tuple[Curve, Curve]:
     """The mean over ranks, aligned by step whatever the axis is, and its smoothed line."""
     steps = _steps(run, view)
     if steps is None:
-        return mean_of([]), np.empty(0)
+        return EMPTY, EMPTY
     curves: list[Curve] = []
     lines: list[Curve] = []
     for rank in options.ranks(run):
         series = run.rank(rank)
         curve, first = reduce_range(series, name, "step", *steps, bins)
-        line = smooth(series, name, "step", curve, first, half_life)
         curves.append(curve)
-        lines.append(Curve(curve.x, line, line, line, curve.width))
-    mean, line = mean_of(curves), mean_of(lines, bounds=False).mean
-    if view.axis == "ts" and len(mean.x):
-        mean = Curve(run.time_positions(mean.x), mean.low, mean.high, mean.mean, mean.width)
+        lines.append(_smoothed(series, name, "step", curve, first, half_life, bins))
+    mean, line = mean_of(curves), mean_of(lines, bounds=False)
+    if view.axis == "ts":
+        mean, line = (replace(c, x=run.time_positions(c.x)) for c in (mean, line))
     return mean, line
+
+
+def _smoothed(series: Series, name: str, axis: XAxis, curve: Curve, first: int, half_life: float, bins: int) -> Curve:
+    """The smoothed line of a curve that was drawn in at most `bins` bins, two of which are one of the line's."""
+    thin, start = one_a_pixel(curve, first, bins / 2)
+    line = smooth(series, name, axis, thin, start, half_life)
+    return Curve(thin.x, line, line, line, thin.width)
 
 
 def span(seconds: float) -> str:

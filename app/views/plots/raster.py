@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
+from numpy.typing import NDArray
 from PySide6.QtGui import QColor, QImage
 
 from app.models.pyramid import Floats
 from app.views.plots.drawing import pieces
 
+MOST_FILLS: Final = 255
+_Grid = tuple[int, NDArray[np.intp], NDArray[np.intp]]
+"""The first pixel column, where each filled one begins among the bins, and which of those a column repeats."""
+
 
 class Raster:
     """A transparent picture of the plot's inside, in device pixels; later fills cover earlier ones.
+
+    A pixel is the number of the last fill that covers it, one byte: a fill is then a maximum over bytes, for which
+    a processor takes 32 at a time. The picture is an indexed one, and Qt looks the colours up.
 
     Args:
         width: In device pixels.
@@ -18,9 +28,27 @@ class Raster:
     """
 
     def __init__(self, width: int, height: int) -> None:
-        self._pixels = np.zeros((height, width), np.uint32)
-        self._rows = np.arange(height, dtype=np.float32)[:, None]
-        self.is_empty = True
+        self._width = width
+        self._fills = np.zeros((height, -(-width // 4) * 4), np.uint8)  # Qt wants rows of whole words
+        self._rows = np.arange(height, dtype=np.int16)[:, None]
+        self._colours: list[int] = [0]
+        self._grid: tuple[Floats, _Grid] | None = None
+        self._filled = (height, 0)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was filled yet."""
+        return len(self._colours) == 1
+
+    @property
+    def height(self) -> int:
+        """In device pixels."""
+        return len(self._fills)
+
+    @property
+    def top(self) -> int:
+        """The first row that holds something."""
+        return self._filled[0]
 
     def stroke(self, x: Floats, top: Floats, bottom: Floats, colour: QColor) -> None:
         """From the top to the bottom of each bin, neighbours joined; meant for one bin a pixel or more.
@@ -46,37 +74,53 @@ class Raster:
                 first, upper, lower = self._columns(px, top[piece], bottom[piece])
             else:
                 first = int(max(0, np.floor(px[0])))
-                columns = np.arange(first, min(self._pixels.shape[1], int(np.ceil(px[-1])) + 1)) + 0.0
+                columns = np.arange(first, min(self._width, int(np.ceil(px[-1])) + 1)) + 0.0
                 upper, lower = np.interp(columns, px, top[piece]), np.interp(columns, px, bottom[piece])
             self._fill(first, upper, lower, colour)
 
     def image(self, ratio: float) -> QImage:
-        """The picture; it owns its pixels."""
-        height, width = self._pixels.shape
-        image = QImage(self._pixels.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied).copy()
+        """The rows from `top` on that hold something; the picture owns its pixels."""
+        begin, end = self._filled
+        rows = self._fills[begin:end]
+        image = QImage(rows.data, self._width, len(rows), rows.shape[1], QImage.Format.Format_Indexed8).copy()
+        image.setColorTable(self._colours)
         image.setDevicePixelRatio(ratio)
         return image
 
     def _columns(self, x: Floats, top: Floats, bottom: Floats) -> tuple[int, Floats, Floats]:
         """The extremes in each pixel column, from the first to the last; one without a bin repeats the one before."""
-        column = np.clip(np.floor(x), -1, self._pixels.shape[1]).astype(np.intp)
-        starts = np.concatenate(([0], np.flatnonzero(np.diff(column)) + 1))
-        filled = column[starts]
-        source = np.searchsorted(filled, np.arange(filled[0], filled[-1] + 1), "right") - 1
-        return int(filled[0]), np.minimum.reduceat(top, starts)[source], np.maximum.reduceat(bottom, starts)[source]
+        if self._grid is None or not np.array_equal(self._grid[0], x):  # the ranks of a run mostly share positions
+            self._grid = x, _grid_of(x, self._width)
+        first, starts, source = self._grid[1]
+        return first, np.minimum.reduceat(top, starts)[source], np.maximum.reduceat(bottom, starts)[source]
 
     def _fill(self, first: int, upper: Floats, lower: Floats, colour: QColor) -> None:
-        height, width = self._pixels.shape
+        height = len(self._fills)
         skip, first = max(0, -first), max(0, first)
-        count = min(len(upper) - skip, width - first)
+        count = min(len(upper) - skip, self._width - first)
         if count <= 0:
             return
-        upper = np.clip(upper[skip : skip + count], -1, height)
-        lower = np.clip(lower[skip : skip + count], -1, height)
-        begin, end = max(0, int(upper.min())), min(height, int(lower.max()) + 1)
+        top = np.floor(np.clip(upper[skip : skip + count], -1, height)).astype(np.int16)
+        bottom = np.floor(np.clip(lower[skip : skip + count], -1, height)).astype(np.int16)
+        begin, end = max(0, int(top.min())), min(height, int(bottom.max()) + 1)
         if begin >= end:
             return
-        rows, window = self._rows[begin:end], self._pixels[begin:end, first : first + count]
-        inside = (rows >= np.floor(upper).astype(np.float32)) & (rows <= lower.astype(np.float32))
-        np.copyto(window, np.uint32(colour.rgba()), where=inside)
-        self.is_empty = False
+        self._filled = min(self._filled[0], begin), max(self._filled[1], end)
+        rows, window = self._rows[begin:end], self._fills[begin:end, first : first + count]
+        inside = (rows >= top) & (rows <= bottom)
+        np.maximum(window, inside.view(np.uint8) * self._number(colour), out=window)
+
+    def _number(self, colour: QColor) -> np.uint8:
+        """The number of the next fill; one of the same colour as the fill before goes on with its number."""
+        if self._colours[-1] != colour.rgba() or self.is_empty:
+            if len(self._colours) > MOST_FILLS:
+                self._colours.pop()
+            self._colours.append(colour.rgba())
+        return np.uint8(len(self._colours) - 1)
+
+
+def _grid_of(x: Floats, width: int) -> _Grid:
+    column = np.clip(np.floor(x), -1, width).astype(np.intp)
+    starts = np.concatenate(([0], np.flatnonzero(np.diff(column)) + 1))
+    filled = column[starts]
+    return int(filled[0]), starts, np.searchsorted(filled, np.arange(filled[0], filled[-1] + 1), "right") - 1

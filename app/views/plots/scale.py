@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.models.pyramid import Floats
 
@@ -33,6 +34,12 @@ class Scale:
                 values = np.where(values > 0, np.log10(values), np.nan)
         placed: Floats = top + (self.high - values) / (self.high - self.low) * height
         return placed
+
+    def outside(self, low: Floats, high: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which bins, from `low` to `high`, reach above the range, and which below; gaps do neither."""
+        top, bottom = (10.0**self.high, 10.0**self.low) if self.log else (self.high, self.low)
+        below = low < bottom
+        return high > top, below & (low > 0) if self.log else below
 
     def value_at(self, y: float, top: float, height: float) -> float:
         """The range's coordinate (a logarithm when `log`) at a pixel."""

@@ -109,3 +109,36 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
     column = file_column(tmp_path, values, cache)
     np.testing.assert_array_equal(column.read(0, len(values)), values)
     assert len(cache._blocks) == 2
+
+
+@pytest.mark.parametrize("width", [2, 8, 64, 1024])
+def test_bins_of_rows_are_the_same_kept_or_not(tmp_path: Path, width: int) -> None:
+    """Over the seams of two whole blocks, a block that is not whole, and rows in memory; asked for twice."""
+    values = np.random.default_rng(2).normal(size=2 * BLOCK_ROWS + 9000)
+    values[70:900] = np.nan
+    column = file_column(tmp_path, values[: 2 * BLOCK_ROWS + 5000])
+    column.append(values[2 * BLOCK_ROWS + 5000 :])
+    whole = len(values) // width * width
+    for start, stop in ((0, whole), (BLOCK_ROWS - 1024, BLOCK_ROWS + 2048), (2 * BLOCK_ROWS, whole), (1024, 1024)):
+        for _ in range(2):
+            np.testing.assert_array_equal(column.summary(start, stop, width), summarise(values[start:stop], width))
+
+
+def test_bins_that_were_kept_are_forgotten_with_their_rows(tmp_path: Path) -> None:
+    column = file_column(tmp_path, np.ones(2 * BLOCK_ROWS))
+    column.summary(0, 2 * BLOCK_ROWS, 64)
+    column.truncate(BLOCK_ROWS + 640)
+    column.append(np.full(BLOCK_ROWS, 5.0))
+    low, high, mean = column.summary(0, 2 * BLOCK_ROWS, 64)
+    seam = (BLOCK_ROWS + 640) // 64
+    assert [(part[seam - 1], part[seam]) for part in (low, high, mean)] == [(1.0, 5.0)] * 3
+
+
+def test_bins_of_a_file_that_is_gone_or_short_are_gaps(tmp_path: Path) -> None:
+    column = file_column(tmp_path, np.ones(2 * BLOCK_ROWS))
+    (tmp_path / "loss.f64").write_bytes(np.ones(100).tobytes())
+    assert np.isnan(column.summary(0, 2 * BLOCK_ROWS, 64)).sum() == 3 * (2 * BLOCK_ROWS // 64 - 2)
+    (tmp_path / "loss.f64").unlink()
+    gone = file_column(tmp_path, np.ones(BLOCK_ROWS))
+    (tmp_path / "loss.f64").unlink()
+    assert np.isnan(gone.summary(0, BLOCK_ROWS, 64)).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.models.curves import Curve, mean_of, reduce_range, reduce_rows, smooth
+from app.models.curves import Curve, mean_of, one_a_pixel, reduce_range, reduce_rows, smooth
 from app.models.series import Series
 
 
@@ -92,6 +92,34 @@ def test_smoothing_by_rows_is_the_exponential_moving_average() -> None:
         value, weight = keep * value + (1 - keep) * point, keep * weight + (1 - keep)
         expected.append(value / weight)
     np.testing.assert_allclose(line, expected)
+
+
+@pytest.mark.parametrize("half_life", [0.9, 3.0, 40.0, 5000.0])
+def test_the_average_is_the_same_over_gaps_and_over_the_seams_of_blocks(half_life: float) -> None:
+    """Against the recursion, value by value; a short half-life is summed in many blocks."""
+    series, loss = made(3000)
+    gaps = np.random.default_rng(3).random(3000) < 0.2
+    series.columns["loss"].truncate(0)
+    series.columns["loss"].append(np.where(gaps, np.nan, loss))
+    _, line = smoothed(series, 1, 3000, 5000, half_life)
+    keep, value, weight, expected = 0.5 ** (1 / half_life), 0.0, 0.0, np.full(3000, np.nan)
+    for row in np.flatnonzero(~gaps):
+        value, weight = keep * value + (1 - keep) * loss[row], keep * weight + 1 - keep
+        expected[row] = value / weight
+    np.testing.assert_allclose(line, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("first", [4000, 4002, 4010])
+def test_one_bin_a_pixel_is_what_the_next_grid_has(first: int) -> None:
+    series, _ = made(50_000)
+    curve, start = reduce_rows(series, "loss", "step", first // 2 * 2, 12_000, 5000), first // 2 * 2
+    thin, row = one_a_pixel(curve, start, 2500)
+    wide = reduce_rows(series, "loss", "step", first, 12_000, 2500)
+    assert (thin.width, row) == (wide.width, first // wide.width * wide.width)
+    inner = slice(1, -1)
+    for part in ("x", "low", "high", "mean"):
+        np.testing.assert_allclose(getattr(thin, part)[inner], getattr(wide, part)[inner])
+    assert one_a_pixel(curve, start, len(curve.x)) == (curve, start)
 
 
 def test_no_smoothing_gives_the_means() -> None:

@@ -14,9 +14,10 @@ RED = QColor("#d55e00")
 def filled(raster: Raster, colour: QColor = BLUE) -> np.ndarray:
     """Which pixels have a colour: rows by columns."""
     image = raster.image(1.0)
-    return np.array(
-        [[image.pixelColor(x, y) == colour for x in range(image.width())] for y in range(image.height())]
-    )  # fmt: skip
+    pixels = np.zeros((raster.height, image.width()), bool)
+    for y in range(image.height()):
+        pixels[raster.top + y] = [image.pixelColor(x, y) == colour for x in range(image.width())]
+    return pixels
 
 
 def test_the_extremes_of_all_bins_of_a_column() -> None:
@@ -63,3 +64,23 @@ def test_later_fills_cover_earlier_ones() -> None:
     raster.stroke(x, zeros + 2, zeros + 3, RED)
     assert filled(raster, RED)[2:4].all()
     assert filled(raster, BLUE)[4:].all()
+
+
+def test_more_fills_than_there_are_numbers() -> None:
+    """Each colour is a byte: beyond 255 the last ones share one, and nothing before them is touched."""
+    raster = Raster(2, 300)
+    x, zeros = np.array([0.5, 1.5]), np.zeros(2)
+    for row in range(300):
+        raster.stroke(x, zeros + row, zeros + row, QColor(row % 256, row // 256, 9))
+    image = raster.image(1.0)
+    assert [image.pixelColor(0, row).red() for row in (0, 100, 253)] == [0, 100, 253]
+    assert image.pixelColor(0, 299) == QColor(299 % 256, 1, 9)
+    assert image.pixelColor(0, 299).alpha() == 255
+
+
+def test_only_rows_that_hold_something_are_in_the_picture() -> None:
+    raster = Raster(3, 40)
+    x, zeros = np.array([0.5, 1.5, 2.5]), np.zeros(3)
+    raster.stroke(x, zeros + 12, zeros + 14, BLUE)
+    raster.stroke(x, zeros + 20, zeros + 21, RED)
+    assert (raster.top, raster.image(1.0).height()) == (12, 10)
