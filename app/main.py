@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices
@@ -38,19 +38,21 @@ from app.setup_wiring import SetupWiring
 from app.views.device_row import label_of
 from app.views.main_window import MainWindow
 from app.views.notice_bar import Step
-from app.views.resume_dialog import ResumeDialog
 from app.views.theme import Theme
 from core import __version__, client
 from core.config.run_config import RunConfig
 from core.devices import DeviceMonitor, device_texts
 from core.errors import ConfigError, DatasetError, RankdeckError
-from core.export.export import Exported
 from core.export.kinds import KINDS
 from core.extras import MissingPackageError
 from core.recipes import find_recipes
-from core.resume import ResumePlan
+from core.resume_plan import ResumePlan
 from core.run_state import RunState
 from core.run_store import RunEntry, default_runs_dir
+
+if TYPE_CHECKING:
+    from app.views.resume_dialog import ResumeDialog
+    from core.export.export import Exported
 
 _log = logging.getLogger(__name__)
 HELP: Final = Path(__file__).resolve().parents[1] / "README.md"
@@ -361,6 +363,8 @@ class Rankdeck(QObject):
         if self.dialog is not None:
             self.dialog.raise_()
             return
+        from app.views.resume_dialog import ResumeDialog  # here, as other dialogs: the window opens without it
+
         ticked = device_texts(self.window.setup.devices.selected())
         dialog = ResumeDialog(self._entries(), ticked, mode_changes(self.window.setup.draft()), self.window)
         dialog.plan_requested.connect(self._on_plan_requested)

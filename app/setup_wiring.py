@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
@@ -15,15 +16,17 @@ from app.models.chart_names import names_in
 from app.models.device_table import DeviceTable
 from app.models.draft import CheckedDraft, Draft
 from app.models.run_data import RunData
-from app.views.install_dialog import InstallDialog
 from app.views.notice_bar import Step
-from app.views.preview_dialog import PreviewDialog
 from app.views.setup_panel import SetupPanel
 from core.dataset import NO_DATASET
 from core.errors import ConfigError, RankdeckError
 from core.extras import MissingPackageError, missing_packages, offer_for
 from core.hub_dataset import ALLOW_DOWNLOAD, DownloadNeededError
 from core.recipes import Recipe
+
+if TYPE_CHECKING:
+    from app.views.install_dialog import InstallDialog
+    from app.views.preview_dialog import PreviewDialog
 
 TEXT_COLUMN = "text_column"
 
@@ -115,6 +118,8 @@ class SetupWiring(QObject):
         if self.preview is not None:
             self.preview.raise_()
             return
+        from app.views.preview_dialog import PreviewDialog  # here: the window opens without it
+
         dialog = PreviewDialog(self._setup.data.path(), self._setup.window())
         dialog.look_requested.connect(self._look)
         dialog.cancel_requested.connect(self.previewing.cancel)
@@ -204,6 +209,8 @@ class SetupWiring(QObject):
         if self.install_dialog is not None:
             self.install_dialog.raise_()
             return
+        from app.views.install_dialog import InstallDialog  # here: the window opens without it
+
         offer = offer_for(packages)
         dialog = InstallDialog(cause, offer, self.preview or self._setup.window())
         dialog.install_requested.connect(lambda: self.installing.install(offer))

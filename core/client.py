@@ -31,7 +31,7 @@ from core.protocol import (
     decode,
     encode,
 )
-from core.resume import ResumePlan
+from core.resume_plan import ResumePlan
 from core.run_store import HostInfo, RunState, RunStore, default_runs_dir
 
 CONNECT_TIMEOUT_S: Final = 10.0

@@ -6,7 +6,6 @@ of it, the metadata of its package. Nothing is imported, and nothing is installe
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import re
 import sys
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from core import installed
 from core.errors import PreflightError
 
 DISTRIBUTION: Final = "rankdeck"
@@ -100,10 +100,7 @@ def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
             return {name: tuple(held) for name, held in project["optional-dependencies"].items()}
     except (OSError, ValueError, KeyError):
         pass  # no checkout
-    try:
-        return parse_requires(importlib.metadata.requires(DISTRIBUTION) or ())
-    except importlib.metadata.PackageNotFoundError:
-        return {}
+    return parse_requires(installed.requires(DISTRIBUTION))
 
 
 def parse_requires(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:

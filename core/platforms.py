@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.metadata
 import importlib.util
 import socket
 import sys
@@ -14,6 +13,7 @@ from typing import Literal
 
 import psutil
 
+from core import installed
 from core.errors import PreflightError
 
 PlatformName = Literal["windows", "linux", "macos"]
@@ -54,10 +54,7 @@ def deepspeed_version() -> str | None:
     """DeepSpeed's version, found without importing it; None where it is not installed."""
     if importlib.util.find_spec("deepspeed") is None:
         return None
-    try:
-        return importlib.metadata.version("deepspeed")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"  # a folder on the path: it can be imported
+    return installed.version("deepspeed") or "unknown"  # a folder on the path: it can be imported
 
 
 def free_port() -> int:
@@ -114,9 +111,8 @@ if sys.platform == "win32":
 
 def _torch_build() -> tuple[str | None, str | None]:
     """Version and CUDA version as torch's own `version.py` gives them."""
-    try:
-        version = importlib.metadata.version("torch")
-    except importlib.metadata.PackageNotFoundError:
+    version = installed.version("torch")
+    if version is None:
         return None, None
     spec = importlib.util.find_spec("torch")  # finds, does not import
     if spec is None or spec.origin is None:

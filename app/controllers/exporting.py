@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers.operation import Operation, OperationRunner
 from core.errors import RankdeckError
-from core.export.export import Exported, export_run
 from core.export.lines import ExportCancelledError
 from core.run_store import RunStore
+
+if TYPE_CHECKING:
+    from core.export.export import Exported
 
 
 class Exporting(QObject):
@@ -41,6 +44,8 @@ class Exporting(QObject):
         self._going.add(key)
 
         def work() -> Exported:
+            from core.export.export import export_run  # here: the window opens without it
+
             return export_run(RunStore.open(run_dir), kind, cancelled=self._closing.is_set)
 
         def done(made: Exported) -> None:

@@ -16,7 +16,7 @@ from core.errors import RankdeckError
 from core.platforms import this_platform
 from core.preflight import check
 from core.recipes import get_recipe
-from core.resume import ResumePlan, plan_resume
+from core.resume_plan import ResumePlan
 from core.run_store import RunStore
 from core.user_script import RECIPE as USER_SCRIPT
 from core.user_script import with_absolute_places
@@ -86,6 +86,8 @@ class Launching(QObject):
         runs_dir, devices, given = self._runs_dir, tuple(available), dict(changes)
 
         def work() -> ResumePlan:
+            from core.resume import plan_resume  # here: the window opens without it
+
             return plan_resume(text, runs_dir, given, available=devices or None)
 
         self._runner.run(Operation(work, self.planned.emit, self.plan_failed.emit, topic="plan"))

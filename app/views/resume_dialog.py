@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 from app.views.notice_bar import NoticeBar, Step
 from app.views.numbers import count
 from core.errors import DatasetError, RankdeckError
-from core.resume import ResumePlan
+from core.resume_plan import ResumePlan
 from core.run_store import RunEntry
 
 PLAN_AFTER_MS: Final = 250

@@ -18,9 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.models.draft import CheckedDraft, Draft, default_texts, form_fields, settings_without_meaning
-from app.views.charts_dialog import ChartsDialog
 from app.views.data_field import STDLIB, DataField
-from app.views.deepspeed_dialog import DeepSpeedDialog
 from app.views.device_picker import DevicePicker
 from app.views.mode_picker import ModePicker
 from app.views.notice_bar import NoticeBar
@@ -231,6 +229,8 @@ class SetupPanel(QWidget):
         return f"{len(devices)} devices" if len(devices) > 1 else devices[0].name if devices else "no device"
 
     def _on_deepspeed_requested(self) -> None:
+        from app.views.deepspeed_dialog import DeepSpeedDialog  # here: the window opens without it
+
         texts = self.mode.texts()
         dialog = DeepSpeedDialog(int(texts["zero_stage"]), texts["deepspeed_config"], self)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -269,6 +269,8 @@ class SetupPanel(QWidget):
         Args:
             seen: Printed name → chart in the run that is shown.
         """
+        from app.views.charts_dialog import ChartsDialog  # here: the window opens without it
+
         dialog = ChartsDialog(self.form.row("charts").text(), seen, self)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.chosen.connect(lambda text: self.set_field("charts", text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import shutil
 import socket
@@ -15,6 +14,7 @@ from typing import Final, Literal
 
 import psutil
 
+from core import installed
 from core.cli.words import gibibytes
 from core.devices import DeviceMonitor
 from core.errors import RankdeckError
@@ -106,12 +106,10 @@ def gloo(platform: Platform) -> Finding:
 
 def torchvision(platform: Platform) -> Finding:
     """Whether a torchvision lies beside that was made for another torch: then `import transformers` fails."""
-    version = _installed("torchvision")
+    version = installed.version("torchvision")
     if version is None or platform.torch_version is None:
         return Finding("torchvision", "ok", "not installed, not needed")
-    wanted = next(
-        (found[1] for line in importlib.metadata.requires("torchvision") or () if (found := _EXACT.match(line))), None
-    )
+    wanted = next((found[1] for line in installed.requires("torchvision") if (found := _EXACT.match(line))), None)
     public, _, build = platform.torch_version.partition("+")
     other_build = build == "cpu" and "+" not in version and sys.platform != "darwin"
     if other_build or (wanted is not None and wanted.partition("+")[0] != public):
@@ -129,7 +127,7 @@ _EXACT: Final = re.compile(r"torch\s*\(?==\s*([\w.+]+)")
 
 def pyside(python: tuple[int, ...] = sys.version_info[:2]) -> Finding:
     """Whether the window's Qt is there, and not the one that ends the process on Python 3.11."""
-    version = _installed("PySide6-Essentials") or _installed("PySide6")
+    version = installed.version("PySide6-Essentials") or installed.version("PySide6")
     if version is None:
         return Finding("Window", "warn", "PySide6 is not installed", "Install it: pip install PySide6-Essentials")
     if version == "6.12.0" and python == (3, 11):
@@ -273,10 +271,3 @@ def sleep_setting(ask: Callable[[], str] | None = None) -> Finding:
 def _ask_powercfg() -> str:
     command = ["powercfg", "/query", "SCHEME_CURRENT", "SUB_SLEEP", "STANDBYIDLE"]
     return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True, errors="replace").stdout
-
-
-def _installed(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None

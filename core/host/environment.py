@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import core
+from core import installed
 from core.devices import Device
 from core.launch_plan import LaunchPlan
 from core.platforms import Platform
@@ -36,7 +36,7 @@ def describe_environment(
         "cpu": platform.processor(),
         "cores": machine.physical_cores,
         "logical_cores": os.cpu_count(),
-        "packages": {name: version for name in PACKAGES if (version := _version(name)) is not None},
+        "packages": {name: version for name in PACKAGES if (version := installed.version(name)) is not None},
         "torch": machine.torch_version,
         "torch_cuda": machine.cuda_build,
         "driver": driver,
@@ -49,10 +49,3 @@ def describe_environment(
         "command": [sys.executable, *sys.argv],
         "ranks": [{"rank": c.rank, "argv": list(c.argv), "device": c.device.uuid} for c in plan.ranks],
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
