@@ -44,6 +44,14 @@ def alert_words(event: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}: {value}" for key, value in rest.items()) or str(event.get("event"))
 
 
+def ranks_words(event: Mapping[str, Any]) -> str:
+    """The ranks that an event is about: those the host names, else the one that sent it."""
+    named = event.get("ranks")
+    ranks = named if isinstance(named, list) else [event.get("rank")]
+    numbers = [str(rank) for rank in ranks if isinstance(rank, int) and rank >= 0]
+    return ", ".join(numbers) or "all"
+
+
 def _fallback_words(event: Mapping[str, Any]) -> str:
     if event.get("engine"):
         return f"DeepSpeed could not start, so PyTorch's own engine shards instead. {event.get('reason', '')}".strip()
@@ -96,13 +104,13 @@ class AlertsView(QWidget):
         self.count_changed.emit(len(alerts))
 
     def _fill(self, row: int, event: Mapping[str, Any]) -> None:
-        moment, step, rank = event.get("ts"), event.get("step"), event.get("rank", -1)
+        moment, step = event.get("ts"), event.get("step")
         when = time.strftime("%H:%M:%S", time.localtime(moment)) if isinstance(moment, int | float) else UNKNOWN
         kind = KINDS[str(event["event"])]
         texts = [
             when,
             count(step) if isinstance(step, int) else UNKNOWN,
-            str(rank) if isinstance(rank, int) and rank >= 0 else "all",
+            ranks_words(event),
             alert_words(event),
         ]
         for column, text in enumerate(texts):

@@ -351,7 +351,8 @@ class RunHost:
             code = code or EXIT_FAILED
         kind = HostState.FAILED if outcome.kind == "not_started" else HostState(outcome.kind)
         event = "failed" if kind is HostState.FAILED else "finished"
-        self.emit(event, state=str(kind), step=self._board.state.step, exit_code=code, **(error or {}))
+        whose = {"ranks": [outcome.root.rank]} if outcome.root is not None else {}
+        self.emit(event, state=str(kind), step=self._board.state.step, exit_code=code, **whose, **(error or {}))
         if self._sampler is not None:
             await self._in_thread(self._sampler.close)
         lost = await self._stream.close(SINK_CLOSE_S)

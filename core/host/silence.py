@@ -84,6 +84,7 @@ class Silence:
         self._events.emit(
             "alert",
             kind="silence",
+            ranks=[rank.number for rank in silent],
             title=f"{names} may hang",
             cause=cause,
             next_step="Nothing was ended. Look at the device and the rank's log. If it stays silent, press Stop twice, "

@@ -46,7 +46,8 @@ def test_a_rank_killed_in_training_is_named_and_what_was_committed_stays(make_ru
     assert state.state == FAILED and state.exit_code == 1
     assert cause(state).startswith("Rank 1 ended before its time: Rank 1, after step 3")
     assert "Rank 0 ended because of it." in cause(state)
-    assert run.events("failed")[0]["title"] == "Rank 1 ended before its time"
+    (failed,) = run.events("failed")
+    assert (failed["title"], failed["ranks"]) == ("Rank 1 ended before its time", [1])
     assert Generations(run.store.generations).newest_valid()[0] is not None
     assert not run.ranks()
 
@@ -135,7 +136,8 @@ def test_a_rank_that_hangs_is_named_while_the_other_goes_on(make_run: MakeRun, m
     monkeypatch.setenv("RANKDECK_SILENT_AFTER_S", "0.5")
     run = make_run(mode="independent", merge_policy="none").behave(steps=100_000, step_s=0.01).hang_at(1, 30).start()
     (alert,) = run.wait_for_event("alert")
-    assert (alert["kind"], alert["title"]) == ("silence", "Rank 1 may hang") and "step 30" in alert["cause"], alert
+    assert (alert["kind"], alert["title"], alert["ranks"]) == ("silence", "Rank 1 may hang", [1])
+    assert "step 30" in alert["cause"], alert
     assert run.wait(lambda state: bool(state.phase)).phase == "Rank 1 may hang: see Alerts"
     run.wait_for_step(max(run.steps(0)) + 20)  # nothing was ended
     state = run.stop(now=True).end()

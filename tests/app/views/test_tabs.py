@@ -204,7 +204,8 @@ def test_alerts_are_counted_and_said_in_words(qtbot: QtBot) -> None:
     events = [
         {"event": "commit", "ts": 1.0, "rank": -1},
         {"event": "fallback", "ts": 2.0, "rank": -1, "reason": "rank 1 died before the first step"},
-        {"event": "failed", "ts": 3.0, "rank": 1, "step": 7, "error": {"title": "No memory", "cause": "It is full."}},
+        {"event": "failed", "ts": 3.0, "rank": -1, "ranks": [0, 1], "step": 7}
+        | {"error": {"title": "No memory", "cause": "It is full."}},
     ]
     with qtbot.waitSignal(view.count_changed) as counted:
         view.show_events(events)
@@ -212,4 +213,5 @@ def test_alerts_are_counted_and_said_in_words(qtbot: QtBot) -> None:
     texts = [view.table.item(row, 3).text() for row in range(2)]
     assert texts == ["No memory. It is full.", "The run went on with one device. rank 1 died before the first step"]
     assert view.table.item(0, 1).text() == "7" and view.table.item(1, 1).text() == "–"
+    assert [view.table.item(row, 2).text() for row in range(2)] == ["0, 1", "all"]
     assert alert_words({"event": "alert", "ts": 1.0, "value": 3}) == "value: 3"
