@@ -365,7 +365,7 @@ class Attempt:
             if self._rescue is None:
                 self._rescue = self._begin_rescue(now)
             first = min(sign.at for sign in self._ranks.signs.values())
-            settled = self._ranks.all_exited or now - first > SETTLE_S
+            settled = self._ranks.heard_out or now - first > SETTLE_S
             if settled and self._rescue.is_over(now, self._commits.coordinator.busy):
                 self._outcome = self._outcome or self._failed()
         elif not self._began and now > self._start_by:

@@ -136,6 +136,11 @@ class Ranks:
         """No process is left that was seen to run."""
         return all(rank.exited_at is not None for rank in self if rank.child is not None)
 
+    @property
+    def heard_out(self) -> bool:
+        """No process is left, and what each had said before it ended was read to the end."""
+        return self.all_exited and all(rank.connection is None for rank in self)
+
     def broadcast(self, message: Message) -> None:
         """Sends to every rank."""
         for rank in self:
@@ -161,7 +166,8 @@ class Ranks:
     def said_failed(self, rank: Rank, message: RankFailed, now: float) -> None:
         """A rank's last words."""
         log.error("rank %d: %s %s\n%s", rank.number, message.title, message.cause, message.traceback)
-        self.sign(rank, now).said = message
+        sign = self.sign(rank, now)
+        sign.said, sign.step = message, rank.step if rank.first_step is not None else 0
 
     def sign(self, rank: Rank, now: float) -> Sign:
         """This rank's sign of failure, begun at `now` if there was none."""

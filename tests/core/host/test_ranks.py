@@ -1,0 +1,46 @@
+"""What the host knows of its ranks when their processes end before their last words are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from core.devices import Device
+from core.host.ranks import Ranks
+from core.launch_plan import LaunchPlan, RankCommand
+from core.listener import Connection
+from core.process_tree import Child
+from core.protocol import RankFailed
+
+pytestmark = pytest.mark.windows
+
+
+class Ended:
+    """A process that has ended."""
+
+    def poll(self) -> int:
+        return 1
+
+
+def test_a_process_that_ended_is_heard_out_once_its_connection_is_read_to_the_end(tmp_path: Path) -> None:
+    log = tmp_path / "rank0.log"
+    log.write_text("the log's last line\n")
+    command = RankCommand(0, (), {}, (), tmp_path, log, Device("cpu:0", "cpu", 0, "slot"))
+    ranks = Ranks(LaunchPlan("single", 1, 1, "", (command,)))
+    rank = ranks[0]
+    rank.child, rank.connection = cast(Child, Ended()), cast(Connection, object())
+    rank.note_step({"step": 1})
+    ranks.poll(10.0, finishing=False)
+    assert ranks.all_exited and not ranks.heard_out
+    assert (ranks.signs[0].returncode, ranks.signs[0].step) == (1, 1)
+
+    rank.note_step({"step": 3})
+    ranks.said_failed(rank, RankFailed("Out of memory", "The card is full.", "Take less.", ""), 10.1)
+    rank.connection = None  # its end was reached
+    assert ranks.heard_out
+    assert (ranks.signs[0].said, ranks.signs[0].step) == (
+        RankFailed("Out of memory", "The card is full.", "Take less.", ""),
+        3,
+    )
