@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, QUrl
+from PySide6.QtCore import QObject, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication
 
@@ -55,6 +55,10 @@ if TYPE_CHECKING:
     from core.export.export import Exported
 
 _log = logging.getLogger(__name__)
+LOOKS_SOON_MS: Final = 200
+"""How long after the first plot Setup looks around: all plots are drawn once more when the run is read to its end."""
+LOOKS_AT_LATEST_MS: Final = 1500
+"""When it does at the latest, whatever the shown run does."""
 HELP: Final = Path(__file__).resolve().parents[1] / "README.md"
 
 
@@ -83,6 +87,9 @@ class Rankdeck(QObject):
         self.dialog: ResumeDialog | None = None
         self._stops: dict[Path, bool] = {}
         self._closing: set[Path] = set()
+        self._looks = QTimer(self)
+        self._looks.setSingleShot(True)
+        self._looks.setInterval(LOOKS_AT_LATEST_MS)
         self._connect_runs()
         self._connect_setup()
         self._connect_verbs()
@@ -91,6 +98,8 @@ class Rankdeck(QObject):
 
     def _connect_runs(self) -> None:
         window, showing, data = self.window, self.showing, self.data
+        self._looks.timeout.connect(self._look_around)
+        window.evidence.loss.chart.redrawn.connect(self._on_drawn)
         self.runs.listed.connect(showing.on_listed)
         self.runs.listed.connect(self._on_listed)
         window.run_chosen.connect(showing.show)
@@ -148,19 +157,35 @@ class Rankdeck(QObject):
     # --- the application's life --------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Shows the window, then starts everything that reads."""
+        """Shows the window and the run that was shown last; what Setup has to find out is looked for after that."""
         self.window.show()
         saved = self.settings.last_setup()
         if saved is not None:
             draft = Draft.from_dict(saved)
             self.window.setup.set_draft(draft, keep_devices=not draft.devices)
         self.window.evidence.apply_settings(self.settings.values("plots"))
-        self.drafting.open()
+        self._show_verbs()
+        self._looks.start()
         self.runs.open(self.runs_dir)
+
+    def _look_around(self) -> None:
+        """Devices, recipes, packages, data: their threads would hold up the first picture by a third."""
+        self._looks.stop()
+        self.window.evidence.loss.chart.redrawn.disconnect(self._on_drawn)
+        self.drafting.open()
         self.recipes.open()
         self.table.open()
         self._on_draft_changed()
         self._show_verbs()
+
+    def _look_soon(self) -> None:
+        """There is no picture to wait for any more."""
+        if self._looks.isActive() and self._looks.interval() != LOOKS_SOON_MS:
+            self._looks.start(LOOKS_SOON_MS)
+
+    def _on_drawn(self) -> None:
+        if self.data.series.ranks():
+            self._look_soon()
 
     def close(self) -> None:
         """Remembers what was chosen and ends every thread; runs go on."""
@@ -169,6 +194,7 @@ class Rankdeck(QObject):
         self.settings.set_last_setup(wished.as_dict())
         self.settings.set_values("plots", self.window.evidence.settings())
         self.settings.sync()
+        self._looks.stop()
         self.drafting.close()
         self.aids.close()
         self.pricing.close()
@@ -189,6 +215,8 @@ class Rankdeck(QObject):
     def _on_listed(self, _entries: Sequence[RunEntry]) -> None:
         self._show_live()
         self.window.runs.show_current(self.showing.run_dir)
+        if self.showing.run_dir is None:
+            self._look_soon()
         self._show_verbs()
 
     def _on_shown(self, run_dir: Path) -> None:
@@ -205,6 +233,8 @@ class Rankdeck(QObject):
         self._show_verbs()
 
     def _on_data_changed(self, *_: object) -> None:
+        if self.data.is_caught_up and not self.data.series.ranks():
+            self._look_soon()
         self._show_standing()
         self.window.show_facts(self.facts.of(self.data.series))
         self.window.tabs.samples.show_samples(self.data.samples)
