@@ -23,12 +23,14 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app.main import LOOKS_SOON_MS, Rankdeck
+from app.settings import settings_in
 from app.views.close_question import CloseQuestion
 from app.views.ruled_splitter import RuledSplitter
 from app.views.runs_panel import INVITATION
 from core import processes
 from core.run_store import RunState
-from tests.helpers.synthetic_run import Shape, write_lines
+from tests.helpers.synthetic_run import Shape, make_run, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, shut, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -43,6 +45,38 @@ def test_first_start_has_the_demo_filled_in_and_invites(open_window: OpenWindow)
     assert window.setup.data.path() == "stdlib://"
     assert window.setup.devices.selected()
     assert window.actions_.start.isEnabled(), window.actions_.start.toolTip()
+
+
+@pytest.mark.parametrize("steps", [300, 0], ids=["with steps", "without a step"])
+def test_the_shown_run_is_drawn_before_setup_looks_around(
+    steps: int, qtbot: QtBot, tmp_path: Path, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = write_lines(runs_dir / "past", Shape(steps=steps)) if steps else make_run(runs_dir / "past")
+    rankdeck = Rankdeck(settings_in(tmp_path / "settings.ini"), runs_dir)
+    rankdeck.settings.set_text("last_run", str(store.dir))
+    seen: list[tuple[bool, bool]] = []
+    look, chart = rankdeck.table.open, rankdeck.window.evidence.loss.chart
+
+    def open_table() -> None:
+        seen.append((rankdeck.data.is_caught_up, chart.scale is not None))
+        look()
+
+    monkeypatch.setattr(rankdeck.table, "open", open_table)
+    try:
+        rankdeck.open()
+        qtbot.waitUntil(lambda: rankdeck.table.is_known, timeout=10_000)
+        assert seen == [(True, steps > 0)]
+    finally:
+        shut(rankdeck)
+
+
+def test_a_window_that_is_closed_at_once_leaves_nothing_behind(qtbot: QtBot, tmp_path: Path, runs_dir: Path) -> None:
+    rankdeck = Rankdeck(settings_in(tmp_path / "settings.ini"), runs_dir)
+    rankdeck.open()
+    rankdeck.window.close_now()
+    qtbot.wait(2 * LOOKS_SOON_MS)
+    assert not rankdeck.table.is_known and rankdeck.drafting.latest is None
+    shut(rankdeck)
 
 
 def test_what_cannot_be_done_says_why(open_window: OpenWindow, qtbot: QtBot) -> None:
