@@ -47,6 +47,34 @@ _REMOVED: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchSite:
+    """Where one attempt is started, and how its ranks reach the host and each other.
+
+    Attributes:
+        run_dir: The run's folder.
+        attempt: Number of this attempt, from 1.
+        rendezvous: A file that does not exist yet, new for each attempt, where the ranks find each other. Its folder
+            comes from `core.platforms.rendezvous_folder`.
+        port: The host's listener on 127.0.0.1.
+        token: What a rank must say to it.
+        generation: The committed generation to go on from, or None.
+        python: The interpreter.
+        host_pid: The host's process id; 0 when it is not known.
+        master_port: Where the ranks of a self-contained program find each other; a port that is free.
+    """
+
+    run_dir: Path
+    attempt: int
+    rendezvous: PurePath
+    port: int
+    token: str
+    generation: int | None
+    python: str
+    host_pid: int = 0
+    master_port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RankCommand:
     """One rank's process.
 
@@ -187,19 +215,7 @@ def _torch_offload(config: RunConfig, stage: int) -> tuple[str, ...]:
 
 
 def plan_launch(
-    config: RunConfig,
-    devices: Sequence[Device],
-    platform: Platform,
-    run_dir: Path,
-    attempt: int,
-    rendezvous: PurePath,
-    port: int,
-    token: str,
-    generation: int | None,
-    python: str,
-    recipe: Recipe,
-    host_pid: int = 0,
-    master_port: int = 0,
+    config: RunConfig, devices: Sequence[Device], platform: Platform, recipe: Recipe, site: LaunchSite
 ) -> LaunchPlan:
     """What to start.
 
@@ -207,17 +223,8 @@ def plan_launch(
         config: What was asked; `mode` may be "auto".
         devices: What was chosen, one rank each, in rank order.
         platform: The machine.
-        run_dir: The run's folder.
-        attempt: Number of this attempt, from 1.
-        rendezvous: A file that does not exist yet, new for each attempt, where the ranks find each other. Its folder
-            comes from `core.platforms.rendezvous_folder`.
-        port: The host's listener on 127.0.0.1.
-        token: What a rank must say to it.
-        generation: The committed generation to go on from, or None.
-        python: The interpreter.
         recipe: What is trained.
-        host_pid: The host's process id; 0 when it is not known.
-        master_port: Where the ranks of a self-contained program find each other; a port that is free.
+        site: Where, and how the ranks reach the host and each other.
 
     Raises:
         ConfigError, PreflightError: See `resolve_mode`; also a recipe that cannot be trained so.
@@ -233,42 +240,52 @@ def plan_launch(
         )
     backend = "" if recipe.self_contained else _backend(config, mode, devices, platform)
     if recipe.self_contained:
-        shared = _user_environment(platform, len(devices), master_port)
+        shared = _user_environment(platform, len(devices), site.master_port)
     else:
         shared = _shared_environment(platform, len(devices), backend)
+    if recipe.self_contained and mode == "ddp":
+        shared |= _all_visible(devices)
     shared |= {
-        protocol.ENV_PORT: str(port),
-        protocol.ENV_TOKEN: token,
-        protocol.ENV_RUN_DIR: str(run_dir),
-        protocol.ENV_ATTEMPT: str(attempt),
+        **_site_environment(site),
         protocol.ENV_MODE: mode,
         protocol.ENV_ENGINE: engine,
         protocol.ENV_BACKEND: backend,
-        protocol.ENV_RENDEZVOUS: file_url(rendezvous, platform) if backend else "",
-        protocol.ENV_GENERATION: "" if generation is None else str(generation),
-        protocol.ENV_HOST_PID: str(host_pid) if host_pid else "",
+        protocol.ENV_RENDEZVOUS: file_url(site.rendezvous, platform) if backend else "",
         ENV_RECIPE_DIR: str(recipe.folder),
     }
+    commands = _rank_commands(devices, platform, recipe, site, shared)
+    lanes = len(devices) if mode == "independent" else 1
+    notes = (*notes, *engine_notes)
+    return LaunchPlan(mode, len(devices), lanes, backend, commands, notes, engine, recipe.self_contained)
+
+
+def _site_environment(site: LaunchSite) -> dict[str, str]:
+    return {
+        protocol.ENV_PORT: str(site.port),
+        protocol.ENV_TOKEN: site.token,
+        protocol.ENV_RUN_DIR: str(site.run_dir),
+        protocol.ENV_ATTEMPT: str(site.attempt),
+        protocol.ENV_GENERATION: "" if site.generation is None else str(site.generation),
+        protocol.ENV_HOST_PID: str(site.host_pid) if site.host_pid else "",
+    }
+
+
+def _rank_commands(
+    devices: Sequence[Device], platform: Platform, recipe: Recipe, site: LaunchSite, shared: Mapping[str, str]
+) -> tuple[RankCommand, ...]:
     program = (str(recipe.folder / recipe.program),) if recipe.program else ("-m", "workers.rank_main")
-    commands = tuple(
+    return tuple(
         RankCommand(
             rank=rank,
-            argv=(python, *program),
-            env={
-                **shared,
-                **_rank_environment(rank, len(devices), device, platform),
-                **(_all_visible(devices) if recipe.self_contained and mode == "ddp" else {}),
-            },
+            argv=(site.python, *program),
+            env={**_rank_environment(rank, len(devices), device, platform), **shared},
             removed_env=_REMOVED,
-            cwd=run_dir,
-            log=run_dir / "logs" / f"rank{rank}.log",
+            cwd=site.run_dir,
+            log=site.run_dir / "logs" / f"rank{rank}.log",
             device=device,
         )
         for rank, device in enumerate(devices)
     )
-    lanes = len(devices) if mode == "independent" else 1
-    notes = (*notes, *engine_notes)
-    return LaunchPlan(mode, len(devices), lanes, backend, commands, notes, engine, recipe.self_contained)
 
 
 def plan_link_test(
@@ -280,7 +297,7 @@ def plan_link_test(
         devices: Two or more, one rank each.
         platform: The machine.
         folder: Their working directory; gets their logs.
-        rendezvous: As in `plan_launch`.
+        rendezvous: As in `LaunchSite`.
         python: The interpreter.
         seconds: How long to measure.
 

@@ -290,6 +290,7 @@ def _plan_aios(
     devices, notes = choose_devices(config, available)
     mode = resolve_mode(config, devices, platform)
     check_engine(config, mode, batch_of(config, len(devices), mode), devices, platform)
+    check_precision(config, get_recipe(config.recipe), devices)
     identity = identify(config.dataset_file)
     check_size(identity, config.seq_len)
     progress = _aios_progress(file, config, identity, len(devices), mode)

@@ -36,7 +36,7 @@ from core.host.status_board import StatusBoard
 from core.host.stop_ladder import StopLadder
 from core.host.survey import Setting, damaged_alert, survey
 from core.host.work_plan import on_one_device, total_steps, with_torchs_engine
-from core.launch_plan import DEEPSPEED, TORCH, LaunchPlan, plan_launch
+from core.launch_plan import DEEPSPEED, TORCH, LaunchPlan, LaunchSite, plan_launch
 from core.listener import Connection, Listener
 from core.metrics_file import MetricsWriter
 from core.platforms import free_port, rendezvous_folder
@@ -214,21 +214,18 @@ class RunHost:
         self._attempt_config = config
         token = secrets.token_urlsafe(TOKEN_BYTES)
         rendezvous = rendezvous_folder(self._store.dir) / f".rendezvous-{self._number}-{secrets.token_hex(4)}"
-        plan = self._plan = plan_launch(
-            config,
-            devices,
-            setting.machine,
-            self._store.dir,
-            self._number,
-            rendezvous,
-            self._port,
-            token,
-            None if setting.generation is None else setting.generation.number,
-            sys.executable,
-            setting.recipe,
-            os.getpid(),
-            free_port() if setting.recipe.self_contained else 0,
+        site = LaunchSite(
+            run_dir=self._store.dir,
+            attempt=self._number,
+            rendezvous=rendezvous,
+            port=self._port,
+            token=token,
+            generation=None if setting.generation is None else setting.generation.number,
+            python=sys.executable,
+            host_pid=os.getpid(),
+            master_port=free_port() if setting.recipe.self_contained else 0,
         )
+        plan = self._plan = plan_launch(config, devices, setting.machine, setting.recipe, site)
         self._listener.expect_ranks(self._number, plan.world_size, token)
         environment = describe_environment(setting.machine, plan, devices, monitor.driver, self._number)
         await self._on_disk(

@@ -14,7 +14,7 @@ from core import protocol
 from core.config import RunConfig
 from core.devices.model import Device
 from core.errors import ConfigError, PreflightError, RankdeckError
-from core.launch_plan import LaunchPlan, choose_devices, file_url, plan_launch, resolve_mode
+from core.launch_plan import LaunchPlan, LaunchSite, choose_devices, file_url, plan_launch, resolve_mode
 from core.platforms import Platform, rendezvous_folder, this_platform
 from core.recipes import Recipe
 
@@ -40,20 +40,8 @@ def plan(
     run_dir = Path("runs") / "a run"
     config = RunConfig(mode=mode, **changes)
     folder = PureWindowsPath("C:/runs/a run") if platform.name == "windows" else PurePosixPath("/runs/a run")
-    return plan_launch(
-        config,
-        devices,
-        platform,
-        run_dir,
-        2,
-        folder / "rendezvous-2",
-        4321,
-        "s3cret",
-        generation,
-        "py",
-        recipe,
-        77,
-    )
+    site = LaunchSite(run_dir, 2, folder / "rendezvous-2", 4321, "s3cret", generation, "py", host_pid=77)
+    return plan_launch(config, devices, platform, recipe, site)
 
 
 @pytest.mark.parametrize(

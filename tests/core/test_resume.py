@@ -279,6 +279,14 @@ def test_aios_file_starts_a_new_run_on_what_is_left(runs: Path, by_folder: bool)
     assert str(path) in text and "3 of 3 chunks" not in text and "fresh" in text
 
 
+def test_aios_file_in_bf16_is_refused_on_a_gpu_without_it(runs: Path) -> None:
+    path = aios_file(runs / f"text_cs{CHUNK}")
+    old = Device("GPU-2080", "cuda", 0, "GeForce RTX 2080", 8 << 30, compute_capability=(7, 5))
+    given = {"dataset_file": str(runs / "text.txt"), "devices": "cuda:0", "precision": "bf16"}
+    with pytest.raises(ConfigError, match="GeForce RTX 2080 has no bf16"):
+        plan_resume(str(path), runs, given, available=[old], platform=LINUX)
+
+
 def test_aios_file_needs_its_dataset_named(runs: Path) -> None:
     with pytest.raises(DatasetError, match="'text'") as caught:
         plan(aios_file(runs / f"text_cs{CHUNK}"), runs)
