@@ -18,6 +18,7 @@ from app.models.draft import CheckedDraft, Draft
 from app.models.run_data import RunData
 from app.views.notice_bar import Step
 from app.views.setup_panel import SetupPanel
+from core.data_format import TEXT_COLUMN
 from core.dataset import NO_DATASET
 from core.errors import ConfigError, RankdeckError
 from core.extras import MissingPackageError, missing_packages, offer_for
@@ -27,8 +28,6 @@ from core.recipes import Recipe
 if TYPE_CHECKING:
     from app.views.install_dialog import InstallDialog
     from app.views.preview_dialog import PreviewDialog
-
-TEXT_COLUMN = "text_column"
 
 
 class SetupWiring(QObject):

@@ -127,6 +127,24 @@ def test_the_preview_shows_what_the_model_will_see(open_window: OpenWindow, rows
     assert rankdeck.aids.preview is None
 
 
+@pytest.mark.usefixtures("light")
+def test_a_start_on_a_column_that_is_not_there_makes_no_run(
+    open_window: OpenWindow, rows: Path, runs_dir: Path, qtbot: QtBot
+) -> None:
+    rankdeck = open_window()
+    choose_light(rankdeck)
+    set_data(rankdeck, str(rows), qtbot)
+    rankdeck.window.setup.set_field("text_column", "body")
+    start, row = rankdeck.window.actions_.start, rankdeck.window.setup.form.row("text_column")
+    qtbot.waitUntil(lambda: start.isEnabled() and "text_column=body" in rankdeck.window.setup.summary.command.text())
+    before = sorted(runs_dir.iterdir())
+    start.trigger()
+    qtbot.waitUntil(lambda: not row.problem.isHidden() and not rankdeck.launching.busy, timeout=LOOK_MS)
+    assert "'body'" in row.problem.text() and "review" in row.problem.text()
+    assert rankdeck.window.setup.notice.isVisible() and start.isEnabled()
+    assert sorted(runs_dir.iterdir()) == before and not rankdeck.runs.model.rowCount()
+
+
 def test_a_look_is_cancelled_and_leaves_nothing(open_window: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_window()
     dialog = open_preview(rankdeck, qtbot)
