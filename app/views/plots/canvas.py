@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -85,6 +86,8 @@ class PlotSource(Protocol):
 class PlotCanvas(QWidget):
     """Draws a `PlotSource`. `Chart` adds the crosshair and the gestures.
 
+    `took_s` says what the last picture and its readout cost.
+
     Args:
         source: What is drawn.
         time_axis: Shared by all plots of a run.
@@ -104,6 +107,7 @@ class PlotCanvas(QWidget):
         self.shows_time_labels = True
         self.right_inset = 8.0
         self.empty_text = ""
+        self.took_s = 0.0
         self._scale: Scale | None = None
         self._chosen_scale: Scale | None = None
         self._keep_scale = False
@@ -209,6 +213,7 @@ class PlotCanvas(QWidget):
         ratio = self.devicePixelRatioF()
         if self._picture is not None and self._picture.devicePixelRatio() == ratio:
             return
+        began = time.perf_counter()
         # Rounded up: at 125 % and 150 % a widget may end within a pixel, and nothing else paints that one.
         picture = QPixmap(math.ceil(self.width() * ratio), math.ceil(self.height() * ratio))
         picture.setDevicePixelRatio(ratio)
@@ -230,6 +235,7 @@ class PlotCanvas(QWidget):
         painter.end()
         self._picture = picture
         self.redrawn.emit()
+        self.took_s = time.perf_counter() - began
 
     @staticmethod
     def _bins(area: QRectF, ratio: float) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.models.run_data import RunData
+from app.models.run_series import ChangeSet
 from app.views.palette import rank_colour
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
@@ -267,6 +269,23 @@ def test_nothing_is_drawn_when_nothing_changed(make: Make, run: RunStore, qtbot:
     qtbot.wait(150)
     panel.loss.chart.grab()
     assert drawn == []
+
+
+def test_plots_that_cost_much_are_redrawn_less_often(make: Make, run: RunStore) -> None:
+    panel = make(run)
+    assert all(chart.took_s > 0 for chart in panel.charts())
+
+    def pause_ms(took_s: float) -> int:
+        for chart in panel.charts():
+            chart.took_s = took_s / len(panel.charts())
+        panel._timer.stop()
+        panel._redrawn_at = time.monotonic()
+        panel._on_changed(ChangeSet(frozenset({"rank0"})))
+        return panel._timer.interval()
+
+    assert 0 <= pause_ms(0.001) <= 50
+    assert 200 < pause_ms(0.1) <= 400
+    panel._timer.stop()
 
 
 def test_colours_follow_the_palette(make: Make, run: RunStore) -> None:
