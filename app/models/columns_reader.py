@@ -34,7 +34,7 @@ def open_series(folder: Path, group: GroupIndex, cache: BlockCache, plotted: Col
         for name in group.names
     }
     for name in columns.keys() & set(plotted):
-        columns[name].pyramid.level(0)
+        columns[name].pyramid.make_ready()
     return Series(columns, group.rows)
 
 

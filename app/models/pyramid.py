@@ -6,6 +6,7 @@ made on first use and then only extended: a plot of ten million points touches a
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 BIN: Final = 256
 NARROW: Final = 32
+LEAST_BITS: Final = 10
+"""A plot has about a thousand pixels, so no level with fewer bins is read for all rows."""
 
 Floats = NDArray[np.float64]
 
@@ -107,8 +110,9 @@ class Pyramid:
         count = min(len(means), self._means_from)
         self._levels[0].data[2, :count] = means[:count]
         self._means_from = 0 if count >= self._means_from else self._means_from
-        for level in self._levels[1:]:
-            level.count = 0
+        for below, level in pairwise(self._levels):  # minima and maxima above are what they were
+            count = min(-(-count // 2), level.count)
+            level.data[2, :count] = _pair_means(below.data[2, : 2 * count])
 
     def extend(self, rows: Floats) -> None:
         """Adds whole bins of rows."""
@@ -124,6 +128,10 @@ class Pyramid:
             level.count = min(level.count, bins >> k)
         self._means_from = min(self._means_from, bins)
         self._rising = None
+
+    def make_ready(self) -> None:
+        """Makes the levels that a plot of all rows reads, in the thread that opens a run."""
+        self.level(max(0, self.bins.bit_length() - LEAST_BITS))
 
     def rising(self) -> Floats:
         """The maxima of level 0 as an axis: the highest so far."""
@@ -149,6 +157,13 @@ class Pyramid:
 def _pairs(below: Floats) -> Floats:
     """Each two neighbouring bins as one. The mean of a bin with gaps counts as much as its neighbour's."""
     left, right = below[:, ::2], below[:, 1::2]
-    mean = (left[2] + right[2]) / 2
-    mean = np.where(np.isnan(mean), np.where(np.isnan(left[2]), right[2], left[2]), mean)
-    return np.stack((np.fmin(left[0], right[0]), np.fmax(left[1], right[1]), mean))
+    return np.stack((np.fmin(left[0], right[0]), np.fmax(left[1], right[1]), _pair_means(below[2])))
+
+
+def _pair_means(means: Floats) -> Floats:
+    left, right = means[::2], means[1::2]
+    both: Floats = (left + right) / 2
+    gaps = np.isnan(both)
+    if gaps.any():
+        both[gaps] = np.where(np.isnan(left[gaps]), right[gaps], left[gaps])
+    return both

@@ -63,6 +63,24 @@ def test_means_of_loaded_bins_come_later_and_reach_upper_levels(rows: np.ndarray
     assert pyramid.level(2)[2, 0] == pytest.approx(np.nanmean(rows[: 4 * BIN]), abs=0.02)
 
 
+@pytest.mark.parametrize("newer", [0, 1, 6, 7])
+def test_levels_made_before_their_means_are_those_made_after(rows: np.ndarray, newer: int) -> None:
+    """Also where a bin of a level holds the last mean of the file and the first bin that is newer."""
+    summary = summarise(rows[: len(rows) // BIN * BIN], BIN)
+    summary[2, 4:6] = np.nan  # gaps
+    early, late = Pyramid(), Pyramid()
+    for pyramid in (early, late):
+        pyramid.load(summary[0], summary[1])
+        pyramid.extend(np.full(newer * BIN, 7.0))
+    early.level(4)
+    early.make_ready()
+    for pyramid in (early, late):
+        pyramid.set_means(summary[2])
+    for level in range(6):
+        np.testing.assert_array_equal(early.level(level), late.level(level))
+    assert np.isnan(early.level(1)[2, 2]) and not np.isnan(early.level(2)[2]).any()
+
+
 def test_means_that_come_after_a_truncation_leave_newer_bins_alone(rows: np.ndarray) -> None:
     summary = summarise(rows, BIN)
     pyramid = Pyramid()
