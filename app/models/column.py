@@ -184,7 +184,7 @@ class Column:
         """
         path, cache = self._path, self._cache
         whole = self._kept // BLOCK_ROWS * BLOCK_ROWS  # behind it the file may still grow
-        if path is None or cache is None or width < LEAST_KEPT_WIDTH or start >= whole:
+        if path is None or cache is None or width < LEAST_KEPT_WIDTH or start >= min(stop, whole):
             return summarise(self.read(start, stop), width)
         parts: list[Floats] = []
         for block in range(start // BLOCK_ROWS, -(-min(stop, whole) // BLOCK_ROWS)):

@@ -119,7 +119,13 @@ def test_bins_of_rows_are_the_same_kept_or_not(tmp_path: Path, width: int) -> No
     column = file_column(tmp_path, values[: 2 * BLOCK_ROWS + 5000])
     column.append(values[2 * BLOCK_ROWS + 5000 :])
     whole = len(values) // width * width
-    for start, stop in ((0, whole), (BLOCK_ROWS - 1024, BLOCK_ROWS + 2048), (2 * BLOCK_ROWS, whole), (1024, 1024)):
+    for start, stop in (
+        (0, whole),
+        (BLOCK_ROWS - 1024, BLOCK_ROWS + 2048),
+        (2 * BLOCK_ROWS, whole),
+        (1024, 1024),
+        (0, 0),
+    ):
         for _ in range(2):
             np.testing.assert_array_equal(column.summary(start, stop, width), summarise(values[start:stop], width))
 

@@ -86,3 +86,24 @@ def test_zooming_keeps_a_value_in_place() -> None:
     near = scale.zoomed(0.5, value)
     assert near.value_at(y, 0, 100) == pytest.approx(value)
     assert near.high - near.low == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(
+    ("scale", "above", "below"),
+    [
+        (Scale(1.0, 3.0), [False, False, False, True, False], [False, True, False, False, False]),
+        (Scale(0.0, 1.0, log=True), [False, False, False, False, False], [False, True, False, False, False]),
+        (Scale(0.0, 0.3, log=True), [False, False, True, True, False], [False, True, False, False, False]),
+    ],
+    ids=["linear", "ten", "two"],
+)
+def test_what_lies_outside(scale: Scale, above: list[bool], below: list[bool]) -> None:
+    """As the pixels say it; a logarithm has no place for what is not positive, and a gap is nowhere."""
+    low, high = np.array([1.5, 0.5, 2.5, 2.0, np.nan]), np.array([1.9, 0.9, 2.9, 3.5, np.nan])
+    assert [side.tolist() for side in scale.outside(low, high)] == [above, below]
+    with np.errstate(invalid="ignore"):
+        assert (scale.place(high, 0.0, 1.0) < 0).tolist() == above
+        assert (scale.place(low, 0.0, 1.0) > 1).tolist() == below
+    nothing = np.array([-1.0, 0.0])
+    if scale.log:
+        assert not scale.outside(nothing, nothing)[1].any()
