@@ -20,7 +20,12 @@ from core.run_store import RunStore
 from tests.helpers.quick_hosts import quick_hosts
 from tests.workers.hosted_run import lines, write_text
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(290), pytest.mark.usefixtures("quick_hosts")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.windows,
+    pytest.mark.timeout(290),
+    pytest.mark.usefixtures("quick_hosts"),
+]
 __all__ = ["quick_hosts"]
 
 EPOCHS = 2
