@@ -252,8 +252,15 @@ def mean_curve(
         lines.append(_smoothed(series, name, "step", curve, first, half_life, bins))
     mean, line = mean_of(curves), mean_of(lines, bounds=False)
     if view.axis == "ts":
-        mean, line = (replace(c, x=run.time_positions(c.x)) for c in (mean, line))
+        return _by_time(run, mean), _by_time(run, line)
     return mean, line
+
+
+def _by_time(run: RunSeries, curve: Curve) -> Curve:
+    """A curve over steps where they have a time; a rank may have reached steps that the longest one never did."""
+    x = run.time_positions(curve.x)
+    there = ~np.isnan(x)
+    return Curve(x[there], curve.low[there], curve.high[there], curve.mean[there], curve.width)
 
 
 def _smoothed(series: Series, name: str, axis: XAxis, curve: Curve, first: int, half_life: float, bins: int) -> Curve:

@@ -134,6 +134,24 @@ def device_run() -> RunSeries:
     return run
 
 
+@pytest.mark.filterwarnings("error")
+def test_the_mean_by_time_leaves_out_steps_that_have_none() -> None:
+    """The longest rank is the clock, and it began later here than the other one."""
+    lines = [
+        json.dumps(
+            {"ts": 1000.0 + step, "event": "step", "rank": rank, "attempt": 1, "step": step, "loss": float(step)}
+        ).encode()
+        for rank, steps in ((0, range(20, 101)), (1, range(1, 41)))
+        for step in steps
+    ]
+    run = RunSeries()
+    run.apply(parse_lines(lines))
+    layers = LossCurves(lambda: run, CurveOptions(mean=True)).layers(View("ts", 1001, 1100), 500, QPalette())
+    assert [type(layer) for layer in layers] == [Strokes, Line]
+    for layer in layers:
+        assert layer.x.tolist() == sorted(layer.x.tolist()) and layer.x[0] == 1020.0
+
+
 @pytest.mark.parametrize("view", [View("ts", 1001, 1100), WHOLE], ids=["time", "step"])
 def test_a_device_is_on_the_same_axis_as_the_ranks(view: View) -> None:
     run = device_run()
