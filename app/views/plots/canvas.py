@@ -13,7 +13,6 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.models.pyramid import Floats
-from app.models.series import XAxis
 from app.views.numbers import tabular
 from app.views.palette import PlotColours, plot_colours
 from app.views.plots import drawing
@@ -22,26 +21,11 @@ from app.views.plots.raster import Raster
 from app.views.plots.scale import Scale, fitting
 from app.views.plots.ticks import Tick, linear_ticks, log_ticks, time_ticks, whole_ticks
 from app.views.plots.time_axis import TimeAxis
+from app.views.plots.wide_layers import LayerSource, View, WideLayers
 
 WIDEST_LABEL: Final = "00.00 k"
 TICK_GAP: Final = 6
 MOST_BINS: Final = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """The part of a run that is shown.
-
-    Attributes:
-        axis: By step or by time.
-        low, high: From where to where.
-        cursor: Where the crosshair stands; None without one.
-    """
-
-    axis: XAxis
-    low: float
-    high: float
-    cursor: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +45,7 @@ class Reading:
     is_ring: bool = False
 
 
-class PlotSource(Protocol):
+class PlotSource(LayerSource, Protocol):
     """What a plot shows. No widget: it turns a view into layers and into values."""
 
     @property
@@ -75,9 +59,6 @@ class PlotSource(Protocol):
     @property
     def fixed_scale(self) -> Scale | None:
         """The value range, if it never changes."""
-
-    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
-        """What is drawn, back to front, in at most about `bins` bins a curve."""
 
     def readings(self, view: View, palette: QPalette) -> list[Reading]:
         """The values at the view's crosshair; the newest ones without a crosshair."""
@@ -95,10 +76,12 @@ class PlotCanvas(QWidget):
         parent: Qt owner.
 
     Signals:
-        redrawn: The picture is new (its readout may be too).
+        redrawn: The picture is new.
+        renewed: So is what it shows, and with it the readout.
     """
 
     redrawn = Signal()
+    renewed = Signal()
 
     def __init__(self, source: PlotSource, time_axis: TimeAxis, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -114,6 +97,8 @@ class PlotCanvas(QWidget):
         self._log = False
         self._picture: QPixmap | None = None
         self._edges: tuple[float, float] | None = None
+        self._wide = WideLayers()
+        self._is_new = True
         self._drawn: list[Layer] = []
         self.setAccessibleName(name)
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
@@ -126,13 +111,13 @@ class PlotCanvas(QWidget):
     def refresh(self) -> None:
         """New points: draw them. What a person looks at does not move: a part that was zoomed keeps its scale."""
         self._keep_scale = not self.time_axis.is_fitted
-        self._discard_picture()
+        self._renew()
 
     def refit(self) -> None:
         """Other curves, another run, another axis: everything is measured anew."""
         self._chosen_scale = None
         self._keep_scale = False
-        self._discard_picture()
+        self._renew()
 
     def set_log(self, on: bool) -> None:
         """A logarithmic value axis; values that are not positive are gaps."""
@@ -220,7 +205,8 @@ class PlotCanvas(QWidget):
         colours = plot_colours(self.palette())
         picture.fill(self.palette().color(QPalette.ColorRole.Window))
         area = self.plot_area()
-        self._drawn = self.source.layers(self.view(), self._bins(area, ratio), self.palette())
+        bins, extent = self._bins(area, ratio), self.time_axis.extent
+        self._drawn = self._wide.of(self.source, self.view(), bins, self.palette(), extent)
         self._measure()
         painter = QPainter(picture)
         painter.setFont(tabular(self.font()))
@@ -235,6 +221,9 @@ class PlotCanvas(QWidget):
         painter.end()
         self._picture = picture
         self.redrawn.emit()
+        if self._is_new:
+            self._is_new = False
+            self.renewed.emit()
         self.took_s = time.perf_counter() - began
 
     @staticmethod
@@ -349,6 +338,12 @@ class PlotCanvas(QWidget):
                 y = area.top() + 1 if at_top else area.bottom() - 1
                 painter.drawLine(QPointF(x, y), QPointF(x, y + (4 if at_top else -4)))
 
+    def _renew(self) -> None:
+        """Other points, or other colours: nothing that was made of them is of use."""
+        self._is_new = True
+        self._wide.forget()
+        self._discard_picture()
+
     def _discard_picture(self) -> None:
         self._picture = None
         self.update()
@@ -359,15 +354,15 @@ class PlotCanvas(QWidget):
         self._discard_picture()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """A new size needs a new picture."""
-        self._picture = None
+        """A new size needs a new picture, and another place for what stands in it."""
+        self._renew()
         super().resizeEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:
         """So do other colours and fonts."""
         if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange, QEvent.Type.StyleChange):
             self._edges = None
-            self._discard_picture()
+            self._renew()
         super().changeEvent(event)
 
 

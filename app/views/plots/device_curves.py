@@ -15,9 +15,10 @@ from app.models.run_series import RunSeries
 from app.models.series import Series
 from app.views.numbers import UNKNOWN
 from app.views.palette import faint, plot_colours, rank_colour
-from app.views.plots.canvas import Reading, View
+from app.views.plots.canvas import Reading
 from app.views.plots.drawing import Area, Layer, Line
 from app.views.plots.scale import Scale
+from app.views.plots.wide_layers import View
 
 QUANTITIES: Final = ("utilisation", "memory", "temperature", "power")
 DASHES: Final[dict[str, tuple[float, ...]]] = {"memory": (), "temperature": (4.0, 3.0), "power": (1.0, 3.0)}
@@ -51,11 +52,17 @@ class DeviceCurves:
         self._uuid = uuid
         self._rank = rank
 
+    def rows(self, view: View) -> int:
+        """Samples of the device."""
+        times = self._times(view)
+        first, last = (0, 0) if times is None else self._run().device(self._uuid).rows_between("ts", *times)
+        return last - first
+
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Utilisation as an area, the others as lines of different dashes."""
         run, text = self._run(), plot_colours(palette).text
         series = run.device(self._uuid)
-        times = (view.low, view.high) if view.axis == "ts" else run.times_of(view.low, view.high)
+        times = self._times(view)
         if times is None or not series.rows:
             return []
         layers: list[Layer] = []
@@ -91,6 +98,9 @@ class DeviceCurves:
             if name in series.columns:
                 readings.append(Reading(None, "", _unit(self._value(series, name, at), unit)))
         return readings
+
+    def _times(self, view: View) -> tuple[float, float] | None:
+        return (view.low, view.high) if view.axis == "ts" else self._run().times_of(view.low, view.high)
 
     @staticmethod
     def _value(series: Series, name: str, at: float | None) -> float | None:

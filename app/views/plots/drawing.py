@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -58,6 +58,15 @@ class Area:
 
 
 Layer = Strokes | Line | Points | Area
+
+
+def cut(layer: Layer, part: slice) -> Layer:
+    """A part of a layer; where minima and maxima are one array (a row for each position), they stay one."""
+    x = layer.x[part]
+    if isinstance(layer, Strokes | Area):
+        low = layer.low[part]
+        return replace(layer, x=x, low=low, high=low if layer.high is layer.low else layer.high[part])
+    return replace(layer, x=x, y=layer.y[part])
 
 
 def polygon(x: Floats, y: Floats) -> QPolygonF:

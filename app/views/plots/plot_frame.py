@@ -220,7 +220,7 @@ class PlotFrame(QWidget):
         layout.addLayout(head)
         layout.addWidget(chart, 1)
         self._head = head
-        chart.redrawn.connect(self.read)
+        chart.renewed.connect(self.read)
         chart.time_axis.cursor_changed.connect(self.read)
 
     def show_titles(self, titles: Sequence[str]) -> None:

@@ -14,9 +14,10 @@ from app.models.run_series import RunSeries
 from app.models.series import Series, XAxis
 from app.views.numbers import UNKNOWN, rate, significant
 from app.views.palette import faint, plot_colours, rank_colour
-from app.views.plots.canvas import Reading, View
+from app.views.plots.canvas import Reading
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
 from app.views.plots.scale import Scale
+from app.views.plots.wide_layers import View
 
 FIRST_HALF_LIFE = 20
 
@@ -63,6 +64,10 @@ class RankCurves:
         """The column that is drawn."""
         groups = [self._run().rank(rank) for rank in self._run().ranks()]
         return next((name for name in self._names if any(name in s.columns for s in groups)), self._names[0])
+
+    def rows(self, view: View) -> int:
+        """Those of the longest rank."""
+        return _rows(self._run().clock(), view)
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Faint strokes of every rank first, then every line, so that no line is hidden by another rank's noise."""
@@ -144,6 +149,10 @@ class EvalPoints(RankCurves):
     def __init__(self, run: Callable[[], RunSeries], options: CurveOptions, name: str) -> None:
         super().__init__(run, options, (name,))
 
+    def rows(self, view: View) -> int:
+        """Evaluations."""
+        return _rows(self._run().evals, view)
+
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """The evaluations."""
         curve, _ = reduce_range(self._run().evals, self._names[0], view.axis, view.low, view.high, bins)
@@ -192,6 +201,10 @@ class StepTime:
     def __init__(self, run: Callable[[], RunSeries], options: CurveOptions) -> None:
         self._run = run
         self._options = options
+
+    def rows(self, view: View) -> int:
+        """Those of the longest rank."""
+        return _rows(self._run().clock(), view)
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Two areas, one on the other."""
@@ -277,6 +290,11 @@ def span(seconds: float) -> str:
 
 def _steps(run: RunSeries, view: View) -> tuple[float, float] | None:
     return (view.low, view.high) if view.axis == "step" else run.steps_of(view.low, view.high)
+
+
+def _rows(series: Series, view: View) -> int:
+    first, last = series.rows_between(view.axis, view.low, view.high)
+    return last - first
 
 
 def _value(series: Series, name: str, view: View) -> float | None:

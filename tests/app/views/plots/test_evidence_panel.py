@@ -271,6 +271,27 @@ def test_nothing_is_drawn_when_nothing_changed(make: Make, run: RunStore, qtbot:
     assert drawn == []
 
 
+def test_the_readout_is_made_anew_with_new_points_and_not_when_the_view_moves(
+    make: Make, run: RunStore, qtbot: QtBot
+) -> None:
+    panel = make(run)
+    renewed: list[int] = []
+    panel.loss.chart.renewed.connect(lambda: renewed.append(1))
+    panel.time_axis.zoom(0.5)
+    panel.time_axis.pan(0.1)
+    panel.loss.chart.grab()
+    assert renewed == []
+    append(run, 401, 450)
+    qtbot.waitUntil(lambda: bool(renewed))
+
+
+def test_the_values_in_the_plot_stay_at_its_right_edge_when_it_grows(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    panel.resize(1000, 560)
+    chart, values = panel.loss.chart, panel.loss.readout
+    qtbot.waitUntil(lambda: 0 < chart.plot_area().right() - values.geometry().right() < 20)
+
+
 def test_plots_that_cost_much_are_redrawn_less_often(make: Make, run: RunStore) -> None:
     panel = make(run)
     assert all(chart.took_s > 0 for chart in panel.charts())

@@ -13,10 +13,10 @@ from pytestqt.qtbot import QtBot
 from app.models.metrics_batch import parse_lines
 from app.models.run_series import RunSeries
 from app.views.palette import rank_colour
-from app.views.plots.canvas import View
 from app.views.plots.device_curves import DeviceCurves, DeviceOptions
 from app.views.plots.drawing import Area, Line, Points, Strokes
 from app.views.plots.rank_curves import CurveOptions, LossCurves, StepTime, ThroughputCurves, span
+from app.views.plots.wide_layers import View
 
 WHOLE = View("step", 1, 100)
 
