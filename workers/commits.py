@@ -17,6 +17,8 @@ from workers.inbox import Inbox
 from workers.reporter import Reporter
 
 BUSY: Final = -1
+FIRST_AFTER_S: Final = 60.0
+"""A run that dies young has a generation all the same, and a disk that takes none is found out early."""
 _ASK_AGAIN_S: Final = 0.05
 
 
@@ -50,10 +52,11 @@ class Commits:
         self._error: BaseException | None = None
         self._last_s = time.monotonic()
 
-    @property
-    def age_s(self) -> float:
-        """Seconds since the last commit was begun."""
-        return time.monotonic() - self._last_s
+    def is_due(self, every_s: float) -> bool:
+        """Whether the last commit was begun `every_s` seconds ago; the first of an attempt comes after a minute."""
+        if self.newest == 0:
+            every_s = min(every_s, FIRST_AFTER_S)
+        return time.monotonic() - self._last_s >= every_s
 
     def reset_age(self) -> None:
         """Counts from now on, because a commit was voted for."""

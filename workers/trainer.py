@@ -200,7 +200,7 @@ class Trainer:
     def _wish(self) -> int:
         """What this rank knows the host wants, as a flag; a wish for a commit is voiced once."""
         inbox, every_s = self._session.inbox, self._session.config.checkpoint_every_s
-        by_clock = every_s is not None and self._strategy.place.rank == 0 and self._commits.age_s >= every_s
+        by_clock = every_s is not None and self._strategy.place.rank == 0 and self._commits.is_due(every_s)
         if inbox.stop_asked:
             return _STOP
         if inbox.commit_asked or by_clock:

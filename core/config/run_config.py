@@ -254,7 +254,7 @@ FIELDS: Final = (
         10**7,
         unit="s",
         optional=True,
-        help="Commit a generation at least this often, by the clock.",
+        help="Commit a generation at least this often, by the clock; the first after a minute.",
     ),
     FieldSpec(
         "keep_generations",

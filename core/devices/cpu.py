@@ -64,6 +64,7 @@ class HostReader:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._cores = physical_cores()
         self._busy_before = _busy_and_total()
         self._percent: float | None = None
         self._processes: dict[str, psutil.Process] = {}
@@ -94,9 +95,13 @@ class HostReader:
         )
 
     def slot(self, device: Device, host: HostSample) -> DeviceSample:
-        """A slot: the figures of the process that trains on it, or the machine's when none does."""
+        """A slot: the figures of the process that trains on it, or the machine's when none does.
+
+        A process is fully busy when it uses the slot's share of the cores: what is left beside other slots is theirs.
+        """
         with self._lock:
             process = self._processes.get(device.uuid)
+            share_of_cores = self._cores / max(1, len(self._processes))
         if process is None:
             return DeviceSample(
                 device.uuid,
@@ -107,7 +112,7 @@ class HostReader:
             )
         try:
             with process.oneshot():
-                busy = process.cpu_percent() / (psutil.cpu_count() or 1)
+                busy = process.cpu_percent() / share_of_cores
                 used = process.memory_info().rss
         except psutil.Error:
             return DeviceSample(device.uuid, host.ts, error="its process has ended")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
 
 from core.devices import DeviceMonitor
 from core.devices.cpu import MAX_SLOTS, MIN_SLOTS, HostReader, cpu_slots, processor_name
+from core.platforms import physical_cores
 
 pytestmark = pytest.mark.windows
 
@@ -57,6 +60,23 @@ def test_a_slot_shows_the_process_that_trains_on_it() -> None:
     reader.watch({})
     machine = reader.slot(slot, reader.host())
     assert machine.memory_used_bytes != own.memory_used_bytes
+
+
+def test_a_slot_is_fully_busy_when_it_uses_its_share_of_the_cores() -> None:
+    """A thread that never waits fills one of as many slots as there are cores, and the sleeping others stay idle."""
+    reader, slots = HostReader(), cpu_slots(physical_cores())
+    sleeper = [sys.executable, "-S", "-c", "input()"]
+    with contextlib.ExitStack() as stack:
+        others = [stack.enter_context(subprocess.Popen(sleeper, stdin=subprocess.PIPE)) for _ in slots[1:]]
+        reader.watch({slot.uuid: pid for slot, pid in zip(slots, [os.getpid(), *(o.pid for o in others)], strict=True)})
+        used = [time.monotonic(), time.process_time()]
+        for _ in range(5):
+            busy_work()
+        samples = [reader.slot(slot, reader.host()) for slot in slots]
+        share = 100 * (time.process_time() - used[1]) / (time.monotonic() - used[0])
+    busy = [sample.utilization_percent for sample in samples]
+    assert busy[0] == pytest.approx(min(100.0, share), abs=15)
+    assert all(percent is not None and percent < 15 for percent in busy[1:])
 
 
 def test_a_slot_whose_process_has_ended_says_so() -> None:
