@@ -38,15 +38,17 @@ HAVE_PLACES: Final = frozenset((
 ))  # fmt: skip
 """Columns that are drawn elsewhere, or count where the run is; a plot of their own is offered for all others."""
 REDRAW_S: Final = 0.05
-LARGEST_SHARE: Final = 0.25
-"""Of the time, for drawing what is new."""
+SLOWEST_REDRAW_S: Final = 1.0
+LARGEST_SHARE: Final = 0.05
+"""Of a processor, for drawing what is new: on CPU slots what the window takes is taken from the ranks, and in DDP the
+others wait for the one it is taken from."""
 PLOTTED: Final = ("rank", "eval", "device/")
 
 
 class EvidencePanel(QWidget):
     """Loss, throughput, step time and devices of the run in `data`, redrawn at most 20 times a second.
 
-    Where that would keep a quarter of a processor busy, it is redrawn less often: on CPU slots the ranks need it.
+    Where that would keep more than a twentieth of a processor busy, it is redrawn less often; once a second at least.
 
     While it is hidden, or nothing changed, nothing is drawn.
 
@@ -239,8 +241,8 @@ class EvidencePanel(QWidget):
         """Draws soon: at once after a pause, else when the frame is due; not while hidden."""
         self._stale = True
         if self.isVisible() and not self._timer.isActive():
-            pause_s = max(REDRAW_S, sum(chart.took_s for chart in self.charts()) / LARGEST_SHARE)
-            rest_s = pause_s - (time.monotonic() - self._redrawn_at)
+            pause_s = sum(chart.took_s for chart in self.charts()) / LARGEST_SHARE
+            rest_s = min(max(REDRAW_S, pause_s), SLOWEST_REDRAW_S) - (time.monotonic() - self._redrawn_at)
             self._timer.start(max(0, round(rest_s * 1000)))
 
     def _redraw(self) -> None:
