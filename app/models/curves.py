@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from app.models.column import Column
-from app.models.pyramid import BIN, Floats, running_max, summarise
+from app.models.pyramid import BIN, Floats, pairs, running_max, summarise
 from app.models.series import Series, XAxis
 
 RUN_IN_HALF_LIVES: Final = 8
@@ -134,13 +134,10 @@ def one_a_pixel(curve: Curve, first: int, pixels: float) -> tuple[Curve, int]:
         return curve, first
     ahead = first // curve.width % 2
     behind = (len(curve.x) + ahead) % 2
-    parts = (np.concatenate((p[:ahead], p, p[len(p) - behind :])) for p in (curve.x, curve.low, curve.high, curve.mean))
-    x, low, high, mean = parts
-    left, right = mean[::2], mean[1::2]
-    middle = np.where(np.isnan(left), right, np.where(np.isnan(right), left, (left + right) / 2))
-    merged = Curve(
-        (x[::2] + x[1::2]) / 2, np.fmin(low[::2], low[1::2]), np.fmax(high[::2], high[1::2]), middle, 2 * curve.width
-    )
+    parts = np.stack((curve.x, curve.low, curve.high, curve.mean))
+    parts = np.concatenate((parts[:, :ahead], parts, parts[:, len(curve.x) - behind :]), axis=1)
+    low, high, mean = pairs(parts[1:])
+    merged = Curve((parts[0, ::2] + parts[0, 1::2]) / 2, low, high, mean, 2 * curve.width)
     return merged, first - ahead * curve.width
 
 

@@ -150,12 +150,19 @@ class Pyramid:
         for below, level in zip(self._levels[:k], self._levels[1 : k + 1], strict=True):
             whole = below.count // 2
             if whole > level.count:
-                level.extend(_pairs(below.data[:, 2 * level.count : 2 * whole]))
+                level.extend(pairs(below.data[:, 2 * level.count : 2 * whole]))
         return self._levels[k].data[:, : self._levels[k].count]
 
 
-def _pairs(below: Floats) -> Floats:
-    """Each two neighbouring bins as one. The mean of a bin with gaps counts as much as its neighbour's."""
+def pairs(below: Floats) -> Floats:
+    """Each two neighbouring bins as one. The mean of a bin with gaps counts as much as its neighbour's.
+
+    Args:
+        below: Minima, maxima and means: shape ``(3, 2 * n)``.
+
+    Returns:
+        The same: shape ``(3, n)``.
+    """
     left, right = below[:, ::2], below[:, 1::2]
     return np.stack((np.fmin(left[0], right[0]), np.fmax(left[1], right[1]), _pair_means(below[2])))
 
