@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from core.awake import kept_awake
 from core.errors import RankdeckError, UsageError
 from core.host.host import RunHost
 from core.run_store import RunStore
@@ -23,7 +24,7 @@ def main(arguments: list[str]) -> int:
     try:
         store = RunStore.open(Path(arguments[0]))
         _log_to(store.logs / "host.log")
-        with store.lock():
+        with store.lock(), kept_awake():
             return asyncio.run(_host(store))
     except RankdeckError as error:
         logging.getLogger(__name__).error("%s", error)
