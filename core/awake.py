@@ -48,22 +48,24 @@ else:
         systemd takes the wish from a process of its own, ``systemd-inhibit``, and holds to it while that lives. What
         it is told to run reads a pipe whose other end only this process has, so it cannot outlive it.
         """
-        inhibit = shutil.which("systemd-inhibit") if SYSTEMD_RUNS.is_dir() else None
-        if inhibit is None:
-            yield
-            return
-        what = [inhibit, "--what=idle:sleep", "--who=Rankdeck", "--why=A model is being trained", "--mode=block", "cat"]
-        silent = subprocess.DEVNULL
-        try:
-            holder = subprocess.Popen(what, stdin=subprocess.PIPE, stdout=silent, stderr=silent, start_new_session=True)
-        except OSError as error:
-            log.info("%s could not be started (%s); the computer may fall asleep while it trains", inhibit, error)
-            yield
-            return
+        holder = _start()
         try:
             yield
         finally:
-            _end(holder)
+            if holder is not None:
+                _end(holder)
+
+    def _start() -> subprocess.Popen[bytes] | None:
+        inhibit = shutil.which("systemd-inhibit") if SYSTEMD_RUNS.is_dir() else None
+        if inhibit is None:
+            return None
+        what = [inhibit, "--what=idle:sleep", "--who=Rankdeck", "--why=A model is being trained", "--mode=block", "cat"]
+        silent = subprocess.DEVNULL
+        try:
+            return subprocess.Popen(what, stdin=subprocess.PIPE, stdout=silent, stderr=silent, start_new_session=True)
+        except OSError as error:
+            log.info("%s could not be started (%s); the computer may fall asleep while it trains", inhibit, error)
+            return None
 
     def _end(holder: subprocess.Popen[bytes]) -> None:
         if holder.poll() is not None:
