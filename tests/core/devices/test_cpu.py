@@ -65,9 +65,12 @@ def test_a_slot_shows_the_process_that_trains_on_it() -> None:
 def test_a_slot_is_fully_busy_when_it_uses_its_share_of_the_cores() -> None:
     """A thread that never waits fills one of as many slots as there are cores, and the sleeping others stay idle."""
     reader, slots = HostReader(), cpu_slots(physical_cores())
-    sleeper = [sys.executable, "-S", "-c", "input()"]
+    sleeper, pipe = [sys.executable, "-S", "-c", "print(flush=True); import sys; sys.stdin.read()"], subprocess.PIPE
     with contextlib.ExitStack() as stack:
-        others = [stack.enter_context(subprocess.Popen(sleeper, stdin=subprocess.PIPE)) for _ in slots[1:]]
+        others = [stack.enter_context(subprocess.Popen(sleeper, stdin=pipe, stdout=pipe)) for _ in slots[1:]]
+        for other in others:
+            assert other.stdout is not None
+            other.stdout.readline()  # its start is no sleep
         reader.watch({slot.uuid: pid for slot, pid in zip(slots, [os.getpid(), *(o.pid for o in others)], strict=True)})
         used = [time.monotonic(), time.process_time()]
         for _ in range(5):
