@@ -62,6 +62,7 @@ def test_a_slot_shows_the_process_that_trains_on_it() -> None:
     assert machine.memory_used_bytes != own.memory_used_bytes
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Wine says of every process what the one that asks has used")
 def test_a_slot_is_fully_busy_when_it_uses_its_share_of_the_cores() -> None:
     """A thread that never waits fills one of as many slots as there are cores, and the sleeping others stay idle."""
     reader, slots = HostReader(), cpu_slots(physical_cores())
