@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPalette, QPixmap, QResizeEvent
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPalette, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.models.pyramid import Floats
@@ -19,49 +18,14 @@ from app.views.plots import drawing
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
 from app.views.plots.raster import Raster
 from app.views.plots.scale import Scale, fitting
+from app.views.plots.source import PlotSource, Reading, View
 from app.views.plots.ticks import Tick, linear_ticks, log_ticks, time_ticks, whole_ticks
 from app.views.plots.time_axis import TimeAxis
-from app.views.plots.wide_layers import LayerSource, View, WideLayers
+from app.views.plots.wide_layers import WideLayers
 
 WIDEST_LABEL: Final = "00.00 k"
 TICK_GAP: Final = 6
 MOST_BINS: Final = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One value of a readout.
-
-    Attributes:
-        colour: Of its curve; None for a value that has none (a sum).
-        label: Whose it is.
-        text: The value with its unit, or an en dash.
-        is_ring: Drawn as points, so its sign is a ring.
-    """
-
-    colour: QColor | None
-    label: str
-    text: str
-    is_ring: bool = False
-
-
-class PlotSource(LayerSource, Protocol):
-    """What a plot shows. No widget: it turns a view into layers and into values."""
-
-    @property
-    def floor(self) -> float | None:
-        """A value that is always at the bottom; None for none."""
-
-    @property
-    def unit(self) -> str:
-        """What tick labels carry: "s" (shown as ms where that is shorter), or nothing."""
-
-    @property
-    def fixed_scale(self) -> Scale | None:
-        """The value range, if it never changes."""
-
-    def readings(self, view: View, palette: QPalette) -> list[Reading]:
-        """The values at the view's crosshair; the newest ones without a crosshair."""
 
 
 class PlotCanvas(QWidget):

@@ -10,8 +10,9 @@ from PySide6.QtWidgets import QWidget
 
 from app.views.palette import plot_colours
 from app.views.plots import drawing
-from app.views.plots.canvas import PlotCanvas, PlotSource
+from app.views.plots.canvas import PlotCanvas
 from app.views.plots.scale import Scale
+from app.views.plots.source import PlotSource
 from app.views.plots.time_axis import TimeAxis
 
 DRAG_PIXELS: Final = 5

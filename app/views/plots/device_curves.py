@@ -15,10 +15,9 @@ from app.models.run_series import RunSeries
 from app.models.series import Series
 from app.views.numbers import UNKNOWN
 from app.views.palette import faint, plot_colours, rank_colour
-from app.views.plots.canvas import Reading
 from app.views.plots.drawing import Area, Layer, Line
 from app.views.plots.scale import Scale
-from app.views.plots.wide_layers import View
+from app.views.plots.source import Reading, View
 
 QUANTITIES: Final = ("utilisation", "memory", "temperature", "power")
 DASHES: Final[dict[str, tuple[float, ...]]] = {"memory": (), "temperature": (4.0, 3.0), "power": (1.0, 3.0)}

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 
 from app.views.numbers import tabular
 from app.views.palette import plot_colours
-from app.views.plots.canvas import Reading
 from app.views.plots.chart import Chart
+from app.views.plots.source import Reading
 from app.views.plots.title_box import TitleBox
 
 SWATCH: Final = 8

@@ -14,10 +14,9 @@ from app.models.run_series import RunSeries
 from app.models.series import Series, XAxis
 from app.views.numbers import UNKNOWN, rate, significant
 from app.views.palette import faint, plot_colours, rank_colour
-from app.views.plots.canvas import Reading
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
 from app.views.plots.scale import Scale
-from app.views.plots.wide_layers import View
+from app.views.plots.source import Reading, View
 
 FIRST_HALF_LIFE = 20
 

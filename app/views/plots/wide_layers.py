@@ -4,42 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import ceil, log2
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from PySide6.QtGui import QPalette
 
-from app.models.series import XAxis
 from app.views.plots.drawing import Layer, cut
+from app.views.plots.source import LayerSource, View
 
 MARGIN: Final = 0.25
 """What is made on each side, as a share of the view: more would make the one frame late that makes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """The part of a run that is shown.
-
-    Attributes:
-        axis: By step or by time.
-        low, high: From where to where.
-        cursor: Where the crosshair stands; None without one.
-    """
-
-    axis: XAxis
-    low: float
-    high: float
-    cursor: float | None = None
-
-
-class LayerSource(Protocol):
-    """What gives layers."""
-
-    def rows(self, view: View) -> int:
-        """How many rows the longest curve has in a view: how fine its bins are follows from it."""
-
-    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
-        """What is drawn, back to front, in at most about `bins` bins a curve."""
 
 
 @dataclass(frozen=True, slots=True)

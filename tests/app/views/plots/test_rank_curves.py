@@ -16,7 +16,7 @@ from app.views.palette import rank_colour
 from app.views.plots.device_curves import DeviceCurves, DeviceOptions
 from app.views.plots.drawing import Area, Line, Points, Strokes
 from app.views.plots.rank_curves import CurveOptions, LossCurves, StepTime, ThroughputCurves, span
-from app.views.plots.wide_layers import View
+from app.views.plots.source import View
 
 WHOLE = View("step", 1, 100)
 

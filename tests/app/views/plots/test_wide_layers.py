@@ -13,7 +13,8 @@ from app.models.run_series import RunSeries
 from app.models.series import Series, XAxis
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
 from app.views.plots.rank_curves import CurveOptions, LossCurves, StepTime
-from app.views.plots.wide_layers import LayerSource, View, WideLayers
+from app.views.plots.source import LayerSource, View
+from app.views.plots.wide_layers import WideLayers
 
 ROWS = 60_000
 BINS = 700

@@ -1,0 +1,74 @@
+"""What a plot asks of what it shows: layers for a view, and the values in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from PySide6.QtGui import QColor, QPalette
+
+from app.models.series import XAxis
+from app.views.plots.drawing import Layer
+from app.views.plots.scale import Scale
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The part of a run that is shown.
+
+    Attributes:
+        axis: By step or by time.
+        low, high: From where to where.
+        cursor: Where the crosshair stands; None without one.
+    """
+
+    axis: XAxis
+    low: float
+    high: float
+    cursor: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One value of a readout.
+
+    Attributes:
+        colour: Of its curve; None for a value that has none (a sum).
+        label: Whose it is.
+        text: The value with its unit, or an en dash.
+        is_ring: Drawn as points, so its sign is a ring.
+    """
+
+    colour: QColor | None
+    label: str
+    text: str
+    is_ring: bool = False
+
+
+class LayerSource(Protocol):
+    """What gives layers."""
+
+    def rows(self, view: View) -> int:
+        """How many rows the longest curve has in a view: how fine its bins are follows from it."""
+
+    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
+        """What is drawn, back to front, in at most about `bins` bins a curve."""
+
+
+class PlotSource(LayerSource, Protocol):
+    """What a plot shows. No widget: it turns a view into layers and into values."""
+
+    @property
+    def floor(self) -> float | None:
+        """A value that is always at the bottom; None for none."""
+
+    @property
+    def unit(self) -> str:
+        """What tick labels carry: "s" (shown as ms where that is shorter), or nothing."""
+
+    @property
+    def fixed_scale(self) -> Scale | None:
+        """The value range, if it never changes."""
+
+    def readings(self, view: View, palette: QPalette) -> list[Reading]:
+        """The values at the view's crosshair; the newest ones without a crosshair."""
