@@ -13,7 +13,8 @@ from torch.nn.parallel import DistributedDataParallel
 from core import processes
 from core.errors import ConfigError
 from workers.exchange import compression
-from workers.exchange.ddp_hook import BucketExchange, exchange_bucket
+from workers.exchange.ddp_hook import BucketExchange, Reduce, exchange_bucket
+from workers.exchange.in_place_sum import InPlaceSum
 from workers.exchange.peer_watch import PeerWatch, State
 from workers.exchange.self_test import Outcome, Speeds, run_self_test
 from workers.exchange.shared_all_reduce import SharedAllReduce, arena_bytes, refusal
@@ -93,15 +94,22 @@ class _SharedMemory:
             peers = _processes(group, place.rank, place.world_size)
             self.watch = PeerWatch(self.arena.words, place.rank, peers, SELF_TEST_TIMEOUT_S)
             self.all_reduce = SharedAllReduce(self.arena, place.rank, place.world_size, self.watch, wire)
-            self.buckets = BucketExchange(self.all_reduce.sum, place.device, 1.0 / place.world_size)
+            self.in_place = InPlaceSum(self.all_reduce, self.arena.words, place.rank, place.world_size, self.watch)
+            # What is rounded on its way, or comes from a card, has to be copied anyway.
+            self.reduce: Reduce = self.in_place.sum if wire is None and place.device.type == "cpu" else self._copied
+            self.buckets = BucketExchange(self.reduce, place.device, 1.0 / place.world_size)
         except BaseException:
             self.arena.close()
             raise
+
+    def _copied(self, tensor: Tensor, factor: float, _: int) -> None:
+        self.all_reduce.sum(tensor, factor)
 
     def close(self, state: State = State.LEFT) -> None:
         self.watch.say(state)
         self.watch.close()
         self.buckets.close()
+        self.in_place.forget()
         self.arena.close()
 
 
@@ -156,10 +164,13 @@ def _measure(group: dist.ProcessGroup, place: Place, model_bytes: int, wanted: s
     if ready != State.TRAINING:
         return _over_gloo("gloo", wanted, outcome)
     assert outcome.speeds is not None
+    shared.in_place.forget()
     shared.watch.timeout_s = place.timeout_s
+    problem = shared.in_place.problem
+    copied = f" They are copied on their way, because {problem}." if problem else ""
     exchange = Exchange(
         "bf16" if wire else "shared",
-        f"Gradients go through shared memory{' as bf16' if wire else ''}: {_figures(outcome.speeds)}.",
+        f"Gradients go through shared memory{' as bf16' if wire else ''}: {_figures(outcome.speeds)}.{copied}",
     )
     exchange.speeds, exchange._shared = outcome.speeds, shared
     return exchange
@@ -210,7 +221,7 @@ def _gloo_sum(wire: torch.dtype | None) -> Callable[[Tensor], None]:
 
 def _shared_sum(shared: _SharedMemory, device: torch.device) -> Callable[[Tensor], None]:
     """As the hook does it, staging included."""
-    buckets = BucketExchange(shared.all_reduce.sum, device, 1.0)
+    buckets = BucketExchange(shared.reduce, device, 1.0)
 
     def add_up(tensor: Tensor) -> None:
         try:

@@ -23,10 +23,10 @@ class CudaStaging:
 
     Args:
         device: The CUDA device that the tensors live on.
-        reduce: Sums a CPU tensor in place over all ranks, as `SharedAllReduce.sum`.
+        reduce: Sums a CPU tensor in place over all ranks: the tensor, the factor, which piece it is.
     """
 
-    def __init__(self, device: torch.device, reduce: Callable[[Tensor, float], None]) -> None:
+    def __init__(self, device: torch.device, reduce: Callable[[Tensor, float, int], None]) -> None:
         self._device, self._reduce = device, reduce
         self.stream = Stream(device)
         self._pinned = torch.empty(0, dtype=torch.uint8)
@@ -53,9 +53,9 @@ class CudaStaging:
                 event = Event()
                 event.record(self.stream)
                 arrived.append(event)
-            for place, event in zip(places, arrived, strict=True):
+            for number, (place, event) in enumerate(zip(places, arrived, strict=True)):
                 event.synchronize()
-                self._reduce(pinned[place], factor)
+                self._reduce(pinned[place], factor, number)
                 flat[place].copy_(pinned[place], non_blocking=True)
 
     def _room(self, flat: Tensor) -> Tensor:

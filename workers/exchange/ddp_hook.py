@@ -22,9 +22,14 @@ from workers.exchange.cuda_staging import CudaStaging, Event
 JOIN_S = 10.0
 
 
+Reduce = Callable[[Tensor, float, int], None]
+"""Sums a CPU tensor in place over all ranks: the tensor, a factor for each rank's part, which of a step's tensors."""
+
+
 @dataclass(slots=True)
 class _Job:
     tensor: Tensor
+    place: int
     future: torch.futures.Future[Tensor]
     ready: torch.cuda.Event | None
 
@@ -33,20 +38,20 @@ class BucketExchange:
     """Takes DDP's buckets, one after another, and gives back their mean over the ranks.
 
     Args:
-        reduce: Sums a CPU tensor in place over all ranks; the second argument is a factor to be applied before.
+        reduce: What sums them.
         device: Where the gradients are.
-        factor: What every rank's part is multiplied with first; 1 / ranks makes the mean.
+        factor: What every rank's part counts; 1 / ranks makes the mean.
 
     Attributes:
         sync_wait_s: How long the exchange went on in the last step after the last gradient was there.
     """
 
-    def __init__(self, reduce: Callable[[Tensor, float], None], device: torch.device, factor: float) -> None:
+    def __init__(self, reduce: Reduce, device: torch.device, factor: float) -> None:
         self._reduce, self._device, self._factor = reduce, device, factor
         self._staging = CudaStaging(device, reduce) if device.type == "cuda" else None
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._changed = threading.Condition()
-        self._waiting = 0
+        self._waiting = self._place = 0
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._ready_at = 0.0
@@ -64,7 +69,8 @@ class BucketExchange:
         """
         if self._failure is not None:
             raise self._failure
-        job = self._job(tensor)
+        job = self._job(tensor, self._place)
+        self._place = 0 if last else self._place + 1
         if last and self._waiting == 0:  # nothing to overlap with, so no other thread has to wake up
             self._work(job)
         else:
@@ -84,12 +90,12 @@ class BucketExchange:
             self._thread.join(JOIN_S)
             self._thread = None
 
-    def _job(self, tensor: Tensor) -> _Job:
+    def _job(self, tensor: Tensor, place: int) -> _Job:
         if self._staging is None:
-            return _Job(tensor, torch.futures.Future(), None)
+            return _Job(tensor, place, torch.futures.Future(), None)
         ready = Event()
         ready.record(torch.cuda.current_stream(self._device))
-        return _Job(tensor, torch.futures.Future(devices=[self._device]), ready)
+        return _Job(tensor, place, torch.futures.Future(devices=[self._device]), ready)
 
     def _hand_over(self, job: _Job) -> None:
         if self._thread is None:
@@ -128,7 +134,7 @@ class BucketExchange:
     def _average(self, job: _Job) -> None:
         if self._staging is None or job.ready is None:
             self._ready_at = time.perf_counter()
-            self._reduce(job.tensor, self._factor)
+            self._reduce(job.tensor, self._factor, job.place)
             job.future.set_result(job.tensor)
             return
         job.ready.synchronize()

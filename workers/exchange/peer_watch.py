@@ -38,6 +38,8 @@ class Word(IntEnum):
     PUBLISHED = 0
     REDUCED = 1
     FINISHED = 2
+    OFFERED = 3
+    SUMMED = 4
     STATE = 8
 
 

@@ -22,6 +22,8 @@ LARGEST_BYTES: Final = 25 << 20
 """DDP's buckets are not larger, so nothing larger is ever sent at once."""
 BUDGET_S: Final = 0.2
 MOST_ROUNDS: Final = 5
+WARM_UP_ROUNDS: Final = 2
+"""The first touches new memory, and with the second tensors are shared where they lie."""
 
 Sum = Callable[[Tensor], None]
 """Replaces a tensor by its sum over the ranks."""
@@ -94,14 +96,16 @@ def _check(group: dist.ProcessGroup, rank: int, device: torch.device, gloo: Sum,
         numbers = torch.arange(count, dtype=torch.float32).remainder_(19.0).add_(float(rank + 1))
         expected, got = numbers.to(device, copy=True), numbers.to(device, copy=True)
         gloo(expected)
-        try:
-            if not broken:
-                shared(got)
-                problem = problem or ("" if torch.equal(expected, got) else "its sums differ from gloo's")
-        except Exception as error:
-            words = error.cause if isinstance(error, RankdeckError) else f"{type(error).__name__}: {error}"
-            problem, broken = words.rstrip("."), True
-        dist.barrier(group=group)
+        for _ in range(WARM_UP_ROUNDS + 1):
+            got.copy_(numbers)
+            try:
+                if not broken:
+                    shared(got)
+                    problem = problem or ("" if torch.equal(expected, got) else "its sums differ from gloo's")
+            except Exception as error:
+                words = error.cause if isinstance(error, RankdeckError) else f"{type(error).__name__}: {error}"
+                problem, broken = words.rstrip("."), True
+            dist.barrier(group=group)
     return problem
 
 
@@ -112,7 +116,7 @@ def _time(
     tensor = torch.zeros(size_bytes // 4, dtype=torch.float32, device=device)
     best = [float("inf"), float("inf")]
     well = True
-    for number in range(rounds + 1):
+    for number in range(WARM_UP_ROUNDS + rounds):
         for place, way in enumerate((gloo, shared)):
             dist.barrier(group=group)
             began = time.perf_counter()
@@ -125,7 +129,7 @@ def _time(
                     if place == 0:
                         raise
                     well = False
-            if number:  # the first touches new memory
+            if number >= WARM_UP_ROUNDS:
                 best[place] = min(best[place], time.perf_counter() - began)
     sums = torch.tensor([*best, float(not well)], dtype=torch.float64)
     dist.all_reduce(sums, group=group)

@@ -24,14 +24,13 @@ from __future__ import annotations
 
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from workers.exchange.arithmetic import WITH_TORCH, Arithmetic, arithmetic, split_factor
 from workers.exchange.peer_watch import PeerWatch, Word
 from workers.exchange.shared_arena import HEADER_BYTES, LINE_WORDS, MAX_RANKS, SharedArena
 
@@ -56,36 +55,6 @@ def refusal(ranks: int) -> str | None:
 def arena_bytes(ranks: int) -> int:
     """The memory that so many ranks need together."""
     return HEADER_BYTES + ranks * SLOTS * PIECE_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class _Arithmetic:
-    """Operations on pieces. All let go of the interpreter lock, so the training thread runs on."""
-
-    pieces: Callable[[Tensor], Any]
-    copy: Callable[[Any, Any], object]
-    add: Callable[[Any, Any, Any], object]
-    scale: Callable[[Any, float], object]
-
-
-def _scale_array(array: Any, factor: float) -> None:
-    np.multiply(array, array.dtype.type(factor), out=array)
-
-
-# NumPy starts a loop in a quarter of the time that torch takes, which is a fifth of a piece.
-_WITH_NUMPY: Final = _Arithmetic(
-    pieces=lambda tensor: tensor.numpy(),
-    copy=np.copyto,
-    add=lambda one, other, out: np.add(one, other, out=out),
-    scale=_scale_array,
-)
-# NumPy has no bfloat16, and its float16 is not vectorised.
-_WITH_TORCH: Final = _Arithmetic(
-    pieces=lambda tensor: tensor,
-    copy=lambda target, source: target.copy_(source),
-    add=lambda one, other, out: torch.add(one, other, out=out),
-    scale=lambda tensor, factor: tensor.mul_(factor),
-)
 
 
 class SharedAllReduce:
@@ -118,7 +87,8 @@ class SharedAllReduce:
 
         Args:
             tensor: On the CPU, of any shape; float32, float64, float16, bfloat16, int64 or int32.
-            factor: 1 / ranks makes the mean. Applied before the sum, as DDP does, so that float16 does not overflow.
+            factor: 1 / ranks makes the mean. To float16 it is applied before the sum, as DDP does, so that nothing
+                overflows; to all else afterwards, which for powers of two gives the same bits.
 
         Raises:
             PeerLostError, PeerSilentError: Another rank is gone; nothing can be summed any more.
@@ -142,15 +112,12 @@ class SharedAllReduce:
     def _slot_place(self, rank: int, slot: int) -> int:
         return HEADER_BYTES + (rank * SLOTS + slot) * PIECE_BYTES
 
-    def slots(self, dtype: torch.dtype, arithmetic: _Arithmetic) -> list[list[Any]]:
+    def slots(self, dtype: torch.dtype, do: Arithmetic) -> list[list[Any]]:
         """Views of all slots, by rank and number."""
         if dtype not in self._views:
             count = PIECE_BYTES // dtype.itemsize
             self._views[dtype] = [
-                [
-                    arithmetic.pieces(self._arena.view(dtype, self._slot_place(rank, slot), count))
-                    for slot in range(SLOTS)
-                ]
+                [do.pieces(self._arena.view(dtype, self._slot_place(rank, slot), count)) for slot in range(SLOTS)]
                 for rank in range(self._ranks)
             ]
         return self._views[dtype]
@@ -160,9 +127,9 @@ class _Steps(ABC):
     """What happens to the pieces of one tensor; `published` and `finished` count those that are that far."""
 
     def __init__(self, owner: SharedAllReduce, flat: Tensor, factor: float, wire: torch.dtype | None) -> None:
-        half = flat.dtype in (torch.float16, torch.bfloat16)
-        self._do = _WITH_TORCH if half or wire else _WITH_NUMPY
-        self._flat, self._size, self._factor = self._do.pieces(flat), flat.numel(), factor
+        self._do = WITH_TORCH if wire else arithmetic(flat.dtype)
+        self._flat, self._size = self._do.pieces(flat), flat.numel()
+        self._early, self._late = split_factor(flat.dtype, factor)
         self._slots = owner.slots(wire or flat.dtype, self._do)
         self._per = PIECE_BYTES // (wire or flat.dtype).itemsize
         self._first = owner._done
@@ -188,7 +155,7 @@ class _Steps(ABC):
         """This rank is done with that step of that piece."""
         self._words[self._rank * LINE_WORDS + word] = self._first + number + 1
 
-    def _late(self, word: int, number: int) -> int:
+    def _behind(self, word: int, number: int) -> int:
         """A peer that is not yet done with that step of that piece; -1: all are."""
         target = self._first + number + 1
         for peer in self._peers:
@@ -200,10 +167,10 @@ class _Steps(ABC):
         """There is another piece, and a slot that nobody reads any more."""
         number = self.published
         ahead = number - self.finished
-        return number < self.count and ahead < SLOTS and self._late(Word.FINISHED, number - SLOTS) < 0
+        return number < self.count and ahead < SLOTS and self._behind(Word.FINISHED, number - SLOTS) < 0
 
     def _wait_for(self, word: int, number: int) -> None:
-        peer = self._late(word, number)
+        peer = self._behind(word, number)
         if peer >= 0:
             self._wait(peer, word, self._first + number + 1)
 
@@ -213,7 +180,7 @@ class _Pairs(_Steps):
 
     def advance(self) -> None:
         """Adds what is there; else publishes; else waits."""
-        if self.finished < self.published and self._late(Word.PUBLISHED, self.finished) < 0:
+        if self.finished < self.published and self._behind(Word.PUBLISHED, self.finished) < 0:
             self._add_other(self.finished)
             self.finished += 1
         elif self._can_publish():
@@ -226,8 +193,8 @@ class _Pairs(_Steps):
 
     def _publish(self, number: int) -> None:
         piece, size = self._piece(number)
-        if self._factor != 1.0:
-            self._do.scale(piece, self._factor)
+        if self._early != 1.0:
+            self._do.scale(piece, self._early, piece)
         self._do.copy(self._slot(self._rank, number)[:size], piece)
         self._say(Word.PUBLISHED, number)
 
@@ -241,6 +208,8 @@ class _Pairs(_Steps):
             self._do.add(self._slot(other, number)[:size], piece, piece)
         else:
             self._do.add(piece, self._slot(other, number)[:size], piece)
+        if self._late != 1.0:
+            self._do.scale(piece, self._late, piece)
         self._say(Word.FINISHED, number)
 
 
@@ -251,10 +220,10 @@ class _Shards(_Steps):
 
     def advance(self) -> None:
         """Gathers what is summed; else sums what is there; else publishes; else waits."""
-        if self.finished < self.reduced and self._late(Word.REDUCED, self.finished) < 0:
+        if self.finished < self.reduced and self._behind(Word.REDUCED, self.finished) < 0:
             self._gather(self.finished)
             self.finished += 1
-        elif self.reduced < self.published and self._late(Word.PUBLISHED, self.reduced) < 0:
+        elif self.reduced < self.published and self._behind(Word.PUBLISHED, self.reduced) < 0:
             self._reduce(self.reduced)
             self.reduced += 1
         elif self._can_publish():
@@ -274,8 +243,8 @@ class _Shards(_Steps):
     def _publish(self, number: int) -> None:
         """The others' shards into this rank's slot."""
         piece, size = self._piece(number)
-        if self._factor != 1.0:
-            self._do.scale(piece, self._factor)
+        if self._early != 1.0:
+            self._do.scale(piece, self._early, piece)
         slot, own = self._slot(self._rank, number), self._shard(self._rank, size)
         if own.start > 0:
             self._do.copy(slot[: own.start], piece[: own.start])
@@ -298,12 +267,14 @@ class _Shards(_Steps):
             self._do.add(given[0], given[1], result)
             for more in given[2:]:
                 self._do.add(result, more, result)
+            if self._late != 1.0:
+                self._do.scale(result, self._late, result)
         else:  # in float32, rounded once
             total = self._scratch[: piece.numel()]
             total.copy_(given[0])
             for more in given[1:]:
                 total.add_(more)
-            result.copy_(total)
+            result.copy_(total.mul_(self._late))
         self._do.copy(piece, result)
 
     def _gather(self, number: int) -> None:

@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from core.errors import RankdeckError
-from workers.exchange import Exchange, choose_exchange
+from workers.exchange import Exchange, choose_exchange, in_place_sum, shared_tensor
 from workers.exchange.choice import _SharedMemory
+from workers.exchange.in_place_sum import CHUNK_BYTES
 from workers.exchange.shared_all_reduce import PIECE_BYTES, SharedAllReduce, arena_bytes
 from workers.strategies.base import RankPlace
 from workers.strategies.process_group import make_process_group
@@ -105,6 +106,59 @@ def half_wire(shared: _SharedMemory, place: RankPlace) -> dict[str, Any]:
     return {"digests": digests, "error": max(errors)}
 
 
+def in_place(shared: _SharedMemory, place: RankPlace) -> dict[str, Any]:
+    """Tensors that come again, beside the same sums through the slots; then one rank's moves elsewhere."""
+    factor, digests, differences, number = 1.0 / place.world_size, [], [], 0
+    for dtype in DTYPES[:4]:
+        for count in [1, 63, 1001, 3 * CHUNK_BYTES // dtype.itemsize + 13]:
+            given = numbers(dtype, count, place.rank)
+            expected, got = given.clone(), torch.empty_like(given)
+            shared.all_reduce.sum(expected, factor)
+            for _ in range(4):
+                got.copy_(given)
+                shared.in_place.sum(got, factor, number)
+                digests.append(digest(got))
+                if digests[-1] != digest(expected):
+                    differences.append([str(dtype), count])
+            number += 1
+    moved = got.clone() if place.rank == 0 else got
+    counts = [shared.in_place.shared]
+    for _ in range(3):
+        moved.copy_(given)
+        shared.in_place.sum(moved, factor, number - 1)
+        counts.append(shared.in_place.shared)
+        digests.append(digest(moved))
+    return {"digests": digests, "differences": differences, "counts": counts, "expected": digest(expected)}
+
+
+def no_room(shared: _SharedMemory, place: RankPlace) -> dict[str, Any]:
+    """The last rank cannot share its tensors: all go on through the slots."""
+    if place.rank == place.world_size - 1:
+        in_place_sum.refusal = lambda needed_bytes: f"no room for {needed_bytes} bytes"
+    tensor = torch.empty(1000)
+    for _ in range(4):
+        tensor.fill_(float(place.rank))
+        shared.in_place.sum(tensor, 1.0, 0)
+    in_place_sum.refusal = shared_tensor.refusal
+    return {"problem": shared.in_place.problem, "shared": shared.in_place.shared, "sum": tensor[-1].item()}
+
+
+def die_in_place(shared: _SharedMemory, place: RankPlace) -> dict[str, Any]:
+    """The last rank dies between two sums of a tensor that all ranks see."""
+    tensor = torch.ones(1 << 20)
+    for _ in range(4):
+        shared.in_place.sum(tensor, 1.0, 0)
+    assert shared.in_place.shared == 1
+    if place.rank == place.world_size - 1:
+        os._exit(9)
+    began = time.monotonic()
+    try:
+        shared.in_place.sum(tensor, 1.0, 0)
+    except RankdeckError as error:
+        return {"title": error.title, "cause": error.cause, "type": type(error).__name__, "s": time.monotonic() - began}
+    return {}
+
+
 def die(shared: _SharedMemory, place: RankPlace) -> dict[str, Any]:
     """The last rank dies in the middle of a sum; the others say what they noticed, and when."""
     shared.all_reduce.sum(torch.ones(10))
@@ -120,11 +174,14 @@ def die(shared: _SharedMemory, place: RankPlace) -> dict[str, Any]:
 
 def hold(shared: _SharedMemory, place: RankPlace) -> dict[str, Any]:
     """Stays in an exchange until somebody kills it."""
-    shared.all_reduce.sum(torch.ones(10))
+    tensor = torch.zeros(1 << 20)
+    for _ in range(3):
+        shared.in_place.sum(tensor, 1.0, 0)
+    assert shared.in_place.shared == 1
     print(f"holding {place.rank}", flush=True)
     until = time.monotonic() + HOLD_S
     while time.monotonic() < until:
-        shared.all_reduce.sum(torch.ones(1 << 20))
+        shared.in_place.sum(tensor, 1.0, 0)
     return {}
 
 
@@ -167,6 +224,8 @@ def train(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
         variants = {"views": variants["views"]}
     plain = {name: trained(place, None, **options) for name, options in variants.items()}
     ours = {name: trained(place, exchange, **options) for name, options in variants.items()}
+    assert exchange._shared is not None
+    in_place = exchange._shared.in_place.shared
     wait, name, words, speeds = exchange.sync_wait_s, exchange.name, exchange.words, exchange.speeds
     exchange.close()
     exchange.close()
@@ -174,7 +233,7 @@ def train(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     return {
         "name": name, "words": words, "waited": wait is not None and 0 <= wait < HOLD_S,
         "rates": [speeds.shared_mb_per_s, speeds.gloo_mb_per_s],
-        "plain": plain, "ours": ours,
+        "plain": plain, "ours": ours, "in_place": in_place,
     }  # fmt: skip
 
 
@@ -238,7 +297,8 @@ def die_in_training(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any
 
 
 WITH_SHARED: dict[str, Callable[[_SharedMemory, RankPlace], dict[str, Any]]] = {
-    "sums": sums, "shapes": shapes, "half_wire": half_wire, "die": die, "hold": hold,
+    "sums": sums, "shapes": shapes, "half_wire": half_wire, "in_place": in_place, "no_room": no_room,
+    "die": die, "die_in_place": die_in_place, "hold": hold,
 }  # fmt: skip
 WITH_GROUP: dict[str, Callable[[dist.ProcessGroup, RankPlace], dict[str, Any]]] = {
     "train": train, "ways": ways, "agree": agree, "surprises": surprises, "die_in_training": die_in_training,

@@ -28,6 +28,7 @@ def test_two_ranks_train_bit_for_bit_as_plain_ddp(two: list[dict[str, Any]]) -> 
     assert first["name"] == "shared" and first["words"].startswith("Gradients go through shared memory: ")
     assert first["ours"] == second["ours"] == first["plain"] == second["plain"]
     assert set(first["ours"]) == {"views", "copies", "static", "one"}
+    assert first["in_place"] == second["in_place"] > 1  # buckets, from their third step on
     assert first["waited"] and second["waited"]
     assert first["rates"] == second["rates"] and min(first["rates"]) > 0
 

@@ -38,13 +38,13 @@ def nothing_left() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What two ranks found."""
-    return outcomes("sums,shapes,half_wire", 2, tmp_path_factory.mktemp("two"))
+    return outcomes("sums,shapes,half_wire,in_place,no_room", 2, tmp_path_factory.mktemp("two"))
 
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What three ranks found."""
-    return outcomes("sums,shapes,half_wire", 3, tmp_path_factory.mktemp("three"))
+    return outcomes("sums,shapes,half_wire,in_place,no_room", 3, tmp_path_factory.mktemp("three"))
 
 
 @pytest.mark.windows
@@ -88,6 +88,39 @@ def test_half_the_bytes_among_three(three: list[dict[str, Any]]) -> None:
     found = [rank["half_wire"] for rank in three]
     assert all(rank["digests"] == found[0]["digests"] for rank in found)
     assert 0 < found[0]["error"] <= 3 * 2**-6 + 2**-5  # and their sum, below 16, once more
+
+
+@pytest.mark.windows
+def test_sums_where_tensors_lie_have_the_bits_of_the_slots(two: list[dict[str, Any]]) -> None:
+    check_in_place([rank["in_place"] for rank in two])
+
+
+def test_three_ranks_sum_where_tensors_lie(three: list[dict[str, Any]]) -> None:
+    check_in_place([rank["in_place"] for rank in three])
+
+
+def check_in_place(found: list[dict[str, Any]]) -> None:
+    """All dtypes and sizes, and what becomes of a tensor that moved in one rank only."""
+    assert len(found[0]["digests"]) == 4 * 4 * 4 + 3
+    assert all(rank["digests"] == found[0]["digests"] and rank["differences"] == [] for rank in found)
+    assert found[0]["digests"][-3:] == [found[0]["expected"]] * 3
+    # New in rank 0 and so to all; known; shared anew in all at once.
+    assert [rank["counts"] for rank in found] == [[16, 15, 16, 16]] * len(found)
+
+
+@pytest.mark.parametrize("world", [2, 3])
+def test_without_room_in_one_rank_all_go_through_the_slots(world: int, request: pytest.FixtureRequest) -> None:
+    found = [rank["no_room"] for rank in request.getfixturevalue("two" if world == 2 else "three")]
+    assert [rank["shared"] for rank in found] == [0] * world
+    assert [rank["sum"] for rank in found] == [world * (world - 1) / 2] * world
+    assert found[-1]["problem"].startswith("no room for ") and found[0]["problem"]
+
+
+@pytest.mark.windows
+def test_a_rank_that_dies_before_a_sum_in_place_is_noticed(tmp_path: Path) -> None:
+    (left,) = (rank["die_in_place"] for rank in outcomes("die_in_place", 2, tmp_path, dead=1))
+    assert left["type"] == "PeerLostError" and "rank 1 (process" in left["cause"]
+    assert left["s"] < DEAD_WITHIN_S
 
 
 @pytest.mark.windows
