@@ -158,6 +158,15 @@ CASES = [
         2,
         "Did you mean overlap_comm?",
     ),
+    Case(
+        "DeepSpeed setting for another stage",
+        _train(
+            "--devices", "cpu:2", "--zero-stage", "zero3", "--deepspeed-config", '{"zero_optimization": {"stage": 1}}'
+        ),
+        2,
+        "it is for ZeRO stage 1",
+    ),
+    Case("synchronising more often than every step", _train("--devices", "cpu:2", "--sync-every", "0"), 2, "below 1"),
     Case("DeepSpeed settings missing", _train("--deepspeed-config", "none.json"), 2, "none.json"),
     Case("modes contradict", _train("--ddp", "--parallel-independent"), 2, "contradict"),
     Case("option unknown", _train("--set", "n_layers=2"), 2, "n_layer"),

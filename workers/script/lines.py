@@ -20,6 +20,9 @@ MAX_PAIRS_CHARS: Final = 4_000
 """Pairs are looked for in a line's beginning only; dicts may be as long as the line."""
 
 _TRAINING_LINE: Final = re.compile(r"^\W*(?:train|training|epoch|step|iter|iteration)\b", re.IGNORECASE)
+_TRAINING_NUMBER: Final = re.compile(
+    r"\btrain(?:ing)?[ _/.-](?:\w+[ _/.-])?(?:loss|acc|accuracy|perplexity|ppl)\b", re.I
+)
 
 
 def read_line(text: str, names: Names, evaluating: bool = False) -> Reading | None:
@@ -32,7 +35,7 @@ def read_line(text: str, names: Names, evaluating: bool = False) -> Reading | No
     """
     reading = Reading()
     evaluation = EVALUATION_LINE.match(text) is not None
-    if evaluation or _TRAINING_LINE.match(text):
+    if evaluation or _TRAINING_LINE.match(text) or (evaluating and _TRAINING_NUMBER.search(text)):
         reading.heading = evaluation
     evaluating = evaluation or (evaluating and reading.heading is None)
     rest = take_bar(text, reading, names)
@@ -44,6 +47,8 @@ def read_line(text: str, names: Names, evaluating: bool = False) -> Reading | No
     if evaluating and reading.counter is not None and reading.counter.kind >= BATCH:
         reading.counter = None  # a place within the evaluation is no step of training
         reading.evaluation.clear()
+    if reading.evaluation and not any(names.begins_record(chart) for chart in reading.values):
+        reading.values.pop("step_time_s", None)  # it is the evaluation's, or the epoch's
     has_step = reading.counter is not None or reading.epoch is not None
     if not has_step and not reading.is_known:
         reading.values.clear()

@@ -60,6 +60,7 @@ _UNITS_IN_NAMES: Final[Mapping[str, float]] = {
     "seconds": 1.0,
     "min": 60.0,
 }
+_PASSES: Final = ("batch", "step", "it", "iter", "iteration")
 _TRAINED: Final = re.compile(r"^(?:train|training)_|_(?:train|training)$")
 _EVALUATED: Final = re.compile(r"_(?:val|valid|validation|eval|test|dev)$")
 _EVALUATION: Final = re.compile(r"(?:val|valid|validation|eval|evaluation|test|dev)(?:_|$)")
@@ -99,7 +100,7 @@ class Names:
         told = self.charts.get(plain(name), self.charts.get(key))
         if told is not None:
             return ("" if told == DROP else told), factor
-        if (key in _NOT_METRICS and not logged) or not re.search(r"[a-z]", key):
+        if ((key in _NOT_METRICS or "_every_" in key) and not logged) or not re.search(r"[a-z]", key):
             return "", factor
         if logged and key in _VAGUE:
             return key, factor
@@ -107,6 +108,7 @@ class Names:
 
     def _usual(self, key: str, evaluation: bool) -> str:
         """The common name of a printed one."""
+        evaluation = evaluation and _TRAINED.search(key) is None
         if key in _ALIASES and not (evaluation and not _EVALUATION.match(key)):
             return _ALIASES[key]
         before, after = _EVALUATION.match(key), _EVALUATED.search(key)
@@ -138,7 +140,10 @@ class Names:
 
 
 def _without_unit(key: str) -> tuple[str, float]:
-    """``elapsed_time_in_ms`` as ``elapsed_time`` and 0.001."""
+    """``elapsed_time_in_ms`` as ``elapsed_time`` and 0.001, ``ms/batch`` as ``step_time`` and 0.001."""
+    unit, _, what = key.partition("_")
+    if unit in _UNITS_IN_NAMES and what.removeprefix("per_") in _PASSES:
+        return "step_time", _UNITS_IN_NAMES[unit]
     name, found, unit = key.rpartition("_in_")
     if found and unit in _UNITS_IN_NAMES:
         return name, _UNITS_IN_NAMES[unit]

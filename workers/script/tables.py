@@ -9,8 +9,8 @@ Stable-Baselines3 and its relatives::
     |    total_timesteps | 2048     |
     ---------------------------------
 
-and Spinning Up (``|      AverageEpRet |            22.7 |``). A row alone says nothing about its step, so a table is
-held until a line comes that is no row of it. Pure.
+and Spinning Up (``|      AverageEpRet |            22.7 |``), and Rich draws Lightning's test results. A row alone says
+nothing about its step, so a table is held until a line comes that is no row of it. Pure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import json
 import re
 from typing import Final
 
-_ROW: Final = re.compile(r"^\|\s*(?P<name>[A-Za-z][^|]*?)\s*\|\s*(?P<value>[^|]*?)\s*\|$")
+_ROW: Final = re.compile(r"^[|│]\s*(?P<name>[A-Za-z][^|│]*?)\s*[|│]\s*(?P<value>[^|│]*?)\s*[|│]$")
 _NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)")
 _STEPS: Final = ("total_timesteps", "total_env_steps", "totalenvinteracts", "timesteps", "num_timesteps")
 _PLAIN_SECTIONS: Final = ("rollout/", "time/")
@@ -44,7 +44,7 @@ class Tables:
         """The lines with the tables among them put together; a table that goes on is kept."""
         lines: list[str] = []
         for text in pieces:
-            row = _ROW.match(text) if text.startswith("|") else None
+            row = _ROW.match(text) if text.startswith(("|", "│")) else None
             if row is not None and len(self._rows) < MOST_ROWS:
                 self._add(row["name"], row["value"])
             else:

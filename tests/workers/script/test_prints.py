@@ -82,7 +82,7 @@ def bar(n: int, total: int, postfix: str = "", title: str = "") -> str:
         ("step 7 loss 2.5 in 3.2 s on 127.0.0.1 by torch 2.13.0", 7, {"loss": 2.5}),
         ("step 7 loss -0.25", 7, {"loss": -0.25}),
         ("[1,     7] loss: 2.134", 7, {"loss": 2.134}),
-        ("| epoch   1 |     7/ 2983 batches | lr 20.00 | ms/batch 13.42 | loss  7.63 | ppl  2063.71", 7, {"lr": 20, "ms_batch": 13.42, "loss": 7.63, "perplexity": 2063.71}),
+        ("| epoch   1 |     7/ 2983 batches | lr 20.00 | ms/batch 13.42 | loss  7.63 | ppl  2063.71", 7, {"lr": 20, "step_time_s": 0.01342, "loss": 7.63, "perplexity": 2063.71}),
         ("[0/5][7/1583]\tLoss_D: 1.7410\tLoss_G: 5.2304", 7, {"loss_d": 1.741, "loss_g": 5.2304}),
         ("Train: 0 [   7/1251 (  0%)]  Loss: 6.95 (6.95)  Time: 3.110s,   41.16/s  LR: 1.000e-06", 7, {"loss": 6.95, "step_time_s": 3.11, "lr": 1e-6}),
         ("Epoch [1/5], Step [7/600], Loss: 0.4231", 7, {"loss": 0.4231}),
@@ -222,6 +222,26 @@ def test_evaluations_stand_apart(text: str, values: dict[str, float]) -> None:
     assert trained(text) == [(5, {"loss": 2})]
 
 
+def test_a_line_that_says_train_ends_an_evaluation() -> None:
+    mingpt = (
+        "iter_dt 0.00ms; iter 0: train loss 2.31454\ntrain final score: 17/9500 = 0.18% correct\n"
+        "GPT claims that 74 + 15 = 5 but gt is 89\ntest final score: 0/500 = 0.00% correct\n"
+        "saving model with new top score of 17.0\niter_dt 25.69ms; iter 10: train loss 2.11316\n"
+    )
+    assert [(step, values["loss"]) for step, values in trained(mingpt)] == [(0, 2.31454), (10, 2.11316)]
+    assert evaluated(mingpt) == []
+    epochs = (
+        "| epoch   1 |   50/  112 batches | lr 20.00 | ms/batch 16.33 | loss  6.75 | ppl   850.66\n"
+        "| end of epoch   1 | time:  1.87s | valid loss  5.54 | valid ppl   254.62\n"
+    )
+    assert trained(epochs) == [
+        (50, pytest.approx({"lr": 20.0, "step_time_s": 0.01633, "loss": 6.75, "perplexity": 850.66}))
+    ]
+    assert evaluated(epochs) == [(50, {"val_loss": 5.54, "val_perplexity": 254.62})]
+    both = "step 5 loss 2\nvalidation loss 3.1, train loss 2.9\n"
+    assert evaluated(both) == [(5, {"val_loss": 3.1})]
+
+
 SB3 = """
 Using cpu device
 Eval num_timesteps=2048, episode_reward=-93.53 +/- 0.00
@@ -279,6 +299,17 @@ def test_tables_with_a_name_and_a_number_in_each_row() -> None:
     (epoch,) = points(SPINNING_UP)
     assert (epoch.step, epoch.epoch) == (12000, 2)
     assert epoch.values == {"reward": -8.9, "eplen": 999, "losspi": 1.14e-7}
+
+
+def test_a_setting_in_a_warning_is_not_charted() -> None:
+    warning = "The number of training batches (1) is smaller than the logging interval Trainer(log_every_n_steps=50).\n"
+    assert trained(f"step 5 loss 2\n{warning}") == [(5, {"loss": 2})]
+
+
+def test_rich_draws_lightnings_test_results() -> None:
+    rows = "┃        Test metric        ┃       DataLoader 0        ┃\n│         test_loss         │    2.5205280780792236     │\n"
+    text = f"step 5 loss 2\n┏━━━┳━━━┓\n{rows}└───┴───┘\n"
+    assert evaluated(text) == [(5, {"val_loss": 2.5205280780792236})]
 
 
 def test_a_table_that_is_not_ended_is_charted_when_the_program_is_quiet() -> None:
