@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from core.client import stop_run
 from core.config import RunConfig
 from core.fault_points import ENV_FAULT
 from core.processes import ProcessId, identify, is_alive
@@ -85,6 +86,7 @@ class _Started:
     """A host as everybody starts it."""
 
     def __init__(self, store: RunStore, environment: dict[str, str]) -> None:
+        self._store = store
         self._process = subprocess.Popen(
             [sys.executable, "-m", "core.host", str(store.dir)],
             cwd=ROOT,
@@ -97,7 +99,10 @@ class _Started:
         return self._process.poll()
 
     def terminate(self) -> None:
-        self._process.terminate()
+        if sys.platform == "win32":  # where to terminate is to kill
+            stop_run(self._store)
+        else:
+            self._process.terminate()
 
     def ended(self, within_s: float) -> int:
         return self._process.wait(within_s)

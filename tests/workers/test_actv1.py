@@ -24,6 +24,8 @@ from workers.recipes.actv1.layers import Layer, LayerShape
 from workers.recipes.actv1.model import HierarchicalModel, Shape
 from workers.recipes.actv1.train import layer_shape
 
+pytestmark = pytest.mark.windows
+
 SHAPE = Shape(vocab_size=11, seq_len=8, layer=LayerShape(8, 2), halt_max_steps=4)
 PLAIN = replace(SHAPE, halt_max_steps=1)
 

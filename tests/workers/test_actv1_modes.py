@@ -15,7 +15,7 @@ from tests.helpers.rank_processes import run_rank_processes
 from tests.workers.hosted_run import curve, host, lines, make_run, write_text
 
 torch = pytest.importorskip("torch", reason="trains for real")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")

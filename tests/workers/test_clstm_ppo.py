@@ -30,6 +30,8 @@ from workers.recipes.clstm_ppo.refusal import RefusalError
 from workers.recipes.clstm_ppo.rounds import Rounds
 from workers.recipes.clstm_ppo.spaces import Actions, actions_of, observations_of
 
+pytestmark = pytest.mark.windows
+
 # the policy
 
 

@@ -14,7 +14,7 @@ from core.run_store import RunStore
 from tests.helpers.rank_processes import run_rank_processes
 from tests.workers.hosted_run import curve, host, lines, make_run
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(280)]
 
 TINY = {"hidden": 8, "passes": 2, "eval_episodes": 5, "max_episode_steps": 60, "kl_target": 1e-5}
 

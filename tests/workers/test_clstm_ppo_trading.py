@@ -16,6 +16,8 @@ from workers.recipes.clstm_ppo.prices import PriceFile, moment_in, number_in, re
 from workers.recipes.clstm_ppo.refusal import RefusalError
 from workers.recipes.clstm_ppo.trading import Market, Stretch, Terms, Trading, make_market
 
+pytestmark = pytest.mark.windows
+
 
 def write(folder: Path, text: str, name: str = "prices.csv") -> Path:
     path = folder / name

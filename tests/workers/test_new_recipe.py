@@ -9,7 +9,7 @@ import pytest
 from core.new_recipe import new_recipe
 from tests.workers.hosted_run import curve, host, lines, make_run, write_text
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 @pytest.mark.parametrize(("mode", "world"), [("single", 1), ("ddp", 2), ("independent", 2), ("zero", 2), ("fsdp", 2)])

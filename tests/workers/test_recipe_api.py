@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from core.run_store import RunStore
 from tests.workers.hosted_run import curve, host, lines, make_run
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(120)]
 
 MANIFEST = """
 format = "rankdeck-recipe"

@@ -20,6 +20,8 @@ from workers.recipes.hf_causal_lm.check import check
 from workers.recipes.hf_causal_lm.folder import causal_architectures, open_folder
 from workers.recipes.hf_causal_lm.refusal import RefusalError
 
+pytestmark = pytest.mark.windows
+
 LLAMA = {"model_type": "llama", "vocab_size": 300, "max_position_embeddings": 64}
 SHAPES = {"model.embed_tokens.weight": [300, 8], "model.layers.0.self_attn.q_proj.weight": [8, 8], "norm.weight": [8]}
 

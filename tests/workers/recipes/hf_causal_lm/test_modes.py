@@ -13,7 +13,7 @@ pytest.importorskip("peft", reason="LoRA is peft's")
 from tests.helpers.rank_processes import run_rank_processes
 from tests.workers.recipes.hf_causal_lm.made import make_folder
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")

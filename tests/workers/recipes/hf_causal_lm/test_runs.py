@@ -19,7 +19,7 @@ from tests.workers.data.written import write_rows
 from tests.workers.hosted_run import curve, host, lines, make_run
 from workers.recipes.hf_causal_lm.samples import Packing, loss
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240)]
 
 STEPS = 40
 SMALL = {

@@ -16,6 +16,8 @@ import torch
 from tests.workers.recipes.hf_causal_lm.made import make_model
 from workers.recipes.hf_causal_lm.samples import IGNORED, Packing, keeps_documents_apart, loss, positions
 
+pytestmark = pytest.mark.windows
+
 ENDS = np.array([7, 8, 20, 21, 50, 200])
 TOKENS = np.random.default_rng(0).integers(1, 300, 200)
 LENGTH = 16

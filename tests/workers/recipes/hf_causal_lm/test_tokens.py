@@ -17,6 +17,8 @@ from tests.workers.recipes.hf_causal_lm.made import TEXTS, options
 from workers.recipes.hf_causal_lm.refusal import RefusalError
 from workers.recipes.hf_causal_lm.tokens import LEARNED_END, learn, make_tokens, tokens_in
 
+pytestmark = pytest.mark.windows
+
 
 class Texts:
     """Some text to learn from, as a run gives it."""
