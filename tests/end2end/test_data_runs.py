@@ -14,7 +14,7 @@ from core.run_store import RunStore
 from tests.workers.data.written import write_rows
 from tests.workers.hosted_run import curve, host, lines, make_run
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(180)]
 
 
 def texts() -> list[str]:
