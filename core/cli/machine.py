@@ -8,10 +8,11 @@ from pathlib import Path
 
 from core.cli.terminal import Terminal
 from core.cli.words import UNKNOWN, gibibytes, number
+from core.config.fields import FieldSpec, FieldValue
 from core.devices import DeviceMonitor, DeviceSample
 from core.errors import UsageError
 from core.new_recipe import new_recipe
-from core.recipes import Recipe, find_recipes, user_recipes_folder
+from core.recipes import Recipe, find_recipes, get_recipe, user_recipes_folder
 
 
 def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -51,15 +52,19 @@ def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def recipes(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Lists every recipe; a broken one with what is wrong with it. Or starts a new one.
+    """Lists every recipe, a broken one with what is wrong with it; or one's settings; or starts a new one.
 
     Raises:
-        RankdeckError: The new one has no name or a bad one, its folder is there, or the disk refuses.
+        RankdeckError: There is no recipe of that name; or the new one has no name or a bad one, its folder is there,
+            or the disk refuses.
     """
-    if arguments.action == "new":
+    if arguments.which == "new":
         return _new_recipe(arguments, terminal)
-    if arguments.folder is not None:
-        raise UsageError("--folder belongs to a new recipe.", "Write: rankdeck recipes new NAME --folder PATH")
+    if arguments.folder is not None or arguments.name is not None:
+        given = "--folder" if arguments.folder is not None else repr(arguments.name)
+        raise UsageError(f"{given} belongs to a new recipe.", "Write: rankdeck recipes new NAME --folder PATH")
+    if arguments.which is not None:
+        return _one_recipe(get_recipe(arguments.which), arguments, terminal)
     found = find_recipes()
     if arguments.json:
         terminal.json([_recipe_values(recipe) for recipe in found])
@@ -69,6 +74,45 @@ def recipes(arguments: argparse.Namespace, terminal: Terminal) -> int:
             [(recipe.name, ", ".join(recipe.modes), recipe.problem or recipe.description) for recipe in found],
         )
     return 0
+
+
+def _one_recipe(recipe: Recipe, arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """What it is, and each field of its own as `--set` takes it."""
+    if arguments.json:
+        terminal.json(_recipe_values(recipe))
+        return 0
+    terminal.say(f"{recipe.title}: {recipe.problem or recipe.description}")
+    terminal.say(f"Modes: {', '.join(recipe.modes)}")
+    if recipe.requires:
+        terminal.say(f"Packages: {', '.join(recipe.requires)}")
+    if recipe.fields:
+        terminal.say("Settings of its own, as --set SETTING=VALUE:")
+        rows = [(field.name, _default(field.default), _allowed(field), field.help) for field in recipe.fields]
+        terminal.table(("SETTING", "DEFAULT", "MAY BE", "WHAT IT DOES"), rows)
+    return 0
+
+
+def _default(value: FieldValue) -> str:
+    if value is None:
+        return UNKNOWN
+    return str(value).lower() if isinstance(value, bool) else str(value) or '""'
+
+
+def _allowed(field: FieldSpec) -> str:
+    """The values that a field takes, in a few words."""
+    if field.choices:
+        return ", ".join(field.choices)
+    if field.type == "bool":
+        return "true, false"
+    ends = (("from", field.minimum), ("to", field.maximum))
+    limits = [
+        f"{word} {limit:,.0f}" if limit == int(limit) else f"{word} {limit:g}"
+        for word, limit in ends
+        if limit is not None
+    ]
+    return " ".join(limits) or {"int": "a whole number", "float": "a number", "path": "a path"}.get(
+        field.type, "a text"
+    )
 
 
 def _new_recipe(arguments: argparse.Namespace, terminal: Terminal) -> int:

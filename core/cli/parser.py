@@ -103,9 +103,11 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     preview.add_argument("--all", action="store_true", help="Tokenise all of it, and keep that for training.")
     preview.add_argument("--json", action="store_true", help="JSON on stdout.")
     listing = (attach, show, runs, doctor, measure, command("devices", "List the devices that can train."))
-    recipes = command("recipes", "List what can be trained; recipes new NAME starts one of your own.")
-    recipes.add_argument("action", nargs="?", choices=("new",), help="new: start a recipe of your own.")
-    recipes.add_argument("name", nargs="?", metavar="NAME", help="What the new recipe is called.")
+    recipes = command(
+        "recipes", "List what can be trained, or one recipe's settings; recipes new NAME starts your own."
+    )
+    recipes.add_argument("which", nargs="?", metavar="RECIPE", help="Its own settings. The word new: start your own.")
+    recipes.add_argument("name", nargs="?", metavar="NAME", help="After new: what the new recipe is called.")
     recipes.add_argument("--folder", metavar="PATH", help="The folder of recipes that the new one is put in.")
     for parser_of_list in (*listing, recipes, export):
         parser_of_list.add_argument("--json", action="store_true", help="JSON on stdout.")

@@ -326,5 +326,6 @@ def _options(value: Any) -> dict[str, Any]:
 
 def _unknown(name: str, known: Iterable[str]) -> ConfigError:
     near = difflib.get_close_matches(name, sorted(set(known)), n=1)
-    step = f"Did you mean {near[0]}?" if near else "Leave it out; rankdeck train --help lists the settings."
+    listed = "rankdeck train --help lists the settings, rankdeck recipes RECIPE a recipe's own."
+    step = f"Did you mean {near[0]}?" if near else listed
     return ConfigError(name, f"There is no setting named {name!r}.", step)

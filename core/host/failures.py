@@ -86,7 +86,10 @@ def describe(root: Sign, signs: Sequence[Sign], resume: str) -> dict[str, str]:
     echo = f" Rank {' and rank '.join(followers)} ended because of it." if followers else ""
     if root.said is not None:
         title = f"Rank {root.rank}: {root.said.title}"
-        return {"title": title, "cause": root.said.cause + echo, "next_step": _joined(root.said.next_step, resume)}
+        cause = root.said.cause
+        if echo and not cause.endswith((".", "!", "?", "…", "”")):  # a script's own exception ends as it likes
+            cause += "."
+        return {"title": title, "cause": cause + echo, "next_step": _joined(root.said.next_step, resume)}
     at = f"after step {root.step}" if root.step else f"before its first step{f' ({root.phase})' if root.phase else ''}"
     if root.what:
         cause = f"Rank {root.rank} {root.what} ({at})."

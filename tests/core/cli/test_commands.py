@@ -109,6 +109,24 @@ def test_a_dry_run_of_resume_only_says_what_would_happen(store: RunStore, capsys
     assert store.state().state == "stopped"
 
 
+def test_a_recipes_own_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["recipes", "hf_causal_lm"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Hugging Face causal LM: A language model of the transformers library")
+    assert "Packages: transformers, tokenizers" in lines
+    rows = {line.split()[0]: line for line in lines[lines.index("Settings of its own, as --set SETTING=VALUE:") + 2 :]}
+    assert (
+        "full, lora" in rows["training"]
+        and "from 1 to 1,024" in rows["n_layer"]
+        and "true, false" in rows["allow_download"]
+    )
+    assert main(["recipes", "hf_causal_lm", "--json"]) == 0
+    named = [field["name"] for field in json.loads(capsys.readouterr().out)["fields"]]
+    assert list(rows) == named
+    assert main(["recipes", "hf_causal"]) == 2 and "hf_causal_lm" in capsys.readouterr().err
+    assert main(["recipes", "minigpt", "mine"]) == 2 and "recipes new NAME" in capsys.readouterr().err
+
+
 def test_recipes_and_devices_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recipes"]) == 0
     assert "minigpt" in capsys.readouterr().out
