@@ -77,6 +77,9 @@ class AttemptEvents(Protocol):
     def emit(self, event: str, **fields: Any) -> None:
         """Writes a line of the host's own into the metrics."""
 
+    def settle_metrics(self, timeout_s: float) -> bool:
+        """Waits, on a thread, until the metrics up to now are safe on the disk; False: they are not."""
+
     def committed(self, generation: Generation) -> None:
         """A generation exists."""
 
@@ -130,6 +133,7 @@ class Attempt:
             keep=given.keep_generations,
             send=lambda rank, message: self._ranks[rank].send(message),
             emit=events.emit,
+            settle=events.settle_metrics,
             on_committed=events.committed,
         )
         self._gatherer = Gatherer(self._ranks, self._commits)

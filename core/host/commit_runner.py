@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S: Final = 5.0
 """After a generation that could not be written, ranks are asked for another one."""
+METRICS_TIMEOUT_S: Final = 2.0
 SAME_ALERT_S: Final = 60.0
 _NUMBERS: Final = re.compile(r"\d+")
 
@@ -41,6 +42,7 @@ class CommitRunner:
         keep: How many of the newest generations stay.
         send: Sends a message to a rank.
         emit: Writes an event into the metrics.
+        settle: Waits, so many seconds at most, until the metrics up to now are safe on the disk.
         on_committed: Told of each generation once it exists.
 
     Attributes:
@@ -60,6 +62,7 @@ class CommitRunner:
         keep: int,
         send: Callable[[int, Message], None],
         emit: Emit,
+        settle: Callable[[float], bool],
         on_committed: Callable[[Generation], None],
     ) -> None:
         self.coordinator = CommitCoordinator(plan.world_size, synchronised=plan.lanes == 1, effects=self)
@@ -74,6 +77,7 @@ class CommitRunner:
         self._keep = keep
         self._send = send
         self._emit = emit
+        self._settle = settle
         self._on_committed = on_committed
         self._parts: dict[int, CommitStaged] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -137,6 +141,10 @@ class CommitRunner:
             if older is not None:
                 for file in (file for part in carried for file in part.files):
                     copy_atomic(older.folder / file.name, self._generations.dir / str(generation) / file.name)
+            if not self._settle(
+                METRICS_TIMEOUT_S
+            ):  # the steps that a generation holds have their lines before it is one
+                log.warning("generation %d is committed before all metrics up to it are on the disk", generation)
             reach("before_manifest", generation)
             made = self._generations.commit(
                 generation, staged, ledger, mode=self._plan.mode, world_size=self._plan.world_size

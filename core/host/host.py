@@ -413,6 +413,10 @@ class RunHost:
         """Writes a line of the host's own into the metrics."""
         self._stream.emit(event, **fields)
 
+    def settle_metrics(self, timeout_s: float) -> bool:
+        """Waits, on a thread, until the metrics up to now are safe on the disk; False: they are not."""
+        return self._stream.settle(timeout_s)
+
     # ListenerEvents
 
     def connected(self, connection: Connection) -> None:

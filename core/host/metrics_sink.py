@@ -74,6 +74,8 @@ class MetricsSink:
         self._give_up_at: float | None = None
         self._troubled = False
         self._synced = True
+        self._taken = self._safe = 0  # batches: put so far, and written and synced
+        self._sync_wanted = False
         self._thread = threading.Thread(target=self._run, name="metrics-sink", daemon=True)
         self._thread.start()
 
@@ -88,7 +90,26 @@ class MetricsSink:
         with self._changed:
             self._queue.append((lines, parsed))
             self._queued_bytes += size
-            self._changed.notify()
+            self._taken += 1
+            self._changed.notify_all()
+
+    def settle(self, timeout_s: float) -> bool:
+        """Waits until all that was put before would survive a power cut; not to be called on the loop.
+
+        Returns:
+            False when the disk has not taken it within `timeout_s`.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            target = self._taken
+            while self._safe < target and self._thread.is_alive():
+                self._sync_wanted = True
+                self._changed.notify_all()
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._changed.wait(min(left, 0.5))
+            return self._safe >= target
 
     def close(self, timeout_s: float) -> int:
         """Writes what is left, tries for `timeout_s` at most, and ends.
@@ -107,7 +128,7 @@ class MetricsSink:
         sync_at = time.monotonic() + SYNC_EVERY_S
         while True:
             with self._changed:
-                if not self._queue and self._give_up_at is None:
+                if not self._queue and self._give_up_at is None and not self._sync_wanted:
                     self._changed.wait(None if self._synced else max(0.0, sync_at - time.monotonic()))
                 taken = self._take()
                 closing = self._give_up_at is not None
@@ -115,7 +136,7 @@ class MetricsSink:
                 break
             if closing and not taken:
                 break
-            if time.monotonic() >= sync_at:
+            if time.monotonic() >= sync_at or self._sync_wanted:
                 self._sync()
                 sync_at = time.monotonic() + SYNC_EVERY_S
         self._close_files()
@@ -159,14 +180,18 @@ class MetricsSink:
             self._on_trouble(trouble)
 
     def _sync(self) -> None:
-        if self._synced:
-            return
-        try:
-            self._writer.sync()
-        except (RankdeckError, OSError) as error:
-            log.warning("the metrics could not be synced: %s", error)
-        self._synced = True
-        self._on_columns(lambda columns: columns.flush())
+        with self._changed:
+            written = self._taken - len(self._queue)
+        if not self._synced:
+            try:
+                self._writer.sync()
+            except (RankdeckError, OSError) as error:
+                log.warning("the metrics could not be synced: %s", error)
+            self._synced = True
+            self._on_columns(lambda columns: columns.flush())
+        with self._changed:
+            self._safe, self._sync_wanted = written, False
+            self._changed.notify_all()
 
     def _on_columns(self, action: Callable[[ColumnWriter], None]) -> None:
         if self._columns is None:

@@ -64,6 +64,11 @@ class MetricsStream:
 
         self._loop.call_soon_threadsafe(emit_all)
 
+    def settle(self, timeout_s: float) -> bool:
+        """As `MetricsSink.settle`."""
+        sink = self._sink
+        return sink is None or sink.settle(timeout_s)
+
     async def close(self, timeout_s: float) -> int:
         """Writes what is left; the number of lines that could not be written."""
         if self._sink is None:

@@ -119,6 +119,23 @@ def test_a_disk_that_stays_full_is_given_up_at_the_end_and_the_loss_is_counted(p
     assert place.text() == b'{"n":1}\n'
 
 
+def test_settled_is_what_was_put_before_and_a_full_disk_is_not_waited_for(place: Place) -> None:
+    synced: list[bytes] = []
+    place.disk.sync = lambda: synced.append(place.text())  # type: ignore[method-assign]
+    assert place.sink.settle(LIMIT_S), "nothing was put"
+    for number in range(50):
+        place.put(number)
+        assert place.sink.settle(LIMIT_S)
+        assert synced[-1].endswith(f'{{"n":{number}}}\n'.encode())
+    place.disk.is_full = True
+    place.put(50)
+    assert not place.sink.settle(0.1)
+    place.disk.is_full = False
+    assert place.sink.settle(LIMIT_S) and synced[-1].endswith(b'{"n":50}\n')
+    assert place.sink.close(1.0) == 0
+    assert place.sink.settle(LIMIT_S), "what is closed is settled"
+
+
 def test_columns_that_fail_are_left_behind(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     place.columns.fails = True
     place.put(1)
