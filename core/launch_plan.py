@@ -376,7 +376,7 @@ def _resolve(config: RunConfig, devices: Sequence[Device], platform: Platform) -
     elif not several and mode in SHARDING_MODES:
         raise _nothing_to_share(config, devices[0])
     elif not several and mode != "single":
-        mode, notes = "single", (f"With one device, mode {mode} is the same as training on it alone.",)
+        mode = "single"
     if mode in CONNECTED_MODES:
         if len({device.kind for device in devices}) > 1:
             raise ConfigError(
@@ -385,25 +385,25 @@ def _resolve(config: RunConfig, devices: Sequence[Device], platform: Platform) -
                 "Leave out one kind, or choose mode independent.",
             )
         check_gloo(platform)
-    return mode, (*notes, *_synchronisation_notes(config, mode, platform))
-
-
-def _synchronisation_notes(config: RunConfig, mode: str, platform: Platform) -> tuple[str, ...]:
-    """What `sync_every` comes to in this mode.
-
-    Raises:
-        ConfigError: It contradicts other settings.
-        PreflightError: This torch build cannot do it.
-    """
     rule = synchronisation_of(config) if mode == "independent" else None
     if rule is not None:
         check_gloo(platform)
-        return (f"The devices' weights are brought together {rule.words}.",)
-    if config.sync_every is None:
-        return ()
-    if mode == "single":
-        return ("With one device there is nothing to synchronise.",)
-    return (f"In mode {mode} the devices are in step at all times, so synchronising now and then means nothing.",)
+        notes = (*notes, f"The devices' weights are brought together {rule.words}.")
+    return mode, (*notes, *not_as_asked(config, mode))
+
+
+def not_as_asked(config: RunConfig, mode: str) -> tuple[str, ...]:
+    """What was asked about the mode and comes to something else in `mode`, the one that `resolve_mode` found."""
+    notes = []
+    if mode == "single" and config.mode not in ("auto", "single"):
+        notes.append(f"With one device, mode {config.mode} is the same as training on it alone.")
+    if config.sync_every is not None and mode == "single":
+        notes.append("With one device there is nothing to synchronise.")
+    elif config.sync_every is not None and mode != "independent":
+        notes.append(
+            f"In mode {mode} the devices are in step at all times, so synchronising now and then means nothing."
+        )
+    return tuple(notes)
 
 
 def _nothing_to_share(config: RunConfig, device: Device) -> ConfigError:

@@ -22,7 +22,7 @@ from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.extras import check_packages
 from core.files import explain
 from core.hub_dataset import HubName, check_download
-from core.launch_plan import DEEPSPEED, TORCH, choose_devices, platform_of, resolve_engine, resolve_mode
+from core.launch_plan import DEEPSPEED, TORCH, choose_devices, not_as_asked, platform_of, resolve_engine, resolve_mode
 from core.platforms import Platform
 from core.recipe_check import check_by_recipe, check_text_column
 from core.recipes import Recipe, apply_recipe
@@ -324,8 +324,8 @@ def _notes(config: RunConfig, mode: str, ranks: int, samples: int) -> tuple[str,
 def _settings_without_effect(
     config: RunConfig, mode: str, platform: Platform, devices: Sequence[Device]
 ) -> tuple[str, ...]:
-    """Settings for unequal devices that this mode has no use for."""
-    notes = []
+    """Settings that this mode, or a single device, has no use for."""
+    notes = [*not_as_asked(config, mode)]
     engine, _ = resolve_engine(config, mode, platform, devices)
     can_balance = mode == "ddp" or (mode == "zero" and config.zero_stage == 1 and engine == TORCH)
     if config.balance == "measured" and len(devices) > 1 and not can_balance:

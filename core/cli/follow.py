@@ -162,7 +162,7 @@ def event_words(line: Mapping[str, Any]) -> str:
         devices = ", ".join(map(str, line.get("devices") or ()))
         return f"Training on {devices} ({line.get('mode')})."
     if event == "eval":
-        return f"step {step}: validation loss {number(line.get('val_loss'))}"
+        return f"step {step}: validation loss {number(line.get('val_loss'))}{_other_figures(line)}"
     if event == "commit":
         return f"step {step}: generation {line.get('generation')} committed"
     if event == "fallback":
@@ -174,6 +174,13 @@ def event_words(line: Mapping[str, Any]) -> str:
         words = [str(line[name]) for name in ("message", "cause", "next_step") if line.get(name)]
         return f"Alert: {line.get('title') or 'look at this'}. {' '.join(words)}".rstrip()
     return ""
+
+
+def _other_figures(line: Mapping[str, Any]) -> str:
+    """What a recipe measured besides the loss, such as the return of episodes."""
+    figures = {name.removeprefix("val_"): value for name, value in line.items() if name.startswith("val_")}
+    others = {name: value for name, value in figures.items() if name != "loss" and isinstance(value, int | float)}
+    return "".join(f", {name.replace('_', ' ')} {number(value)}" for name, value in others.items())
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -68,6 +68,14 @@ def test_notes_say_what_stops_nothing(tmp_path: Path, text: Path) -> None:
     assert [any(word in note for note in notes) for word in ("UTF-8", "1 chunks", "Averaging")] == [True] * 3
 
 
+def test_what_was_asked_of_the_mode_and_comes_to_something_else_is_said(tmp_path: Path, text: Path) -> None:
+    alone = _check(tmp_path, text, devices=("cpu:1",), mode="ddp", sync_every=10)
+    assert alone.mode == "single"
+    assert "mode ddp is the same as training on it alone" in alone.notes[0] and "nothing to synch" in alone.notes[1]
+    assert "in step at all times" in _check(tmp_path, text, mode="ddp", sync_every=10).notes[0]
+    assert _check(tmp_path, text, devices=("cpu:1",)).notes == ()
+
+
 class Case(NamedTuple):
     """One refusal: what is asked, the exit code, words that must be in it."""
 

@@ -2,42 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from core.errors import DatasetError
 from core.files import explain
 from workers.data.corpus import Source
 from workers.data.pieces import Part, piece_ends
+from workers.data.row_counts import RowCounts
+from workers.data.unpacking import stretches
 
+_CUT_FORMS: Final = ("text", "jsonl")
 PART_BYTES: Final = 32 << 20
+LONG_PACKED_BYTES: Final = 8 << 20
+"""A packed file of text or lines that is longer is unpacked into parts; a shorter one is one part."""
 
 
-def cut(sources: Sequence[Source]) -> list[Part]:
+def cut(
+    sources: Sequence[Source], folder: Path, counts: RowCounts, tick: Callable[[], None] = lambda: None
+) -> Iterator[Part]:
     """All parts, in the order of their tokens; which they are depends on the files alone.
 
-    Plain text is cut between pieces, lines of JSON between lines, Parquet between row groups; what can only be read
-    from its start (packed files, CSV with its line ends inside quotes, JSON documents) is one part a file.
+    Plain text is cut between pieces, lines of JSON between lines, Parquet between row groups; of these, long packed
+    files are unpacked into `folder` on the way. What can only be read from its start (other packed files, CSV with its
+    line ends inside quotes, JSON documents) is one part a file.
+
+    Args:
+        sources: The files.
+        folder: Where stretches of packed files go.
+        counts: Is told of packed files that are cut off.
+        tick: Is called now and then while one is unpacked; may raise to end it all.
 
     Raises:
         DatasetError: A file cannot be read.
+        PreflightError: The disk is full or refuses, or a package is missing.
     """
-    parts: list[Part] = []
-    for source in sources:
+    for number, source in enumerate(sources):
         try:
-            parts += _parts_of(source)
+            if source.packing and source.form in _CUT_FORMS and source.size_bytes > LONG_PACKED_BYTES:
+                yield from stretches(source, folder / f"{number:06d}", PART_BYTES, counts, tick)
+            else:
+                yield from _parts_of(source)
         except OSError as error:
             words = explain(error, f"{source.path} could not be read")
             raise DatasetError(words.cause, "Check that you may read it.", title="The dataset cannot be read") from None
-    return parts
+
+
+def about_how_many(sources: Sequence[Source]) -> int:
+    """How many parts there will be, more or less: packed text is three times its file, as a rule."""
+    return sum(
+        1 if source.form not in _CUT_FORMS else -(-source.size_bytes * (3 if source.packing else 1) // PART_BYTES)
+        for source in sources
+    )
 
 
 def _parts_of(source: Source) -> Iterator[Part]:
     whole = source.whole()
     if source.form == "parquet":
         yield from _row_groups(whole)
-    elif source.packing or source.form not in ("text", "jsonl") or source.size_bytes <= PART_BYTES:
+    elif source.packing or source.form not in _CUT_FORMS or source.size_bytes <= PART_BYTES:
         yield whole
     else:
         start = 0

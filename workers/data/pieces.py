@@ -6,6 +6,7 @@ read from a plain file, in parts, packed, or out of a row.
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ class Part:
         start, stop: Bytes of a text or of lines, row groups of Parquet; `stop` None: to the end.
         last: The file ends with it.
         size_bytes: Bytes of the file that it stands for, for progress.
+        unpacked: `path` holds a stretch of what is packed into the file, the bytes from `start` to `stop`, and is
+            removed when it has been read.
     """
 
     path: str
@@ -63,6 +66,18 @@ class Part:
     stop: int | None = None
     last: bool = True
     size_bytes: int = 0
+    unpacked: bool = False
+
+    @property
+    def seek_to(self) -> int:
+        """Where in the file at `path` it begins."""
+        return 0 if self.unpacked else self.start
+
+    def remove_unpacked(self) -> None:
+        """Removes its file if that is a stretch."""
+        if self.unpacked:
+            with contextlib.suppress(OSError):  # a scanner holds it: it goes with its folder
+                Path(self.path).unlink()
 
 
 def part_pieces(part: Part, counts: RowCounts, told: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
@@ -81,7 +96,7 @@ def part_pieces(part: Part, counts: RowCounts, told: Callable[[int], None] = lam
             yield from _document_pieces(_table(part), part, counts, lambda: None)
             return
         with PackedFile(Path(part.path), part.packing) as file:
-            yield from _stream_pieces(file, part, counts, lambda: told(file.position - part.start))
+            yield from _stream_pieces(file, part, counts, lambda: told(file.position - part.seek_to))
     except OSError as error:
         if isinstance(error, broken_file_errors()):
             raise
@@ -105,8 +120,8 @@ def _stream_pieces(file: PackedFile, part: Part, counts: RowCounts, told: Callab
 def _text_pieces(stream: IO[bytes], part: Part, counts: RowCounts, told: Callable[[], None]) -> Iterator[Piece]:
     """A text file: one document, its lines counted as rows. Lines that are not UTF-8 are counted as bad and kept."""
     at = part.start
-    if at:
-        stream.seek(at)
+    if part.seek_to:
+        stream.seek(part.seek_to)
     reader = PieceReader(stream)
     if part.last:
         counts.documents += 1
@@ -114,18 +129,28 @@ def _text_pieces(stream: IO[bytes], part: Part, counts: RowCounts, told: Callabl
         piece = reader.next()
         if not piece:
             break
+        if part.packing:
+            refuse_nul(piece, part.name)
+        _count_lines(piece, at, part, counts)
         at += len(piece)
-        if part.packing and b"\0" in piece:
-            raise DatasetError(
-                f"What is packed into {part.name} is not text: it holds NUL bytes.",
-                "Choose a file with text in it.",
-                title="The dataset is not text",
-            )
-        _count_lines(piece, part, counts)
         told()
         yield Piece(piece, False)
     if part.last:
         yield Piece(b"", True)
+
+
+def refuse_nul(piece: bytes, name: str) -> None:
+    """Refuses what was packed if it is no text; plain files are looked at before.
+
+    Raises:
+        DatasetError: There are NUL bytes in it.
+    """
+    if b"\0" in piece:
+        raise DatasetError(
+            f"What is packed into {name} is not text: it holds NUL bytes.",
+            "Choose a file with text in it.",
+            title="The dataset is not text",
+        )
 
 
 class PieceReader:
@@ -183,7 +208,8 @@ def begun_character(tail: bytes) -> int:
     return 0
 
 
-def _count_lines(piece: bytes, part: Part, counts: RowCounts) -> None:
+def _count_lines(piece: bytes, at: int, part: Part, counts: RowCounts) -> None:
+    """Counts lines as rows, and those that are not UTF-8 as bad; `at` is the piece's place in the text, in bytes."""
     lines = piece.count(b"\n") + (not piece.endswith(b"\n"))
     try:
         piece.decode("utf-8")
@@ -192,14 +218,18 @@ def _count_lines(piece: bytes, part: Part, counts: RowCounts) -> None:
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError:
-                counts.add_bad("invalid_utf8", f"{part.name}, line {number}")
+                where = (
+                    f"byte {at}" if part.start else f"line {number}"
+                )  # a later part does not know its lines' numbers
+                counts.add_bad("invalid_utf8", f"{part.name}, {where}")
+            at += len(line) + 1
     counts.rows += lines
 
 
 def _stream_rows(stream: IO[bytes], part: Part) -> Iterator[Row | Bad]:
     if part.form == "jsonl":
-        if part.start:
-            stream.seek(part.start)
+        if part.seek_to:
+            stream.seek(part.seek_to)
         return jsonl_rows(stream, part.start, part.stop)
     if part.form == "json":
         return json_file_rows(stream)

@@ -13,7 +13,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Self
@@ -29,6 +29,8 @@ MAX_PROCESSES: Final = 8
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _END_LIMIT_S: Final = 5.0
 _POLL_S: Final = 0.5
+_JOBS_EACH: Final = 2
+"""One that is being done, and one that waits: nobody stands idle while the next part is unpacked."""
 _MEMORY_OF_ONE: Final = 600 << 20
 """What a process may need with a tokenizer of the `tokenizers` package; of bytes it needs a tenth of that."""
 
@@ -85,21 +87,24 @@ class PartPool:
                     with contextlib.suppress(OSError):
                         pipe.close()
 
-    def write(self, jobs: Sequence[tuple[int, Part, Path]], told: Callable[[int, int | None], None]) -> None:
+    def write(self, jobs: Iterator[tuple[int, Part, Path]], told: Callable[[int, int | None], None]) -> None:
         """Has every part written.
 
         Args:
-            jobs: Number, part, and where its tokens go.
+            jobs: Number, part, and where its tokens go; taken a few ahead of what is being written.
             told: Is told in this thread, at least twice a second, a number and the bytes read of that part, or None
                 when it is done; and (-1, 0) when there is nothing new. May raise to end it all.
 
         Raises:
             RankdeckError: A part cannot be read or written, or a process died.
         """
-        for job in jobs:
-            self._jobs.put(job)
-        left = {number for number, _, _ in jobs}
-        while left:
+        left: set[int] = set()
+        while True:
+            while len(left) < _JOBS_EACH * len(self._processes) and (job := next(jobs, None)) is not None:
+                left.add(job[0])
+                self._jobs.put(job)
+            if not left:
+                return
             try:
                 number, answer = self._answers.get(timeout=_POLL_S)
             except queue.Empty:

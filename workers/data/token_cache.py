@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -28,7 +28,7 @@ from core.run_lock import RunLock
 from workers.data.corpus import Corpus
 from workers.data.old_tokens import mark_used, remove_unused
 from workers.data.part_tokens import ENDS_TYPE, found_part, write_part
-from workers.data.parts import cut
+from workers.data.parts import about_how_many, cut
 from workers.data.pieces import MAX_LINE_BYTES, PIECE_BYTES, Part
 from workers.data.pool import PartPool, process_count
 from workers.data.row_counts import RowCounts
@@ -190,26 +190,80 @@ def _make(
     corpus: Corpus, tokenizer: TokenizerSpec, folder: Path, progress: Progress, processes: int | None
 ) -> TokenData:
     encoder = tokenizer.open()
-    item_bytes = token_type(encoder.vocab_size).itemsize
-    parts = cut(corpus.sources)
-    outs = [folder / "parts" / f"{number:06d}" for number in range(len(parts))]
-    _check_space(corpus, folder, item_bytes)
-    missing = [
-        (number, part, out)
-        for number, (part, out) in enumerate(zip(parts, outs, strict=True))
-        if found_part(part, out, item_bytes) is None
-    ]
-    told = _Percent(parts, {number for number, _, _ in missing}, progress)
-    count = min(len(missing), processes or process_count(len(missing)))
-    if count > 1 and sum(part.size_bytes for _, part, _ in missing) > _IN_PROCESS_BYTES:
+    _check_space(corpus, folder, token_type(encoder.vocab_size).itemsize)
+    work = _Work(corpus, folder / "parts", token_type(encoder.vocab_size).itemsize, progress)
+    count = processes or process_count(about_how_many(corpus.sources))
+    if count > 1 and corpus.size_bytes > _IN_PROCESS_BYTES:
         with PartPool(count, tokenizer) as pool:
-            pool.write(missing, told)
+            pool.write(work.missing(), work.told)
     else:
-        for number, part, out in missing:
-            write_part(part, encoder, out, lambda read, number=number: told(number, read))  # type: ignore[misc]
-            told(number, None)
+        for number, part, out in work.missing():
+            write_part(part, encoder, out, lambda read, number=number: work.told(number, read))  # type: ignore[misc]
+            work.told(number, None)
             reach("part_written")
-    return _put_together(parts, outs, folder, encoder.vocab_size, progress)
+    return _put_together(work, folder, encoder.vocab_size, progress)
+
+
+class _Work:
+    """The parts of a dataset as they become known, which of them are made, and how much of all that is.
+
+    Args:
+        corpus: The dataset.
+        folder: Where parts are kept until they are put together.
+        item_bytes: Bytes of a token.
+        progress: See `Progress`.
+
+    Attributes:
+        outs: The common start of each part's files, in the order of their tokens.
+        unreadable: Packed files that are cut off, as bad rows.
+    """
+
+    def __init__(self, corpus: Corpus, folder: Path, item_bytes: int, progress: Progress) -> None:
+        self.outs: list[Path] = []
+        self.unreadable = RowCounts()
+        self.files = len(corpus.sources)
+        self._sources = corpus.sources
+        self._folder = folder
+        self._item_bytes = item_bytes
+        self._progress = progress
+        self._size = max(1, corpus.size_bytes)
+        self._done = 0
+        self._begun: dict[int, Part] = {}
+        self._read: dict[int, float] = {}
+
+    def missing(self) -> Iterator[tuple[int, Part, Path]]:
+        """The parts that are to be made, with their numbers and where they go.
+
+        Raises:
+            DatasetError, PreflightError: See `workers.data.parts.cut`.
+        """
+        for number, part in enumerate(cut(self._sources, self._folder, self.unreadable, self._say)):
+            out = self._folder / f"{number:06d}"
+            self.outs.append(out)
+            if found_part(part, out, self._item_bytes) is not None:
+                self._done += part.size_bytes
+                part.remove_unpacked()
+                continue
+            self._begun[number] = part
+            self._say()
+            yield number, part, out
+        self._say()
+
+    def told(self, number: int, read: int | None) -> None:
+        """Takes how many bytes of a part have been read, None when it is made; -1 is no part."""
+        part = self._begun.get(number)
+        if part is not None and read is None:
+            self._done += part.size_bytes
+            self._read.pop(number, None)
+            del self._begun[number]
+            part.remove_unpacked()
+        elif part is not None and read is not None:
+            length = part.stop - part.start if part.unpacked and part.stop is not None else part.size_bytes
+            self._read[number] = part.size_bytes * min(1.0, read / max(1, length))
+        self._say()
+
+    def _say(self) -> None:
+        self._progress(f"tokenising {int(100 * (self._done + sum(self._read.values())) // self._size)} %")
 
 
 def _check_space(corpus: Corpus, folder: Path, item_bytes: int) -> None:
@@ -230,38 +284,19 @@ def _check_space(corpus: Corpus, folder: Path, item_bytes: int) -> None:
         )
 
 
-class _Percent:
-    """How much of all parts has been read, in words."""
-
-    def __init__(self, parts: Sequence[Part], missing: set[int], progress: Progress) -> None:
-        self._sizes = [max(1, part.size_bytes) for part in parts]
-        self._read = [0 if number in missing else size for number, size in enumerate(self._sizes)]
-        self._progress = progress
-        self._say()
-
-    def __call__(self, number: int, read: int | None) -> None:
-        if number >= 0:
-            size = self._sizes[number]
-            self._read[number] = size if read is None else min(read, size)
-        self._say()
-
-    def _say(self) -> None:
-        self._progress(f"tokenising {100 * sum(self._read) // max(1, sum(self._sizes))} %")
-
-
-def _put_together(
-    parts: Sequence[Part], outs: Sequence[Path], folder: Path, vocab_size: int, progress: Progress
-) -> TokenData:
+def _put_together(work: _Work, folder: Path, vocab_size: int, progress: Progress) -> TokenData:
     """All parts as one file, and the index; then the parts are removed.
 
     Raises:
         DatasetError: There is no text in them.
     """
     progress("putting the tokens together")
+    outs = work.outs
     records = [read_json(out.with_suffix(".json")) for out in outs]
     counts = RowCounts()
     for record in records:
         counts.merge(RowCounts.from_dict(record["counts"]))
+    counts.merge(work.unreadable)
     tokens = sum(record["tokens"] for record in records)
     if not tokens:
         raise _nothing(counts)
@@ -270,7 +305,7 @@ def _put_together(
     documents = sum(record["documents"] for record in records)
     index = {
         "format": FORMAT, "version": VERSION, "tokens": tokens, "documents": documents, "vocab_size": vocab_size,
-        "counts": counts.as_dict(), "files": len({part.path for part in parts}),
+        "counts": counts.as_dict(), "files": work.files,
     }  # fmt: skip
     reach("before_index")
     write_atomic(folder / INDEX, json.dumps(index, ensure_ascii=False, indent=1) + "\n")

@@ -35,6 +35,10 @@ def store(tmp_path: Path, runs_dir: Path) -> RunStore:
         ({"event": "launch", "devices": ["cpu:0"], "mode": "single"}, "Training on cpu:0 (single)."),
         ({"event": "eval", "step": 5, "val_loss": 2.0}, "step 5: validation loss 2"),
         ({"event": "eval", "step": 5, "val_loss": None, "nonfinite": ["val_loss"]}, "step 5: validation loss –"),
+        (
+            {"event": "eval", "step": 5, "val_loss": -490.5, "val_return": 490.5, "val_halt_steps": 2},
+            "step 5: validation loss -490.5, return 490.5, halt steps 2",
+        ),
         ({"event": "commit", "step": 5, "generation": 2}, "step 5: generation 2 committed"),
         ({"event": "fallback", "reason": "Rank 1 died."}, "Falling back to one device: Rank 1 died."),
         ({"event": "alert", "title": "A", "cause": "B.", "next_step": "C."}, "Alert: A. B. C."),

@@ -15,11 +15,12 @@ import pytest
 
 from core.errors import DatasetError, RankdeckError
 from core.fault_points import ENV_FAULT
-from tests.workers.data.written import ALL, write_rows
+from tests.workers.data.written import ALL, pack, write_rows
 from workers.data import parts, pieces, token_cache, tokenizer_spec
 from workers.data.byte_or_bpe import train_bpe
 from workers.data.corpus import open_corpus, texts
 from workers.data.pool import TokenisingError
+from workers.data.row_counts import RowCounts
 from workers.data.token_cache import TokenData, tokenise
 from workers.data.tokenizer_spec import TokenizerSpec, token_type
 
@@ -29,10 +30,12 @@ ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
 import sys
 from pathlib import Path
-from workers.data import token_cache
+from workers.data import parts, token_cache
 from workers.data.corpus import open_corpus
 from workers.data.tokenizer_spec import TokenizerSpec
 token_cache._IN_PROCESS_BYTES = int(sys.argv[3])
+if int(sys.argv[4]):
+    parts.PART_BYTES, parts.LONG_PACKED_BYTES = int(sys.argv[4]), 0
 data = token_cache.tokenise(open_corpus(sys.argv[1], {}), TokenizerSpec(), Path(sys.argv[2]), print, 2)
 print("reused" if data.reused else "made", data.tokens, flush=True)
 """
@@ -105,22 +108,23 @@ def test_a_text_is_the_same_tokens_in_any_format(tmp_path: Path, cache: Path, na
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.jsonl", "a.jsonl.gz", "a.jsonl.zst", "a.parquet"])
 def test_how_the_work_is_cut_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, seed: int
 ) -> None:
     monkeypatch.setattr(pieces, "PIECE_BYTES", 64)
     monkeypatch.setattr(pieces, "MAX_LINE_BYTES", 50)
     text = some_text(5000, seed)
-    if name == "a.txt":
+    if name.startswith("a.txt"):
         path = tmp_path / name
-        path.write_bytes(text)
+        path.write_bytes(pack(text, name))
     else:
         path = write_rows(tmp_path / name, [line for line in text.decode().split("\n") if line.strip()])
     whole = make(path, tmp_path / "whole")
     monkeypatch.setattr(parts, "PART_BYTES", 256)
+    monkeypatch.setattr(parts, "LONG_PACKED_BYTES", 0)
     corpus = open_corpus(str(path), {})
-    assert len(parts.cut(corpus.sources)) > 5
+    assert len(list(parts.cut(corpus.sources, tmp_path, RowCounts()))) > 5
     split = tokenise(corpus, TokenizerSpec(), tmp_path / "split")
     assert np.array_equal(split.open(), whole.open()) and np.array_equal(split.ends(), whole.ends())
     assert split.counts.as_dict() == whole.counts.as_dict() | {"examples": split.counts.examples}
@@ -250,9 +254,96 @@ def test_what_fails_in_a_process_says_why(many: Path, cache: Path, monkeypatch: 
     assert caught.value.next_step
 
 
-def run_script(many: Path, cache: Path, in_process_bytes: int, fault: str = "") -> subprocess.Popen[str]:
+@pytest.fixture
+def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A packed file that makes some twenty parts."""
+    monkeypatch.setattr(parts, "PART_BYTES", 4096)
+    monkeypatch.setattr(parts, "LONG_PACKED_BYTES", 1024)
+    lines = [some_text(200, number).decode() for number in range(400)]
+    return write_rows(tmp_path / "one.jsonl.gz", lines)
+
+
+def test_several_processes_share_one_packed_file(
+    packed: Path, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_cache, "_IN_PROCESS_BYTES", 0)
+    said: list[str] = []
+    most: list[int] = []
+
+    def listen(words: str) -> None:
+        said.append(words)
+        most.append(len(list(cache.rglob("*.unpacked"))))
+
+    two = tokenise(open_corpus(str(packed), {}), TokenizerSpec(), cache, listen, processes=2)
+    monkeypatch.setattr(parts, "LONG_PACKED_BYTES", 1 << 30)
+    one = make(packed, tmp_path / "one")
+    assert bytes(two.open()) == bytes(one.open()) and two.counts.as_dict() == one.counts.as_dict()
+    shares = [int(words.split()[1]) for words in said if words.startswith("tokenising")]
+    assert shares == sorted(shares) and shares[0] == 0 and shares[-1] == 100 and len(set(shares)) > 5
+    assert 1 < max(most) <= 6  # two processes with two jobs each, and two that are being written
+
+
+def test_a_packed_file_goes_on_after_a_kill(packed: Path, tmp_path: Path, cache: Path) -> None:
+    with run_script(packed, cache, 1 << 20, "part_written@9", packed_parts=4096) as killed:
+        assert killed.wait(60) != 0
+    (folder,) = cache.iterdir()
+    assert len(list((folder / "parts").glob("*.json"))) == 9
+    with run_script(packed, cache, 1 << 20, packed_parts=4096) as second:
+        out = second.communicate(timeout=60)[0].splitlines()
+    assert out[-1].startswith("made") and int(out[0].split()[1]) > 30  # nine of some twenty were there
+    data = make(packed, cache)
+    assert data.reused and bytes(data.open()) == bytes(make(packed, tmp_path / "other").open())
+    assert not list(cache.rglob("*.unpacked"))
+
+
+@pytest.mark.parametrize("name", ["a.txt.gz", "a.jsonl.gz", "a.jsonl.zst"])
+@pytest.mark.parametrize("left", [0.6, 0.001])
+def test_a_packed_file_that_was_cut_off_gives_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, left: float
+) -> None:
+    lines = [some_text(300, number).decode() for number in range(300)]
+    path = tmp_path / name
+    if name.startswith("a.txt"):
+        path.write_bytes(pack("\n".join(lines).encode(), name))
+    else:
+        write_rows(path, lines)
+    path.write_bytes(path.read_bytes()[: int(left * path.stat().st_size)])
+    options = {"text_column": "text"} if "jsonl" in name else {}
+    tokenised = []
+    for long_bytes in (1 << 30, 0):
+        monkeypatch.setattr(parts, "PART_BYTES", 4096)
+        monkeypatch.setattr(parts, "LONG_PACKED_BYTES", long_bytes)
+        try:
+            data = make(path, tmp_path / f"cache {long_bytes}", **options)
+            tokenised.append((bytes(data.open()), dict(data.counts.bad), data.counts.rows))
+        except DatasetError as error:
+            tokenised.append((error.cause.encode(), {}, 0))
+    assert tokenised[0] == tokenised[1]
+    assert tokenised[0][1].get("cut_off") == 1 or b"cut off" in tokenised[0][0] or left < 0.01
+
+
+def test_what_is_packed_and_no_text_is_refused(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "LONG_PACKED_BYTES", 0)
+    (tmp_path / "a.txt.gz").write_bytes(pack(b"text\n" * 100 + b"\0", "a.gz"))
+    with pytest.raises(DatasetError, match="NUL bytes"):
+        make(tmp_path / "a.txt.gz", cache)
+
+
+def test_a_bad_line_far_down_is_named_by_its_place(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 64)
+    monkeypatch.setattr(parts, "PART_BYTES", 256)
+    text = b"a line\n" * 100 + b"\xff\n" + b"more\n" * 10
+    (tmp_path / "a.txt").write_bytes(text)
+    assert make(tmp_path / "a.txt", cache).counts.examples == ["a.txt, byte 700: not UTF-8"]
+
+
+def run_script(
+    many: Path, cache: Path, in_process_bytes: int, fault: str = "", packed_parts: int = 0
+) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", ENV_FAULT: fault}
-    command = [sys.executable, "-c", SCRIPT, str(many), str(cache), str(in_process_bytes)]
+    command = [sys.executable, "-c", SCRIPT, str(many), str(cache), str(in_process_bytes), str(packed_parts)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, encoding="utf-8")
 
 
