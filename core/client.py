@@ -19,18 +19,9 @@ from core.config.documents import to_toml
 from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError, RunBusyError
 from core.files import copy_atomic, write_atomic
 from core.launch_plan import PACKAGE_FOLDER
+from core.messages import Hello, Message, Refused, StopRequest, Welcome
 from core.process_tree import spawn_detached
-from core.protocol import (
-    HELLO_TIMEOUT_S,
-    MAX_LINE_BYTES,
-    Hello,
-    Message,
-    Refused,
-    StopRequest,
-    Welcome,
-    decode,
-    encode,
-)
+from core.protocol import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.resume_plan import ResumePlan
 from core.run_store import HostInfo, RunState, RunStore, default_runs_dir
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 from core.errors import NewerVersionError, StateFileError
 from core.fault_points import reach
 from core.files import explain, read_json, require_format, sha256_file, sync_folder, write_atomic
-from core.protocol import ChunkDone, CommitStaged, Position, StagedFile
+from core.messages import ChunkDone, CommitStaged, Position, StagedFile
 
 FORMAT: Final = "rankdeck-generation"
 VERSION: Final = 1

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Final
 
-from core import protocol
+from core import rank_environment
 from core.config import RunConfig
 from core.config.dial import synchronisation_of
 from core.devices.model import Device
@@ -247,10 +247,10 @@ def plan_launch(
         shared |= _all_visible(devices)
     shared |= {
         **_site_environment(site),
-        protocol.ENV_MODE: mode,
-        protocol.ENV_ENGINE: engine,
-        protocol.ENV_BACKEND: backend,
-        protocol.ENV_RENDEZVOUS: file_url(site.rendezvous, platform) if backend else "",
+        rank_environment.ENV_MODE: mode,
+        rank_environment.ENV_ENGINE: engine,
+        rank_environment.ENV_BACKEND: backend,
+        rank_environment.ENV_RENDEZVOUS: file_url(site.rendezvous, platform) if backend else "",
         ENV_RECIPE_DIR: str(recipe.folder),
     }
     commands = _rank_commands(devices, platform, recipe, site, shared)
@@ -261,12 +261,12 @@ def plan_launch(
 
 def _site_environment(site: LaunchSite) -> dict[str, str]:
     return {
-        protocol.ENV_PORT: str(site.port),
-        protocol.ENV_TOKEN: site.token,
-        protocol.ENV_RUN_DIR: str(site.run_dir),
-        protocol.ENV_ATTEMPT: str(site.attempt),
-        protocol.ENV_GENERATION: "" if site.generation is None else str(site.generation),
-        protocol.ENV_HOST_PID: str(site.host_pid) if site.host_pid else "",
+        rank_environment.ENV_PORT: str(site.port),
+        rank_environment.ENV_TOKEN: site.token,
+        rank_environment.ENV_RUN_DIR: str(site.run_dir),
+        rank_environment.ENV_ATTEMPT: str(site.attempt),
+        rank_environment.ENV_GENERATION: "" if site.generation is None else str(site.generation),
+        rank_environment.ENV_HOST_PID: str(site.host_pid) if site.host_pid else "",
     }
 
 
@@ -312,7 +312,7 @@ def plan_link_test(
     check_gloo(platform)
     backend = "nccl" if platform.has_nccl and all(device.kind == "cuda" for device in devices) else "gloo"
     shared = _shared_environment(platform, len(devices), backend)
-    shared |= {protocol.ENV_BACKEND: backend, protocol.ENV_RENDEZVOUS: file_url(rendezvous, platform)}
+    shared |= {rank_environment.ENV_BACKEND: backend, rank_environment.ENV_RENDEZVOUS: file_url(rendezvous, platform)}
     commands = tuple(
         RankCommand(
             rank=rank,
@@ -452,7 +452,7 @@ def _rank_environment(rank: int, world_size: int, device: Device, platform: Plat
         "WORLD_SIZE": str(world_size),
         "LOCAL_WORLD_SIZE": str(world_size),
         "CUDA_VISIBLE_DEVICES": device.uuid if device.kind == "cuda" else no_card,
-        protocol.ENV_DEVICE: "cuda:0" if device.kind == "cuda" else "cpu",
+        rank_environment.ENV_DEVICE: "cuda:0" if device.kind == "cuda" else "cpu",
     }
 
 

@@ -34,7 +34,7 @@ from core.ledger_file import (
 )
 from core.ledger_pool import EpochPool
 from core.ledger_view import BlockProgress, LedgerProgress, LedgerView
-from core.protocol import Grant, Position
+from core.messages import Grant, Position
 
 __all__ = [
     "BlockProgress",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from core.chunk_grid import ChunkGrid
 from core.errors import RankdeckError, StateFileError
 from core.ledger_file import CompletedChunk, LedgerFile
-from core.protocol import ChunkDone, Position
+from core.messages import ChunkDone, Position
 
 ChunkKey = tuple[int, int]
 """Epoch and chunk index."""

@@ -19,7 +19,7 @@ import orjson
 
 from core import protocol
 from core.errors import ProtocolError
-from core.protocol import Hello, Message, Refused, Welcome
+from core.messages import PROTOCOL_VERSION, Hello, Message, Refused, Welcome
 
 log = logging.getLogger(__name__)
 
@@ -379,8 +379,8 @@ def _decode_hello(line: bytes) -> Hello:
     if not isinstance(value, dict) or value.get("type") != "hello":
         raise ProtocolError("The first line is not a hello.")
     version = value.get("protocol")
-    if version != protocol.PROTOCOL_VERSION:
-        raise ProtocolError(f"You speak protocol {version!r}; this host speaks {protocol.PROTOCOL_VERSION}.")
+    if version != PROTOCOL_VERSION:
+        raise ProtocolError(f"You speak protocol {version!r}; this host speaks {PROTOCOL_VERSION}.")
     hello = protocol.decode(line)
     assert isinstance(hello, Hello)
     return hello

@@ -19,7 +19,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from core.protocol import ChunkDone, Grant, Position
+from core.messages import ChunkDone, Grant, Position
 
 Indices = NDArray[np.int64]
 

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from core.fault_points import reach
-from core.protocol import StagedFile
+from core.messages import StagedFile
 from workers import random_state, tensor_files
 from workers.pieces import bare, describe
 from workers.saved_state import AVERAGE, SavedState

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from core.fault_points import reach
-from core.protocol import CommitBegin, CommitFailed, CommitStaged, CommitTo, Position
+from core.messages import CommitBegin, CommitFailed, CommitStaged, CommitTo, Position
 from workers.checkpoint import Part, write_part
 from workers.inbox import Inbox
 from workers.reporter import Reporter

@@ -15,17 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.errors import ConnectionRefusedByHostError, ProtocolError
-from core.protocol import (
-    HELLO_TIMEOUT_S,
-    MAX_LINE_BYTES,
-    PROTOCOL_VERSION,
-    Hello,
-    Message,
-    Refused,
-    Welcome,
-    decode,
-    encode,
-)
+from core.messages import PROTOCOL_VERSION, Hello, Message, Refused, Welcome
+from core.protocol import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from workers.parent_watch import HOST_GONE_EXIT_CODE
 
 _GRACE_S: Final = 1.5

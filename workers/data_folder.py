@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from core.errors import DatasetError
 from core.files import write_atomic
-from core.protocol import DataReady
+from core.messages import DataReady
 
 DATA_JSON: Final = "data.json"
 

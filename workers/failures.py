@@ -11,7 +11,7 @@ import traceback
 from typing import Final
 
 from core.errors import RankdeckError, UsageError
-from core.protocol import RankFailed
+from core.messages import RankFailed
 
 _PEER_GONE: Final = re.compile(
     r"closed by peer|reset by peer|Broken pipe|Connection refused|Timed out waiting|remote process exited"

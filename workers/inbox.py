@@ -11,7 +11,7 @@ from collections import deque
 from typing import Final, TypeVar
 
 from core.errors import RankdeckError
-from core.protocol import CommitPlease, Committed, DataReady, Finish, Merge, Merged, Message, Stop
+from core.messages import CommitPlease, Committed, DataReady, Finish, Merge, Merged, Message, Stop
 
 _M = TypeVar("_M", bound=Message)
 

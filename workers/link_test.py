@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from core.errors import RankdeckError
-from core.protocol import ENV_BACKEND, ENV_DEVICE, ENV_RENDEZVOUS
+from core.rank_environment import ENV_BACKEND, ENV_DEVICE, ENV_RENDEZVOUS
 from workers.strategies import RankPlace
 from workers.strategies.process_group import make_process_group
 

@@ -15,7 +15,7 @@ from typing import Final
 from torch import Tensor, nn
 
 from core.errors import StateFileError
-from core.protocol import Merge, Merged, MergeDone, MergeReady
+from core.messages import Merge, Merged, MergeDone, MergeReady
 from workers import tensor_files
 from workers.averaging import mean
 from workers.evaluation import Evaluation

@@ -19,7 +19,8 @@ from core.config import RunConfig
 from core.config.documents import read_config
 from core.config.given import config_from_mapping
 from core.errors import RankdeckError, UsageError
-from core.protocol import (
+from core.messages import Bye, Phase
+from core.rank_environment import (
     ENV_ATTEMPT,
     ENV_BACKEND,
     ENV_CONFIG,
@@ -32,8 +33,6 @@ from core.protocol import (
     ENV_RENDEZVOUS,
     ENV_RUN_DIR,
     ENV_TOKEN,
-    Bye,
-    Phase,
 )
 from core.recipes import apply_recipe, get_recipe
 from workers.connection import HostAddress, HostConnection

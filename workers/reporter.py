@@ -16,7 +16,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from core.protocol import Bye, Message, RankFailed, encode
+from core.messages import Bye, Message, RankFailed
+from core.protocol import encode
 
 MAX_PENDING_LINES: Final = 20_000
 _INTERVAL_S: Final = 0.025

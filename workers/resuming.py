@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from core.protocol import RankStart
+from core.messages import RankStart
 
 _SEED_STEP: Final = 1_000_003
 """A prime: the seeds of different ranks and steps do not meet."""

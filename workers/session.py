@@ -7,7 +7,7 @@ from pathlib import Path
 
 from core.config import RunConfig
 from core.config.batch import Batch, resolve_batch
-from core.protocol import DataReady, Phase, RankStart
+from core.messages import DataReady, Phase, RankStart
 from workers.inbox import Inbox
 from workers.reporter import Reporter
 from workers.strategies import Strategy

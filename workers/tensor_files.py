@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 
 from core.errors import StateFileError
 from core.fault_points import reach
-from core.protocol import StagedFile
+from core.messages import StagedFile
 
 _VALUES_KEY: Final = "rankdeck"
 _TIED_KEY: Final = "tied"

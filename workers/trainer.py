@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from core.fault_points import reach
-from core.protocol import Claim, Grant, Merge, Position, RankDone
+from core.messages import Claim, Grant, Merge, Position, RankDone
 from workers import checkpoint, random_state
 from workers.batches import ChunkPlan, LaneBatches, StepBatch, saved_progress
 from workers.commits import Commits

@@ -19,7 +19,7 @@ from app.models.run_series import RunSeries
 from core import columns
 from core.column_index import EVENTS_NAME, ColumnsIndex, read_index
 from core.errors import RankdeckError, StateFileError
-from core.protocol import Appended, RunStatus
+from core.messages import Appended, RunStatus
 from core.run_store import MetricsTail, RunState, RunStore
 
 SLICE_BYTES: Final = 1 << 20

@@ -29,8 +29,7 @@ from core.host.stop_ladder import KILL_WAIT_S, Rung, StopLadder
 from core.host.work_plan import rank_starts
 from core.launch_plan import LaunchPlan
 from core.listener import Connection
-from core.process_tree import ProcessTree
-from core.protocol import (
+from core.messages import (
     Bye,
     Claim,
     CommitBegin,
@@ -47,6 +46,7 @@ from core.protocol import (
     RankFailed,
     Stop,
 )
+from core.process_tree import ProcessTree
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from core.generations import Generation, Generations
 from core.host.commits import CommitCoordinator
 from core.host.ledger_keeper import LedgerKeeper, write_ledger
 from core.launch_plan import LaunchPlan
-from core.protocol import CommitPlease, CommitStaged, Committed, CommitTo, Message
+from core.messages import CommitPlease, CommitStaged, Committed, CommitTo, Message
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
-from core.protocol import CommitStaged, Position
+from core.messages import CommitStaged, Position
 
 log = logging.getLogger(__name__)
 

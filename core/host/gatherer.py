@@ -10,7 +10,7 @@ from core.generations import Generation
 from core.host.commit_runner import CommitRunner
 from core.host.gathering import Gathered, Next, next_action
 from core.host.ranks import Rank, Ranks
-from core.protocol import Merge, Merged, MergeDone
+from core.messages import Merge, Merged, MergeDone
 
 log = logging.getLogger(__name__)
 

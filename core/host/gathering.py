@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from core.protocol import MergeReady, RankDone
+from core.messages import MergeReady, RankDone
 
 
 class Next(Enum):

@@ -38,11 +38,12 @@ from core.host.survey import Setting, damaged_alert, survey
 from core.host.work_plan import on_one_device, total_steps, with_torchs_engine
 from core.launch_plan import DEEPSPEED, TORCH, LaunchPlan, LaunchSite, plan_launch
 from core.listener import Connection, Listener
+from core.messages import CommitRequest, Message, StopRequest
 from core.metrics_file import MetricsWriter
 from core.platforms import free_port, rendezvous_folder
 from core.preflight import batch_of
 from core.processes import own
-from core.protocol import ENV_CONFIG, ENV_RESTART, CommitRequest, Message, StopRequest
+from core.rank_environment import ENV_CONFIG, ENV_RESTART
 from core.recipes import apply_recipe, get_recipe
 from core.run_store import RunState, RunStore
 from core.tensor_shards import export_weights

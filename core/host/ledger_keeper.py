@@ -15,7 +15,7 @@ from core.fault_points import reach
 from core.files import write_atomic
 from core.generations import Generation
 from core.ledger import Ledger, read_state_file
-from core.protocol import Claim, DataReady, Grant, Position
+from core.messages import Claim, DataReady, Grant, Position
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 from core.host.failures import Sign, last_lines
 from core.launch_plan import LaunchPlan, RankCommand
 from core.listener import Connection
+from core.messages import Bye, MergeReady, Message, RankDone, RankFailed
 from core.process_tree import Child
-from core.protocol import Bye, MergeReady, Message, RankDone, RankFailed
 
 log = logging.getLogger(__name__)
 

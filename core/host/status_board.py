@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from core.errors import RankdeckError
 from core.listener import Connection
-from core.protocol import Appended, RunStatus
+from core.messages import Appended, RunStatus
 from core.run_store import RunState, RunStore
 
 log = logging.getLogger(__name__)

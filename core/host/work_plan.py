@@ -12,8 +12,8 @@ from core.generations import Generation
 from core.host.ledger_keeper import epochs_of
 from core.launch_plan import TORCH, LaunchPlan
 from core.ledger import Ledger
+from core.messages import RankStart
 from core.preflight import batch_of
-from core.protocol import RankStart
 
 
 def total_steps(config: RunConfig, plan: LaunchPlan, ledger: Ledger, done: Mapping[int, int]) -> int | None:

@@ -20,8 +20,8 @@ import pytest
 from core.columns import ColumnsWriter, is_current
 from core.host.metrics_sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, MetricsSink
 from core.listener import Connection, Listener
+from core.messages import Message
 from core.metrics_file import MetricsWriter
-from core.protocol import Message
 
 pytestmark = pytest.mark.benchmark
 

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from core.ledger import Ledger
-from core.protocol import ChunkDone, Grant, Position
+from core.messages import ChunkDone, Grant, Position
 
 Sample = tuple[int, int, int]
 """Epoch, chunk index, place in the chunk's shuffled order."""

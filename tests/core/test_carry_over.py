@@ -9,7 +9,7 @@ import pytest
 
 from core.carry_over import AVERAGE, carry_over
 from core.generations import Generation
-from core.protocol import Position
+from core.messages import Position
 from core.state_header import read_values
 from tests.helpers.made_runs import write_values
 

@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import NewerVersionError, PreflightError, StateFileError
 from core.generations import Generation, Generations
-from core.protocol import ChunkDone, CommitStaged, Position, StagedFile
+from core.messages import ChunkDone, CommitStaged, Position, StagedFile
 
 pytestmark = pytest.mark.windows
 LEDGER: dict[str, Any] = {"format": "rankdeck-ledger", "note": "as it was"}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core import protocol
+from core import rank_environment
 from core.config import RunConfig
 from core.devices.model import Device
 from core.errors import ConfigError, PreflightError, RankdeckError
@@ -101,7 +101,7 @@ def test_ranks_that_meet_now_and_then_are_connected(
     assert (made.mode, made.backend) == (mode, backend)
     assert made.lanes == (len(devices) if mode == "independent" else 1)
     assert words in " ".join(made.notes)
-    assert all(bool(rank.env[protocol.ENV_RENDEZVOUS]) == bool(backend) for rank in made.ranks)
+    assert all(bool(rank.env[rank_environment.ENV_RENDEZVOUS]) == bool(backend) for rank in made.ranks)
 
 
 def test_ranks_cannot_meet_without_gloo_or_with_merges_as_well() -> None:
@@ -167,7 +167,7 @@ def test_the_engine_is_known_before_a_rank_starts(changes: dict[str, Any], deeps
     platform = Platform("linux", "2.13.0", None, 8, deepspeed)
     made = plan(changes.pop("mode"), SLOTS[:2], platform, **changes)
     assert made.engine == engine
-    assert {rank.env[protocol.ENV_ENGINE] for rank in made.ranks} == {engine}
+    assert {rank.env[rank_environment.ENV_ENGINE] for rank in made.ranks} == {engine}
 
 
 def test_what_offload_of_the_optimizer_means_with_pytorch_is_said() -> None:
@@ -208,13 +208,13 @@ def test_each_gpu_rank_sees_its_own_card_by_uuid() -> None:
         assert [rank.env["CUDA_VISIBLE_DEVICES"] for rank in made.ranks] == [gpu.uuid for gpu in chosen]
         assert [rank.device for rank in made.ranks] == chosen
         assert {rank.env["CUDA_DEVICE_ORDER"] for rank in made.ranks} == {"PCI_BUS_ID"}
-        assert {rank.env[protocol.ENV_DEVICE] for rank in made.ranks} == {"cuda:0"}
+        assert {rank.env[rank_environment.ENV_DEVICE] for rank in made.ranks} == {"cuda:0"}
 
 
 def test_cpu_ranks_see_no_card() -> None:
     assert [rank.env["CUDA_VISIBLE_DEVICES"] for rank in plan("ddp", SLOTS[:2], LINUX).ranks] == ["", ""]
     assert [rank.env["CUDA_VISIBLE_DEVICES"] for rank in plan("ddp", SLOTS[:2], WINDOWS).ranks] == ["-1", "-1"]
-    assert plan("ddp", SLOTS[:2], LINUX).ranks[0].env[protocol.ENV_DEVICE] == "cpu"
+    assert plan("ddp", SLOTS[:2], LINUX).ranks[0].env[rank_environment.ENV_DEVICE] == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -242,14 +242,14 @@ def test_what_every_rank_is_told() -> None:
         assert "MASTER_PORT" not in rank.env
         assert rank.env["PYTHONUNBUFFERED"] == rank.env["PYTHONUTF8"] == "1"
         assert (Path(rank.env["PYTHONPATH"]) / "core" / "launch_plan.py").is_file()
-        assert rank.env[protocol.ENV_PORT] == "4321"
-        assert rank.env[protocol.ENV_TOKEN] == "s3cret"
-        assert rank.env[protocol.ENV_ATTEMPT] == "2"
-        assert rank.env[protocol.ENV_GENERATION] == "4"
-        assert rank.env[protocol.ENV_HOST_PID] == "77"
-        assert rank.env[protocol.ENV_MODE] == "ddp"
-        assert rank.env[protocol.ENV_RENDEZVOUS].endswith("rendezvous-2")
-    assert plan("single", SLOTS[:1], LINUX).ranks[0].env[protocol.ENV_GENERATION] == ""
+        assert rank.env[rank_environment.ENV_PORT] == "4321"
+        assert rank.env[rank_environment.ENV_TOKEN] == "s3cret"
+        assert rank.env[rank_environment.ENV_ATTEMPT] == "2"
+        assert rank.env[rank_environment.ENV_GENERATION] == "4"
+        assert rank.env[rank_environment.ENV_HOST_PID] == "77"
+        assert rank.env[rank_environment.ENV_MODE] == "ddp"
+        assert rank.env[rank_environment.ENV_RENDEZVOUS].endswith("rendezvous-2")
+    assert plan("single", SLOTS[:1], LINUX).ranks[0].env[rank_environment.ENV_GENERATION] == ""
 
 
 def test_network_settings_by_platform() -> None:
@@ -261,7 +261,7 @@ def test_network_settings_by_platform() -> None:
     assert windows["USE_LIBUV"] == "0"
     assert not {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"} & set(windows)
     assert not {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "USE_LIBUV"} & set(alone)
-    assert alone[protocol.ENV_RENDEZVOUS] == alone[protocol.ENV_BACKEND] == ""
+    assert alone[rank_environment.ENV_RENDEZVOUS] == alone[rank_environment.ENV_BACKEND] == ""
 
 
 def test_what_leads_torch_astray_is_not_inherited() -> None:

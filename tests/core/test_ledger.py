@@ -9,7 +9,7 @@ import pytest
 from core.errors import StateFileError
 from core.ledger import Ledger, LedgerConflictError
 from core.ledger_file import parse_state
-from core.protocol import ChunkDone, Grant, Position
+from core.messages import ChunkDone, Grant, Position
 from tests.core.ledger_lanes import Training
 
 pytestmark = pytest.mark.windows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.ledger import Ledger, LedgerConflictError
-from core.protocol import ChunkDone, Grant, Position
+from core.messages import ChunkDone, Grant, Position
 
 DATASET = {"path": "text.txt", "size_bytes": 1, "sha256": "0", "files": 1}
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import pytest
 
-from core import protocol
+from core import messages, protocol
 from core.listener import MAX_HELLO_BYTES, MAX_STRANGERS, Connection, Listener, repair
-from core.protocol import Hello, Message, Phase, StopRequest, encode
+from core.messages import Hello, Message, Phase, StopRequest
+from core.protocol import encode
 
 pytestmark = pytest.mark.windows
 
@@ -333,7 +334,7 @@ def test_a_client_that_never_reads_is_closed_and_the_others_go_on() -> None:
     async def test(place: Place) -> None:
         await place.hello(Hello("client", CLIENT))
         await place.until(lambda: len(place.listener.clients) == 1)
-        big = protocol.RunStatus({"text": "x" * 500_000})
+        big = messages.RunStatus({"text": "x" * 500_000})
         for _ in range(200):
             for client in place.listener.clients:
                 client.send(big)

@@ -24,14 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from core.protocol import (
-    ENV_ATTEMPT,
-    ENV_CONFIG,
-    ENV_GENERATION,
-    ENV_MODE,
-    ENV_PORT,
-    ENV_RUN_DIR,
-    ENV_TOKEN,
+from core.messages import (
     Bye,
     ChunkDone,
     Claim,
@@ -57,9 +50,9 @@ from core.protocol import (
     StagedFile,
     Stop,
     Welcome,
-    decode,
-    encode,
 )
+from core.protocol import decode, encode
+from core.rank_environment import ENV_ATTEMPT, ENV_CONFIG, ENV_GENERATION, ENV_MODE, ENV_PORT, ENV_RUN_DIR, ENV_TOKEN
 
 BEHAVIOUR_FILE: Final = "fake.json"
 HOST_GONE: Final = 70

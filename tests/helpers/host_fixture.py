@@ -15,7 +15,7 @@ import pytest
 from core.client import resume_run, start_run, stop_run, wait_until
 from core.config import RunConfig
 from core.host.states import HostState
-from core.protocol import ENV_RUN_DIR
+from core.rank_environment import ENV_RUN_DIR
 from core.resume import plan_resume
 from core.run_store import MetricsTail, RunState, RunStore
 from tests.helpers.fake_rank import BEHAVIOUR_FILE, as_table

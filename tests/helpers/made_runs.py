@@ -12,7 +12,7 @@ from core.config.run_config import RunConfig
 from core.dataset import identify
 from core.generations import Generations
 from core.ledger import Ledger
-from core.protocol import ChunkDone, CommitStaged, Position, StagedFile
+from core.messages import ChunkDone, CommitStaged, Position, StagedFile
 from core.recipes import get_recipe, recipe_defaults
 from core.run_store import RunStore
 

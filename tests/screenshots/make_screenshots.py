@@ -33,7 +33,7 @@ from app.views.field_row import FieldRow
 from app.views.sync_dial import STOPS
 from app.views.theme import Theme
 from core import client
-from core.protocol import ENV_RUN_DIR
+from core.rank_environment import ENV_RUN_DIR
 from core.run_store import RunStore
 from tests.helpers.nvml_sim import SIMULATOR, with_gpus
 

@@ -18,8 +18,8 @@ from core.errors import PreflightError
 from core.files import explain, read_json, replace_with_retry, write_atomic
 from core.generations import Generations
 from core.ledger import Ledger, read_state_file
+from core.messages import CommitStaged, Position, StagedFile
 from core.metrics_file import MetricsWriter
-from core.protocol import CommitStaged, Position, StagedFile
 
 pytestmark = [
     pytest.mark.windows,

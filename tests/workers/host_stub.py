@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.protocol import (
+from core.messages import (
     Bye,
     Claim,
     CommitBegin,
@@ -32,9 +32,8 @@ from core.protocol import (
     RankFailed,
     Stop,
     Welcome,
-    decode,
-    encode,
 )
+from core.protocol import decode, encode
 from workers.batches import ChunkPlan
 
 

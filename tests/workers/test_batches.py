@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.ledger import Ledger
-from core.protocol import Position
+from core.messages import Position
 from workers.batches import ChunkPlan, LaneBatches, LaneProgress, StepBatch
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from core.errors import StateFileError
-from core.protocol import StagedFile
+from core.messages import StagedFile
 from workers import random_state, tensor_files
 from workers.checkpoint import load_part, take_part, write_part
 from workers.optimization import Optimization

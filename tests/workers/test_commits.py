@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.protocol import CommitTo, Message
+from core.messages import CommitTo, Message
 from workers.commits import BUSY, Commits
 from workers.inbox import Inbox
 from workers.reporter import Reporter

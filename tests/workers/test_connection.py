@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import ConnectionRefusedByHostError
-from core.protocol import Finish, Hello, Stop
+from core.messages import Finish, Hello, Stop
 from tests.workers.host_stub import HostStub
 from workers.connection import HostAddress, HostConnection
 from workers.inbox import HostSilentError, Inbox

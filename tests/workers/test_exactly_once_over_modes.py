@@ -23,7 +23,7 @@ from core.generations import Generation
 from core.host.work_plan import rank_starts
 from core.launch_plan import LaunchPlan
 from core.ledger import Ledger
-from core.protocol import Position, RankStart
+from core.messages import Position, RankStart
 from workers.batches import ChunkPlan, LaneBatches, LaneProgress, saved_progress
 from workers.resuming import taken_up
 

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from core.protocol import MergeReady
+from core.messages import MergeReady
 from workers.merge import AVERAGE, MergeRounds, average, choose
 
 NAMES = ["rank 0", "rank 1", AVERAGE]

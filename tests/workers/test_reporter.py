@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.protocol import Bye, Phase, RankFailed, decode
+from core.messages import Bye, Phase, RankFailed
+from core.protocol import decode
 from workers.reporter import Reporter
 
 pytestmark = pytest.mark.windows

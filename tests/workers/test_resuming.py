@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch", reason="imports the update rule")
 
-from core.protocol import RankStart
+from core.messages import RankStart
 from workers.optimization import Optimization
 from workers.resuming import fresh_seed, taken_up
 from workers.schedule import Schedule, saved_schedule

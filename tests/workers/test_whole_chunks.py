@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("torch", reason="trains for real")
 
-from core.protocol import Grant
+from core.messages import Grant
 from core.run_store import RunStore
 from tests.workers.hosted_run import curve, host, lines, make_run
 from workers.batches import ChunkPlan, LaneBatches

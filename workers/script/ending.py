@@ -6,8 +6,8 @@ import re
 from pathlib import PureWindowsPath
 from typing import Final
 
+from core.messages import RankFailed
 from core.process_tree import describe_exit
-from core.protocol import RankFailed
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _FATAL: Final = re.compile(r"Fatal Python error: .*")

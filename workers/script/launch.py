@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core import protocol
+from core import rank_environment
 from core.user_script import UserScript
 
 ENV_THREADS: Final = "RANKDECK_THREADS"  # as core.launch_plan names it
@@ -79,7 +79,7 @@ def script_environment(
         else:
             env.setdefault("USE_LIBUV", "0")  # no Windows build of torch has it
     env[ENV_RUN_ID] = place.run_id
-    env[protocol.ENV_RUN_DIR] = ours.get(protocol.ENV_RUN_DIR, "")
+    env[rank_environment.ENV_RUN_DIR] = ours.get(rank_environment.ENV_RUN_DIR, "")
     return {**env, **sdk, **script.environment}
 
 

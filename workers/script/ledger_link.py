@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from core.errors import RankdeckError
 from core.files import replace_with_retry, write_atomic
-from core.protocol import (
+from core.messages import (
     ChunkDone,
     Claim,
     CommitBegin,

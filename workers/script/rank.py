@@ -23,7 +23,8 @@ from core.config import RunConfig
 from core.config.documents import read_config
 from core.config.given import config_from_mapping
 from core.errors import RankdeckError, UsageError
-from core.protocol import (
+from core.messages import Bye, Finish, Message, Phase, RankDone, RankFailed, Stop
+from core.rank_environment import (
     ENV_ATTEMPT,
     ENV_CONFIG,
     ENV_GENERATION,
@@ -33,13 +34,6 @@ from core.protocol import (
     ENV_RESTART,
     ENV_RUN_DIR,
     ENV_TOKEN,
-    Bye,
-    Finish,
-    Message,
-    Phase,
-    RankDone,
-    RankFailed,
-    Stop,
 )
 from core.recipes import apply_recipe, get_recipe
 from core.user_script import UserScript, read_script

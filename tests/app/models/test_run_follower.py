@@ -23,7 +23,7 @@ from app.models.run_follower import CaughtUp, Kept, Means, OldEvents, Opened, Pr
 from app.models.run_series import RunSeries
 from core import columns, processes
 from core.errors import ConnectionRefusedByHostError
-from core.protocol import Appended, RunStatus
+from core.messages import Appended, RunStatus
 from core.run_store import RunState, RunStore
 from tests.helpers.metrics_writer import lines_of
 from tests.helpers.synthetic_run import Shape, make_run, write_columns, write_lines

@@ -17,7 +17,7 @@ from core.export.export import default_place, export_run
 from core.export.kinds import KINDS
 from core.files import write_atomic
 from core.generations import Generations
-from core.protocol import CommitStaged, Position, StagedFile
+from core.messages import CommitStaged, Position, StagedFile
 from core.run_store import RunStore
 from tests.helpers.made_runs import TEXT, make_run, tree
 

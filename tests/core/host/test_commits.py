@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.host.commits import BUSY, CommitCoordinator
-from core.protocol import CommitStaged, Position
+from core.messages import CommitStaged, Position
 
 pytestmark = pytest.mark.windows
 

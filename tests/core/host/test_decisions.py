@@ -16,7 +16,7 @@ from core.host.stop_ladder import Rung, StopLadder
 from core.host.work_plan import on_one_device, total_steps
 from core.launch_plan import LaunchPlan
 from core.ledger import Ledger
-from core.protocol import ChunkDone, MergeReady, Position, RankDone, RankFailed
+from core.messages import ChunkDone, MergeReady, Position, RankDone, RankFailed
 
 pytestmark = pytest.mark.windows
 

@@ -12,7 +12,7 @@ import pytest
 from core.client import connect
 from core.columns import is_current
 from core.generations import Generations
-from core.protocol import Appended, CommitRequest, RunStatus
+from core.messages import Appended, CommitRequest, RunStatus
 from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make_run
 
 __all__ = ["make_run"]

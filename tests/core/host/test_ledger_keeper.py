@@ -11,7 +11,7 @@ import pytest
 from core.config import RunConfig
 from core.errors import StateFileError
 from core.host.ledger_keeper import LedgerKeeper, write_ledger
-from core.protocol import Claim, DataReady
+from core.messages import Claim, DataReady
 from tests.helpers.made_runs import CHUNK, aios_file
 
 pytestmark = pytest.mark.windows

@@ -11,8 +11,8 @@ from core.devices import Device
 from core.host.ranks import Ranks
 from core.launch_plan import LaunchPlan, RankCommand
 from core.listener import Connection
+from core.messages import RankFailed
 from core.process_tree import Child
-from core.protocol import RankFailed
 
 pytestmark = pytest.mark.windows
 

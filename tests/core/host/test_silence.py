@@ -12,7 +12,7 @@ from core.host.ranks import Ranks
 from core.host.silence import Silence
 from core.launch_plan import LaunchPlan, RankCommand
 from core.listener import Connection
-from core.protocol import RankDone
+from core.messages import RankDone
 
 pytestmark = pytest.mark.windows
 

@@ -12,7 +12,7 @@ from core.config import RunConfig
 from core.host import status_board
 from core.host.status_board import StatusBoard
 from core.listener import Connection
-from core.protocol import Message, RunStatus
+from core.messages import Message, RunStatus
 from core.run_store import RunStore
 
 

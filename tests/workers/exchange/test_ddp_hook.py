@@ -10,7 +10,7 @@ import pytest
 from core.config.run_config import EXCHANGES
 from core.errors import ConfigError
 from core.host.failures import Sign
-from core.protocol import RankFailed
+from core.messages import RankFailed
 from tests.workers.exchange.rank_runs import outcomes
 
 torch = pytest.importorskip("torch", reason="trains for real")

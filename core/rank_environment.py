@@ -1,0 +1,21 @@
+"""Names of the environment variables in which a rank finds its place: its host, its run, its device."""
+
+from __future__ import annotations
+
+from typing import Final
+
+ENV_PORT: Final = "RANKDECK_PORT"
+ENV_TOKEN: Final = "RANKDECK_TOKEN"
+ENV_RUN_DIR: Final = "RANKDECK_RUN_DIR"
+ENV_ATTEMPT: Final = "RANKDECK_ATTEMPT"
+ENV_RENDEZVOUS: Final = "RANKDECK_RENDEZVOUS"
+ENV_BACKEND: Final = "RANKDECK_BACKEND"
+ENV_MODE: Final = "RANKDECK_MODE"
+ENV_ENGINE: Final = "RANKDECK_ENGINE"
+ENV_DEVICE: Final = "RANKDECK_DEVICE"
+ENV_GENERATION: Final = "RANKDECK_GENERATION"
+ENV_HOST_PID: Final = "RANKDECK_HOST_PID"
+ENV_RESTART: Final = "RANKDECK_RESTART"
+"""How often this host has started the ranks anew after one of them failed."""
+ENV_CONFIG: Final = "RANKDECK_CONFIG"
+"""The config of this attempt where it is not `run.toml`'s (after a fallback to one device)."""
