@@ -278,7 +278,11 @@ def _rank_commands(
         RankCommand(
             rank=rank,
             argv=(site.python, *program),
-            env={**_rank_environment(rank, len(devices), device, platform), **shared},
+            env={
+                **_rank_environment(rank, len(devices), device, platform),
+                **({} if recipe.self_contained else _memory_environment(device, platform)),
+                **shared,
+            },
             removed_env=_REMOVED,
             cwd=site.run_dir,
             log=site.run_dir / "logs" / f"rank{rank}.log",
@@ -461,6 +465,21 @@ def platform_of(recipe: Recipe, platform: Platform) -> Platform:
     if not recipe.self_contained:
         return platform
     return replace(platform, torch_version=None, cuda_build=None, deepspeed_version=None)
+
+
+def _memory_environment(device: Device, platform: Platform) -> dict[str, str]:
+    """What keeps a CPU rank from giving its memory back after each step and asking for it again in the next.
+
+    A page that comes back from the system is cleared first, and comes one by one (docs/decisions/0025). On GPUs torch
+    keeps memory by itself; other systems' allocators have no such settings.
+    """
+    if platform.name != "linux" or device.kind != "cpu":
+        return {}
+    return {
+        "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # bytes; what is larger goes back at once, or holes would grow
+        "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+        "THP_MEM_ALLOC_ENABLE": "1",  # torch's own: large tensors in pages of 2 MiB
+    }
 
 
 def _user_environment(platform: Platform, world_size: int, master_port: int) -> dict[str, str]:

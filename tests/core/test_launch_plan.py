@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import platform as system
+import subprocess
+import sys
 import urllib.parse
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -102,6 +107,34 @@ def test_ranks_that_meet_now_and_then_are_connected(
     assert made.lanes == (len(devices) if mode == "independent" else 1)
     assert words in " ".join(made.notes)
     assert all(bool(rank.env[rank_environment.ENV_RENDEZVOUS]) == bool(backend) for rank in made.ranks)
+
+
+def test_only_cpu_ranks_of_ours_under_linux_keep_their_memory() -> None:
+    def kept(devices: list[Device], platform: Platform, recipe: Recipe = RECIPE) -> list[bool]:
+        made = plan("independent", devices, platform, recipe=recipe)
+        return ["MALLOC_TRIM_THRESHOLD_" in rank.env and "THP_MEM_ALLOC_ENABLE" in rank.env for rank in made.ranks]
+
+    assert kept([GPUS[0], SLOTS[0]], LINUX) == [False, True]
+    assert kept(SLOTS[:2], WINDOWS) == [False, False]
+    assert kept(SLOTS[:2], LINUX, dataclasses.replace(RECIPE, self_contained=True)) == [False, False]
+
+
+@pytest.mark.skipif(system.libc_ver()[0] != "glibc", reason="these are settings of glibc's allocator")
+def test_memory_that_a_cpu_rank_keeps_is_not_asked_for_again() -> None:
+    blocks = """
+import resource
+for _ in range(50):
+    held = [b"x" * (24 << 20) for _ in range(4)]
+    del held
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+"""
+
+    def faults(env: Mapping[str, str]) -> int:
+        kept = {name: value for name, value in env.items() if name.startswith("MALLOC_")}
+        others = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+        return int(subprocess.check_output([sys.executable, "-c", blocks], env={**others, **kept}))
+
+    assert faults(plan("single", SLOTS[:1], LINUX).ranks[0].env) < faults({}) / 10
 
 
 def test_ranks_cannot_meet_without_gloo_or_with_merges_as_well() -> None:
