@@ -141,9 +141,8 @@ class CommitRunner:
             if older is not None:
                 for file in (file for part in carried for file in part.files):
                     copy_atomic(older.folder / file.name, self._generations.dir / str(generation) / file.name)
-            if not self._settle(
-                METRICS_TIMEOUT_S
-            ):  # the steps that a generation holds have their lines before it is one
+            # The steps that a generation holds have their lines before it is one.
+            if not self._settle(METRICS_TIMEOUT_S):
                 log.warning("generation %d is committed before all metrics up to it are on the disk", generation)
             reach("before_manifest", generation)
             made = self._generations.commit(

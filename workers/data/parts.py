@@ -51,11 +51,15 @@ def cut(
 
 
 def about_how_many(sources: Sequence[Source]) -> int:
-    """How many parts there will be, more or less: packed text is three times its file, as a rule."""
-    return sum(
-        1 if source.form not in _CUT_FORMS else -(-source.size_bytes * (3 if source.packing else 1) // PART_BYTES)
-        for source in sources
-    )
+    """How many parts there will be, more or less: what is packed, as Parquet is, is three times its file, as a rule."""
+    return sum(_about_how_many(source) for source in sources)
+
+
+def _about_how_many(source: Source) -> int:
+    if source.form not in (*_CUT_FORMS, "parquet"):
+        return 1
+    unpacked = source.size_bytes * (3 if source.packing or source.form == "parquet" else 1)
+    return max(1, -(-unpacked // PART_BYTES))
 
 
 def _parts_of(source: Source) -> Iterator[Part]:

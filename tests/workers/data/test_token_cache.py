@@ -125,6 +125,7 @@ def test_how_the_work_is_cut_changes_nothing(
     monkeypatch.setattr(parts, "LONG_PACKED_BYTES", 0)
     corpus = open_corpus(str(path), {})
     assert len(list(parts.cut(corpus.sources, tmp_path, RowCounts()))) > 5
+    assert parts.about_how_many(corpus.sources) > 5  # which is how many processes it is worth
     split = tokenise(corpus, TokenizerSpec(), tmp_path / "split")
     assert np.array_equal(split.open(), whole.open()) and np.array_equal(split.ends(), whole.ends())
     assert split.counts.as_dict() == whole.counts.as_dict() | {"examples": split.counts.examples}
