@@ -18,8 +18,8 @@ from core.config import RunConfig
 from core.config.documents import to_toml
 from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError, RunBusyError
 from core.files import copy_atomic, write_atomic
-from core.launch_plan import PACKAGE_FOLDER
 from core.messages import Hello, Message, Refused, StopRequest, Welcome
+from core.places import PACKAGE_FOLDER
 from core.process_tree import spawn_detached
 from core.protocol import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.resume_plan import ResumePlan

@@ -22,7 +22,8 @@ from core.devices import Device
 from core.errors import ConfigError, DatasetError, PreflightError, RankdeckError, UsageError
 from core.extras import MissingPackageError
 from core.hub_dataset import DownloadNeededError
-from core.launch_plan import PACKAGE_FOLDER, choose_devices, resolve_mode
+from core.mode_choice import choose_devices, choose_mode
+from core.places import PACKAGE_FOLDER
 from core.platforms import Platform
 from core.preflight import batch_of
 from core.process_tree import Child, ProcessTree
@@ -112,7 +113,7 @@ def epoch_of(
         ConfigError, PreflightError: Devices, mode or batch cannot be as asked.
     """
     devices, _ = choose_devices(config, available)
-    mode = resolve_mode(config, devices, platform)
+    mode = choose_mode(config, devices, platform).mode
     batch = batch_of(config, len(devices), mode)
     grid = ChunkGrid(max(1, samples), config.samples_per_block, config.dataset_chunk_size)
     lanes = len(devices) if mode == "independent" else 1

@@ -1,10 +1,14 @@
-"""Where things are kept on this machine unless a person says otherwise."""
+"""Where this program lies, and where things are kept on this machine unless a person says otherwise."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
+from typing import Final
+
+PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[1]
+"""The folder that holds `core` and `workers`."""
 
 
 def default_runs_dir() -> Path:

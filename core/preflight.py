@@ -22,7 +22,7 @@ from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.extras import check_packages
 from core.files import explain
 from core.hub_dataset import HubName, check_download
-from core.launch_plan import DEEPSPEED, TORCH, choose_devices, not_as_asked, platform_of, resolve_engine, resolve_mode
+from core.mode_choice import DEEPSPEED, TORCH, ModeChoice, choose_devices, choose_mode, not_as_asked, platform_of
 from core.platforms import Platform
 from core.recipe_check import check_by_recipe, check_text_column
 from core.recipes import Recipe, apply_recipe
@@ -93,13 +93,14 @@ def check(
     config = apply_recipe(config, recipe)
     devices, choice_notes = choose_devices(config, available)
     platform = platform_of(recipe, platform)
-    mode = resolve_mode(config, devices, platform)
+    choice = choose_mode(config, devices, platform)
+    mode = choice.mode
     check_mode(mode, recipe)
     check_packages(recipe.requires, f"The recipe {recipe.title}")
     check_stealing(config, mode)
     check_precision(config, recipe, devices)
     batch = batch_of(config, len(devices), mode)
-    engine_notes = check_engine(config, mode, batch, devices, platform)
+    engine_notes = check_engine(config, choice, batch, devices, platform)
     dataset = identify(config.dataset_file)
     check_size(dataset, config.seq_len)
     if dataset.kind == "hub":
@@ -118,7 +119,7 @@ def check(
     own_notes = (*_precision_notes(config, devices), *_notes(config, mode, len(devices), samples))
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))
-    own_notes = (*_settings_without_effect(config, mode, platform, devices), *own_notes)
+    own_notes = (*_settings_without_effect(config, choice, len(devices)), *own_notes)
     notes = (*choice_notes, *engine_notes, *own_notes, *asked_notes)
     return Checked(config, recipe, mode, devices, batch, dataset, samples, notes)
 
@@ -133,7 +134,7 @@ def batch_of(config: RunConfig, ranks: int, mode: str) -> Batch:
 
 
 def check_engine(
-    config: RunConfig, mode: str, batch: Batch, devices: Sequence[Device], platform: Platform
+    config: RunConfig, choice: ModeChoice, batch: Batch, devices: Sequence[Device], platform: Platform
 ) -> tuple[str, ...]:
     """Refuses what the engine that shards cannot do; what a person should know about it.
 
@@ -141,17 +142,16 @@ def check_engine(
         ConfigError: DeepSpeed's configuration cannot be used, or it cannot do what else was asked.
         PreflightError: DeepSpeed was asked for and is not installed.
     """
-    engine, _ = resolve_engine(config, mode, platform, devices)
-    if engine == DEEPSPEED:
+    if choice.engine == DEEPSPEED:
         check_run(config, batch, devices[0].kind == "cpu", platform.deepspeed_version or "")
         return ()
     if config.deepspeed_config is None:
         return ()
-    if mode == "zero":
+    if choice.mode == "zero":
         if config.zero_engine != TORCH:
             effective_config(config, batch)
         return ("The DeepSpeed settings are not used: PyTorch's own engine shards.",)
-    return (f"The DeepSpeed settings are not used: the mode is {mode}.",)
+    return (f"The DeepSpeed settings are not used: the mode is {choice.mode}.",)
 
 
 def check_mode(mode: str, recipe: Recipe) -> None:
@@ -321,14 +321,12 @@ def _notes(config: RunConfig, mode: str, ranks: int, samples: int) -> tuple[str,
     return tuple(notes)
 
 
-def _settings_without_effect(
-    config: RunConfig, mode: str, platform: Platform, devices: Sequence[Device]
-) -> tuple[str, ...]:
+def _settings_without_effect(config: RunConfig, choice: ModeChoice, ranks: int) -> tuple[str, ...]:
     """Settings that this mode, or a single device, has no use for."""
+    mode = choice.mode
     notes = [*not_as_asked(config, mode)]
-    engine, _ = resolve_engine(config, mode, platform, devices)
-    can_balance = mode == "ddp" or (mode == "zero" and config.zero_stage == 1 and engine == TORCH)
-    if config.balance == "measured" and len(devices) > 1 and not can_balance:
+    can_balance = mode == "ddp" or (mode == "zero" and config.zero_stage == 1 and choice.engine == TORCH)
+    if config.balance == "measured" and ranks > 1 and not can_balance:
         notes.append(
             "balance measured has no effect on independent devices, which never wait for each other; "
             "work_stealing shares their chunks out by speed."

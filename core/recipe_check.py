@@ -23,7 +23,7 @@ from core.data_format import TEXT_COLUMN
 from core.dataset import list_formats
 from core.errors import ConfigError
 from core.extras import MissingPackageError
-from core.launch_plan import PACKAGE_FOLDER
+from core.places import PACKAGE_FOLDER
 from core.process_tree import ProcessTree
 from core.recipes import Recipe
 

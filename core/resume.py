@@ -22,9 +22,9 @@ from core.devices import Device, DeviceMonitor
 from core.errors import ConfigError, DatasetError, RunBusyError, RunNotFoundError, StateFileError, UsageError
 from core.extras import check_packages
 from core.generations import Generation, Generations
-from core.launch_plan import choose_devices, platform_of, resolve_mode
 from core.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
 from core.ledger_file import FILE_NAME
+from core.mode_choice import choose_devices, choose_mode, platform_of
 from core.platforms import Platform, this_platform
 from core.preflight import (
     MIN_FREE_BYTES,
@@ -159,7 +159,8 @@ def _plan_own(
     config, before = apply_recipe(config, recipe), apply_recipe(before, recipe)
     devices, notes = choose_devices(config, available)
     platform = platform_of(recipe, platform)
-    mode = resolve_mode(config, devices, platform)
+    choice = choose_mode(config, devices, platform)
+    mode = choice.mode
     check_mode(mode, recipe)
     check_packages(recipe.requires, f"The recipe {recipe.title}")
     check_stealing(config, mode)
@@ -169,7 +170,7 @@ def _plan_own(
     config = with_a_batch_that_fits(config, changes, len(devices), mode)
     if generation is not None:
         check_optimizer(generation, config, mode)
-    check_engine(config, mode, batch_of(config, len(devices), mode), devices, platform)
+    check_engine(config, choice, batch_of(config, len(devices), mode), devices, platform)
     if not recipe.self_contained:
         check_torch(platform)
     elif recipe.name == USER_SCRIPT:
@@ -288,8 +289,9 @@ def _plan_aios(
 ) -> ResumePlan:
     config = _aios_config(file, changes)
     devices, notes = choose_devices(config, available)
-    mode = resolve_mode(config, devices, platform)
-    check_engine(config, mode, batch_of(config, len(devices), mode), devices, platform)
+    choice = choose_mode(config, devices, platform)
+    mode = choice.mode
+    check_engine(config, choice, batch_of(config, len(devices), mode), devices, platform)
     check_precision(config, get_recipe(config.recipe), devices)
     identity = identify(config.dataset_file)
     check_size(identity, config.seq_len)

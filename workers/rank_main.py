@@ -30,6 +30,7 @@ from core.rank_environment import (
     ENV_HOST_PID,
     ENV_MODE,
     ENV_PORT,
+    ENV_RECIPE_DIR,
     ENV_RENDEZVOUS,
     ENV_RUN_DIR,
     ENV_TOKEN,
@@ -44,8 +45,6 @@ from workers.reporter import Reporter
 if TYPE_CHECKING:
     from workers.recipe_api import Run
     from workers.session import Session
-
-ENV_RECIPE_DIR: Final = "RANKDECK_RECIPE_DIR"  # as core.launch_plan names it
 
 _FAILED: Final = 1
 _USAGE: Final = 2

@@ -18,7 +18,7 @@ from core.dataset import check_packages_for, is_hub, list_files
 from core.devices import Device
 from core.errors import RankdeckError
 from core.hub_dataset import HubName, cached_text_bytes
-from core.launch_plan import resolve_mode
+from core.mode_choice import choose_mode
 from core.platforms import Platform, this_platform
 from core.recipes import Recipe
 
@@ -125,7 +125,7 @@ class Drafting(QObject):
         recommended = "ddp"
         if len(self._devices) > 1:
             with contextlib.suppress(RankdeckError):  # nothing can be recommended; the check itself says why
-                recommended = resolve_mode(RunConfig(), self._devices, platform)
+                recommended = choose_mode(RunConfig(), self._devices, platform).mode
         on_cpu = all(device.kind == "cpu" for device in self._devices)
         deepspeed = platform.deepspeed_version is not None
         own = recipe.self_contained

@@ -15,7 +15,7 @@ from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
 from core.dataset import NO_DATASET, STDLIB, DatasetIdentity
 from core.devices import Device, device_texts
 from core.errors import ConfigError, RankdeckError
-from core.launch_plan import resolve_mode
+from core.mode_choice import choose_mode
 from core.platforms import Platform
 from core.preflight import DEFAULT_MICRO_BATCH, check_engine, check_precision, samples_of
 from core.recipes import Recipe, apply_recipe, recipe_defaults
@@ -210,12 +210,13 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
             options={name: value for name, value in values.items() if name in own and value is not None},
         )
         config = apply_recipe(asked.replace(**{n: v for n, v in values.items() if n not in own}), recipe)
-        mode = resolve_mode(config, devices, platform)
+        choice = choose_mode(config, devices, platform)
+        mode = choice.mode
         if recipe.self_contained:
             command = command_text(to_command_line(config, recipe))
             return CheckedDraft(config, {}, _placeholders(config, None, recipe), mode, None, command)
         batch = resolve_batch(config, 1 if mode == "independent" else len(devices), DEFAULT_MICRO_BATCH)
-        check_engine(config, mode, batch, devices, platform)
+        check_engine(config, choice, batch, devices, platform)
         check_precision(config, recipe, devices)
         if mode == "independent":
             synchronisation_of(config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from core.launch_plan import DEEPSPEED, TORCH
+from core.mode_choice import DEEPSPEED, TORCH
 
 NO_DEEPSPEED = (
     "DeepSpeed is not installed in this Python: pip install rankdeck[deepspeed]. PyTorch's own engine needs nothing."

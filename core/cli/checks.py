@@ -18,7 +18,7 @@ from core import installed
 from core.cli.words import gibibytes
 from core.devices import DeviceMonitor
 from core.errors import RankdeckError
-from core.launch_plan import GOOD_TORCH, check_gloo
+from core.mode_choice import GOOD_TORCH, check_gloo
 from core.platforms import Platform
 from core.preflight import check_folder, check_torch
 from core.recipes import find_recipes

@@ -14,8 +14,9 @@ from typing import Any, Final
 from core.errors import RankdeckError
 from core.export.lines import ExportCancelledError
 from core.export.place import refused
-from core.launch_plan import ENV_RECIPE_DIR, PACKAGE_FOLDER
+from core.places import PACKAGE_FOLDER
 from core.process_tree import Child, ProcessTree
+from core.rank_environment import ENV_RECIPE_DIR
 from core.recipes import Recipe
 from core.run_store import RunStore
 

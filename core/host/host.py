@@ -36,10 +36,11 @@ from core.host.status_board import StatusBoard
 from core.host.stop_ladder import StopLadder
 from core.host.survey import Setting, damaged_alert, survey
 from core.host.work_plan import on_one_device, total_steps, with_torchs_engine
-from core.launch_plan import DEEPSPEED, TORCH, LaunchPlan, LaunchSite, plan_launch
+from core.launch_plan import LaunchPlan, LaunchSite, plan_launch
 from core.listener import Connection, Listener
 from core.messages import CommitRequest, Message, StopRequest
 from core.metrics_file import MetricsWriter
+from core.mode_choice import DEEPSPEED, TORCH
 from core.platforms import free_port, rendezvous_folder
 from core.preflight import batch_of
 from core.processes import own

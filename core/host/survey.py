@@ -10,7 +10,7 @@ from core.dataset import identify
 from core.devices import Device, DeviceMonitor
 from core.generations import DamagedGeneration, Generation, Generations
 from core.host.ledger_keeper import LedgerKeeper
-from core.launch_plan import choose_devices
+from core.mode_choice import choose_devices
 from core.platforms import Platform, this_platform
 from core.recipes import Recipe
 from core.run_store import RunStore

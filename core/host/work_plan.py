@@ -10,9 +10,10 @@ from core.config.batch import Batch
 from core.devices import Device, device_texts
 from core.generations import Generation
 from core.host.ledger_keeper import epochs_of
-from core.launch_plan import TORCH, LaunchPlan
+from core.launch_plan import LaunchPlan
 from core.ledger import Ledger
 from core.messages import RankStart
+from core.mode_choice import TORCH
 from core.preflight import batch_of
 
 

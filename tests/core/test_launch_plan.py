@@ -19,7 +19,8 @@ from core import rank_environment
 from core.config import RunConfig
 from core.devices.model import Device
 from core.errors import ConfigError, PreflightError, RankdeckError
-from core.launch_plan import LaunchPlan, LaunchSite, choose_devices, file_url, plan_launch, resolve_mode
+from core.launch_plan import LaunchPlan, LaunchSite, file_url, plan_launch
+from core.mode_choice import choose_devices, choose_mode
 from core.platforms import Platform, rendezvous_folder, this_platform
 from core.recipes import Recipe
 
@@ -84,7 +85,7 @@ def test_mode_and_backend(
     made = plan(asked, devices, platform)
     assert (made.mode, made.backend, made.lanes) == (mode, backend, lanes)
     assert made.world_size == len(made.ranks) == len(devices)
-    assert resolve_mode(RunConfig(mode=asked), devices, platform) == mode
+    assert choose_mode(RunConfig(mode=asked), devices, platform).mode == mode
     assert bool(made.notes) == (mode != asked and not (asked == "auto" and len(devices) == 1))
 
 
@@ -148,7 +149,7 @@ def test_mode_single_takes_the_first_of_all_devices_and_says_so() -> None:
     devices, (note,) = choose_devices(RunConfig(mode="single"), GPUS)
     assert devices == (GPUS[0],)
     assert GPUS[0].uuid in note and "the other 2 stay free" in note
-    assert resolve_mode(RunConfig(mode="single"), devices, LINUX) == "single"
+    assert choose_mode(RunConfig(mode="single"), devices, LINUX).mode == "single"
 
 
 def test_devices_that_were_named_are_all_meant() -> None:
@@ -180,7 +181,7 @@ def test_what_cannot_be_run_is_refused_in_words(
     platform: Platform, changes: dict[str, Any], devices: list[Device], error: type[RankdeckError], words: str
 ) -> None:
     with pytest.raises(error, match=words) as caught:
-        resolve_mode(RunConfig(**changes), devices, platform)
+        choose_mode(RunConfig(**changes), devices, platform)
     assert caught.value.exit_code == (3 if error is PreflightError else 2)
     assert caught.value.next_step
 

@@ -11,7 +11,6 @@ from typing import Final
 from core import rank_environment
 from core.user_script import UserScript
 
-ENV_THREADS: Final = "RANKDECK_THREADS"  # as core.launch_plan names it
 ENV_RUN_ID: Final = "RANKDECK_RUN_ID"
 PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[2]
 SDK_FOLDER: Final = PACKAGE_FOLDER / "workers" / "sdk"
@@ -70,7 +69,7 @@ def script_environment(
     for name, value in (("TTY_COMPATIBLE", "1"), ("TTY_INTERACTIVE", "1"), ("COLUMNS", "200"), ("NO_COLOR", "1")):
         env.setdefault(name, value)
     if not place.alone:
-        env.setdefault("OMP_NUM_THREADS", ours.get(ENV_THREADS, "1"))
+        env.setdefault("OMP_NUM_THREADS", ours.get(rank_environment.ENV_THREADS, "1"))
     if not (script.plain and place.world_size == 1):
         env |= _torchrun(place, ours)
         if linux:

@@ -31,6 +31,7 @@ from core.rank_environment import (
     ENV_HOST_PID,
     ENV_MODE,
     ENV_PORT,
+    ENV_RECIPE_DIR,
     ENV_RESTART,
     ENV_RUN_DIR,
     ENV_TOKEN,
@@ -58,7 +59,6 @@ _READ_BYTES: Final = 1 << 20
 _TAIL_BYTES: Final = 1 << 16
 _FAILED: Final = 1
 _USAGE: Final = 2
-ENV_RECIPE_DIR: Final = "RANKDECK_RECIPE_DIR"  # as core.launch_plan names it
 _OUR_LINE: Final = re.compile(rb"rankdeck: [^\r\n]*[\r\n]+")
 
 

@@ -20,7 +20,7 @@ def make_strategy(mode: str, place: RankPlace, config: RunConfig) -> Strategy:
     """The strategy for a mode.
 
     Args:
-        mode: As `core.launch_plan` resolved it, never "auto".
+        mode: As `core.mode_choice` resolved it, never "auto".
         place: This rank's.
         config: What was asked; in mode zero `zero_engine` is resolved too ("deepspeed" or "torch").
 

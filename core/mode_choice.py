@@ -1,0 +1,212 @@
+"""Which devices and which mode a config means on a machine, and who shards in it. Pure.
+
+Nothing here asks the machine anything, so every platform's answer can be tested on any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from core.config import RunConfig
+from core.config.dial import synchronisation_of
+from core.devices.model import Device
+from core.devices.resolve import resolve_devices
+from core.errors import ConfigError, PreflightError
+from core.extras import MissingPackageError
+from core.platforms import Platform
+from core.recipes import Recipe
+
+GOOD_TORCH: Final = "2.13.0"
+DEEPSPEED: Final = "deepspeed"
+TORCH: Final = "torch"
+CONNECTED_MODES: Final = ("ddp", "zero", "fsdp")
+"""Modes whose ranks exchange tensors while they train."""
+SHARDING_MODES: Final = ("zero", "fsdp")
+"""Modes in which each rank holds a part of the state only."""
+
+_WITHOUT_GLOO_ON_WINDOWS: Final = ((2, 8), (2, 9), (2, 10))
+
+
+def choose_devices(config: RunConfig, available: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[str, ...]]:
+    """The devices that a config means on this machine, and what a person should know about how it was understood.
+
+    Raises:
+        ConfigError: See `core.devices.resolve_devices`.
+    """
+    devices = resolve_devices(config.devices, available)
+    if config.mode != "single" or len(devices) < 2 or config.devices != ("auto",):
+        return tuple(devices), ()
+    others = "the other one stays" if len(devices) == 2 else f"the other {len(devices) - 1} stay"
+    first = devices[0]
+    return (first,), (f"Mode single trains on one device: {first.uuid} ({first.name}) is taken, {others} free.",)
+
+
+def platform_of(recipe: Recipe, platform: Platform) -> Platform:
+    """The machine as this recipe's ranks see it: a self-contained program has an interpreter and a torch of its own."""
+    if not recipe.self_contained:
+        return platform
+    return replace(platform, torch_version=None, cuda_build=None, deepspeed_version=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChoice:
+    """How a config will be trained.
+
+    Attributes:
+        mode: One of single, ddp, independent, zero, fsdp; never "auto".
+        engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
+        notes: What a person should know about how the request was understood.
+    """
+
+    mode: str
+    engine: str
+    notes: tuple[str, ...]
+
+
+def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> ModeChoice:
+    """The mode for these devices, decided before anything is started.
+
+    Raises:
+        ConfigError: No device, or a mode that these devices cannot be used in, or settings that contradict each other.
+        PreflightError: This torch build cannot do it, or a package that was asked for is missing.
+    """
+    mode, notes = _mode(config, devices, platform)
+    engine, engine_notes = _engine(config, mode, platform, devices)
+    return ModeChoice(mode, engine, (*notes, *engine_notes))
+
+
+def not_as_asked(config: RunConfig, mode: str) -> tuple[str, ...]:
+    """What was asked about the mode and comes to something else in `mode`, the one that `choose_mode` found."""
+    notes = []
+    if mode == "single" and config.mode not in ("auto", "single"):
+        notes.append(f"With one device, mode {config.mode} is the same as training on it alone.")
+    if config.sync_every is not None and mode == "single":
+        notes.append("With one device there is nothing to synchronise.")
+    elif config.sync_every is not None and mode != "independent":
+        notes.append(
+            f"In mode {mode} the devices are in step at all times, so synchronising now and then means nothing."
+        )
+    return tuple(notes)
+
+
+def check_gloo(platform: Platform) -> None:
+    """Refuses torch builds for Windows that lack gloo.
+
+    Raises:
+        PreflightError: This is one; names a good one.
+    """
+    if platform.name == "windows" and _version(platform.torch_version) in _WITHOUT_GLOO_ON_WINDOWS:
+        raise PreflightError(
+            f"torch {platform.torch_version} for Windows was built without gloo, so its devices cannot be connected.",
+            f"Install torch {GOOD_TORCH}, or choose parallel-independent, which does not need it.",
+            title="This torch build cannot connect devices",
+        )
+
+
+def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> tuple[str, tuple[str, ...]]:
+    if not devices:
+        raise ConfigError("devices", "No device was chosen.", "Choose at least one, for example cpu:2 or cuda:0.")
+    several = len(devices) > 1
+    mode = config.mode
+    notes: tuple[str, ...] = ()
+    if mode == "single" and several:
+        raise ConfigError(
+            "devices",
+            f"Mode single trains on one device, and {len(devices)} were chosen.",
+            "Choose one device, or another mode: ddp or independent.",
+        )
+    if mode == "auto":
+        if not several:
+            mode = "single"
+        elif config.sync_every is not None:
+            mode, notes = "independent", ("No mode was chosen: synchronising now and then is independent training's.",)
+        elif platform.name == "windows":
+            mode, notes = "independent", ("No mode was chosen: under Windows several devices train independently.",)
+        else:
+            mode, notes = "ddp", ("No mode was chosen: several devices train together (DDP).",)
+    elif not several and mode in SHARDING_MODES:
+        raise _nothing_to_share(config, devices[0])
+    elif not several and mode != "single":
+        mode = "single"
+    if mode in CONNECTED_MODES:
+        if len({device.kind for device in devices}) > 1:
+            raise ConfigError(
+                "devices",
+                f"Mode {mode} needs devices of one kind, and GPUs and CPU slots were chosen.",
+                "Leave out one kind, or choose mode independent.",
+            )
+        check_gloo(platform)
+    rule = synchronisation_of(config) if mode == "independent" else None
+    if rule is not None:
+        check_gloo(platform)
+        notes = (*notes, f"The devices' weights are brought together {rule.words}.")
+    return mode, (*notes, *not_as_asked(config, mode))
+
+
+def _engine(config: RunConfig, mode: str, platform: Platform, devices: Sequence[Device]) -> tuple[str, tuple[str, ...]]:
+    """Who shards in a sharding mode, and what a person should know about it.
+
+    `auto` is DeepSpeed where it can be imported, else PyTorch's own; mode fsdp is always PyTorch's. The answer reaches
+    the ranks in ``RANKDECK_ENGINE``, and `workers.strategies.make_strategy` builds what it names.
+
+    Raises:
+        ConfigError: The engine cannot do what else was asked.
+        MissingPackageError: DeepSpeed was asked for and is not installed.
+    """
+    if mode not in SHARDING_MODES:
+        return "", ()
+    if mode == "fsdp" and config.zero_engine == DEEPSPEED:
+        raise ConfigError(
+            "zero_engine",
+            "Mode fsdp is PyTorch's own way of sharding, and the engine DeepSpeed was asked for.",
+            "Choose mode zero with stage 3 for DeepSpeed, or leave the engine to auto.",
+        )
+    if mode == "zero" and config.zero_engine == DEEPSPEED and platform.deepspeed_version is None:
+        instead = "choose the engine torch, which needs nothing more."
+        raise MissingPackageError(("deepspeed",), "The engine DeepSpeed", instead)
+    notes: tuple[str, ...] = ()
+    if mode == "zero" and config.zero_engine != TORCH and platform.deepspeed_version is not None:
+        if config.zero_engine == DEEPSPEED or config.precision != "fp16" or devices[0].kind == "cuda":
+            return DEEPSPEED, ()
+        notes = ("DeepSpeed does not train in fp16 on the CPU, so PyTorch's own engine is used.",)
+    return TORCH, notes + _torch_offload(config, 3 if mode == "fsdp" else config.zero_stage)
+
+
+def _torch_offload(config: RunConfig, stage: int) -> tuple[str, ...]:
+    """What PyTorch's engine makes of the wish for offload.
+
+    Raises:
+        ConfigError: This stage cannot do it.
+    """
+    if config.offload_parameters and stage < 3:
+        raise ConfigError(
+            "offload_parameters",
+            f"Stage {stage} keeps whole weights on each device, so they cannot stay on the CPU.",
+            "Choose stage 3, or leave the weights on the device.",
+        )
+    if config.offload_optimizer and stage == 1:
+        raise ConfigError(
+            "offload_optimizer",
+            "PyTorch's own stage 1 keeps the optimizer's state on the device.",
+            "Choose stage 2 or 3, or the engine DeepSpeed, or leave the optimizer on the device.",
+        )
+    if config.offload_optimizer and not config.offload_parameters:
+        return ("PyTorch's engine keeps each device's share of the weights on the CPU too, beside the optimizer.",)
+    return ()
+
+
+def _nothing_to_share(config: RunConfig, device: Device) -> ConfigError:
+    what = "Mode fsdp shares" if config.mode == "fsdp" else f"ZeRO stage {config.zero_stage} shares"
+    return ConfigError(
+        "devices",
+        f"{what} a model's state out among devices, and only one was chosen ({device.uuid}).",
+        "Choose at least two devices, for example --devices cpu:2, or mode single.",
+    )
+
+
+def _version(text: str | None) -> tuple[int, int] | None:
+    found = re.match(r"(\d+)\.(\d+)", text or "")
+    return (int(found[1]), int(found[2])) if found else None
