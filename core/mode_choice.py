@@ -75,6 +75,14 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
     """
     mode, notes = _mode(config, devices, platform)
     engine, engine_notes = _engine(config, mode, platform, devices)
+    exchanged_by_ddp = mode == "ddp" or (mode == "zero" and engine == TORCH and config.zero_stage == 1)
+    if exchanged_by_ddp and config.gradient_exchange == "powersgd" and config.precision == "fp16":
+        raise ConfigError(
+            "gradient_exchange",
+            "PowerSGD adds what it left out of one step's gradients to the next step's. In fp16 one overflows now and "
+            "then; that would stay in, and no step after it would count.",
+            "Choose bf16 or fp32 as precision, or another gradient exchange, for example fp16.",
+        )
     return ModeChoice(mode, engine, (*notes, *engine_notes))
 
 

@@ -39,7 +39,7 @@ class StatePart:
     """One file of a rank's part of a generation.
 
     Attributes:
-        name: File name: `weights….safetensors` or `optimizer….safetensors`.
+        name: File name: `weights….safetensors`, `optimizer….safetensors`, or what else a mode needs to go on.
         tensors: Whole tensors and pieces by their canonical names: a weight's name in the model's `state_dict`, an
             optimizer's "<parameter number>.<key>".
         values: Plain values that belong to them.

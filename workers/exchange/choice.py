@@ -16,6 +16,7 @@ from workers.exchange import compression
 from workers.exchange.ddp_hook import BucketExchange, Reduce, exchange_bucket
 from workers.exchange.in_place_sum import InPlaceSum
 from workers.exchange.peer_watch import PeerWatch, State
+from workers.exchange.power_sgd import PowerSgd
 from workers.exchange.self_test import Outcome, Speeds, run_self_test
 from workers.exchange.shared_all_reduce import SharedAllReduce, arena_bytes, refusal
 from workers.exchange.shared_arena import ArenaError, SharedArena, meet_in_arena
@@ -51,6 +52,7 @@ class Exchange:
         fallback: Why what was wanted could not be had; None when it could.
         speeds: What the self-test measured; None where there was none.
         ddp_options: Arguments that `DistributedDataParallel` has to be made with.
+        power_sgd: What approximates gradients and remembers what it left out; None in all other ways.
     """
 
     def __init__(self, name: str, words: str, ddp_options: dict[str, Any] | None = None) -> None:
@@ -59,6 +61,7 @@ class Exchange:
         self.fallback: str | None = None
         self.speeds: Speeds | None = None
         self.ddp_options = ddp_options or {}
+        self.power_sgd: PowerSgd | None = None
         self._shared: _SharedMemory | None = None
 
     @property
@@ -76,7 +79,7 @@ class Exchange:
         if self._shared is not None:
             ddp.register_comm_hook(self._shared.buckets, exchange_bucket)
         elif self.name in compression.COMPRESSIONS:
-            compression.register_compression(self.name, ddp)
+            self.power_sgd = compression.register_compression(self.name, ddp)
 
     def close(self) -> None:
         """Ends its thread and lets go of the shared memory; a second time does nothing."""

@@ -1,4 +1,4 @@
-"""Other ways for DDP's gradients over a process group: half precision on the wire, PowerSGD.
+"""Fewer bytes for DDP's gradients over a process group: half precision on the wire, PowerSGD (`power_sgd`).
 
 torch's own bfloat16 hook refuses anything but NCCL by its name, so there is one here. PowerSGD over gloo mixes up its
 callbacks when there are several buckets (sizes differ between ranks, then a crash, in some runs): it gets one bucket.
@@ -11,13 +11,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 
+from workers.exchange.power_sgd import PowerSgd, power_sgd_bucket
+
 COMPRESSIONS = ("fp16", "bf16", "powersgd")
-POWERSGD_RANK = 4
-POWERSGD_START = 10
-"""Steps with whole gradients first: the approximation starts from what it has seen."""
 
 
 def half_precision_bucket(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:  # type: ignore[name-defined]
@@ -38,18 +37,16 @@ def ddp_options(compression: str, model_bytes: int) -> dict[str, Any]:
     return {}
 
 
-def register_compression(compression: str, ddp: DistributedDataParallel) -> None:
-    """Hangs the hook of that name into the module."""
+def register_compression(compression: str, ddp: DistributedDataParallel) -> PowerSgd | None:
+    """Hangs the hook of that name into the module; returns what has a memory."""
     if compression == "fp16":
         ddp.register_comm_hook(None, default_hooks.fp16_compress_hook)
     elif compression == "bf16":
         ddp.register_comm_hook(None, half_precision_bucket)
     elif compression == "powersgd":
-        state = powerSGD_hook.PowerSGDState(
-            process_group=None,
-            matrix_approximation_rank=POWERSGD_RANK,
-            start_powerSGD_iter=POWERSGD_START,
-        )
-        ddp.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+        memory = PowerSgd(ddp.module)
+        ddp.register_comm_hook(memory, power_sgd_bucket)
+        return memory
     else:
         raise ValueError(f"{compression!r} is none of {COMPRESSIONS}")
+    return None

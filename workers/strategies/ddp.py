@@ -15,7 +15,9 @@ from torch.optim import Optimizer
 
 from workers.exchange import Exchange, choose_exchange
 from workers.optimization import Optimization
+from workers.pieces import StatePart
 from workers.precision import Precision
+from workers.saved_state import SavedState
 from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import Replica
@@ -168,6 +170,27 @@ class DdpReplica(Replica):
         """Exchanges gradients in the last micro-batch only."""
         return nullcontext() if last else self._wrapped.no_sync()
 
+    def parts(self) -> list[StatePart]:
+        """As `Replica.parts`, and what this rank's way of exchanging gradients has to remember."""
+        return [*super().parts(), *self._exchange_parts()]
+
+    def load(self, saved: SavedState) -> None:
+        """As `Replica.load`; the exchange goes on where as many ranks exchanged in the same way."""
+        super().load(saved)
+        own = _exchange_file(self._place.rank)
+        if self._exchange.power_sgd is None or not saved.has(own):
+            return
+        tensors, values = saved.read(own)
+        if values["ranks"] == self._place.world_size:
+            self._exchange.power_sgd.recall((tensors, values))
+
+    def _exchange_parts(self) -> list[StatePart]:
+        if self._exchange.power_sgd is None:
+            return []
+        tensors, values = self._exchange.power_sgd.memory()
+        values = {**values, "ranks": self._place.world_size}
+        return [StatePart(_exchange_file(self._place.rank), tensors, values)]
+
     def sync_wait_s(self) -> float | None:
         """Time in which the gradient exchange ran while no gradient was being computed; by DDP's own clock on CPUs."""
         if self._exchange.through_shared_memory:
@@ -181,3 +204,7 @@ class DdpReplica(Replica):
         if exchange is None or overlap is None:
             return None
         return max(0.0, (exchange - overlap) / 1e9)
+
+
+def _exchange_file(rank: int) -> str:
+    return f"exchange_rank{rank}.safetensors"
