@@ -6,7 +6,7 @@ Nothing here asks the machine anything, so every platform's answer can be tested
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,6 +18,15 @@ from core.errors import ConfigError, PreflightError
 from core.extras import MissingPackageError
 from core.platforms import Platform
 from core.recipes import Recipe
+
+MODE_NAMES: Final[Mapping[str, str]] = {
+    "single": "one device",
+    "ddp": "DDP",
+    "independent": "parallel-independent",
+    "zero": "ZeRO",
+    "fsdp": "FSDP",
+}
+"""Each mode as people call it."""
 
 GOOD_TORCH: Final = "2.13.0"
 DEEPSPEED: Final = "deepspeed"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.config.run_config import RunConfig
 from core.ledger import LedgerFile, LedgerProgress
+from core.mode_choice import MODE_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,8 @@ class ResumePlan:
         lines += self._weights_lines()
         lines += self._data_lines()
         lines.append(self._target())
-        now = f"{self.mode_now} on {', '.join(self.devices_now)}"
-        then = f"{self.mode_then} on {', '.join(self.devices_then)}"
+        now = _on_devices(self.mode_now, self.devices_now)
+        then = _on_devices(self.mode_then, self.devices_then)
         same = (self.mode_then, self.devices_then) in ((self.mode_now, self.devices_now), ("", ()))
         lines.append(f"Devices: {now}" + ("." if same else f"; it was {then}."))
         lines += self.changed
@@ -87,3 +89,8 @@ class ResumePlan:
         limits = [f"step {steps:,}"] if steps is not None else []
         limits += [f"the end of epoch {epochs}"] if epochs is not None else []
         return f"It trains until {' or '.join(limits)}."
+
+
+def _on_devices(mode: str, devices: Sequence[str]) -> str:
+    named = ", ".join(devices)
+    return f"{named} alone" if mode == "single" else f"{MODE_NAMES.get(mode, mode)} on {named}"

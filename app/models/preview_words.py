@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from core.dataset import is_hub
+from core.mode_choice import MODE_NAMES
 
 Found = Mapping[str, Any]
-_MODES: Final = {
-    "single": "one device",
-    "ddp": "DDP",
-    "independent": "each device by itself",
-    "zero": "ZeRO",
-    "fsdp": "FSDP",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +93,7 @@ def _samples(found: Found) -> str:
 
 
 def _how(epoch: Mapping[str, Any]) -> str:
-    mode = _MODES.get(str(epoch["mode"]), str(epoch["mode"]))
+    mode = MODE_NAMES.get(str(epoch["mode"]), str(epoch["mode"]))
     devices = len(epoch["devices"])
     on = f" on {devices} devices" if devices > 1 else ""
     return f"{mode}{on}, global batch {epoch['global_batch']:,}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.models.run_series import RunSeries
+from core.mode_choice import MODE_NAMES
 from core.run_state import RunState
 
 RATE_ROWS: Final = 64
@@ -74,7 +75,7 @@ def _place(state: RunState, names: Mapping[str, str]) -> str:
         (uuid,) = state.devices
         name = names.get(uuid, uuid).partition(" (")[0]
         return f"on {name} alone" if state.fallback else f"on {name}"
-    mode = {"ddp": "DDP", "independent": "independently", "fsdp": "FSDP"}.get(state.mode, "ZeRO")
+    mode = "independently" if state.mode == "independent" else MODE_NAMES.get(state.mode, "")
     return f"{mode} on {len(state.devices)} devices" if state.devices else ""
 
 

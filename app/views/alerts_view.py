@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from app.views.empty_note import WithNote
 from app.views.icons import icon
 from app.views.numbers import UNKNOWN, count
+from core.mode_choice import MODE_NAMES
 
 NOTHING: Final = "Nothing to report."
 SHOWN: Final = 500
@@ -57,7 +58,8 @@ def _fallback_words(event: Mapping[str, Any]) -> str:
         return f"DeepSpeed could not start, so PyTorch's own engine shards instead. {event.get('reason', '')}".strip()
     devices = event.get("devices")
     alone = f" ({devices[0]})" if isinstance(devices, list) and devices else ""
-    mode = f"{str(event['was']).upper()} could not start, so the run" if event.get("was") else "The run"
+    was = MODE_NAMES.get(str(event.get("was")))
+    mode = f"{was} could not start, so the run" if was else "The run"
     return f"{mode} went on with one device{alone}. {event.get('reason', '')}".strip()
 
 

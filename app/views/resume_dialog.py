@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 from app.views.notice_bar import NoticeBar, Step
 from app.views.numbers import count
 from core.errors import DatasetError, RankdeckError
+from core.mode_choice import MODE_NAMES
 from core.resume_plan import ResumePlan
 from core.run_store import RunEntry
 
@@ -287,4 +288,4 @@ def _mode_words(mode: Mapping[str, str]) -> str:
         return f"ZeRO, stage {mode.get('zero_stage', '1')}"
     if name == "independent" and mode.get("sync_every"):
         return f"parallel-independent, synchronised every {mode['sync_every']} steps"
-    return {"ddp": "DDP", "independent": "parallel-independent", "fsdp": "FSDP"}.get(name, "as recommended")
+    return MODE_NAMES.get(name, "as recommended")

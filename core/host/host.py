@@ -40,7 +40,7 @@ from core.launch_plan import LaunchPlan, LaunchSite, plan_launch
 from core.listener import Connection, Listener
 from core.messages import CommitRequest, Message, StopRequest
 from core.metrics_file import MetricsWriter
-from core.mode_choice import DEEPSPEED, TORCH
+from core.mode_choice import DEEPSPEED, MODE_NAMES, TORCH
 from core.platforms import free_port, rendezvous_folder
 from core.preflight import batch_of
 from core.processes import own
@@ -321,7 +321,7 @@ class RunHost:
         guilty = outcome.root.rank if outcome.root is not None else 0
         device = next((d for rank, d in enumerate(devices) if rank != guilty), devices[0])
         words = (
-            f"{plan.mode.upper()} on {plan.world_size} devices could not start, so the run goes on with "
+            f"{MODE_NAMES[plan.mode]} on {plan.world_size} devices could not start, so the run goes on with "
             f"{device.uuid} alone. {reason}"
         )
         log.warning("%s", words)

@@ -100,7 +100,7 @@ def test_the_preview_shows_what_the_model_will_see(open_window: OpenWindow, rows
     facts = dialog.facts()
     assert facts["Data"].startswith("1 file, ") and facts["Rows"] == "62 rows, 60 documents"
     assert facts["Bad rows"].startswith("2 of 62 rows are bad") and "rows.jsonl, line 61" in facts["Bad rows"]
-    recommended = "each device by itself on" if sys.platform == "win32" else "DDP on"
+    recommended = "parallel-independent on" if sys.platform == "win32" else "DDP on"
     assert f"{recommended} 2 devices" in facts["An epoch"] and "64 tokens" in facts["Samples"]
     assert dialog.column.currentText() == "guessed: review"
     text = dialog.text.toPlainText()

@@ -47,7 +47,7 @@ def test_a_stopped_run_goes_on_from_its_newest_generation(runs: Path) -> None:
         "Weights: generation 2, step 20.",
         "Data: epoch 1; 0 of 1 blocks and 2 of 12 chunks done in it.",
         "It trains until step 100.",
-        "Devices: ddp on cpu:0, cpu:1.",
+        "Devices: DDP on cpu:0, cpu:1.",
     ]
 
 
@@ -131,7 +131,7 @@ def test_more_or_fewer_ranks_go_on_with_the_same_weights(runs: Path) -> None:
     result = plan(make_run(runs).dir, runs, devices="cpu:1")
     assert (result.mode_now, result.devices_now) == ("single", ("cpu:0",))
     assert any("not bit for bit" in line for line in result.lines())
-    assert "Devices: single on cpu:0; it was ddp on cpu:0, cpu:1." in result.lines()
+    assert "Devices: cpu:0 alone; it was DDP on cpu:0, cpu:1." in result.lines()
 
 
 def test_independent_copies_become_one_and_it_is_said_which(runs: Path) -> None:
@@ -158,7 +158,7 @@ def test_settings_of_how_it_goes_on_are_named_with_what_they_were(runs: Path) ->
     assert "Synchronise every: 10 steps; it was not set." in text
     assert "Precision: bf16; it was auto. The weights stay as they are" in text
     assert "Merge: average; it was best." in text
-    assert "Devices: independent on cpu:0, cpu:1; it was ddp on cpu:0, cpu:1." in text
+    assert "Devices: parallel-independent on cpu:0, cpu:1; it was DDP on cpu:0, cpu:1." in text
     assert (
         "Samples in a step: 8 = 8 × 1 × 1 (micro-batch × devices in step × accumulation); it was 16 = 8 × 2 × 1" in text
     )

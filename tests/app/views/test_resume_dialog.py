@@ -55,7 +55,7 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
     assert not dialog.go.isEnabled() and "Not now" in dialog.go.toolTip()
     dialog.choose(str(store.dir))
     words = dialog.words.text()
-    for part in ("generation 2", "2 of 12 chunks done", "epoch 1", "Devices: ddp on cpu:0, cpu:1"):
+    for part in ("generation 2", "2 of 12 chunks done", "epoch 1", "Devices: DDP on cpu:0, cpu:1"):
         assert part in words, words
     with qtbot.waitSignal(dialog.resume_requested) as asked:
         dialog.go.click()
@@ -112,11 +112,11 @@ def test_mode_and_devices_of_setup_are_taken_when_ticked_and_the_words_follow(
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
-    assert "ZeRO, stage 2" in dialog.use_mode.text() and "Devices: ddp on" in dialog.words.text()
+    assert "ZeRO, stage 2" in dialog.use_mode.text() and "Devices: DDP on" in dialog.words.text()
     dialog.use_mode.click()
     assert not dialog.go.isEnabled(), "the plan is void until it is asked for again"
     qtbot.waitUntil(dialog.go.isEnabled)
-    for part in ("Devices: zero on cpu:0, cpu:1; it was ddp", "ZeRO stage: 2; it was 1.", "ZeRO engine: torch"):
+    for part in ("Devices: ZeRO on cpu:0, cpu:1; it was DDP", "ZeRO stage: 2; it was 1.", "ZeRO engine: torch"):
         assert part in dialog.words.text(), dialog.words.text()
     with qtbot.waitSignal(dialog.resume_requested) as asked:
         dialog.go.click()
@@ -151,4 +151,4 @@ def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, run
     dialog.use_ticked.click()
     dialog.choose(str(store.dir))
     assert "rank 0's copy" in dialog.words.text() and "is not in them" in dialog.words.text(), dialog.notice.text
-    assert "Devices: single on cpu:0" in dialog.words.text()
+    assert "Devices: cpu:0 alone" in dialog.words.text()
