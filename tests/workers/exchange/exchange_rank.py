@@ -24,6 +24,7 @@ from core.errors import RankdeckError
 from workers.exchange import Exchange, choose_exchange, in_place_sum, shared_tensor
 from workers.exchange.choice import _SharedMemory
 from workers.exchange.in_place_sum import CHUNK_BYTES
+from workers.exchange.power_sgd import WHOLE_STEPS, PowerSgd
 from workers.exchange.shared_all_reduce import PIECE_BYTES, SharedAllReduce, arena_bytes
 from workers.strategies.base import RankPlace
 from workers.strategies.process_group import make_process_group
@@ -247,6 +248,46 @@ def ways(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     return found
 
 
+def owed(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
+    """Gradients of a model that goes on with PowerSGD's memory, with one of other buckets, and without any."""
+    data = torch.randn(8, 200, generator=torch.Generator().manual_seed(place.rank))
+
+    def start() -> tuple[PowerSgd, Callable[[], str]]:
+        exchange = choose_exchange(group, place, 4_000_000, "powersgd")
+        ddp = DistributedDataParallel(make_model(), gradient_as_bucket_view=True, **exchange.ddp_options)
+        exchange.register(ddp)
+        assert exchange.power_sgd is not None
+
+        def step() -> str:
+            ddp.zero_grad()
+            torch.autograd.backward(ddp(data).square().mean())
+            return digest(torch.cat([p.grad.reshape(-1) for p in ddp.parameters() if p.grad is not None]))
+
+        step()  # DDP's buckets are the final ones afterwards
+        return exchange.power_sgd, step
+
+    first, first_step = start()
+    for _ in range(WHOLE_STEPS + 3):
+        first_step()
+    tensors, values = first.memory()
+    kept = {name: tensor.clone() for name, tensor in tensors.items()}
+    (order,) = values["order"].values()
+    memories = {
+        "same": (kept, dict(values)),
+        "other": (kept, {**values, "order": {"0": order[::-1]}}),
+    }
+    found: dict[str, Any] = {"never stopped": first_step(), "steps": {}, "kept": sorted(kept)}
+    for name, memory in memories.items():
+        again, again_step = start()
+        again.recall(memory)
+        assert again.memory() is memory, "a commit before the next step writes what was read"
+        found[name] = again_step()
+        found["steps"][name] = again.memory()[1]["steps"] - values["steps"]
+    fresh, fresh_step = start()
+    found["without"], found["steps"]["without"] = fresh_step(), fresh.memory()[1]["steps"]
+    return found
+
+
 def agree(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     """What training through shared memory ends with."""
     exchange = choose_exchange(group, place, 4_000_000, "shared")
@@ -301,7 +342,8 @@ WITH_SHARED: dict[str, Callable[[_SharedMemory, RankPlace], dict[str, Any]]] = {
     "die": die, "die_in_place": die_in_place, "hold": hold,
 }  # fmt: skip
 WITH_GROUP: dict[str, Callable[[dist.ProcessGroup, RankPlace], dict[str, Any]]] = {
-    "train": train, "ways": ways, "agree": agree, "surprises": surprises, "die_in_training": die_in_training,
+    "train": train, "ways": ways, "owed": owed, "agree": agree, "surprises": surprises,
+    "die_in_training": die_in_training,
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What two ranks found."""
-    return outcomes("train,ways,surprises", 2, tmp_path_factory.mktemp("two"))
+    return outcomes("train,ways,owed,surprises", 2, tmp_path_factory.mktemp("two"))
 
 
 def test_two_ranks_train_bit_for_bit_as_plain_ddp(two: list[dict[str, Any]]) -> None:
@@ -43,6 +43,15 @@ def test_every_way_trains(two: list[dict[str, Any]]) -> None:
     }  # fmt: skip
     assert first["auto"][0] in ("shared", "gloo") and first["auto"][2] == first["plain"][2]
     assert len({weights[0] for _, _, weights in first.values()}) == 4  # what rounds differs from what does not
+
+
+def test_powersgd_goes_on_with_a_memory_of_the_same_buckets_only(two: list[dict[str, Any]]) -> None:
+    for found in (rank["owed"] for rank in two):
+        assert found["kept"] == ["error.0", "p.0", "q.0"]
+        assert found["same"] == found["never stopped"] != found["without"]
+        assert found["other"] == found["without"], "whole gradients"
+        assert found["steps"]["same"] == 1
+        assert found["steps"]["other"] < 0
 
 
 @pytest.mark.windows
