@@ -46,14 +46,15 @@ class Rehearsal:
         self._device = device
 
     def warm_up(self) -> None:
-        """One forward and backward pass that leaves no trace but DDP's final order of buckets.
+        """A forward and backward pass, or two, that leave no trace but DDP's final order of buckets.
 
-        DDP rebuilds its buckets after the first pass. A resumed run has a first pass where the run it continues had
-        none; with more than two ranks gloo would then add the same numbers in another order. Memory that does not
-        suffice and connections that do not work also show here.
+        DDP rebuilds its buckets after its first passes. A resumed run has these where the run it continues had none;
+        with more than two ranks gloo would then add the same numbers in another order, and what PowerSGD remembers
+        would be of other buckets. Memory that does not suffice and connections that do not work also show here.
         """
         with self.without_trace():
-            self._pass(1)
+            for _ in range(self._replica.passes_to_settle):
+                self._pass(1)
 
     def alone(self) -> None:
         """A whole micro-batch without exchanging gradients; inside `without_trace`."""

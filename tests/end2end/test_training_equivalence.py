@@ -56,10 +56,12 @@ def test_zero_killed_and_resumed_ends_bit_equal_to_ddp(tmp_path: Path, text: Pat
     assert curve(zero) == curve(ddp)
 
 
-@pytest.mark.parametrize("mode", ["ddp", "zero"])
-def test_powersgd_killed_and_resumed_ends_as_if_nothing_had_happened(mode: str, tmp_path: Path, text: Path) -> None:
+@pytest.mark.parametrize(("mode", "static_graph"), [("ddp", False), ("ddp", True), ("zero", False)])
+def test_powersgd_killed_and_resumed_ends_as_if_nothing_had_happened(
+    mode: str, static_graph: bool, tmp_path: Path, text: Path
+) -> None:
     """What its approximation left out of one step's gradients is owed to the next one's, resumed or not."""
-    settings = {**SETTINGS, "gradient_exchange": "powersgd", "zero_engine": "torch"}
+    settings = {**SETTINGS, "gradient_exchange": "powersgd", "static_graph": static_graph, "zero_engine": "torch"}
     runs = [make_run(tmp_path / name, text, mode, 2, **settings) for name in ("whole", "killed")]
     whole, killed = runs
     assert host(whole) == 0

@@ -61,7 +61,7 @@ class PowerSgd:
     def recall(self, memory: Memory) -> None:
         """Goes on from a memory with the next step; one of other buckets means nothing, and it then starts anew.
 
-        DDP must have made a pass before: it rebuilds its buckets after the first (`workers.rehearsal`).
+        DDP must have rebuilt its buckets before (`workers.rehearsal`).
         """
         self._recalled = memory
 

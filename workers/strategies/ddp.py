@@ -165,6 +165,8 @@ class DdpReplica(Replica):
         self._exchange = wrapping.exchange
         self._wrapped = wrapping.wrap(model)
         self.module = self._wrapped
+        if wrapping.static_graph:
+            self.passes_to_settle = 2  # in its first DDP only counts how often each gradient comes
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
         """Exchanges gradients in the last micro-batch only."""

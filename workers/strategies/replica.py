@@ -38,7 +38,10 @@ class Replica:
         module: What training calls; may wrap `model`.
         evaluated: What evaluation and sampling call; training's wrapping is not needed there.
         optimizer: As given.
+        passes_to_settle: After so many passes the order in which gradients are exchanged is the final one.
     """
+
+    passes_to_settle = 1
 
     def __init__(
         self,
