@@ -56,7 +56,11 @@ class Script:
         return self._process.poll()
 
     def interrupt(self, terminate: bool = False) -> None:
-        """Ctrl+C; or, with `terminate`, SIGTERM (under Windows Ctrl+Break)."""
+        """Sends Ctrl+C to its process group, as a terminal does; or, with `terminate`, SIGTERM (Windows: Ctrl+Break).
+
+        SIGTERM reaches the main process alone, as from torchrun: its data loaders' workers would die of it while it
+        saves.
+        """
         if self.poll() is not None:
             return
         with contextlib.suppress(OSError):
@@ -64,8 +68,10 @@ class Script:
                 # Each rank has a console of its own, never shown: its processes and nobody else's hear this.
                 event = signal.CTRL_BREAK_EVENT if terminate else signal.CTRL_C_EVENT
                 os.kill(0, event)
+            elif terminate:
+                self._process.send_signal(signal.SIGTERM)
             else:
-                self._process.send_signal(signal.SIGTERM if terminate else signal.SIGINT)
+                os.killpg(self.pid, signal.SIGINT)  # not reaped yet, so the number is still its group's
 
     def end(self) -> None:
         """Ends it and what it started, without asking. Whatever escapes is ended by the run host with the attempt."""

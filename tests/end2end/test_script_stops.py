@@ -1,0 +1,94 @@
+"""A stop reaches every process of a script, as Ctrl+C in a terminal does: workers, spawned ranks, loaders."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.helpers.host_fixture import STOPPED
+from tests.helpers.script_runs import MakeScriptRun, script_run
+
+__all__ = ["script_run"]
+
+SPAWNED = """
+    import time
+    import torch.multiprocessing as mp
+
+    def work(number):
+        step = 0
+        while True:
+            step += 1
+            if number == 0: print(f"step {step} loss {1 / step:.4f}", flush=True)
+            time.sleep(0.02)
+
+    if __name__ == "__main__":
+        mp.spawn(work, nprocs=2)
+"""
+WORKERS = """
+    import multiprocessing, time
+
+    def work(number):
+        step = 0
+        while True:
+            step += 1
+            if number == 0: print(f"step {step} loss {1 / step:.4f}", flush=True)
+            time.sleep(0.02)
+
+    if __name__ == "__main__":
+        multiprocessing.set_start_method("spawn")
+        workers = [multiprocessing.Process(target=work, args=(number,)) for number in range(2)]
+        for worker in workers: worker.start()
+        for worker in workers: worker.join()
+"""
+LOADER = """
+    import time
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+    class Slow(Dataset):
+        def __len__(self): return 1_000_000
+        def __getitem__(self, index):
+            time.sleep(0.01)
+            return torch.zeros(1)
+
+    if __name__ == "__main__":
+        for step, batch in enumerate(DataLoader(Slow(), 2, num_workers=2)):
+            print(f"step {step} loss {1 / (step + 1):.4f}", flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(SPAWNED, marks=pytest.mark.slow, id="torch.multiprocessing.spawn"),
+        pytest.param(WORKERS, marks=pytest.mark.windows, id="multiprocessing"),
+        pytest.param(LOADER, marks=pytest.mark.slow, id="DataLoader"),
+    ],
+)
+def test_a_stop_reaches_every_process_of_a_script(script_run: MakeScriptRun, text: str) -> None:
+    run = script_run(text, options={"stop_deadline_s": 20.0}, devices=("cpu:1",), stop_timeout_s=40.0).start()
+    run.wait_for_step(3)
+    state = run.stop().end()
+    assert (state.state, state.exit_code, state.error) == (STOPPED, 0, None)
+    assert not run.events("alert"), run.events("alert")  # it ended by itself, and need not be ended by force
+    run.assert_nothing_left()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="under Windows a script shares its rank's console")
+def test_a_stop_leaves_processes_alone_that_left_the_scripts_group(script_run: MakeScriptRun) -> None:
+    text = """
+        import subprocess, sys, time
+        code = "import time\\ntry: time.sleep(600)\\nexcept KeyboardInterrupt: print('the other heard it', flush=True)"
+        subprocess.Popen([sys.executable, "-c", code], process_group=0)
+        step = 0
+        while True:
+            step += 1
+            print(f"step {step} loss {1 / step:.4f}", flush=True)
+            time.sleep(0.05)
+    """
+    run = script_run(text, devices=("cpu:1",)).start()
+    run.wait_for_step(10)
+    assert run.stop().end().state == STOPPED
+    assert "KeyboardInterrupt" in run.printed() and "the other heard it" not in run.printed()
+    run.assert_nothing_left()
