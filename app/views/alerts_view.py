@@ -24,7 +24,7 @@ from core.mode_choice import MODE_NAMES
 
 NOTHING: Final = "Nothing to report."
 SHOWN: Final = 500
-KINDS: Final = {"alert": "warning", "fallback": "warning", "failed": "error"}
+KINDS: Final = {"alert": "warning", "retry": "warning", "fallback": "warning", "failed": "error"}
 
 
 def is_alert(event: Mapping[str, Any]) -> bool:
@@ -36,6 +36,8 @@ def alert_words(event: Mapping[str, Any]) -> str:
     """What an event says, in one line."""
     if event.get("event") == "fallback":
         return _fallback_words(event)
+    if event.get("event") == "retry":
+        return f"{event.get('reason', '')} Trying once more as asked.".strip()
     error = event.get("error")
     source: Mapping[str, Any] = error if isinstance(error, Mapping) else event
     parts = [str(source[key]) for key in ("title", "message", "reason", "cause", "next_step") if source.get(key)]

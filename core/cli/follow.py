@@ -165,6 +165,8 @@ def event_words(line: Mapping[str, Any]) -> str:
         return f"step {step}: validation loss {number(line.get('val_loss'))}{_other_figures(line)}"
     if event == "commit":
         return f"step {step}: generation {line.get('generation')} committed"
+    if event == "retry":
+        return f"{line.get('reason')} Trying once more as asked."
     if event == "fallback":
         what = "PyTorch's engine" if line.get("engine") else "one device"
         return f"Falling back to {what}: {line.get('reason')}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from core.messages import RankFailed
-from core.process_tree import describe_exit
+from core.process_tree import describe_exit, ended_by_force
 
 SETTLE_S: Final = 1.5
 """How long after the first sign others are waited for: a killed rank's socket closes before its exit code is known."""
@@ -57,6 +57,11 @@ class Sign:
         words = " ".join(self.tail[-3:]) if self.said is None else f"{self.said.cause} {self.said.traceback[-2000:]}"
         crashed = self.said is None and self.returncode is not None and self.returncode < 0
         return not crashed and not self.what and _ECHO.search(words) is not None
+
+    @property
+    def was_killed(self) -> bool:
+        """Its process was ended by a signal (Windows: by another process), or crashed, without a word of its own."""
+        return self.said is None and not self.what and self.returncode is not None and ended_by_force(self.returncode)
 
     @property
     def usage(self) -> bool:

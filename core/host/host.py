@@ -28,6 +28,7 @@ from core.host.device_samples import DeviceSampler, sampled
 from core.host.environment import describe_environment
 from core.host.folder_watch import folder_gone, until_gone
 from core.host.late_columns import LateColumns
+from core.host.lifecycle import NextAttempt, StartFallbacks
 from core.host.metrics_stream import MetricsStream
 from core.host.outcome import EXIT_FAILED, Outcome, exit_code, own_failure, with_unkillable
 from core.host.reserve import Reserve
@@ -35,12 +36,11 @@ from core.host.states import HostState
 from core.host.status_board import StatusBoard
 from core.host.stop_ladder import StopLadder
 from core.host.survey import Setting, damaged_alert, survey
-from core.host.work_plan import on_one_device, total_steps, with_torchs_engine
+from core.host.work_plan import total_steps
 from core.launch_plan import LaunchPlan, LaunchSite, plan_launch
 from core.listener import Connection, Listener
 from core.messages import CommitRequest, Message, StopRequest
 from core.metrics_file import MetricsWriter
-from core.mode_choice import DEEPSPEED, MODE_NAMES, TORCH
 from core.platforms import free_port, rendezvous_folder
 from core.preflight import batch_of
 from core.processes import own
@@ -152,7 +152,7 @@ class RunHost:
         self.phase_changed("planning")
         self._stream.open(*await self._in_thread(self._open_metrics))
         setting = self._setting = await self._find_out()
-        config, devices = setting.config, setting.devices
+        config, devices, fallbacks = setting.config, setting.devices, StartFallbacks()
         while True:
             if self._gone is not None:
                 return Outcome("failed", self._gone)
@@ -163,11 +163,11 @@ class RunHost:
             if plan is not None and self._may_restart(config, plan, outcome):
                 setting = self._setting = await self._restart(config, setting, outcome)
                 continue
-            if plan is None or outcome.kind != "not_started" or outcome.usage or plan.self_contained:
+            following = None if plan is None else fallbacks.after(config, devices, plan, outcome)
+            if following is None:
                 return outcome
-            if config.strict or plan.lanes > 1 or plan.world_size == 1:
-                return outcome
-            config, devices = await self._fall_back(config, devices, plan, outcome)
+            self._begin_again(following, narrowed=following.devices != devices)
+            config, devices = following.config, following.devices
 
     def _may_restart(self, config: RunConfig, plan: LaunchPlan, outcome: Outcome) -> bool:
         failed = outcome.kind == "failed" or (outcome.kind == "not_started" and plan.self_contained)
@@ -302,36 +302,16 @@ class RunHost:
         ranks = max(plan.world_size, self._first.world_size, *(rank + 1 for rank in known), 0)
         return {str(rank): known[rank].step if rank in known else otherwise for rank in range(ranks)}
 
-    async def _fall_back(
-        self, config: RunConfig, devices: tuple[Device, ...], plan: LaunchPlan, outcome: Outcome
-    ) -> tuple[RunConfig, tuple[Device, ...]]:
-        """The config and devices to go on with, after saying so: PyTorch's engine for DeepSpeed's, then one device."""
-        reason = outcome.error["cause"] if outcome.error else "Its ranks could not start."
-        if plan.engine == DEEPSPEED:
-            words = (
-                f"DeepSpeed could not start ZeRO stage {config.zero_stage} on {plan.world_size} devices, so PyTorch's "
-                f"own engine shards instead. {reason}"
-            )
-            log.warning("%s", words)
-            uuids = [device.uuid for device in devices]
-            self.emit("fallback", reason=reason, mode=plan.mode, devices=uuids, was=plan.mode, engine=TORCH)
-            self._board.change(fallback=words, phase="falling back to PyTorch's engine")
-            self._number += 1
-            return with_torchs_engine(config), devices
-        guilty = outcome.root.rank if outcome.root is not None else 0
-        device = next((d for rank, d in enumerate(devices) if rank != guilty), devices[0])
-        words = (
-            f"{MODE_NAMES[plan.mode]} on {plan.world_size} devices could not start, so the run goes on with "
-            f"{device.uuid} alone. {reason}"
-        )
-        log.warning("%s", words)
-        self.emit("fallback", reason=reason, mode="single", devices=[device.uuid], was=plan.mode)
-        self._board.change(fallback=words, phase="falling back to one device")
-        if self._sampler is not None:
-            self._sampler.narrow([device.uuid])
+    def _begin_again(self, following: NextAttempt, *, narrowed: bool) -> None:
+        """Says which attempt follows one that could not start, and why."""
+        log.warning("%s", following.text)
+        self.emit(following.event, **following.fields)
+        if following.event == "fallback":
+            self._board.change(fallback=following.text)
+        self._board.change(phase=following.phase)
+        if narrowed and self._sampler is not None:
+            self._sampler.narrow([device.uuid for device in following.devices])
         self._number += 1
-        batch = batch_of(config, plan.world_size, plan.mode)
-        return on_one_device(config, device, batch), (device,)
 
     # the end
 

@@ -25,7 +25,7 @@ class HostState(StrEnum):
     Transitions::
 
         STARTING ─→ TRAINING     a rank's first step line, or a rank that has nothing left to train
-        STARTING ─→ STARTING     fallback to one device
+        STARTING ─→ STARTING     once more as asked after a rank was killed; fallback to a lesser way to train
         STARTING ─→ STOPPED      a stop: there is nothing to commit, so the ranks are ended at once
         STARTING ─→ FAILED       bad input, the machine is not ready, or ranks that cannot start
         TRAINING ─→ STOPPING     the first stop request

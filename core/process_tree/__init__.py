@@ -10,7 +10,7 @@ is left of those sessions when the host is gone.
 """
 
 from core.process_tree.detached import spawn_detached
-from core.process_tree.exit_words import describe_exit
+from core.process_tree.exit_words import describe_exit, ended_by_force
 from core.process_tree.tree import Child, ProcessTree
 
-__all__ = ["Child", "ProcessTree", "describe_exit", "spawn_detached"]
+__all__ = ["Child", "ProcessTree", "describe_exit", "ended_by_force", "spawn_detached"]

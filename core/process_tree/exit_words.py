@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -42,6 +43,8 @@ _NTSTATUS: Final[Mapping[int, str]] = {
     0xE06D7363: "crashed: a C++ exception that nobody caught",
 }
 
+_NTSTATUS_ERROR: Final = 0xC0000000
+
 
 def describe_exit(returncode: int) -> str:
     """`returncode` of a process in words: signals, NTSTATUS codes and plain exit codes.
@@ -63,6 +66,21 @@ def describe_exit(returncode: int) -> str:
     if 128 < code <= 128 + 64:
         return f"ended with exit code {code} (as shells report: {_signal_words(code - 128)})"
     return f"ended with exit code {code}"
+
+
+def ended_by_force(returncode: int, platform: str = sys.platform) -> bool:
+    """Whether a process was ended from outside, or by a crash in native code, rather than by itself.
+
+    Windows keeps no signals: `TerminateProcess` leaves the code that its caller chose, which is 1 from Task Manager,
+    ``taskkill /F`` and `subprocess`, and the signal's number from `os.kill` and psutil.
+
+    Args:
+        returncode: As for `describe_exit`.
+        platform: As `sys.platform`.
+    """
+    if platform != "win32":
+        return returncode < 0
+    return returncode in (1, signal.SIGTERM, 9) or (returncode & 0xFFFFFFFF) >= _NTSTATUS_ERROR
 
 
 def _signal_words(number: int) -> str:

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from core.errors import RankdeckError
-from core.process_tree import Child, ProcessTree, describe_exit, spawn_detached
+from core.process_tree import Child, ProcessTree, describe_exit, ended_by_force, spawn_detached
 from core.processes import ProcessId, identify, is_alive
 
 pytestmark = pytest.mark.windows
@@ -294,3 +294,15 @@ def test_a_detached_program_that_is_not_there_is_an_error(tmp_path: Path) -> Non
 )
 def test_exit_codes_in_words(returncode: int, words: str) -> None:
     assert re.search(words, describe_exit(returncode))
+
+
+@pytest.mark.parametrize(
+    ("returncode", "platform", "by_force"),
+    [
+        (-9, "linux", True), (-11, "linux", True), (0, "linux", False), (1, "linux", False), (9, "linux", False),
+        (1, "win32", True), (9, "win32", True), (15, "win32", True), (0xC0000005, "win32", True),
+        (0xC0000005 - 2**32, "win32", True), (0, "win32", False), (3, "win32", False), (2, "win32", False),
+    ],
+)  # fmt: skip
+def test_ended_by_force(returncode: int, platform: str, by_force: bool) -> None:
+    assert ended_by_force(returncode, platform) is by_force

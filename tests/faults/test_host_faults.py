@@ -144,6 +144,27 @@ def test_a_rank_that_hangs_is_named_while_the_other_goes_on(make_run: MakeRun, m
     assert (state.state, state.exit_code) == (STOPPED, 130)
 
 
+@windows
+def test_a_rank_killed_before_its_first_step_is_tried_once_more_as_asked(make_run: MakeRun) -> None:
+    run = make_run().fail_at(rank=1, step="ready", how="kill", fail_attempts=[1]).start()
+    state = run.end()
+    assert (state.state, state.exit_code, state.mode, state.world_size) == (FINISHED, 0, "ddp", 2), state
+    assert state.fallback is None and not run.events("fallback")
+    (retry,) = run.events("retry")
+    assert (retry["mode"], retry["devices"], retry["ranks"]) == ("ddp", ["cpu:0", "cpu:1"], [1])
+    assert retry["reason"].startswith("Rank 1, before its first step")
+    assert [line["mode"] for line in run.events("launch")] == ["ddp", "ddp"]
+    assert run.steps(1) == list(range(1, 21))
+
+
+def test_a_rank_killed_twice_before_its_first_step_leads_to_one_device(make_run: MakeRun) -> None:
+    run = make_run().fail_at(rank=1, step="ready", how="kill", fail_attempts=[1, 2]).start()
+    state = run.end()
+    assert (state.state, state.mode, state.world_size) == (FINISHED, "single", 1)
+    assert len(run.events("retry")) == 1 and len(run.events("fallback")) == 1
+    assert [line["mode"] for line in run.events("launch")] == ["ddp", "ddp", "single"]
+
+
 def test_strict_means_no_fallback(make_run: MakeRun) -> None:
     state = make_run(strict=True).fail_at(rank=1, step="ready", how="exit:3").start().end()
     assert (state.state, state.exit_code, state.fallback) == (FAILED, 1, None)
