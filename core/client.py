@@ -21,6 +21,7 @@ from core.files import copy_atomic, write_atomic
 from core.messages import Hello, Message, Refused, StopRequest, Welcome
 from core.places import PACKAGE_FOLDER
 from core.process_tree import spawn_detached
+from core.program_environment import program_environment
 from core.protocol import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.resume_plan import ResumePlan
 from core.run_store import HostInfo, RunState, RunStore, default_runs_dir
@@ -279,10 +280,7 @@ def _say_starting(store: RunStore) -> None:
 
 
 def _spawn_host(store: RunStore) -> None:
-    env = dict(os.environ)
-    env["PYTHONPATH"] = os.pathsep.join([str(PACKAGE_FOLDER), *filter(None, [env.get("PYTHONPATH")])])
-    env["PYTHONUTF8"] = "1"
-    env["PYTHONUNBUFFERED"] = "1"
+    env = program_environment(os.environ, {"PYTHONUNBUFFERED": "1"})
     argv = [sys.executable, "-m", "core.host", str(store.dir)]
     try:
         spawn_detached(argv, PACKAGE_FOLDER, env, store.logs / "host.log")

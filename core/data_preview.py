@@ -23,10 +23,10 @@ from core.errors import ConfigError, DatasetError, PreflightError, RankdeckError
 from core.extras import MissingPackageError
 from core.hub_dataset import DownloadNeededError
 from core.mode_choice import choose_devices, choose_mode
-from core.places import PACKAGE_FOLDER
 from core.platforms import Platform
 from core.preflight import batch_of
 from core.process_tree import Child, ProcessTree
+from core.program_environment import program_environment
 from core.recipes import Recipe, apply_recipe
 
 DOCUMENTS: Final = 3
@@ -89,8 +89,7 @@ def preview_data(
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         argv = (sys.executable, "-m", "workers.preview", str(folder))
         with ProcessTree() as tree:
-            environment = {**os.environ, "PYTHONPATH": str(PACKAGE_FOLDER), "PYTHONUTF8": "1"}
-            child = tree.spawn(argv, environment, folder, folder / "preview.log")
+            child = tree.spawn(argv, program_environment(os.environ), folder, folder / "preview.log")
             _wait(child, folder, limit_s, progress, cancelled)
             found = _result(child, folder)
     found["epoch"] = epoch_of(found["samples"], config, recipe, available, platform)

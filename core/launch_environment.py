@@ -7,7 +7,6 @@ from typing import Final
 
 from core import rank_environment
 from core.devices.model import Device
-from core.places import PACKAGE_FOLDER
 from core.platforms import Platform
 
 # Left over from another launcher or a container tool, these would lead torch astray: Docker Desktop and Kubernetes
@@ -32,9 +31,7 @@ def of_rank(rank: int, devices: Sequence[Device], platform: Platform, backend: s
         **_place(rank, devices, platform),
         **_memory(devices[rank], platform),
         "MASTER_ADDR": "127.0.0.1",
-        "PYTHONPATH": str(PACKAGE_FOLDER),
         "PYTHONUNBUFFERED": "1",
-        "PYTHONUTF8": "1",
         "PYTHONFAULTHANDLER": "1",  # a crash in native code leaves a traceback in the rank's log
         "OMP_NUM_THREADS": _threads(platform, len(devices)),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",

@@ -17,6 +17,7 @@ from core.errors import ConfigError
 from core.launch_environment import REMOVED, of_rank, of_script
 from core.mode_choice import CONNECTED_MODES, check_gloo, choose_mode, platform_of
 from core.platforms import Platform
+from core.program_environment import program_environment
 from core.recipes import Recipe
 
 
@@ -71,13 +72,13 @@ class RankCommand:
     device: Device
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
-        """The rank's whole environment: what is inherited, less `removed_env`, plus `env`."""
+        """The rank's whole environment: what is inherited, less `removed_env`, plus `env` (`program_environment`)."""
         kept = {
             name: value
             for name, value in inherited.items()
             if not any(fnmatchcase(name.upper(), pattern) for pattern in self.removed_env)
         }
-        return {**kept, **self.env}
+        return program_environment(kept, self.env)
 
 
 @dataclass(frozen=True, slots=True)

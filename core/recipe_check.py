@@ -23,8 +23,8 @@ from core.data_format import TEXT_COLUMN
 from core.dataset import list_formats
 from core.errors import ConfigError
 from core.extras import MissingPackageError
-from core.places import PACKAGE_FOLDER
 from core.process_tree import ProcessTree
+from core.program_environment import program_environment
 from core.recipes import Recipe
 
 LIMIT_S: Final = 60.0
@@ -93,11 +93,9 @@ def _ask(program: tuple[str, ...], config: RunConfig, limit_s: float) -> Mapping
         folder = Path(name)
         settings, log = folder / "settings.json", folder / "check.log"
         settings.write_text(json.dumps({"config": json.loads(to_json(config))}), encoding="utf-8")
-        paths = [str(PACKAGE_FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": "1"}
         argv = (sys.executable, *program, str(settings))
         with ProcessTree() as tree:
-            child = tree.spawn(argv, environment, folder, log)
+            child = tree.spawn(argv, program_environment(os.environ), folder, log)
             deadline = time.monotonic() + limit_s
             while child.poll() is None and time.monotonic() < deadline:
                 time.sleep(_POLL_S)

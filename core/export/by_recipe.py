@@ -14,8 +14,8 @@ from typing import Any, Final
 from core.errors import RankdeckError
 from core.export.lines import ExportCancelledError
 from core.export.place import refused
-from core.places import PACKAGE_FOLDER
 from core.process_tree import Child, ProcessTree
+from core.program_environment import program_environment
 from core.rank_environment import ENV_RECIPE_DIR
 from core.recipes import Recipe
 from core.run_store import RunStore
@@ -91,9 +91,8 @@ def run_export(
 
 
 def _environment(recipe: Recipe) -> dict[str, str]:
-    paths = [str(PACKAGE_FOLDER), *filter(None, [os.environ.get("PYTHONPATH")])]
-    own = {ENV_RECIPE_DIR: str(recipe.folder), "PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
-    return {**os.environ, **own}
+    own = {ENV_RECIPE_DIR: str(recipe.folder), "PYTHONIOENCODING": "utf-8"}
+    return program_environment(os.environ, own)
 
 
 def _wait(child: Child, deadline: float, limit_s: float, cancelled: Callable[[], bool]) -> None:

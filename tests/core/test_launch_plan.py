@@ -277,8 +277,10 @@ def test_what_every_rank_is_told() -> None:
         }
         assert rank.env["MASTER_ADDR"] == "127.0.0.1"
         assert "MASTER_PORT" not in rank.env
-        assert rank.env["PYTHONUNBUFFERED"] == rank.env["PYTHONUTF8"] == "1"
-        assert (Path(rank.env["PYTHONPATH"]) / "core" / "launch_plan.py").is_file()
+        environment = rank.environment({"PYTHONPATH": str(Path("theirs").absolute())})
+        assert environment["PYTHONUNBUFFERED"] == environment["PYTHONUTF8"] == "1"
+        ours, theirs = environment["PYTHONPATH"].split(os.pathsep)
+        assert (Path(ours) / "core" / "launch_plan.py").is_file() and Path(theirs) == Path("theirs").absolute()
         assert rank.env[rank_environment.ENV_PORT] == "4321"
         assert rank.env[rank_environment.ENV_TOKEN] == "s3cret"
         assert rank.env[rank_environment.ENV_ATTEMPT] == "2"

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from core.errors import DatasetError, RankdeckError
 from core.hub_dataset import HubName, check_package, not_here
+from core.program_environment import program_environment
 
-_ROOT: Final = Path(__file__).resolve().parents[2]
 _SIZE_LIMIT_S: Final = 60.0
 _OFFLINE: Final = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 _CONFIG_HINT: Final = "Name the configuration and the split: hf://owner/name:config:split."
@@ -66,13 +66,12 @@ def size_words(name: HubName) -> str:
 
 def _ask(what: str, name: HubName, *, offline: bool, limit_s: float | None = None) -> dict[str, Any]:
     """Runs this module as a program; its last line is JSON."""
-    environment = {**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONUTF8": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
-    environment |= _OFFLINE if offline else {}
+    quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", **(_OFFLINE if offline else {})}
     words = [what, name.repo, name.config, name.split, name.revision]
     with contextlib.suppress(subprocess.TimeoutExpired):
         done = subprocess.run(
             [sys.executable, "-m", "workers.data.hub", *words],
-            env=environment,
+            env=program_environment(os.environ, quiet),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             encoding="utf-8",

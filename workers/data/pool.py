@@ -22,11 +22,11 @@ import psutil
 
 from core import errors
 from core.errors import RankdeckError
+from core.program_environment import program_environment
 from workers.data.pieces import Part
 from workers.data.tokenizer_spec import TokenizerSpec
 
 MAX_PROCESSES: Final = 8
-_ROOT: Final = Path(__file__).resolve().parents[2]
 _END_LIMIT_S: Final = 5.0
 _POLL_S: Final = 0.5
 _JOBS_EACH: Final = 2
@@ -141,12 +141,11 @@ class PartPool:
 
 
 def _spawn() -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": str(_ROOT), "PYTHONUTF8": "1"}
     # One thread each: the processes are the parallelism.
-    environment |= {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    one_thread = {"OMP_NUM_THREADS": "1", "RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     return subprocess.Popen(
         [sys.executable, "-m", "workers.data.part_worker"],
-        env=environment,
+        env=program_environment(os.environ, one_thread),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
