@@ -25,6 +25,7 @@ from core.program_environment import program_environment
 from core.protocol import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.resume_plan import ResumePlan
 from core.run_store import HostInfo, RunState, RunStore, default_runs_dir
+from core.spawned_host import write_spawned_host
 
 CONNECT_TIMEOUT_S: Final = 10.0
 STOP_ANSWER_S: Final = 5.0
@@ -255,7 +256,7 @@ def _check_not_starting(store: RunStore) -> None:
 
     Called with the lock held, so the host's process alone is asked for.
     """
-    state = store.stored_state().seen()
+    state = store.seen_without_lock(store.stored_state())
     if state.is_live:
         raise RunBusyError(
             f"{state.run_id} has just been resumed by somebody else.",
@@ -280,13 +281,15 @@ def _say_starting(store: RunStore) -> None:
 
 
 def _spawn_host(store: RunStore) -> None:
+    attempt = store.stored_state().attempt  # read before: then the state is the host's
     env = program_environment(os.environ, {"PYTHONUNBUFFERED": "1"})
     argv = [sys.executable, "-m", "core.host", str(store.dir)]
     try:
-        spawn_detached(argv, PACKAGE_FOLDER, env, store.logs / "host.log")
+        process = spawn_detached(argv, PACKAGE_FOLDER, env, store.logs / "host.log")
     except RankdeckError as error:
         store.write_state(store.stored_state().replace(state="failed", error=error.as_dict(), exit_code=1))
         raise
+    write_spawned_host(store.dir, attempt, process)
 
 
 def _unreachable(store: RunStore, why: str, next_step: str) -> ConnectionRefusedByHostError:

@@ -18,8 +18,10 @@ from core.errors import RunNotFoundError, StateFileError, UsageError
 from core.files import explain, read_json, remove_temporaries, write_atomic
 from core.metrics_file import MetricsTail, MetricsWriter
 from core.places import default_runs_dir
+from core.processes import is_alive
 from core.run_lock import RunLock, is_held
 from core.run_state import INTERRUPTED, RunState
+from core.spawned_host import read_spawned_host
 
 __all__ = [
     "HostInfo",
@@ -168,8 +170,22 @@ class RunStore:
         When the system clock is stepped, Linux tells other start times for the same processes, and a live host looks
         like a stranger under a recycled pid. Its lock does not.
         """
-        seen = stored.seen()
+        seen = self.seen_without_lock(stored)
         return stored if seen.state == INTERRUPTED and self.is_locked() else seen
+
+    def seen_without_lock(self, stored: RunState) -> RunState:
+        """`seen` for whoever holds the lock itself.
+
+        A host that has not written its name yet is known by the note of the program that started it.
+        """
+        is_unnamed = stored.state == "starting" and stored.host is None
+        spawned = read_spawned_host(self.dir, stored.attempt) if is_unnamed else None
+        if spawned is None:
+            return stored.seen()
+        if is_alive(spawned):
+            return stored
+        newest = self.stored_state()  # it may have written its name, or its end, since `stored` was read
+        return newest.seen() if newest != stored else stored.replace(host=spawned).seen()
 
     def write_state(self, state: RunState) -> None:
         """Replaces `state.json`; raises `PreflightError` when the disk refuses."""

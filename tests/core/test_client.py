@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -9,15 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from core.client import connect, is_live, resume_run, start_run, stop_run, wait_for_end
 from core.config import RunConfig
 from core.errors import ConnectionRefusedByHostError, RunBusyError, UsageError
-from core.processes import own
+from core.processes import ProcessId, own
 from core.resume import plan_resume
 from core.run_store import RunStore
-from tests.helpers.host_fixture import FINISHED, STOPPED, MakeRun, make_run
+from core.spawned_host import write_spawned_host
+from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make_run
 
 __all__ = ["make_run"]
 
@@ -140,3 +143,41 @@ def test_a_resume_says_at_once_that_the_run_is_starting(make_run: MakeRun) -> No
     assert state.is_live and state.attempt == 2 and state.error is None
     assert run.store.config().steps == 30
     assert run.end().state == FINISHED
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.05, 0.15, 0.3, 0.6])
+def test_a_host_killed_in_its_first_second_is_known_to_be_dead_at_once(make_run: MakeRun, after_s: float) -> None:
+    run = make_run().behave(steps=20_000, step_s=0.01).start()
+    time.sleep(after_s)
+    host = psutil.Process(spawned_pid(run))
+    host.kill()
+    psutil.wait_procs([host], timeout=10)
+    began = time.monotonic()
+    assert run.store.state().state == "interrupted"
+    with pytest.raises(ConnectionRefusedByHostError, match="its state is: interrupted"):
+        stop_run(run.store)
+    assert time.monotonic() - began < 2.0
+    run.behave(steps=20).resume()
+    assert run.end().state == FINISHED
+
+
+def test_a_note_about_an_earlier_attempts_host_is_not_believed(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, RunConfig())
+    write_spawned_host(store.dir, 1, ProcessId(own().pid, 1.0))
+    assert store.state().state == "interrupted"
+    store.write_state(store.stored_state().replace(attempt=2))
+    assert store.state().state == "starting"
+
+
+def test_a_host_that_takes_long_to_say_its_name_is_waited_for(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, RunConfig())
+    store.write_state(store.stored_state().replace(updated=time.time() - 600.0))
+    assert store.state().state == "interrupted"
+    write_spawned_host(store.dir, 1, own())
+    assert store.state().state == "starting"
+
+
+def spawned_pid(run: FakeRun) -> int:
+    """The host's pid as whoever started it noted it."""
+    note = json.loads((run.store.dir / "host.spawned.json").read_text(encoding="utf-8"))
+    return int(note["pid"])

@@ -1,0 +1,36 @@
+"""`host.spawned.json`: the process that was started as a run's host, written by whoever started it.
+
+A host says its own name in `state.json` once it is at work. Until then only the program that spawned it knows whether
+it lives. That program must not write `state.json`, which is the host's from its first instruction on; hence this file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Final
+
+from core.errors import RankdeckError
+from core.files import write_atomic
+from core.processes import ProcessId
+
+FILE_NAME: Final = "host.spawned.json"
+
+
+def write_spawned_host(folder: Path, attempt: int, process: ProcessId) -> None:
+    """Notes which process is to host the attempt. A disk that refuses costs the note, not the run."""
+    text = json.dumps({"attempt": attempt, "pid": process.pid, "started": process.started})
+    with contextlib.suppress(RankdeckError):
+        write_atomic(folder / FILE_NAME, text + "\n", durable=False)
+
+
+def read_spawned_host(folder: Path, attempt: int) -> ProcessId | None:
+    """The process that was started to host this attempt; None where that is not known, or known of another attempt."""
+    try:
+        value = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
+        if value["attempt"] != attempt:
+            return None
+        return ProcessId(int(value["pid"]), float(value["started"]))
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return None
