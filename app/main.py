@@ -49,6 +49,7 @@ from core.recipes import find_recipes
 from core.resume_plan import ResumePlan
 from core.run_state import RunState
 from core.run_store import RunEntry, default_runs_dir
+from core.user_script import RECIPE as USER_SCRIPT
 
 if TYPE_CHECKING:
     from app.views.resume_dialog import ResumeDialog
@@ -288,14 +289,16 @@ class Rankdeck(QObject):
         data.show_found(data_words(size.path, size.files, size.size_bytes))
 
     def _show_live(self) -> None:
-        self.window.set_live([run_dir.name for run_dir in self._live_runs()])
+        live = self._live_runs()
+        scripts = [state for state in live.values() if state.recipe == USER_SCRIPT]
+        self.window.set_live([run_dir.name for run_dir in live], len(scripts))
 
-    def _live_runs(self) -> list[Path]:
+    def _live_runs(self) -> dict[Path, RunState]:
         """The runs that are going; the shown one too where the list has not met it yet."""
-        live = [entry.path for entry in self._entries() if entry.state is not None and entry.state.is_live]
+        live = {e.path: e.state for e in self._entries() if e.state is not None and e.state.is_live}
         run_dir, state = self.showing.run_dir, self.data.state
-        if run_dir is not None and state is not None and state.is_live and run_dir not in live:
-            live.append(run_dir)
+        if run_dir is not None and state is not None and state.is_live:
+            live.setdefault(run_dir, state)
         return live
 
     def _entries(self) -> list[RunEntry]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from core.config.run_config import RunConfig
 from core.ledger import LedgerFile, LedgerProgress
 from core.mode_choice import MODE_NAMES
+from core.user_script import RECIPE as USER_SCRIPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +58,23 @@ class ResumePlan:
         lines = [f"A new run takes over from {self.state_file.path}."] if self.state_file is not None else []
         if self.run_dir is not None:
             lines.append(f"Run {self.run_dir.name} goes on.")
-        lines += self._weights_lines()
-        lines += self._data_lines()
-        lines.append(self._target())
+        lines += self._script_lines() if self.config.recipe == USER_SCRIPT else self._training_lines()
         now = _on_devices(self.mode_now, self.devices_now)
         then = _on_devices(self.mode_then, self.devices_then)
         same = (self.mode_then, self.devices_then) in ((self.mode_now, self.devices_now), ("", ()))
         lines.append(f"Devices: {now}" + ("." if same else f"; it was {then}."))
         lines += self.changed
         return [*lines, *(f"Note: {warning}" for warning in self.warnings)]
+
+    def _training_lines(self) -> list[str]:
+        return [*self._weights_lines(), *self._data_lines(), self._target()]
+
+    def _script_lines(self) -> list[str]:
+        lines = [f"Not used: {words}" for words in self.damaged]
+        lines.append("The script is started again. Where it continues is up to the script.")
+        if self.generation is not None:
+            lines.append(f"rankdeck.last_checkpoint() gives it its own checkpoint of step {self.step:,}.")
+        return lines
 
     def _weights_lines(self) -> list[str]:
         lines = [f"Not used: {words}" for words in self.damaged]

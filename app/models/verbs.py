@@ -9,6 +9,7 @@ from app.models.draft import CheckedDraft
 from core.devices import Device
 from core.run_state import RunState
 from core.run_store import RunEntry
+from core.user_script import RECIPE as USER_SCRIPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Verbs:
 
     Attributes:
         stop_is_now: The next Stop ends the run at once, because it was asked before.
+        stop_tip: What the next Stop does.
     """
 
     start: str | None
@@ -48,6 +50,7 @@ class Verbs:
     replay: str | None
     measure: str | None
     stop_is_now: bool
+    stop_tip: str
 
 
 def verbs_of(situation: Situation) -> Verbs:
@@ -62,7 +65,14 @@ def verbs_of(situation: Situation) -> Verbs:
         replay=None if shown is not None else "No run is shown.",
         measure=_why_not_measure(situation),
         stop_is_now=stopping,
+        stop_tip=_stop_tip(shown, stopping),
     )
+
+
+def _stop_tip(shown: RunState | None, stopping: bool) -> str:
+    if shown is not None and shown.recipe == USER_SCRIPT:
+        return "End the script at once" if stopping else "Ask the script to stop"
+    return "End at once, without committing" if stopping else "Commit at the next step and end"
 
 
 def _why_not_start(situation: Situation) -> str | None:

@@ -73,6 +73,7 @@ class MainWindow(QMainWindow):
         super().__init__(parent)
         self._settings = settings
         self._live: list[str] = []
+        self._live_scripts = 0
         self._ending: Ending | None = None
         self._ending_word = ""
         self._may_close = False
@@ -221,8 +222,7 @@ class MainWindow(QMainWindow):
             self._stop_is_now = verbs.stop_is_now
             stop.setText("S&top now" if verbs.stop_is_now else "S&top")
             stop.setIcon(icon("stop-now" if verbs.stop_is_now else "stop"))
-            words = "End at once, without committing" if verbs.stop_is_now else "Commit at the next step and end"
-            stop.setProperty("words", words)
+        stop.setProperty("words", verbs.stop_tip)
         explain(actions.start, verbs.start)
         explain(stop, verbs.stop)
         explain(actions.resume, verbs.resume)
@@ -274,9 +274,9 @@ class MainWindow(QMainWindow):
         """An error that concerns the run that is shown."""
         self.notice.show_error(error)
 
-    def set_live(self, names: Sequence[str]) -> None:
-        """The runs that are going: closing the window must ask about them."""
-        self._live = list(names)
+    def set_live(self, names: Sequence[str], scripts: int = 0) -> None:
+        """The runs that are going, `scripts` of them the user's own: closing the window must ask about them."""
+        self._live, self._live_scripts = list(names), scripts
 
     # --- intents -----------------------------------------------------------------------------------------
 
@@ -312,7 +312,7 @@ class MainWindow(QMainWindow):
         event.ignore()
         if self.findChild(CloseQuestion) is not None:
             return
-        question = CloseQuestion(self._live, self)
+        question = CloseQuestion(self._live, self._live_scripts, self)
         question.keep_chosen.connect(self.close_now)
         question.stop_chosen.connect(self.stop_and_close_requested)
         question.open()

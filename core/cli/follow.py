@@ -16,6 +16,7 @@ from core.client import stop_run
 from core.errors import RankdeckError, StateFileError
 from core.run_state import RunState
 from core.run_store import MetricsTail, RunStore
+from core.user_script import RECIPE as USER_SCRIPT
 
 POLL_S: Final = 0.1
 PLAIN_LINE_EVERY_S: Final = 5.0
@@ -130,7 +131,7 @@ class Follower:
 
 
 class StopLadder:
-    """What Ctrl+C does to a run in the foreground: first a stop with everything committed, then an end now.
+    """What Ctrl+C does to a run in the foreground: first a stop as the run stops, then an end now.
 
     Args:
         store: The run.
@@ -144,8 +145,7 @@ class StopLadder:
     def climb(self, number: int) -> bool:
         """Sends what the `number`-th Ctrl+C asks for; never leaves the run."""
         now = number > 1
-        words = "Ending now." if now else "Stopping at the next step, committing. Ctrl+C again ends now."
-        self._terminal.warn(words)
+        self._terminal.warn("Ending now." if now else self._asked())
         try:
             stop_run(self._store, now=now)
         except RankdeckError as error:
@@ -153,6 +153,11 @@ class StopLadder:
             if self._store.state().is_live:
                 self._terminal.warn(f"{error.cause} {error.next_step}")
         return False
+
+    def _asked(self) -> str:
+        if self._store.state().recipe == USER_SCRIPT:
+            return "Asked the script to stop. Ctrl+C again ends it now."
+        return "Stopping at the next step, committing. Ctrl+C again ends now."
 
 
 def event_words(line: Mapping[str, Any]) -> str:

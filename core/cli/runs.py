@@ -17,6 +17,7 @@ from core.errors import RankdeckError, UsageError
 from core.export.lines import MetricsLines
 from core.run_state import RunState
 from core.run_store import RunEntry, RunStore, default_runs_dir, find_run, list_runs
+from core.user_script import RECIPE as USER_SCRIPT
 
 STOP_WAIT_EXTRA_S: Final = 15.0
 """Beyond the run's own stop limit: for its host to end the ranks and write its last words."""
@@ -105,7 +106,7 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
             title="The run is not going",
         )
     stop_run(store, now=arguments.now)
-    terminal.say("Ending it now." if arguments.now else "Stopping it at the next step, with everything committed.")
+    terminal.say(_stop_text(state, arguments.now))
     state = _ended(store, store.config().stop_timeout_s + STOP_WAIT_EXTRA_S)
     terminal.say(f"{state.run_id} is {state.state} at step {count(state.step)}.")
     if state.error is None:
@@ -116,6 +117,14 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return 0
     terminal.error(error)
     return state.exit_code or RUN_FAILED
+
+
+def _stop_text(state: RunState, now: bool) -> str:
+    if now:
+        return "Ending it now."
+    if state.recipe == USER_SCRIPT:
+        return "Asked the script to stop."
+    return "Stopping it at the next step, with everything committed."
 
 
 def pause(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -167,7 +176,7 @@ def _ended(store: RunStore, timeout_s: float) -> RunState:
     if state.is_live:
         raise RankdeckError(
             f"{state.run_id} was asked to stop and is still {state.state} after {timeout_s:.0f} s.",
-            f"End it without committing: rankdeck stop --now {store.dir.name}",
+            f"End it at once: rankdeck stop --now {store.dir.name}",
             title="The run has not stopped",
         )
     return state

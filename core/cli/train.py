@@ -150,7 +150,8 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
         if store.model.is_file():
             terminal.say(f"Model: {store.model}")
         if state.state == "stopped":
-            terminal.say(f"Go on with it: rankdeck resume {store.dir.name}")
+            again = "Run the script again" if state.recipe == USER_SCRIPT else "Go on with it"
+            terminal.say(f"{again}: rankdeck resume {store.dir.name}")
     elif state.error is not None:
         terminal.error(run_error(state, store))
 

@@ -252,6 +252,27 @@ def test_closing_asks_once_while_a_run_is_going(open_window: OpenWindow, qtbot: 
     assert json.loads(store.state_json.read_text(encoding="utf-8"))["state"] == "training"
 
 
+@pytest.mark.parametrize(
+    ("scripts", "button", "text"),
+    [
+        (0, "&Stop and commit", "they commit at the next step and end. You can resume later."),
+        (1, "&Stop and commit", "Scripts are asked to stop and decide what they save."),
+        (2, "&Stop", "Stop: The scripts are asked to stop and decide what they save."),
+    ],
+)
+def test_closing_says_what_a_stop_does_to_scripts(
+    open_window: OpenWindow, qtbot: QtBot, scripts: int, button: str, text: str
+) -> None:
+    window = open_window().window
+    window.set_live(["a", "b"], scripts)
+    window.close()
+    (question,) = window.findChildren(CloseQuestion)
+    assert question.stop.text() == button and question.informativeText().endswith(text)
+    window.set_live([])
+    question.cancel.click()
+    qtbot.waitUntil(lambda: not window.findChildren(CloseQuestion))
+
+
 def test_a_live_run_is_found_when_the_window_opens(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
     write_lines(runs_dir / "old", Shape(steps=10))
     store = write_lines(runs_dir / "live", Shape(steps=40))

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from core.cli import main
 from tests.helpers.host_fixture import STOPPED
 from tests.helpers.script_runs import MakeScriptRun, script_run
 
@@ -73,6 +74,22 @@ def test_a_stop_reaches_every_process_of_a_script(script_run: MakeScriptRun, tex
     assert (state.state, state.exit_code, state.error) == (STOPPED, 0, None)
     assert not run.events("alert"), run.events("alert")  # it ended by itself, and need not be ended by force
     run.assert_nothing_left()
+
+
+@pytest.mark.windows
+def test_a_stop_and_a_resume_say_what_they_do_to_a_script(
+    script_run: MakeScriptRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "import time\nfor step in range(100_000): print(f'step {step} loss 1.5', flush=True) or time.sleep(0.02)\n"
+    run = script_run(text, devices=("cpu:1",)).start()
+    run.wait_for_step(3)
+    assert main(["stop", str(run.run_dir)]) == 0
+    run.end()
+    assert main(["resume", str(run.run_dir), "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert "Asked the script to stop." in told and "committed" not in told
+    assert "The script is started again. Where it continues is up to the script." in told
+    assert "Weights" not in told and "Data:" not in told and "It trains until" not in told
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="under Windows a script shares its rank's console")

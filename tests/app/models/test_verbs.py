@@ -60,6 +60,12 @@ def test_the_second_stop_ends_at_once_and_there_is_no_third() -> None:
     assert verbs_of(Situation(shown=going(state="stopped"), stop_asked=True)).stop is not None
 
 
+def test_a_stop_says_what_it_does_to_a_script() -> None:
+    tips = [verbs_of(Situation(shown=going(recipe="script"), stop_asked=asked)).stop_tip for asked in (False, True)]
+    assert tips == ["Ask the script to stop", "End the script at once"]
+    assert verbs_of(Situation(shown=going())).stop_tip == "Commit at the next step and end"
+
+
 def test_while_something_is_done_nothing_else_is_begun() -> None:
     verbs = verbs_of(Situation(checked=GOOD, ticked=[SLOT], busy="starting a run"))
     assert verbs.start == verbs.resume == "Rankdeck is starting a run."

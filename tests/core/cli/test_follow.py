@@ -88,6 +88,13 @@ def test_a_stop_that_cannot_be_sent_is_said(store: RunStore, capsys: pytest.Capt
     assert "Ctrl+C again" in error and "cannot be reached" in error
 
 
+def test_a_script_is_asked_to_stop(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    store.write_state(store.state().replace(state="training", host=own(), recipe="script"))
+    store.write_host_json(1, "0" * 32, own().pid)
+    StopLadder(store, Terminal()).climb(1)
+    assert "Asked the script to stop. Ctrl+C again ends it now." in capsys.readouterr().err
+
+
 def test_interrupts_are_counted_and_given_back() -> None:
     before = signal.getsignal(signal.SIGINT)
     with counted_interrupts() as interrupts:
