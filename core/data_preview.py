@@ -23,6 +23,7 @@ from core.errors import ConfigError, DatasetError, PreflightError, RankdeckError
 from core.extras import MissingPackageError
 from core.hub_dataset import DownloadNeededError
 from core.mode_choice import choose_devices, choose_mode
+from core.parsing import parse_json
 from core.platforms import Platform
 from core.preflight import batch_of
 from core.process_tree import Child, ProcessTree
@@ -154,7 +155,7 @@ def _wait(
 def _result(child: Child, folder: Path) -> dict[str, Any]:
     """What the process found, or the error that it met."""
     try:
-        found = json.loads(_text(folder / "result.json"))
+        found = parse_json(_text(folder / "result.json"))
     except ValueError:
         found = None
     if not isinstance(found, dict):

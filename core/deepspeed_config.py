@@ -22,6 +22,7 @@ from core.config.batch import Batch
 from core.config.run_config import RunConfig
 from core.deepspeed_keys import KEYS, ONLY_IN_STAGE_3, REFUSED, sections
 from core.errors import ConfigError
+from core.parsing import ParseError, parse_json
 
 STAGES: Final = (1, 2, 3)
 AUTO: Final = "auto"
@@ -236,14 +237,12 @@ class _Written:
 
     def _parse(self) -> dict[str, Any]:
         try:
-            values = json.loads(self._text, object_pairs_hook=self._without_repetition, parse_constant=self._constant)
-        except json.JSONDecodeError as error:
-            what = f"line {error.lineno}: it is not JSON ({error.msg}, column {error.colno})."
-            wrong = ConfigError(FIELD, what, "Correct that line.")
+            values = parse_json(self._text, pairs=self._without_repetition, constant=self._constant)
+        except ParseError as error:
+            place = f"line {error.line}: it" if error.line is not None else "It"
+            wrong = ConfigError(FIELD, f"{place} cannot be read as JSON: {error}.", "Correct that line.")
             wrong.title = "The DeepSpeed configuration cannot be used"
             raise wrong from None
-        except RecursionError:
-            raise self.wrong((), "its JSON is nested too deep", "Sections are three levels deep at most.") from None
         if not isinstance(values, dict):
             raise self.wrong((), "it is no JSON object", 'Begin with {"zero_optimization": …}.')
         return values

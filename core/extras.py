@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Final
 
 from core import installed
 from core.errors import PreflightError
+from core.parsing import parse_toml
 
 DISTRIBUTION: Final = "rankdeck"
 CHECKOUT: Final = Path(__file__).resolve().parents[1]
@@ -95,7 +95,7 @@ def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
         checkout: Where `pyproject.toml` may lie.
     """
     try:
-        project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        project = parse_toml((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         if project["name"] == DISTRIBUTION:
             return {name: tuple(held) for name, held in project["optional-dependencies"].items()}
     except (OSError, ValueError, KeyError):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import json
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,9 +19,12 @@ from typing import IO, Any, Final
 
 from core.errors import NewerVersionError, PreflightError, RankdeckError, StateFileError
 from core.fault_points import reach
+from core.parsing import ParseError, decode_utf8, parse_json
 from core.private_file import make_private
 
 REPLACE_TIMEOUT_S: Final = 5.0
+MAX_STATE_BYTES: Final = 256 << 20
+"""A ledger of a million chunks has 150 MB. What is larger is some other file."""
 _READ_TIMEOUT_S: Final = 2.0
 _RETRY_PAUSE_S: Final = 0.02
 _COPY_BYTES: Final = 1 << 20
@@ -34,6 +37,18 @@ _WINDOWS_BUSY: Final = (5, *_WINDOWS_IN_USE)
 # ERROR_PATH_NOT_FOUND, INVALID_DRIVE, NOT_READY, BAD_NETPATH, BAD_NET_NAME
 _WINDOWS_NO_DRIVE: Final = (3, 15, 21, 53, 67)
 _WINDOWS_NAME_TOO_LONG: Final = 206
+
+
+def path_of(text: str) -> Path | None:
+    """The path that a person's text means; None where no file can have such a name (too long, a zero byte)."""
+    try:
+        path = Path(text).expanduser()
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return path
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: "~nobody" has no home
+        return None
+    return path
 
 
 def write_atomic(
@@ -160,18 +175,29 @@ def remove_temporaries(folder: Path) -> None:
             leftover.unlink()
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> bytes:
     """A file's bytes.
 
     Raises:
-        StateFileError: It is missing or unreadable.
+        StateFileError: It is missing, unreadable, larger than the limit, or no regular file (a pipe would be waited
+            for).
     """
     deadline = time.monotonic() + _READ_TIMEOUT_S
     while True:
         try:
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+                raise StateFileError(f"{path} is not a regular file.", "Check that this is the right file.")
+            if status.st_size > limit_bytes:
+                raise StateFileError(
+                    f"{path} is too large: {status.st_size:,} bytes, and at most {limit_bytes:,} are read.",
+                    "Check that this is the right file.",
+                )
             return path.read_bytes()
         except FileNotFoundError:
             raise StateFileError(f"{path} does not exist.", "Check the path.") from None
+        except ValueError:  # a zero byte, or half a character
+            raise StateFileError(f"{str(path)!r} is no file's name.", "Check the path.") from None
         except IsADirectoryError:
             raise StateFileError(f"{path} is a folder, not a file.", "Name the file in it.") from None
         except OSError as error:
@@ -184,39 +210,38 @@ def read_bytes(path: Path) -> bytes:
         time.sleep(_RETRY_PAUSE_S)
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> str:
     """A UTF-8 file's text.
 
     Raises:
-        StateFileError: It is missing, unreadable or not UTF-8.
+        StateFileError: It is missing, unreadable, too large or not UTF-8.
     """
+    data = read_bytes(path, limit_bytes=limit_bytes)
     try:
-        return read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
+        return decode_utf8(data).removeprefix("\ufeff")
+    except ParseError as error:
         raise StateFileError(
-            f"{path} is not text: byte {error.start} is not UTF-8.", "Check that this is the right file."
+            f"{path} cannot be read: {error}.", "Save it as UTF-8, or check that this is the right file."
         ) from None
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> Any:
     """A JSON file's value.
 
     Raises:
-        StateFileError: It is missing, unreadable, empty, cut off or not JSON; the words say which.
+        StateFileError: It is missing, unreadable, empty, cut off, not JSON or beyond the limits of `core.parsing`; the
+            cause says which, and where.
     """
-    text = read_text(path)
+    text = read_text(path, limit_bytes=limit_bytes)
     if not text.strip():
         raise StateFileError(f"{path} is empty.", "Use a copy of it from before.")
     try:
-        return json.loads(text)
-    except RecursionError:
-        raise StateFileError(f"{path} is nested too deeply.", "Check that this is the right file.") from None
-    except ValueError as error:
-        position = getattr(error, "pos", 0)
-        cut = position >= len(text.rstrip()) - 1 or "Unterminated" in str(error)
-        what = "ends in the middle (it was cut off)" if cut else f"is not JSON ({error})"
+        return parse_json(text)
+    except ParseError as error:
+        what = "was cut off" if error.cut_off else "cannot be read as JSON"
         raise StateFileError(
-            f"{path} {what}.", "Use a copy of it from before, or check that this is the right file."
+            f"{path} {what}: {error}.",
+            "Use a copy of it from before, or check that this is the right file.",
         ) from None
 
 
@@ -233,14 +258,14 @@ def require_format(document: Any, path: Path, name: str, version: int) -> dict[s
         )
     found, number = document.get("format"), document.get("version")
     if found != name:
-        raise StateFileError(f"{path} says format {found!r}, not {name!r}.", "Check that this is the right file.")
+        raise StateFileError(f"{path} says format {found!r:.60}, not {name!r}.", "Check that this is the right file.")
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         raise StateFileError(
-            f"{path} says version {number!r}, which is not a version.", "Use a copy of it from before."
+            f"{path} says version {number!r:.60}, which is not a version.", "Use a copy of it from before."
         )
     if number > version:
         raise NewerVersionError(
-            f"{path} was written in version {number} of its format; this Rankdeck knows up to version {version}.",
+            f"{path} was written in version {number!r:.60} of its format; this Rankdeck knows up to version {version}.",
             "Use the newer Rankdeck that wrote it.",
         )
     return dict(document)

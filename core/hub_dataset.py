@@ -5,7 +5,6 @@ Nothing is downloaded and no network is asked; the `datasets` package is not imp
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from core.errors import DatasetError
 from core.extras import check_packages
+from core.parsing import parse_json
 
 HUB: Final = "hf://"
 ALLOW_DOWNLOAD: Final = "allow_download"
@@ -117,7 +117,7 @@ def cached_info(name: HubName) -> dict[str, Any] | None:
     found = sorted(_infos(name), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in found:
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            value = parse_json(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             continue
         if isinstance(value, dict):

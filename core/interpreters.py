@@ -7,7 +7,6 @@ themselves, and torch from the metadata in their packages' folder.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import subprocess
@@ -16,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from core.parsing import parse_json
 
 Kind = Literal["this", "active", "project", "conda", "installed"]
 
@@ -180,7 +181,7 @@ def _version(prefix: Path, path: Path) -> str:
                     return found[0]
     for record in sorted((prefix / "conda-meta").glob("python-[0-9]*.json")):
         with contextlib.suppress(OSError, ValueError, KeyError):
-            return str(json.loads(record.read_text(encoding="utf-8"))["version"])
+            return str(parse_json(record.read_text(encoding="utf-8"))["version"])
     for header in (prefix / "include").glob("**/patchlevel.h"):
         with contextlib.suppress(OSError, UnicodeDecodeError):
             found = re.search(r'#define PY_VERSION\s+"([\d.]+)', header.read_text(encoding="utf-8"))

@@ -22,6 +22,7 @@ from core.dial import Link
 from core.errors import RankdeckError
 from core.files import write_atomic
 from core.launch_plan import LaunchPlan, plan_link_test
+from core.parsing import parse_json
 from core.platforms import Platform, rendezvous_folder
 from core.process_tree import Child, ProcessTree
 
@@ -120,7 +121,7 @@ def _result(children: Sequence[Child], plan: LaunchPlan) -> dict[str, Any]:
     for command, child in zip(plan.ranks, children, strict=True):
         lines = command.log.read_text(encoding="utf-8", errors="replace").splitlines()
         try:
-            values = json.loads(lines[-1]) if lines else {}
+            values = parse_json(lines[-1]) if lines else {}
         except ValueError:
             values = {}
         if child.poll() not in (None, 0):
@@ -143,7 +144,7 @@ def _key(devices: Sequence[Device], platform: Platform) -> str:
 
 def _kept(folder: Path) -> dict[str, Any]:
     try:
-        document = json.loads((folder / _KEPT_FILE).read_text(encoding="utf-8"))
+        document = parse_json((folder / _KEPT_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     links = document.get("links") if isinstance(document, dict) and document.get("format") == _FORMAT else None

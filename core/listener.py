@@ -20,6 +20,7 @@ import orjson
 from core import protocol
 from core.errors import ProtocolError
 from core.messages import PROTOCOL_VERSION, Hello, Message, Refused, Welcome
+from core.parsing import ParseError, parse_json
 
 log = logging.getLogger(__name__)
 
@@ -373,8 +374,8 @@ def _decode_hello(line: bytes) -> Hello:
         ProtocolError: It is no hello, or of another protocol version; the words name both versions.
     """
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        value = parse_json(line)
+    except ParseError:
         raise ProtocolError("The first line is not a hello.") from None
     if not isinstance(value, dict) or value.get("type") != "hello":
         raise ProtocolError("The first line is not a hello.")
@@ -393,8 +394,8 @@ def repair(line: bytes) -> tuple[bytes, Any]:
         The line as it is to be written and its value; the value is None where nothing can be made of the line.
     """
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        value = parse_json(line)
+    except ParseError:
         return line, None
     if not isinstance(value, dict):
         return line, None

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import psutil
 
+MAX_PID: Final = 2**32 - 1
+"""The largest that Windows' type holds."""
+MAX_UNIX_S: Final = 32_503_680_000.0
+"""The year 3000, until which Windows can tell the local time."""
 _TOLERANCE_S: Final = 1.0
 """Two readings of one start time differ by rounding and by small corrections of the system clock."""
 
@@ -23,6 +28,17 @@ class ProcessId:
 
     pid: int
     started: float
+
+    @classmethod
+    def from_json(cls, value: object) -> ProcessId | None:
+        """The process that a file names by `pid` and `started`; None where these cannot be a process's."""
+        if not isinstance(value, Mapping):
+            return None
+        pid, started = value.get("pid"), value.get("started")
+        if not isinstance(pid, int) or not isinstance(started, int | float) or isinstance(pid, bool):
+            return None
+        possible = 0 < pid <= MAX_PID and 0 <= started <= MAX_UNIX_S  # NaN is not
+        return cls(pid, float(started)) if possible else None
 
 
 def own() -> ProcessId:
@@ -44,7 +60,7 @@ def identify(pid: int) -> ProcessId | None:
 def is_alive(process: ProcessId) -> bool:
     """Whether that very process still runs. A zombie (ended, not yet reaped by its parent) does not."""
     now = identify(process.pid)
-    if now is None or abs(now.started - process.started) >= _TOLERANCE_S:
+    if now is None or not abs(now.started - process.started) < _TOLERANCE_S:  # so NaN is another process
         return False
     try:
         return psutil.Process(process.pid).status() != psutil.STATUS_ZOMBIE

@@ -22,6 +22,7 @@ from typing import Any, Final, Literal
 
 from core.errors import ProtocolError
 from core.messages import MESSAGE_TYPES, Message
+from core.parsing import ParseError, parse_json
 
 MAX_LINE_BYTES: Final = 1 << 20
 HELLO_TIMEOUT_S: Final = 5.0
@@ -50,8 +51,8 @@ def decode(line: bytes) -> Message | dict[str, Any]:
     if len(line) > MAX_LINE_BYTES:
         raise ProtocolError(f"A line of {len(line)} bytes is over the limit of {MAX_LINE_BYTES}.")
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        value = parse_json(line)
+    except ParseError as error:
         raise ProtocolError(f"A line is not JSON ({error}).") from None
     if not isinstance(value, dict):
         raise ProtocolError("A line is JSON but not an object.")

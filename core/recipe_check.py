@@ -23,6 +23,7 @@ from core.data_format import TEXT_COLUMN
 from core.dataset import list_formats
 from core.errors import ConfigError
 from core.extras import MissingPackageError
+from core.parsing import parse_json
 from core.process_tree import ProcessTree
 from core.program_environment import program_environment
 from core.recipes import Recipe
@@ -92,7 +93,7 @@ def _ask(program: tuple[str, ...], config: RunConfig, limit_s: float) -> Mapping
     with tempfile.TemporaryDirectory(prefix="rankdeck-check-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         settings, log = folder / "settings.json", folder / "check.log"
-        settings.write_text(json.dumps({"config": json.loads(to_json(config))}), encoding="utf-8")
+        settings.write_text(json.dumps({"config": parse_json(to_json(config))}), encoding="utf-8")
         argv = (sys.executable, *program, str(settings))
         with ProcessTree() as tree:
             child = tree.spawn(argv, program_environment(os.environ), folder, log)
@@ -101,7 +102,7 @@ def _ask(program: tuple[str, ...], config: RunConfig, limit_s: float) -> Mapping
                 time.sleep(_POLL_S)
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     try:
-        answer = json.loads(lines[-1])
+        answer = parse_json(lines[-1])
     except (ValueError, IndexError):
         answer = None
     if isinstance(answer, dict):

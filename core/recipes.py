@@ -33,15 +33,16 @@ import os
 import re
 import stat
 import sys
-import tomllib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from core.config.documents import MAX_FILE_BYTES
 from core.config.fields import FieldSpec, FieldType, FieldValue, Picks
 from core.config.run_config import FIELD_BY_NAME, MODES, RunConfig
 from core.errors import ConfigError
+from core.parsing import ParseError, decode_utf8, parse_toml
 
 FORMAT: Final = "rankdeck-recipe"
 VERSION: Final = 1
@@ -286,16 +287,22 @@ def _broken(folder: Path, problem: str) -> Recipe:
 
 def _read(folder: Path) -> Recipe:
     try:
-        manifest = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8-sig"))
+        manifest = parse_toml(_manifest_text(folder / "recipe.toml"))
         return _recipe(folder, manifest)
     except FileNotFoundError:
         return _broken(folder, "It has a train.py and no recipe.toml.")
     except OSError as error:
         return _broken(folder, f"recipe.toml cannot be read ({error.strerror or error}).")
-    except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError
+    except ParseError as error:
         return _broken(folder, f"recipe.toml is not TOML ({error}).")
     except _ManifestError as error:
         return _broken(folder, str(error))
+
+
+def _manifest_text(path: Path) -> str:
+    if path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
+        raise ParseError("it is larger than 1 MiB")
+    return decode_utf8(path.read_bytes()).removeprefix("\ufeff")
 
 
 def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:

@@ -21,6 +21,7 @@ from core.dataset import DatasetIdentity, check_size, identify
 from core.devices import Device, DeviceMonitor
 from core.errors import ConfigError, DatasetError, RunBusyError, RunNotFoundError, StateFileError, UsageError
 from core.extras import check_packages
+from core.files import path_of
 from core.generations import Generation, Generations
 from core.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
 from core.ledger_file import FILE_NAME
@@ -97,7 +98,9 @@ def plan_resume(
 
 def _state_file_of(text: str) -> Path | None:
     """The state file that `text` names by path: itself, or the one in a folder that holds no run of ours."""
-    path = Path(text).expanduser()
+    path = path_of(text)
+    if path is None:
+        return None
     if path.is_file() and path.name not in ("run.toml", "state.json", "metrics.jsonl"):
         return path.absolute()
     if path.is_dir() and not any((path / name).exists() for name in ("run.toml", "state.json")):

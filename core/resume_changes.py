@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,6 +9,7 @@ from core.config.batch import Batch
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import ConfigError, StateFileError
 from core.generations import Generation
+from core.parsing import parse_json
 from core.preflight import batch_of
 from core.state_header import read_values
 
@@ -126,7 +126,7 @@ def _wanted_optimizer(config: RunConfig, mode: str) -> str | None:
     option = config.options.get("optimizer")
     if mode == "zero" and config.deepspeed_config is not None:
         try:
-            named = json.loads(config.deepspeed_config)["optimizer"]["type"]
+            named = parse_json(config.deepspeed_config)["optimizer"]["type"]
         except (ValueError, KeyError, TypeError):
             named = None  # what is wrong with it, if anything, the engine's own check says
         if isinstance(named, str):

@@ -13,6 +13,7 @@ from typing import Final, Self
 
 from core.errors import RunBusyError
 from core.files import explain
+from core.parsing import ParseError, parse_json
 from core.processes import ProcessId, is_alive, own
 
 if sys.platform == "win32":
@@ -119,9 +120,8 @@ def _lock_soon(descriptor: int) -> None:
 def lock_holder(path: Path) -> ProcessId | None:
     """Who wrote its name into the lock file last; None when nobody did. It may be dead."""
     try:
-        value = json.loads(path.read_bytes())
-        return ProcessId(int(value["pid"]), float(value["started"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        return ProcessId.from_json(parse_json(path.read_bytes()))
+    except (OSError, ParseError):
         return None
 
 

@@ -12,13 +12,15 @@ from typing import Any, Final, get_args, get_type_hints
 
 from core.errors import StateFileError
 from core.files import kind_of, require_format
-from core.processes import ProcessId, is_alive
+from core.processes import MAX_UNIX_S, ProcessId, is_alive
 
 FORMAT: Final = "rankdeck-state"
 VERSION: Final = 1
 LIVE_STATES: Final = ("starting", "training", "stopping")
 ENDED_STATES: Final = ("stopped", "finished", "failed")
 INTERRUPTED: Final = "interrupted"
+MAX_STATE_BYTES: Final = 1 << 20
+MAX_DEVICES: Final = 65_536
 HOST_START_LIMIT_S: Final = 60.0
 """A run that says "starting" and names no host after this long has lost it before it could write its name."""
 
@@ -130,39 +132,72 @@ class RunState:
 
 _ALLOWED: Final = {name: get_args(hint) or (hint,) for name, hint in get_type_hints(RunState).items()}
 """The types that each field may have; worked out once, because a list of a thousand runs asks for them."""
+_STATES: Final = (*LIVE_STATES, *ENDED_STATES)
+_LARGEST: Final = 2**63 - 1
+_LIMITS: Final[Mapping[str, tuple[float, float]]] = {
+    "created": (0, MAX_UNIX_S),
+    "updated": (0, MAX_UNIX_S),
+    "world_size": (0, MAX_DEVICES),
+    "exit_code": (-(2**31), 2**32 - 1),
+    "loss": (-math.inf, math.inf),
+    "val_loss": (-math.inf, math.inf),
+    "tokens_per_s": (0, math.inf),
+}
+"""Least and largest value of a number; of every other one 0 and 2**63 - 1."""
+_MAX_LETTERS: Final[Mapping[str, int]] = {"run_id": 255, "name": 255, "mode": 255, "recipe": 4096, "state": 255}
+"""Of every other text as many as the file may hold."""
 
 
 def _typed(name: str, value: Any, path: Path) -> Any:
-    if name == "host":
-        return _host(value, path)
-    if name == "devices":
-        if isinstance(value, list) and all(isinstance(item, str) for item in value):
-            return tuple(value)
-        raise _wrong(name, value, path)
-    if name == "error" and isinstance(value, Mapping):
-        return {str(key): str(text) for key, text in value.items()}
+    """A field's value, if it has the type and the size that the field can have."""
     allowed = _ALLOWED[name]
     if value is None and type(None) in allowed:
         return None
-    if float in allowed and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    for kind in (int, str):
-        if kind in allowed and isinstance(value, kind) and not isinstance(value, bool):
-            return value
-    raise _wrong(name, value, path)
+    if name == "host":
+        host = ProcessId.from_json(value)
+        if host is None:
+            raise _wrong(path, "host does not name a process by its pid and its start time")
+        return host
+    if name == "devices":
+        if isinstance(value, list) and len(value) <= MAX_DEVICES and all(_is_text(item) for item in value):
+            return tuple(value)
+    elif name == "error":
+        if isinstance(value, Mapping) and all(_is_text(item) for pair in value.items() for item in pair):
+            return dict(value)
+    elif str in allowed:
+        if _is_text(value):
+            return _checked_text(name, value, path)
+    elif isinstance(value, int if float not in allowed else int | float) and not isinstance(value, bool):
+        return _checked_number(name, value, path)
+    raise _wrong(path, f"{name} holds {kind_of(value)}, which does not belong there")
 
 
-def _host(value: Any, path: Path) -> ProcessId | None:
-    if value is None:
-        return None
-    if isinstance(value, Mapping):
-        pid, started = value.get("pid"), value.get("started")
-        if isinstance(pid, int) and isinstance(started, int | float):
-            return ProcessId(pid, float(started))
-    raise _wrong("host", value, path)
+def _is_text(value: object) -> bool:
+    """Whether it is text that can be written again; JSON's \\ud800 alone is half a character."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
-def _wrong(name: str, value: Any, path: Path) -> StateFileError:
-    return StateFileError(
-        f"{path}: {name} holds {kind_of(value)}, which does not belong there.", "Use a copy of it from before."
-    )
+def _checked_text(name: str, value: str, path: Path) -> str:
+    if len(value) > _MAX_LETTERS.get(name, len(value)):
+        raise _wrong(path, f"{name} has {len(value):,} characters, and at most {_MAX_LETTERS[name]:,} are possible")
+    if name == "state" and value not in _STATES:
+        raise _wrong(path, f"state is {value!r:.60}, which is none of {', '.join(_STATES)}")
+    return value
+
+
+def _checked_number(name: str, value: float, path: Path) -> float:
+    least, largest = _LIMITS.get(name, (0, _LARGEST))
+    as_float = float(value)  # no overflow: `core.parsing` bounds the digits
+    if not (math.isfinite(as_float) and least <= value <= largest):
+        raise _wrong(path, f"{name} is {as_float:.3g}, which cannot be")
+    return as_float if float in _ALLOWED[name] else value
+
+
+def _wrong(path: Path, what: str) -> StateFileError:
+    return StateFileError(f"{path}: {what}.", "Use a copy of it from before.")

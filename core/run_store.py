@@ -15,12 +15,12 @@ from typing import Any, Final, TypeVar
 
 from core.config import RunConfig
 from core.errors import RunNotFoundError, StateFileError, UsageError
-from core.files import explain, read_json, remove_temporaries, write_atomic
+from core.files import explain, path_of, read_json, remove_temporaries, write_atomic
 from core.metrics_file import MetricsTail, MetricsWriter
 from core.places import default_runs_dir
 from core.processes import is_alive
 from core.run_lock import RunLock, is_held
-from core.run_state import INTERRUPTED, RunState
+from core.run_state import INTERRUPTED, MAX_STATE_BYTES, RunState
 from core.spawned_host import read_spawned_host
 
 __all__ = [
@@ -158,7 +158,7 @@ class RunStore:
         Raises:
             StateFileError: It is missing, damaged, or from a newer version.
         """
-        return RunState.from_dict(read_json(self.state_json), self.state_json)
+        return RunState.from_dict(read_json(self.state_json, limit_bytes=MAX_STATE_BYTES), self.state_json)
 
     def state(self) -> RunState:
         """`state.json` as a reader must take it: "interrupted" when its host is dead; raises as `stored_state`."""
@@ -203,7 +203,7 @@ class RunStore:
         """
         if not self.host_json.exists():
             return None
-        value = read_json(self.host_json)
+        value = read_json(self.host_json, limit_bytes=MAX_STATE_BYTES)
         if isinstance(value, dict):
             port, token, pid = value.get("port"), value.get("token"), value.get("pid")
             if isinstance(port, int) and isinstance(token, str) and isinstance(pid, int) and 0 < port < 65536:
@@ -270,10 +270,10 @@ def find_run(runs_dir: Path, text: str) -> RunStore:
     text = text.strip()
     if not text:
         raise RunNotFoundError("No run was named.", "Name one: rankdeck runs lists them.")
-    path = Path(text).expanduser()
-    if path.is_dir() and (path / "state.json").exists() | (path / "run.toml").exists():
+    path = path_of(text)
+    if path is not None and path.is_dir() and (path / "state.json").exists() | (path / "run.toml").exists():
         return RunStore.open(path)
-    if path.name in _OWN_FILES and path.exists():
+    if path is not None and path.name in _OWN_FILES and path.exists():
         return RunStore.open(path.parent)
     entries = list_runs(runs_dir)
     exact = [
@@ -285,11 +285,11 @@ def find_run(runs_dir: Path, text: str) -> RunStore:
     if matches:
         names = ", ".join(e.path.name for e in matches[:5])
         raise RunNotFoundError(
-            f"{text!r} means {len(matches)} runs: {names}{', …' if len(matches) > 5 else ''}.",
+            f"{text!r:.100} means {len(matches)} runs: {names}{', …' if len(matches) > 5 else ''}.",
             "Write more of the one you mean.",
             title="Several runs go by that name",
         )
-    raise RunNotFoundError(f"No run in {runs_dir} goes by {text!r}.", "Look at the list: rankdeck runs.")
+    raise RunNotFoundError(f"No run in {runs_dir} goes by {text!r:.100}.", "Look at the list: rankdeck runs.")
 
 
 def _new_folder(runs_dir: Path, recipe: str) -> Path:

@@ -11,11 +11,12 @@ import json
 from pathlib import Path
 from typing import Final
 
-from core.errors import RankdeckError
-from core.files import write_atomic
+from core.errors import RankdeckError, StateFileError
+from core.files import read_json, write_atomic
 from core.processes import ProcessId
 
 FILE_NAME: Final = "host.spawned.json"
+MAX_FILE_BYTES: Final = 1 << 16
 
 
 def write_spawned_host(folder: Path, attempt: int, process: ProcessId) -> None:
@@ -28,9 +29,7 @@ def write_spawned_host(folder: Path, attempt: int, process: ProcessId) -> None:
 def read_spawned_host(folder: Path, attempt: int) -> ProcessId | None:
     """The process that was started to host this attempt; None where that is not known, or known of another attempt."""
     try:
-        value = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
-        if value["attempt"] != attempt:
-            return None
-        return ProcessId(int(value["pid"]), float(value["started"]))
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        value = read_json(folder / FILE_NAME, limit_bytes=MAX_FILE_BYTES)
+    except StateFileError:
         return None
+    return ProcessId.from_json(value) if isinstance(value, dict) and value.get("attempt") == attempt else None

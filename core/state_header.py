@@ -6,11 +6,12 @@ is, then the head as JSON. `workers.tensor_files` keeps what is no tensor in the
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from core.parsing import parse_json
 
 VALUES_KEY: Final = "rankdeck"
 MAX_HEAD_BYTES: Final = 100_000_000
@@ -24,8 +25,8 @@ def read_values(path: Path) -> Mapping[str, Any]:
             (length,) = struct.unpack("<Q", file.read(8))
             if length > MAX_HEAD_BYTES:
                 return {}
-            head = json.loads(file.read(length))
-        values = json.loads(head["__metadata__"][VALUES_KEY])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error):
+            head = parse_json(file.read(length))
+        values = parse_json(head["__metadata__"][VALUES_KEY])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
         return {}
     return values if isinstance(values, dict) else {}

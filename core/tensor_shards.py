@@ -21,6 +21,7 @@ from typing import IO, Any, Final
 
 from core.errors import StateFileError
 from core.files import copy_atomic, fill_atomic
+from core.parsing import parse_json
 
 MAX_HEAD_BYTES: Final = 100_000_000
 """The limit of the safetensors package itself."""
@@ -100,10 +101,10 @@ def _runs_of(number: int, path: Path, tied: dict[str, str]) -> Iterator[tuple[st
             (length,) = struct.unpack("<Q", file.read(8))
             if length > MAX_HEAD_BYTES:
                 raise ValueError(f"a head of {length} bytes")
-            head = json.loads(file.read(length))
+            head = parse_json(file.read(length))
         metadata: Mapping[str, str] = head.pop("__metadata__", {})
-        pieces: Mapping[str, Any] = json.loads(metadata.get("rankdeck", "{}")).get("pieces", {})
-        tied.update(json.loads(metadata.get("tied", "{}")))
+        pieces: Mapping[str, Any] = parse_json(metadata.get("rankdeck", "{}")).get("pieces", {})
+        tied.update(parse_json(metadata.get("tied", "{}")))
         for name, entry in head.items():
             begin, end = entry["data_offsets"]
             start, shape = pieces.get(name, (0, entry["shape"]))

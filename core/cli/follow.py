@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from typing import Any, Final
 from core.cli.interrupts import Interrupts
 from core.cli.progress_line import RunProgress
 from core.cli.terminal import Terminal
-from core.cli.words import number
+from core.cli.words import UNKNOWN, number
 from core.client import stop_run
 from core.errors import RankdeckError, StateFileError
+from core.parsing import ParseError, parse_json
 from core.run_state import RunState
 from core.run_store import MetricsTail, RunStore
 from core.user_script import RECIPE as USER_SCRIPT
@@ -164,7 +164,8 @@ def event_words(line: Mapping[str, Any]) -> str:
     """A metrics line that a person should see on a line of its own, in words; empty for all others."""
     event, step = line.get("event"), line.get("step")
     if event == "launch":
-        devices = ", ".join(map(str, line.get("devices") or ()))
+        devices = line.get("devices")
+        devices = ", ".join(map(str, devices)) if isinstance(devices, list) else UNKNOWN
         return f"Training on {devices} ({line.get('mode')})."
     if event == "eval":
         return f"step {step}: validation loss {number(line.get('val_loss'))}{_other_figures(line)}"
@@ -192,7 +193,7 @@ def _other_figures(line: Mapping[str, Any]) -> str:
 
 def _parsed(line: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(line)
-    except ValueError:
+        value = parse_json(line)
+    except ParseError:
         return {}
     return value if isinstance(value, dict) else {}

@@ -17,9 +17,9 @@ def duration(seconds: float) -> str:
     return f"{whole // 60} m {whole % 60:02d} s" if whole >= 60 else f"{whole} s"
 
 
-def number(value: float | None) -> str:
-    """Three or four significant digits; a dash for what is not known."""
-    if value is None:
+def number(value: object) -> str:
+    """Three or four significant digits; a dash for what is not known, or not a number."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
         return UNKNOWN
     if value != 0 and not 1e-3 <= abs(value) < 1e5:
         return f"{value:.3g}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +17,7 @@ from typing import Any, Final
 from core.config.fields import FieldValue
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
+from core.parsing import ParseError, decode_utf8, parse_json, parse_toml, parse_yaml
 
 VERSION_KEY: Final = "rankdeck"
 VERSION: Final = 1
@@ -38,11 +39,11 @@ def read_config(path: Path) -> dict[str, Any]:
     text = _read_text(path)
     suffix = path.suffix.lower()
     if suffix == ".toml":
-        values = _parse_toml(path, text)
+        values = _parsed(path, text, "TOML", parse_toml)
     elif suffix == ".json":
-        values = _parse_json(path, text)
+        values = _parsed(path, text, "JSON", parse_json)
     elif suffix in (".yaml", ".yml"):
-        values = _parse_yaml(path, text)
+        values = _parsed(path, text, "YAML", parse_yaml)
     else:
         raise _broken(path, f"its name ends in {suffix or 'nothing'!r}", f"Use one of {', '.join(SUFFIXES)}.")
     if values is None:
@@ -87,50 +88,33 @@ def line_of(path: Path, key: str) -> int | None:
 
 def _read_text(path: Path) -> str:
     try:
-        if path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise _broken(path, "it is a folder", "Name the file in it.")
+        if not stat.S_ISREG(status.st_mode):
+            raise _broken(path, "it is not a regular file", "Name a config file.")
+        if status.st_size > MAX_FILE_BYTES:
             raise _broken(path, "it is larger than 1 MiB", "Name a config file, not a data file.")
-        return path.read_text(encoding="utf-8-sig")
+        return decode_utf8(path.read_bytes()).removeprefix("\ufeff")
     except FileNotFoundError:
         raise _broken(path, "there is no such file", "Check the path given to --config.") from None
-    except IsADirectoryError:
-        raise _broken(path, "it is a folder", "Name the file in it.") from None
-    except UnicodeDecodeError as error:
-        raise _broken(path, f"it is not UTF-8 text (byte {error.start})", "Save it as UTF-8.") from None
+    except ParseError as error:
+        raise _broken(path, str(error), "Save it as UTF-8.") from None
     except OSError as error:
         raise _broken(path, error.strerror or str(error), "Check that you may read this file.") from None
+    except ValueError:  # a zero byte, or half a character
+        raise _broken(path, "no file can have this name", "Check the path given to --config.") from None
 
 
-def _parse_toml(path: Path, text: str) -> Any:
+def _parsed(path: Path, text: str, form: str, parse: Callable[[str], Any]) -> Any:
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _broken(path, f"it is not TOML: {error}", "Correct that line.") from None
-
-
-def _parse_json(path: Path, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        words = f"it is not JSON: {error.msg} (at line {error.lineno}, column {error.colno})"
-        raise _broken(path, words, "Correct that line.") from None
-    except RecursionError:
-        raise _broken(path, "its JSON is nested too deep", "Settings are one level deep.") from None
-
-
-def _parse_yaml(path: Path, text: str) -> Any:
-    try:
-        import yaml  # only who writes YAML needs PyYAML
+        return parse(text)
+    except ParseError as error:
+        raise _broken(path, f"it cannot be read as {form}: {error}", "Correct that line.") from None
     except ModuleNotFoundError:
         raise _broken(
             path, "reading YAML needs the package PyYAML", "Install PyYAML, or write the file as TOML or JSON."
         ) from None
-    try:
-        return yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        words = " ".join(str(getattr(error, "problem", None) or error).split())
-        mark = getattr(error, "problem_mark", None)
-        place = f" (at line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
-        raise _broken(path, f"it is not YAML: {words}{place}", "Correct that line.") from None
 
 
 def _broken(path: Path, what: str, next_step: str) -> ConfigError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from typing import Any, Final
 from core.errors import RankdeckError
 from core.export.lines import ExportCancelledError
 from core.export.place import refused
+from core.parsing import parse_json
 from core.process_tree import Child, ProcessTree
 from core.program_environment import program_environment
 from core.rank_environment import ENV_RECIPE_DIR
@@ -110,7 +110,7 @@ def _failure(recipe: Recipe, child: Child, log: Path) -> RankdeckError:
     values: Any = None
     for line in reversed(lines):
         try:
-            values = json.loads(line)
+            values = parse_json(line)
             break
         except ValueError:
             continue

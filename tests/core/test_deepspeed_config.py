@@ -73,7 +73,7 @@ def test_a_persons_own_is_used_and_completed() -> None:
         ('{"zero_optimization": {"offload_optimizer": {"device": "nvme"}}}', 1, "libaio"),
         ('{"zero_optimization": {"stage3_max_live_parameters": 5}}', 1, "nothing in stage 2"),
         ('{"optimizer": {"params": {"betas": [0.9, 0.95]}}}', 1, "the recipe decides"),
-        ('{\n\n"bf16": {,}}', 3, "not JSON"),
+        ('{\n\n"bf16": {,}}', 3, "cannot be read as JSON"),
         ("[]", None, "no JSON object"),
         ("[" * 100_000, None, "nested"),
     ],

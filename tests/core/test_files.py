@@ -171,9 +171,10 @@ def test_leftovers_of_a_killed_writer_are_removed(folder: Path) -> None:
         (b"  \n", "is empty"),
         (b'{"a": [1, 2', "cut off"),
         (b'{"a": "unfinished', "cut off"),
-        (b'{"a": nonsense}', "is not JSON"),
-        (b"\xff\xfe\x00", "is not UTF-8"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b'{"a": nonsense}', "cannot be read as JSON: expecting value (line 1, column 7)"),
+        (b"\xff\xfe\x00", "UTF-16"),
+        (b"{\xff}", "byte 1 is not UTF-8"),
+        (b"[" * 100_000, "nested more than 64 levels deep"),
     ],
 )
 def test_unreadable_json_is_said_in_words(folder: Path, content: bytes, words: str) -> None:

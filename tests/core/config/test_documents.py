@@ -76,7 +76,7 @@ def _write(tmp_path: Path, name: str, content: str | bytes) -> Path:
         ("a.toml", "steps = 1\nlr = = 2\n", "line 2"),
         ("a.json", '{"steps": 1,\n "lr": }', "line 2, column 8"),
         ("a.json", "[1, 2]", "no table of settings"),
-        ("a.json", "[" * 100_000, "nested too deep"),
+        ("a.json", "[" * 100_000, "nested more than 64 levels deep"),
         ("a.ini", "steps=1", "'.ini'"),
         ("a", "steps=1", "nothing"),
         ("a.toml", b"lr = \xff\n", "not UTF-8"),
@@ -95,7 +95,8 @@ def test_a_file_that_cannot_be_used_says_why(tmp_path: Path, name: str, content:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [("steps: 1\n  lr: [\n", "line 2"), ("a: !!python/object:os.system {}", "not YAML")]
+    ("content", "words"),
+    [("steps: 1\n  lr: [\n", "line 2"), ("a: !!python/object:os.system {}", "cannot be read as YAML")],
 )
 def test_broken_yaml_says_where(tmp_path: Path, content: str, words: str) -> None:
     pytest.importorskip("yaml", reason="PyYAML is not installed")
