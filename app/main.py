@@ -22,7 +22,7 @@ from app.controllers.launching import Launching
 from app.controllers.operation import OperationRunner, unexpected
 from app.controllers.pricing import Pricing
 from app.controllers.showing import Showing
-from app.models.device_table import DeviceTable
+from app.models.device_table import DeviceTable, monitor_for
 from app.models.draft import CheckedDraft, Draft, draft_from_config, mode_changes
 from app.models.facts import Facts
 from app.models.ledger_data import LedgerData
@@ -41,7 +41,7 @@ from app.views.notice_bar import Step
 from app.views.theme import Theme
 from core import __version__, client
 from core.config.run_config import RunConfig
-from core.devices import DeviceMonitor, device_texts
+from core.devices import device_texts
 from core.errors import ConfigError, DatasetError, RankdeckError
 from core.export.kinds import KINDS
 from core.extras import MissingPackageError
@@ -73,7 +73,7 @@ class Rankdeck(QObject):
         self.runner = OperationRunner(self)
         self.data = RunData(client.connect, self)
         self.runs = RunList(self)
-        self.table = DeviceTable(DeviceMonitor, self)
+        self.table = DeviceTable(monitor_for, self)
         self.ledger = LedgerData(self)
         self.log = RankLog(self)
         self.recipes = RecipeList(self)
@@ -260,7 +260,7 @@ class Rankdeck(QObject):
     # --- setup -------------------------------------------------------------------------------------------
 
     def _on_devices_changed(self) -> None:
-        self.window.setup.devices.set_devices(self.table.devices, self.table.problem)
+        self.window.setup.devices.set_devices(self.table.devices, self.table.problem, self.table.no_cuda)
         self.window.evidence.set_device_names({device.uuid: label_of(device) for device in self.table.devices})
         self._on_draft_changed()
 

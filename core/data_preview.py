@@ -112,7 +112,7 @@ def epoch_of(
     Raises:
         ConfigError, PreflightError: Devices, mode or batch cannot be as asked.
     """
-    devices, _ = choose_devices(config, available)
+    devices, _ = choose_devices(config, available, platform)
     mode = choose_mode(config, devices, platform).mode
     batch = batch_of(config, len(devices), mode)
     grid = ChunkGrid(max(1, samples), config.samples_per_block, config.dataset_chunk_size)

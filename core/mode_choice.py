@@ -29,6 +29,11 @@ MODE_NAMES: Final[Mapping[str, str]] = {
 """Each mode as people call it."""
 
 GOOD_TORCH: Final = "2.13.0"
+CUDA_TORCH: Final = (
+    f"Install a CUDA build: pip install --force-reinstall torch=={GOOD_TORCH} --index-url "
+    "https://download.pytorch.org/whl/cu130 (cu126 where the driver is older than 580)"
+)
+"""What to do about a CPU build; torch 2.13 is built for CUDA 12.6 and 13.0, and 13 needs driver 580."""
 DEEPSPEED: Final = "deepspeed"
 TORCH: Final = "torch"
 CONNECTED_MODES: Final = ("ddp", "zero", "fsdp")
@@ -39,13 +44,64 @@ SHARDING_MODES: Final = ("zero", "fsdp")
 _WITHOUT_GLOO_ON_WINDOWS: Final = ((2, 8), (2, 9), (2, 10))
 
 
-def choose_devices(config: RunConfig, available: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[str, ...]]:
+def choose_devices(
+    config: RunConfig, available: Sequence[Device], platform: Platform
+) -> tuple[tuple[Device, ...], tuple[str, ...]]:
     """The devices that a config means on this machine, and what a person should know about how it was understood.
+
+    Args:
+        config: What is asked.
+        available: This machine's devices.
+        platform: This machine as the recipe's ranks see it (`platform_of`).
 
     Raises:
         ConfigError: See `core.devices.resolve_devices`.
+        PreflightError: A GPU was named, and this torch is a CPU build.
     """
-    devices = resolve_devices(config.devices, available)
+    if config.devices == ("auto",):
+        usable, notes = usable_devices(available, platform)
+        devices = resolve_devices(config.devices, usable)
+    else:
+        devices, notes = resolve_devices(config.devices, available), ()
+        check_cuda(devices, platform)
+    chosen, more = _one_device(config, devices)
+    return chosen, (*notes, *more)
+
+
+def usable_devices(available: Sequence[Device], platform: Platform) -> tuple[tuple[Device, ...], tuple[str, ...]]:
+    """Those of a machine's devices that this torch can train on, and why others are left out."""
+    why = why_no_cuda(available, platform)
+    if why is None:
+        return tuple(available), ()
+    return tuple(device for device in available if device.kind != "cuda"), (f"The run trains on the CPU. {why}",)
+
+
+def why_no_cuda(devices: Sequence[Device], platform: Platform) -> str | None:
+    """Why this torch can train on no GPU among these devices, and what to do about it; None where it can."""
+    try:
+        check_cuda(devices, platform)
+    except PreflightError as error:
+        return f"{error.cause} {error.next_step}"
+    return None
+
+
+def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
+    """Refuses GPUs where torch is a CPU build: it can count them by NVML and not train on them.
+
+    Raises:
+        PreflightError: Says which torch to install.
+    """
+    gpus = [device for device in devices if device.kind == "cuda"]
+    if gpus and platform.is_cpu_only:
+        raise PreflightError(
+            f"torch {platform.torch_version} is built for the CPU only and cannot train on {gpus[0].name}.",
+            f"{CUDA_TORCH}.",
+            title="This PyTorch cannot use a GPU",
+        )
+
+
+def _one_device(config: RunConfig, devices: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[str, ...]]:
+    """The first of the devices found where mode single was asked for and no device was named."""
     if config.mode != "single" or len(devices) < 2 or config.devices != ("auto",):
         return tuple(devices), ()
     others = "the other one stays" if len(devices) == 2 else f"the other {len(devices) - 1} stay"

@@ -38,6 +38,11 @@ class Platform:
     deepspeed_version: str | None = None
 
     @property
+    def is_cpu_only(self) -> bool:
+        """This torch is a CPU build: it cannot train on a GPU. False where there is no torch to judge by."""
+        return self.torch_version is not None and self.cuda_build is None
+
+    @property
     def has_nccl(self) -> bool:
         """NCCL is part of torch's CUDA builds for Linux, and of no other."""
         return self.name == "linux" and self.cuda_build is not None

@@ -91,8 +91,8 @@ def check(
         PreflightError: This machine cannot run it: torch, packages, disk, permission.
     """
     config = apply_recipe(config, recipe)
-    devices, choice_notes = choose_devices(config, available)
     platform = platform_of(recipe, platform)
+    devices, choice_notes = choose_devices(config, available, platform)
     choice = choose_mode(config, devices, platform)
     mode = choice.mode
     check_mode(mode, recipe)

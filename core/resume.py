@@ -160,8 +160,8 @@ def _plan_own(
     _check_data(config, ledger)
     recipe = get_recipe(config.recipe)
     config, before = apply_recipe(config, recipe), apply_recipe(before, recipe)
-    devices, notes = choose_devices(config, available)
     platform = platform_of(recipe, platform)
+    devices, notes = choose_devices(config, available, platform)
     choice = choose_mode(config, devices, platform)
     mode = choice.mode
     check_mode(mode, recipe)
@@ -291,7 +291,7 @@ def _plan_aios(
     file: LedgerFile, runs_dir: Path, changes: dict[str, Any], available: Sequence[Device], platform: Platform
 ) -> ResumePlan:
     config = _aios_config(file, changes)
-    devices, notes = choose_devices(config, available)
+    devices, notes = choose_devices(config, available, platform)
     choice = choose_mode(config, devices, platform)
     mode = choice.mode
     check_engine(config, choice, batch_of(config, len(devices), mode), devices, platform)

@@ -11,7 +11,9 @@ from typing import Final, Protocol
 from PySide6.QtCore import QObject, Signal
 
 from app.bridge import Feed, Send
-from core.devices import Device, DeviceSample, HostSample
+from core.devices import Device, DeviceMonitor, DeviceSample, HostSample
+from core.mode_choice import why_no_cuda
+from core.platforms import Platform, this_platform
 
 SAMPLE_S: Final = 1.0
 HISTORY: Final = 120
@@ -39,19 +41,21 @@ class DeviceReading:
 
     Attributes:
         problem: Why there are no GPUs to see (no driver …), in words; None if nothing is wrong.
+        no_cuda: Why this PyTorch can train on no GPU; None if it can.
     """
 
     devices: tuple[Device, ...]
     samples: tuple[DeviceSample, ...]
     host: HostSample
     problem: str | None
+    no_cuda: str | None = None
 
 
 class DeviceTable(Feed):
     """Devices by UUID with their newest sample and its history.
 
     Args:
-        make_monitor: Makes the monitor, in the thread: finding a driver takes a while.
+        make_monitor: Makes the monitor for this machine, in the thread: finding a driver takes a while.
         parent: Qt owner.
 
     Signals:
@@ -62,11 +66,12 @@ class DeviceTable(Feed):
     devices_changed = Signal()
     sampled = Signal()
 
-    def __init__(self, make_monitor: Callable[[], Monitor], parent: QObject | None = None) -> None:
+    def __init__(self, make_monitor: Callable[[Platform], Monitor], parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.devices: list[Device] = []
         self.host: HostSample | None = None
         self.problem: str | None = None
+        self.no_cuda: str | None = None
         self.is_known = False
         self._make_monitor = make_monitor
         self._history: dict[str, deque[DeviceSample]] = {}
@@ -76,10 +81,11 @@ class DeviceTable(Feed):
         make_monitor = self._make_monitor
 
         def work(stopping: threading.Event, send: Send) -> None:
-            monitor = make_monitor()
+            platform = this_platform()
+            monitor = make_monitor(platform)
             try:
                 while not stopping.is_set():
-                    send(_read(monitor))
+                    send(_read(monitor, platform))
                     stopping.wait(SAMPLE_S)
             finally:
                 monitor.close()
@@ -105,9 +111,11 @@ class DeviceTable(Feed):
     def _on_item(self, item: object) -> None:
         if not isinstance(item, DeviceReading):
             return
-        changed = not self.is_known or list(item.devices) != self.devices or item.problem != self.problem
+        shown = (self.devices, self.problem, self.no_cuda)
+        changed = not self.is_known or (list(item.devices), item.problem, item.no_cuda) != shown
         self.is_known = True
-        self.devices, self.problem, self.host = list(item.devices), item.problem, item.host
+        self.devices, self.problem, self.no_cuda = list(item.devices), item.problem, item.no_cuda
+        self.host = item.host
         for sample in item.samples:
             self._history.setdefault(sample.uuid, deque(maxlen=HISTORY)).append(sample)
         if changed:
@@ -115,6 +123,11 @@ class DeviceTable(Feed):
         self.sampled.emit()
 
 
-def _read(monitor: Monitor) -> DeviceReading:
+def monitor_for(platform: Platform) -> DeviceMonitor:
+    """A monitor that offers CPU devices beside GPUs that this PyTorch cannot train on."""
+    return DeviceMonitor(cpu_too=platform.is_cpu_only)
+
+
+def _read(monitor: Monitor, platform: Platform) -> DeviceReading:
     devices, samples = tuple(monitor.devices()), tuple(monitor.sample())
-    return DeviceReading(devices, samples, monitor.host(), monitor.problem)
+    return DeviceReading(devices, samples, monitor.host(), monitor.problem, why_no_cuda(devices, platform))

@@ -14,8 +14,8 @@ from core.config.fields import FieldSpec, FieldValue
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
 from core.dataset import NO_DATASET, STDLIB, DatasetIdentity
 from core.devices import Device, device_texts
-from core.errors import ConfigError, RankdeckError
-from core.mode_choice import choose_mode
+from core.errors import ConfigError, PreflightError, RankdeckError
+from core.mode_choice import check_cuda, choose_mode, platform_of
 from core.platforms import Platform
 from core.preflight import DEFAULT_MICRO_BATCH, check_engine, check_precision, samples_of
 from core.recipes import Recipe, apply_recipe, recipe_defaults
@@ -193,6 +193,10 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
     values = _parsed({**default_texts(recipe), **texts}, recipe, problems)
     if not devices:
         problems["devices"] = ConfigError("devices", "No device is ticked.", "Tick at least one.")
+    try:
+        check_cuda(devices, platform_of(recipe, platform))
+    except PreflightError as error:
+        problems["devices"] = error
     shared = len(devices) > 1 and not recipe.self_contained
     mode_values = _parsed_mode_fields(draft.mode, mode_texts, problems) if shared else {}
     if problems:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPalette
@@ -14,6 +15,8 @@ from app.views.device_row import DeviceRow
 from app.views.field_row import ProblemLabel
 from core.devices import Device, DeviceSample
 from core.errors import RankdeckError
+
+NO_CUDA: Final = "this PyTorch cannot train on it; only a script with an interpreter of its own can"
 
 
 class DevicePicker(QWidget):
@@ -28,6 +31,8 @@ class DevicePicker(QWidget):
         super().__init__(parent)
         self._rows: dict[str, DeviceRow] = {}
         self._wanted: set[str] | None = None
+        self._no_cuda = False
+        self._wrong = ""
         self._notice = QLabel("Looking for devices…")
         self._notice.setWordWrap(True)
         self._notice.setTextFormat(Qt.TextFormat.PlainText)
@@ -39,18 +44,27 @@ class DevicePicker(QWidget):
         self._column.addWidget(self._notice)
         self._column.addWidget(self.problem)
 
-    def set_devices(self, devices: Sequence[Device], problem: str | None) -> None:
-        """Shows what the monitor found. A GPU that is gone stays, marked as lost; ticks stay on their UUID."""
+    def set_devices(self, devices: Sequence[Device], problem: str | None, no_cuda: str | None = None) -> None:
+        """Shows what the monitor found. A GPU that is gone stays, marked as lost; ticks stay on their UUID.
+
+        Args:
+            devices: All of them.
+            problem: Why there is no GPU, or fewer than expected.
+            no_cuda: Why this PyTorch can train on no GPU: none is ticked unless a person does.
+        """
         before = self.selected()
+        self._no_cuda = no_cuda is not None
         known = {device.uuid: device for device in devices}
         self._part_with({uuid for uuid in self._rows if uuid not in known})
         short = short_uuids([*self._rows, *known])
         for place, device in enumerate(devices):
             row = self._rows.get(device.uuid) or self._add(device)
             row.set_device(device, short[device.uuid])
+            row.set_caution(NO_CUDA if self._no_cuda and device.kind == "cuda" else "")
             self._column.insertWidget(1 + place, row)
-        self._notice.setText(problem or "")
-        self._notice.setVisible(bool(problem))
+        notice = " ".join(words for words in (problem, no_cuda) if words)
+        self._notice.setText(notice)
+        self._show_notice()
         self._chain_tabs(list(known))
         self._tick()
         if self.selected() != before:
@@ -82,13 +96,13 @@ class DevicePicker(QWidget):
 
     def _is_wished(self, device: Device) -> bool:
         """Before anybody chose: every GPU, or the first two CPU slots, so that the demo shows several ranks."""
-        has_gpu = any(row.device.kind == "cuda" for row in self._rows.values())
+        has_gpu = not self._no_cuda and any(row.device.kind == "cuda" for row in self._rows.values())
         wanted = self._wanted
         if wanted and has_gpu and all(uuid.startswith("cpu:") for uuid in wanted):
             wanted = None  # chosen while no GPU was to be had
         if wanted is not None:
             return device.uuid in wanted
-        return device.kind == "cuda" or (device.index < 2 and not has_gpu)
+        return has_gpu if device.kind == "cuda" else device.index < 2 and not has_gpu
 
     def _chain_tabs(self, uuids: Sequence[str]) -> None:
         boxes = [self._rows[uuid].box for uuid in uuids]
@@ -132,6 +146,12 @@ class DevicePicker(QWidget):
     def show_problem(self, error: RankdeckError | None) -> None:
         """Marks the choice as wrong, with the reason."""
         self.problem.set_problem(error)
+        self._wrong = error.cause if error is not None else ""
+        self._show_notice()
+
+    def _show_notice(self) -> None:
+        text = self._notice.text()
+        self._notice.setVisible(bool(text) and not (self._wrong and self._wrong in text))  # once is enough
 
     def _ordered(self) -> list[DeviceRow]:
         places = {self._column.indexOf(row): row for row in self._rows.values()}

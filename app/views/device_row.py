@@ -100,6 +100,7 @@ class DeviceRow(QWidget):
         self._sample: DeviceSample | None = None
         self._short_uuid = ""
         self._held = ""
+        self._caution = ""
         self._quiet = 0
         self.box = NameBox()
         self.box.setObjectName(f"device_{device.uuid}")
@@ -172,6 +173,12 @@ class DeviceRow(QWidget):
         self.box.setAccessibleName(f"GPU {device.index}, {device.name}, {self._short_uuid}" if is_gpu else device.name)
         self._show()
 
+    def set_caution(self, words: str) -> None:
+        """Says what speaks against training on it; empty: nothing does."""
+        if words != self._caution:
+            self._caution = words
+            self._show()
+
     def set_absent(self) -> None:
         """A device that is gone keeps its row, says so, and does not train."""
         self.is_absent = True
@@ -200,14 +207,14 @@ class DeviceRow(QWidget):
         if self.is_absent:
             sample = DeviceSample(self.device.uuid, 0.0, error=LOST)
         trouble = sample.error or ""
-        self._warning.say(trouble or self._held, "error" if self.is_lost else "warning")
+        self._warning.say(trouble or self._caution or self._held, "error" if self.is_lost else "warning")
         self._figures.setText(_aligned(sample, self.device.kind))
         used, total = sample.memory_used_bytes, sample.memory_total_bytes or self.device.memory_bytes
         self._memory.set_share(used / total if used is not None and total else None)
         self._memory_text.setText(f"{_bare(used)} / {gib(total)}")
         for part in (self.box, self._uuid, self._memory_text, self._figures):
             part.setEnabled(not self.is_lost)
-        said = [*self._description(sample), *sample.throttle_reasons, trouble]
+        said = [*self._description(sample), *sample.throttle_reasons, self._caution, trouble]
         self.box.setAccessibleDescription(". ".join(words for words in said if words))
         self._tell(sample, trouble)
 
@@ -227,8 +234,8 @@ class DeviceRow(QWidget):
         lines += [", ".join(part for part in more if part), *sample.throttle_reasons]
         if self.is_lost:
             lines.append(f"Cannot be ticked now: {trouble}")
-        elif trouble:
-            lines.append(trouble)
+        elif trouble or self._caution:
+            lines.append(trouble or self._caution)
         tip = plain_tip("\n".join(line for line in lines if line))
         for part in (self, self.box):
             part.setToolTip(tip)

@@ -18,7 +18,7 @@ from core import installed
 from core.cli.words import gibibytes
 from core.devices import DeviceMonitor
 from core.errors import RankdeckError
-from core.mode_choice import GOOD_TORCH, check_gloo
+from core.mode_choice import GOOD_TORCH, check_cuda, check_gloo
 from core.platforms import Platform
 from core.preflight import check_folder, check_torch
 from core.recipes import find_recipes
@@ -144,9 +144,10 @@ def gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
     if not found:
         return Finding("GPUs", "ok", f"none; training uses CPU slots. {monitor.problem or ''}".strip())
     text = f"{', '.join(device.name for device in found)}; driver {monitor.driver or 'not known'}"
-    if platform.torch_version is not None and platform.cuda_build is None:
-        step = "Install the CUDA build of PyTorch from pytorch.org."
-        return Finding("GPUs", "warn", f"{text}, but this PyTorch is for the processor only", step)
+    try:
+        check_cuda(found, platform)
+    except RankdeckError as error:
+        return Finding("GPUs", "warn", f"{text}. {error.cause}", error.next_step)
     if monitor.problem:
         return Finding("GPUs", "warn", f"{text}. {monitor.problem}", "Look at that device: rankdeck devices")
     return Finding("GPUs", "ok", text)

@@ -11,13 +11,16 @@ from core.cli.words import UNKNOWN, gibibytes, number
 from core.config.fields import FieldSpec, FieldValue
 from core.devices import DeviceMonitor, DeviceSample
 from core.errors import UsageError
+from core.mode_choice import why_no_cuda
 from core.new_recipe import new_recipe
+from core.platforms import this_platform
 from core.recipes import Recipe, find_recipes, get_recipe, user_recipes_folder
 
 
 def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Lists every device with its figures of this moment; no driver and no GPU are answers, not errors."""
-    with DeviceMonitor() as monitor:
+    platform = this_platform()
+    with DeviceMonitor(cpu_too=platform.is_cpu_only) as monitor:
         found = monitor.devices()
         samples = {sample.uuid: sample for sample in monitor.sample()}
         problem = monitor.problem
@@ -29,7 +32,7 @@ def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
             }
             for device in found
         ]
-        terminal.json({"devices": listed, "problem": problem})
+        terminal.json({"devices": listed, "problem": problem or why_no_cuda(found, platform)})
         return 0
     rows = [
         (
@@ -46,8 +49,9 @@ def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
         error = samples[device.uuid].error if device.uuid in samples else None
         if error:
             terminal.warn(f"{device.kind}:{device.index} ({device.name}): {error}")
-    if problem:
-        terminal.warn(problem)
+    for words in (problem, why_no_cuda(found, platform)):
+        if words:
+            terminal.warn(words)
     return 0
 
 

@@ -13,6 +13,7 @@ from core.devices.resolve import resolve_devices
 from core.dial import BYTES_PER_PARAMETER, price
 from core.errors import UsageError
 from core.link_test import keep_link, measure_link
+from core.mode_choice import check_cuda
 from core.platforms import this_platform
 
 _INTERVALS: Final = (1, 10, 50, 500, None)
@@ -35,6 +36,7 @@ def measure(arguments: argparse.Namespace, terminal: Terminal) -> int:
     platform = this_platform()
     with DeviceMonitor() as monitor:
         devices = resolve_devices(tuple(arguments.devices.split(",")), monitor.devices())
+    check_cuda(devices, platform)
     link = measure_link(devices, platform)
     keep_link(link, devices, platform, runs_dir_of(arguments))
     prices = [] if parameters is None else [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from core.config.run_config import RunConfig
 from core.devices import Device, DeviceMonitor
 from core.errors import ConfigError, DatasetError, RankdeckError
 from core.metrics_file import whole_bytes
+from core.mode_choice import platform_of, usable_devices
 from core.platforms import this_platform
 from core.preflight import Checked, check
 from core.resume import CHANGEABLE, plan_resume
@@ -81,21 +83,24 @@ def check_request(request: TrainRequest, runs_dir: Path) -> Checked:
     Raises:
         RankdeckError: It cannot be run.
     """
+    platform = this_platform()
     with DeviceMonitor() as monitor:
         available = monitor.devices()
-    config = first_devices(request.config, request.world_size, available)
-    return check(config, request.recipe, available, this_platform(), runs_dir, request.run_dir)
+    usable, notes = usable_devices(available, platform_of(request.recipe, platform))
+    config = first_devices(request.config, request.world_size, usable)
+    checked = check(config, request.recipe, available, platform, runs_dir, request.run_dir)
+    return checked if config is request.config else replace(checked, notes=(*notes, *checked.notes))
 
 
-def first_devices(config: RunConfig, world_size: int | None, available: Sequence[Device]) -> RunConfig:
-    """`config` on the first `world_size` GPUs, or on so many CPU slots where there is no GPU.
+def first_devices(config: RunConfig, world_size: int | None, usable: Sequence[Device]) -> RunConfig:
+    """`config` on the first `world_size` GPUs, or on so many CPU devices where there is no GPU.
 
     Raises:
         ConfigError: There are not so many GPUs.
     """
     if world_size is None:
         return config
-    gpus = [device.uuid for device in available if device.kind == "cuda"]
+    gpus = [device.uuid for device in usable if device.kind == "cuda"]
     if not gpus:
         return config.replace(devices=(f"cpu:{world_size}",))
     if len(gpus) < world_size:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from core.devices.cpu import HostReader, cpu_slots
@@ -56,15 +56,18 @@ class DeviceMonitor:
         sample_limit_s: Longest wait for all GPUs' figures together.
         hang_s: A reading that takes longer is reported as a GPU that does not answer; up to then the reading before
             is shown.
+        cpu_too: List CPU devices beside GPUs, for a PyTorch that can train on no GPU.
     """
 
     def __init__(
         self,
         *,
+        cpu_too: bool = False,
         first_look_limit_s: float = FIRST_LOOK_LIMIT_S,
         sample_limit_s: float = SAMPLE_LIMIT_S,
         hang_s: float = HANG_S,
     ) -> None:
+        self._cpu_too = cpu_too
         self._first_look_limit_s = first_look_limit_s
         self._hang_s = hang_s
         self._sample_limit_s = sample_limit_s
@@ -84,9 +87,9 @@ class DeviceMonitor:
         self.close()
 
     def devices(self) -> list[Device]:
-        """The GPUs, or CPU slots where there is none (`problem` says why)."""
-        gpus = self._known_gpus()
-        return [gpu.device for gpu in gpus] if gpus else self.cpu_slots()
+        """The GPUs, or CPU devices where there is none (`problem` says why)."""
+        gpus = [gpu.device for gpu in self._known_gpus() or []]
+        return gpus + self._listed_slots(gpus)
 
     def cpu_slots(self) -> list[Device]:
         """Slots of the processor; they can be trained on beside GPUs too, when asked for by name."""
@@ -95,13 +98,16 @@ class DeviceMonitor:
                 self._slots = cpu_slots()
             return list(self._slots)
 
+    def _listed_slots(self, gpus: Sequence[object]) -> list[Device]:
+        return [] if gpus and not self._cpu_too else self.cpu_slots()
+
     def sample(self) -> list[DeviceSample]:
         """A reading of each of `devices`, in their order; then of the CPU slots that are watched beside them."""
         gpus = self._known_gpus() or []
         deadline = time.monotonic() + self._sample_limit_s
         tickets = [gpu.lane.ask() for gpu in gpus]
         samples = [gpu.sample(ticket, deadline) for gpu, ticket in zip(gpus, tickets, strict=True)]
-        slots = {slot.uuid: slot for slot in [*([] if gpus else self.cpu_slots()), *self._host.watched_slots()]}
+        slots = {slot.uuid: slot for slot in [*self._listed_slots(gpus), *self._host.watched_slots()]}
         host = self._host.host() if slots else None
         return samples + [self._host.slot(slot, host) for slot in slots.values() if host is not None]
 

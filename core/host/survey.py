@@ -10,7 +10,7 @@ from core.dataset import identify
 from core.devices import Device, DeviceMonitor
 from core.generations import DamagedGeneration, Generation, Generations
 from core.host.ledger_keeper import LedgerKeeper
-from core.mode_choice import choose_devices
+from core.mode_choice import choose_devices, platform_of
 from core.platforms import Platform, this_platform
 from core.recipes import Recipe
 from core.run_store import RunStore
@@ -55,7 +55,7 @@ def survey(
         NewerVersionError: A newer Rankdeck made the newest generation.
     """
     machine = this_platform()
-    devices, notes = choose_devices(config, monitor.devices())
+    devices, notes = choose_devices(config, monitor.devices(), platform_of(recipe, machine))
     dataset = identify(config.dataset_file)
     keeper = LedgerKeeper(store.ledger, config, dataset.as_dict(), run_id)
     generation, damaged = generations.newest_valid(keeper.committed_generation())

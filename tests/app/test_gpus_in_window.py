@@ -26,7 +26,7 @@ from app.settings import settings_in
 from app.views.device_row import DeviceRow
 from app.views.plots.curve_controls import QuantityBox
 from tests.helpers.host_fixture import FakeRun
-from tests.helpers.nvml_sim import NEEDS_SIMULATOR, with_gpus
+from tests.helpers.nvml_sim import NEEDS_SIMULATOR, pretend_cuda_torch, with_gpus
 
 SCENARIOS: Final = Path(__file__).with_name("scenarios")
 ADA, CARD = "GPU-6ada6000-1111-4aaa-8aaa-0000000000a1", "GPU-40904090-2222-4bbb-8bbb-0000000000b2"
@@ -137,6 +137,23 @@ def story_no_gpu(folder: Path) -> None:
         assert ticked(rankdeck) == ["cpu:0", "cpu:1"] and rankdeck.window.actions_.start.isEnabled()
 
 
+def story_cpu_torch(folder: Path) -> None:
+    """GPUs that this PyTorch cannot train on: said of each, not ticked, and refused when a person ticks one."""
+    with window(folder) as rankdeck:
+        setup = rankdeck.window.setup
+        assert [device.uuid for device in rankdeck.table.devices][:3] == [ADA, CARD, "cpu:0"]
+        assert ticked(rankdeck) == ["cpu:0", "cpu:1"] and rankdeck.window.actions_.start.isEnabled()
+        ada, card, *_ = rows(rankdeck)
+        assert all("this PyTorch cannot train on it" in row.box.toolTip() for row in (ada, card))
+        assert "cannot train on it" in ada.warning and "pip install" in setup.devices._notice.text()
+        ada.box.click()
+        wait_for(lambda: not rankdeck.window.actions_.start.isEnabled())
+        assert "is built for the CPU only" in setup.devices.problem.text()
+        assert not setup.devices._notice.isVisible()  # it would say the same
+        ada.box.click()
+        wait_for(lambda: rankdeck.window.actions_.start.isEnabled())
+
+
 def story_eight(folder: Path) -> None:
     """Eight cards of one name in a run of eight ranks: told apart, all in sight, the legend whole where narrow."""
     with window(folder) as rankdeck:
@@ -189,6 +206,7 @@ TOLD: Final = (
     ("no_gpu", "no_driver"),
     ("no_gpu", "zero_gpus"),
     ("no_gpu", "not_working"),
+    ("cpu_torch", "two_workstation"),
     ("eight", "eight"),
     ("training", "lost_for_good"),
 )
@@ -208,7 +226,10 @@ def endings(
         return with_gpus(
             str(file) if file.exists() else scenario,
             ["-m", __name__, story, str(folder)],
-            env={"RANKDECK_HOME": str(folder / "runs")},
+            env={
+                "RANKDECK_HOME": str(folder / "runs"),
+                **({} if story == "cpu_torch" else pretend_cuda_torch(folder / "torch")),
+            },
             limit_s=2 * LIMIT_S,
         )
 

@@ -91,7 +91,7 @@ REFUSALS = [
     Case({"mode": "fsdp", "devices": ("cpu:1",)}, 2, "fsdp"),
     Case({"mode": "zero", "zero_stage": 3, "devices": ("cpu:1",)}, 2, "stage 3"),
     Case({"batch_size": 4, "grad_accum_steps": 1, "global_batch_size": 9}, 2, "contradict"),
-    Case({"precision": "bf16", "devices": ("GPU-old",)}, 2, "RTX 2080 Ti has no bf16"),
+    Case({"precision": "bf16", "devices": ("GPU-old",)}, 2, "RTX 2080 Ti has no bf16", WINDOWS),
     Case({"seq_len": 10_000}, 2, "20,002"),
     Case({"dataset_file": "hf://a b"}, 2, "does not name"),
     Case({"options": {"n_layers": 2}}, 2, "n_layers"),

@@ -26,6 +26,17 @@ NEEDS_SIMULATOR: Final = (
 )
 
 
+def pretend_cuda_torch(folder: Path) -> dict[str, str]:
+    """An environment in which torch looks like a CUDA build to who reads its version and does not import it."""
+    (folder / "torch").mkdir(parents=True, exist_ok=True)
+    (folder / "torch" / "__init__.py").write_text("", encoding="utf-8")
+    (folder / "torch" / "version.py").write_text('__version__ = "2.13.0+cu130"\ncuda = "13.0"\n', encoding="utf-8")
+    metadata = folder / "torch-2.13.0+cu130.dist-info" / "METADATA"
+    metadata.parent.mkdir(exist_ok=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0+cu130\n", encoding="utf-8")
+    return {"PYTHONPATH": str(folder)}
+
+
 def with_gpus(
     scenario: str,
     arguments: Sequence[str],

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 
-from core import client
+from core import client, platforms
 from core.config import RunConfig
 from core.run_store import RunStore
 from tests.screenshots.make_screenshots import PICTURE_AT, STEPS, Studio
@@ -32,5 +32,6 @@ def gpu_picture(studio: Studio) -> None:
 
 
 if __name__ == "__main__":
+    platforms._torch_build = lambda: ("2.13.0+cu130", "13.0")  # a CPU build would leave the cards unticked
     with tempfile.TemporaryDirectory(prefix="rankdeck pictures ", ignore_cleanup_errors=True) as home:
         gpu_picture(Studio(QApplication([]), Path(home), Path(sys.argv[1]).absolute()))

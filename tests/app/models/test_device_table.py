@@ -34,7 +34,7 @@ class FakeMonitor:
 
 def test_figures_arrive_from_the_thread(qtbot: QtBot) -> None:
     monitor = FakeMonitor()
-    table = DeviceTable(lambda: monitor)
+    table = DeviceTable(lambda _: monitor)
     with qtbot.waitSignals([table.devices_changed, table.sampled]):
         table.open()
     table.close()
@@ -46,7 +46,7 @@ def test_figures_arrive_from_the_thread(qtbot: QtBot) -> None:
 
 
 def test_devices_changed_tells_of_changes_only() -> None:
-    table = DeviceTable(FakeMonitor)
+    table = DeviceTable(lambda _: FakeMonitor())
     told: list[int] = []
     table.devices_changed.connect(lambda: told.append(len(table.devices)))
     host = HostSample(ts=0.0)
@@ -62,7 +62,7 @@ def test_devices_changed_tells_of_changes_only() -> None:
 
 
 def test_no_device_at_all_is_told_once() -> None:
-    table = DeviceTable(FakeMonitor)
+    table = DeviceTable(lambda _: FakeMonitor())
     told: list[bool] = []
     table.devices_changed.connect(lambda: told.append(table.is_known))
     for _ in range(2):
@@ -71,7 +71,7 @@ def test_no_device_at_all_is_told_once() -> None:
 
 
 def test_history_is_bounded() -> None:
-    table = DeviceTable(FakeMonitor)
+    table = DeviceTable(lambda _: FakeMonitor())
     for second in range(HISTORY + 30):
         sample = DeviceSample("GPU-1", ts=float(second))
         table._on_item(DeviceReading((CARD,), (sample,), HostSample(ts=0.0), None))

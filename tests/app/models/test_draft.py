@@ -18,6 +18,7 @@ RECIPE = get_recipe("minigpt")
 LINUX = Platform("linux", "2.13.0", None, 8)
 WINDOWS = Platform("windows", "2.13.0", None, 8)
 SLOTS = [Device(f"cpu:{i}", "cpu", i, "A processor") for i in range(2)]
+CUDA = Platform("linux", "2.13.0+cu130", "13.0", 8)
 CARDS = [Device(f"GPU-{i}", "cuda", i, "A card", 2**34) for i in range(2)]
 
 
@@ -48,16 +49,24 @@ def test_under_windows_several_devices_train_independently_unless_one_says_other
 
 
 def test_cards_are_named_by_uuid() -> None:
-    checked = check_draft(Draft(), RECIPE, [CARDS[1]], LINUX)
+    checked = check_draft(Draft(), RECIPE, [CARDS[1]], CUDA)
     assert checked.config is not None and checked.config.devices == ("GPU-1",)
     assert checked.mode == "single"
 
 
 def test_a_card_without_bf16_is_named_at_the_field() -> None:
     old = Device("GPU-old", "cuda", 0, "GeForce RTX 2080 Ti", 2**33, (7, 5))
-    problems = check_draft(fields(precision="bf16"), RECIPE, [old], LINUX).problems
+    problems = check_draft(fields(precision="bf16"), RECIPE, [old], CUDA).problems
     assert "GeForce RTX 2080 Ti has no bf16" in problems["precision"].cause
-    assert check_draft(fields(precision="bf16"), RECIPE, CARDS, LINUX).problems == {}
+    assert check_draft(fields(precision="bf16"), RECIPE, CARDS, CUDA).problems == {}
+
+
+def test_a_card_that_this_torch_cannot_train_on_is_refused_unless_a_script_does() -> None:
+    cpu_build = Platform("linux", "2.13.0+cpu", None, 8)
+    problem = check_draft(Draft(), RECIPE, [CARDS[0]], cpu_build).problems["devices"]
+    assert "built for the CPU only" in problem.cause and "pip install" in problem.next_step
+    script = get_recipe("script")
+    assert check_draft(Draft(recipe="script"), script, [CARDS[0]], cpu_build).problems == {}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from core.recipes import find_recipes, get_recipe
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
-LINUX = Platform("linux", "2.13.0", None, 8)
+LINUX = Platform("linux", "2.13.0+cu130", "13.0", 8)
 A = Device("GPU-a", "cuda", 0, "NVIDIA RTX 6000 Ada Generation", 48 * 2**30)
 B = Device("GPU-b", "cuda", 1, "NVIDIA GeForce RTX 4090", 24 * 2**30)
 MERGING = {"merge_policy": "none", "merge_every_chunks": "4"}
