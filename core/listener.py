@@ -30,7 +30,9 @@ MAX_STRANGERS: Final = 256
 MAX_UNREAD_BYTES: Final = 4 << 20
 """A peer that leaves so much unread is gone or stuck; its connection is closed rather than filling our memory."""
 REFUSAL_LINGER_S: Final = 0.2
-"""A refused peer is read (and ignored) for so long: closing with data unread would reset away the refusal itself."""
+"""How long a refused peer has to read why: closing with data unread would reset away the refusal itself."""
+REFUSAL_DRAIN_BYTES: Final = protocol.MAX_LINE_BYTES
+"""As much is read from a refused peer, and ignored, so that the line it is in the middle of does not cause that."""
 
 
 class ListenerEvents(Protocol):
@@ -64,6 +66,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._partial = bytearray()
         self._refused = False
+        self._drained = 0
         self._deadline: asyncio.TimerHandle | None = None
 
     # asyncio.Protocol
@@ -86,6 +89,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
+            self._drain(len(data))
             return
         end = data.find(b"\n")
         if end < 0:
@@ -150,13 +154,19 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        if self._transport is not None:
+        if self._transport is not None and not self._refused:
             self._transport.resume_reading()
 
     def __str__(self) -> str:
         if self.hello is None:
             return "an unknown peer"
         return f"rank {self.hello.rank}" if self.hello.role == "rank" else f"client (pid {self.hello.pid})"
+
+    def _drain(self, size: int) -> None:
+        """Ignores what a refused peer sends; beyond the limit it stays in the system's buffers until the close."""
+        self._drained += size
+        if self._drained > REFUSAL_DRAIN_BYTES and self._transport is not None:
+            self._transport.pause_reading()
 
     # lines
 

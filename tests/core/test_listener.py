@@ -299,6 +299,48 @@ def test_a_line_over_the_limit_closes_the_connection() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_a_hello_is_utf8_and_nothing_else(encoding: str) -> None:
+    """A JSON parser that is given bytes guesses how they are encoded; the protocol leaves nothing to guess."""
+
+    async def test(place: Place) -> None:
+        peer = await place.peer()
+        hello = encode(Hello("client", CLIENT)).decode().strip()
+        await peer.say(hello.encode(encoding) + b"\n")
+        assert (await peer.answer())["type"] == "refused"
+        assert place.heard.log == []
+
+    run(test)
+
+
+def test_little_of_what_follows_a_refusal_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A megabyte is read on, so that the refusal isn't reset away; the peer's flood stays in the system's buffers."""
+    read: list[int] = []
+    received = Connection.data_received
+
+    def counted(connection: Connection, data: bytes) -> None:
+        read.append(len(data))
+        received(connection, data)
+
+    monkeypatch.setattr(Connection, "data_received", counted)
+
+    async def test(place: Place) -> None:
+        peer = await place.hello(Hello("client", "a wrong token"))
+
+        async def flood() -> None:
+            with contextlib.suppress(ConnectionError):
+                for _ in range(1000):
+                    await asyncio.wait_for(peer.say(bytes(1 << 20)), LIMIT_S)
+
+        flooding = asyncio.create_task(flood())
+        assert (await peer.answer())["type"] == "refused"
+        await flooding
+        await place.still_works()
+
+    run(test)
+    assert sum(read) < 3 << 20
+
+
 def test_a_client_that_sends_what_is_not_its_business_is_refused() -> None:
     async def test(place: Place) -> None:
         for data in (line(), b"nonsense\n"):
