@@ -84,7 +84,7 @@ def _samples(arguments: argparse.Namespace, store: RunStore, terminal: Terminal)
             terminal.json(line)
             continue
         terminal.say(f"── step {line.get('step')}, attempt {line.get('attempt')}, rank {line.get('rank')}")
-        terminal.say(f"{line.get('prompt') or ''}{line.get('text') or ''}".rstrip() + "\n")
+        terminal.text(f"{line.get('prompt') or ''}{line.get('text') or ''}".rstrip() + "\n")
     if not found and not arguments.json:
         which = "" if arguments.step is None else f" at step {arguments.step}"
         terminal.say(f"{store.dir.name} has written no text{which}. Samples are taken at each evaluation.")

@@ -9,16 +9,30 @@ import errno
 import io
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from core.errors import RankdeckError
 
+# C0 but for tab and line feed, DEL, C1, and what turns the direction of text around (Unicode's Trojan Source).
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str) -> str:
+    """`text` with control characters shown as escapes: a terminal obeys them, and files and ranks may say anything."""
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """As `visible`, line breaks and tabs made blanks, so that nothing looks like a line of ours."""
+    return visible(text).replace("\n", " ").replace("\t", " ")
+
 
 class Terminal:
-    """Prints for one command.
+    """Prints for one command. All that people read passes through here, and so through `visible`.
 
     Args:
         quiet: True sends everything meant for people to stderr, so that stdout holds only what a program reads.
@@ -43,8 +57,12 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """One line for a person."""
+        self.text(one_line(text))
+
+    def text(self, text: str) -> None:
+        """Lines for a person, such as what a model wrote."""
         self._clear_progress()
-        self._write(self._people, text + "\n")
+        self._write(self._people, visible(text) + "\n")
 
     def data(self, line: str) -> None:
         """One line for a program, on stdout."""
@@ -58,13 +76,13 @@ class Terminal:
     def warn(self, text: str) -> None:
         """One line on stderr."""
         self._clear_progress()
-        self._write(sys.stderr, text + "\n")
+        self._write(sys.stderr, one_line(text) + "\n")
 
     def progress(self, text: str) -> None:
         """Shows `text` in place of the last progress line; only in a terminal."""
         if not self.is_interactive:
             return
-        text = text[: max(10, shutil.get_terminal_size().columns - 1)]
+        text = one_line(text)[: max(10, shutil.get_terminal_size().columns - 1)]
         self._write(self._people, "\r" + text.ljust(self._line_shown))
         self._line_shown = len(text)
 
@@ -78,11 +96,11 @@ class Terminal:
         """Three lines on stderr: title, cause, next step."""
         self.end_progress()
         parts = (error.title, error.cause, error.next_step)
-        self._write(sys.stderr, "".join(" ".join(part.split()) + "\n" for part in parts))
+        self._write(sys.stderr, "".join(visible(" ".join(part.split())) + "\n" for part in parts))
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Rows under headings, in columns as wide as their longest cell."""
-        lines = [list(headings), *[list(row) for row in rows]]
+        lines = [[one_line(cell) for cell in row] for row in (headings, *rows)]
         widths = [max(len(line[i]) for line in lines) for i in range(len(headings))]
         for line in lines:
             self.say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

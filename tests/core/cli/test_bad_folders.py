@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,43 @@ def test_a_run_toml_beyond_the_limits_is_bad_input(
     assert main(["train", "--config", str(bad.run_toml)]) == 2
     assert cause in capsys.readouterr().err
     assert main(["show", good.dir.name]) == 0
+
+
+ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202e\u2066\x08\x00\r"
+
+
+def test_no_command_passes_on_what_controls_a_terminal(
+    pair: tuple[RunStore, RunStore], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What files and ranks say is shown, and never obeyed; a line break in it does not make a line of its own."""
+    store, _ = pair
+    evil = f"a{ESCAPES}b\nrun-2  finished  10"
+    error = {"title": evil, "cause": evil, "next_step": evil}
+    put(
+        store, name=evil, phase=evil, fallback=evil, state="failed", error=error, devices=[evil], recipe=evil, mode=evil
+    )
+    lines = [
+        {"event": "sample", "step": evil, "rank": 0, "text": f"{evil}\n\tindented\r\nlast", "prompt": evil},
+        {"event": "launch", "devices": [evil], "mode": evil},
+        {"event": "alert", "title": evil, "message": evil},
+        {"event": "fallback", "reason": evil},
+        {"event": "step", "rank": 0, "step": 3, "loss": evil},
+    ]
+    text = "".join(json.dumps({"ts": 1, "rank": 0, **line}) + "\n" for line in lines)
+    store.metrics.write_text(text, encoding="utf-8", newline="\n")
+    config = store.run_toml.read_text(encoding="utf-8")
+    name = json.dumps(evil)
+    store.run_toml.write_text(config.replace('recipe = "minigpt"', f"recipe = {name}"), encoding="utf-8", newline="\n")
+    shown = ""
+    for words in (["runs"], ["show"], ["show", "--samples"], ["attach"], ["resume", "--dry-run"]):
+        main([words[0], *([store.dir.name] if words != ["runs"] else []), *words[1:]])
+        out, err = capsys.readouterr()
+        shown += out + err
+        assert not any(line.startswith("run-2") for line in (out + err).splitlines() if "--samples" not in words)
+    assert "owned" in shown and r"\x1b" in shown and r"\u202e" in shown
+    assert "\n\tindented\nlast" in shown
+    assert not [character for character in shown if _controls(character)]
+
+
+def _controls(character: str) -> bool:
+    return (unicodedata.category(character) == "Cc" and character not in "\n\t") or 0x2066 <= ord(character) <= 0x2069
