@@ -25,7 +25,7 @@ from core.hub_dataset import HubName, check_download
 from core.mode_choice import DEEPSPEED, TORCH, ModeChoice, choose_devices, choose_mode, not_as_asked, platform_of
 from core.platforms import Platform
 from core.recipe_check import check_by_recipe, check_text_column
-from core.recipes import Recipe, apply_recipe
+from core.recipes import BUILT_IN, Recipe, apply_recipe
 from core.user_script import RECIPE as USER_SCRIPT
 from core.user_script import read_script
 
@@ -116,7 +116,8 @@ def check(
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
     asked_notes = (*check_text_column(config), *check_by_recipe(config, recipe))
-    own_notes = (*_precision_notes(config, devices), *_notes(config, mode, len(devices), samples))
+    own_notes = (*_model_notes(config, recipe), *_precision_notes(config, devices))
+    own_notes = (*own_notes, *_notes(config, mode, len(devices), samples))
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))
     own_notes = (*_settings_without_effect(config, choice, len(devices)), *own_notes)
@@ -285,6 +286,15 @@ def _check_log_file(path: Path) -> None:
     except OSError as error:
         raise _machine_words(explain(error, f"{path} could not be written")) from error
     check_folder(path.parent, needed_bytes=0)
+
+
+def _model_notes(config: RunConfig, recipe: Recipe) -> tuple[str, ...]:
+    if config.model is None or recipe.uses_model:
+        return ()
+    note = f"{recipe.title} does not use a model, so {config.model!r} has no effect."
+    if recipe.folder.parent != BUILT_IN:
+        note += " If its code reads run.config.model, add uses_model = true to its recipe.toml."
+    return (note,)
 
 
 def _precision_notes(config: RunConfig, devices: Sequence[Device]) -> tuple[str, ...]:

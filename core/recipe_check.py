@@ -1,8 +1,9 @@
 """What only a look into a recipe or into the data can show to be wrong before a rank is started: programs are asked.
 
 A recipe that says `check = "check.py"` has a program which is run as ``python check.py SETTINGS.json``; the file holds
-`config`, everything that was asked. The last line that it prints is JSON: `{"notes": ["…"]}` where nothing stops the
-run, else `{"field": "…", "cause": "…", "next_step": "…"}`, with `title` if it likes, or `missing`, packages to install.
+`config`, everything that was asked, and `resumes`, whether the run exists already. The last line of its output is JSON:
+`{"notes": ["…"]}` where nothing stops the run, else `{"field": "…", "cause": "…", "next_step": "…"}`, with `title` if
+it likes, or `missing`, packages to install.
 Whether the text column is there is asked of `workers.data.column_check` in the same way.
 """
 
@@ -32,13 +33,16 @@ LIMIT_S: Final = 60.0
 _POLL_S: Final = 0.01
 
 
-def check_by_recipe(config: RunConfig, recipe: Recipe, limit_s: float = LIMIT_S) -> tuple[str, ...]:
+def check_by_recipe(
+    config: RunConfig, recipe: Recipe, limit_s: float = LIMIT_S, *, resumes: bool = False
+) -> tuple[str, ...]:
     """Asks the recipe whether it can train as asked. Blocks; may be called from any thread.
 
     Args:
         config: Complete with the recipe's defaults.
         recipe: Its recipe; one without a `check` is not asked.
         limit_s: After that the program is ended, and its ranks will find out.
+        resumes: The run exists: what was made for it once is in its folder.
 
     Returns:
         What a person should know though it stops nothing.
@@ -49,7 +53,7 @@ def check_by_recipe(config: RunConfig, recipe: Recipe, limit_s: float = LIMIT_S)
     """
     if not recipe.check:
         return ()
-    answer = _ask((str(recipe.folder / recipe.check),), config, limit_s)
+    answer = _ask((str(recipe.folder / recipe.check),), config, limit_s, resumes=resumes)
     return _notes(answer, recipe.title, f"{recipe.title} could not be checked beforehand: {recipe.check} failed")
 
 
@@ -89,11 +93,12 @@ def _notes(answer: Mapping[str, Any], who: str, unchecked: str) -> tuple[str, ..
     return tuple(str(note) for note in answer.get("notes", ()))
 
 
-def _ask(program: tuple[str, ...], config: RunConfig, limit_s: float) -> Mapping[str, Any]:
+def _ask(program: tuple[str, ...], config: RunConfig, limit_s: float, *, resumes: bool = False) -> Mapping[str, Any]:
     with tempfile.TemporaryDirectory(prefix="rankdeck-check-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         settings, log = folder / "settings.json", folder / "check.log"
-        settings.write_text(json.dumps({"config": parse_json(to_json(config))}), encoding="utf-8")
+        asked = {"config": parse_json(to_json(config)), "resumes": resumes}
+        settings.write_text(json.dumps(asked), encoding="utf-8")
         argv = (sys.executable, *program, str(settings))
         with ProcessTree() as tree:
             child = tree.spawn(argv, program_environment(os.environ), folder, log)

@@ -16,6 +16,7 @@ A recipe is never imported here. A user's broken recipe is listed with its probl
     requires = ["transformers"]            # optional: packages it imports that Rankdeck itself does not need
     check = "check.py"                     # optional: asked before a run is started, see core.recipe_check
     own_samples = true                     # optional: an epoch is samples_per_block, not what a dataset comes to
+    uses_model = true                      # optional: reads the common field `model`; so does one with a default for it
     [defaults]                             # optional: RunConfig fields
     steps = 300
     [[fields]]                             # the recipe's own fields, see core.config.fields.FieldSpec
@@ -58,7 +59,7 @@ _KINDS: Final = {"label": str, "help": str, "unit": str, "common": bool, "option
 _SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec))
 _MANIFEST_KEYS: Final = (
     "format", "version", "name", "title", "description", "entry", "program", "self_contained", "uses", "modes",
-    "defaults", "fields", "exports", "requires", "check", "own_samples",
+    "defaults", "fields", "exports", "requires", "check", "own_samples", "uses_model",
 )  # fmt: skip
 _EXPORTS: Final = ("hf",)
 _NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file")
@@ -87,6 +88,7 @@ class Recipe:
         requires: Packages, by the names they are imported by, without which it cannot be trained.
         check: A program that is asked, before a run is started, what cannot work; empty: none.
         own_samples: It makes its samples itself, whatever the dataset: an epoch is a block of them.
+        uses_model: It reads `RunConfig.model`. Other recipes ignore it, which is said before a run starts.
     """
 
     name: str
@@ -105,6 +107,7 @@ class Recipe:
     requires: tuple[str, ...] = ()
     check: str = ""
     own_samples: bool = False
+    uses_model: bool = False
 
 
 class _ManifestError(Exception):
@@ -323,22 +326,24 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
     self_contained = manifest.get("self_contained", False)
     if not isinstance(self_contained, bool) or (self_contained and not program):
         raise _ManifestError("self_contained must be true or false, and belongs to recipes with a program.")
+    defaults, uses = _defaults(manifest.get("defaults", {})), _uses(manifest.get("uses", []))
     return Recipe(
         name=name,
         title=_text(manifest, "title", name),
         description=_text(manifest, "description", ""),
         folder=folder,
         fields=_fields(manifest.get("fields", [])),
-        defaults=_defaults(manifest.get("defaults", {})),
+        defaults=defaults,
         modes=_modes(manifest.get("modes", list(_TRAINABLE_MODES))),
         entry=entry,
         program=program,
         self_contained=self_contained,
-        uses=_uses(manifest.get("uses", [])),
+        uses=uses,
         exports=_exports(manifest.get("exports", [])),
         requires=_requires(manifest.get("requires", [])),
         check=check,
         own_samples=_flag(manifest, "own_samples"),
+        uses_model=_flag(manifest, "uses_model") or "model" in (*defaults, *uses),
     )
 
 

@@ -179,7 +179,7 @@ def _plan_own(
     elif recipe.name == USER_SCRIPT:
         read_script(config.options)
     check_folder(store.dir, needed_bytes=MIN_FREE_BYTES)
-    check_by_recipe(config, recipe)
+    check_by_recipe(config, recipe, resumes=True)
     devices_now = tuple(device.uuid for device in devices)
     # How often a self-contained program reads its data is its own business.
     progress = None if recipe.self_contained else _progress(ledger, config)

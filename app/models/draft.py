@@ -122,18 +122,18 @@ def form_fields(recipe: Recipe) -> tuple[FieldSpec, ...]:
     """The rows of the form: the common settings of every run, then the recipe's own.
 
     Of a recipe that runs a program its own come first, and only those common ones that mean something to it. The model
-    stands among those used most where the recipe takes one, with a button to choose its folder.
+    stands among those used most where the recipe takes one, with a button to choose its folder; elsewhere it is left
+    out.
     """
-    common = tuple(_model_field(spec, recipe) for spec in FIELDS if spec.name not in OWN_PLACES)
+    left_out = OWN_PLACES if recipe.uses_model else {*OWN_PLACES, "model"}
+    common = tuple(_model_field(spec) for spec in FIELDS if spec.name not in left_out)
     if recipe.self_contained:
         return (*recipe.fields, *(spec for spec in common if not recipe.uses or spec.name in recipe.uses))
     return (*common, *recipe.fields)
 
 
-def _model_field(spec: FieldSpec, recipe: Recipe) -> FieldSpec:
-    if spec.name != "model" or "model" not in recipe.defaults:
-        return spec
-    return dataclasses.replace(spec, type="path", picks="folder", common=True)
+def _model_field(spec: FieldSpec) -> FieldSpec:
+    return dataclasses.replace(spec, type="path", picks="folder", common=True) if spec.name == "model" else spec
 
 
 def default_texts(recipe: Recipe) -> dict[str, str]:

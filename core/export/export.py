@@ -98,7 +98,11 @@ def _weights(store: RunStore, place: Path, generation: int | None, overwrite: bo
     check_file_place(target, overwrite)
     recipe, _ = _recipe_of(store)
     words = write_weights(store, recipe, generation, target)
-    return Exported("safetensors", target, (f"{words}: {target.stat().st_size / 1e6:,.1f} MB",))
+    details = [f"{words}: {target.stat().st_size / 1e6:,.1f} MB"]
+    tokenizer = next(iter(sorted(store.data.glob("**/tokenizer.json"))), None)
+    if tokenizer is not None:  # without it the weights mean nothing
+        details.append(f"Their tokenizer: {tokenizer}")
+    return Exported("safetensors", target, tuple(details))
 
 
 def _by_recipe(

@@ -48,6 +48,17 @@ def test_a_run_that_can_start_is_described(tmp_path: Path, text: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+def test_a_model_that_a_recipe_does_not_use_is_named_before_the_start(tmp_path: Path, text: Path) -> None:
+    assert not _check(tmp_path, text).notes
+    (note,) = _check(tmp_path, text, model="gpt2").notes
+    assert note == "MiniGPT does not use a model, so 'gpt2' has no effect."
+    assert _check(tmp_path, text, model="gpt2", strict=True).notes == (note,)
+    mine = dataclasses.replace(get_recipe("minigpt"), folder=tmp_path / "mine", check="", title="Mine")
+    config = RunConfig(**recipe_defaults(mine)).replace(dataset_file=str(text), seq_len=32, model="m")
+    (note,) = check(config, mine, SLOTS, LINUX, tmp_path / "runs").notes
+    assert note.startswith("Mine does not use a model") and "uses_model = true" in note
+
+
 def test_an_independent_rank_steps_by_itself(tmp_path: Path, text: Path) -> None:
     checked = _check(tmp_path, text, batch_size=4, mode="independent")
     assert str(checked.batch) == "4 = 4 × 1 × 1"

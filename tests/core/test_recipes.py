@@ -62,6 +62,19 @@ def mine(tmp_path: Path) -> Recipe:
     return get_recipe("mine", [tmp_path])
 
 
+def test_a_recipe_declares_that_it_uses_a_model(tmp_path: Path) -> None:
+    for name, head, default, expected in (
+        ("plain", "", "", False),
+        ("declared", "uses_model = true\n", "", True),
+        ("default", "", 'model = "small"\n', True),
+    ):
+        text = GOOD.format(name=name).replace("[defaults]\n", f"{head}[defaults]\n{default}")
+        write_recipe(tmp_path / name, text)
+        assert get_recipe(str(tmp_path / name)).uses_model is expected
+    used = {recipe.name for recipe in find_recipes() if recipe.uses_model}
+    assert used == {"actv1", "hf_causal_lm"}
+
+
 def test_every_built_in_recipe_is_whole_and_explains_each_field() -> None:
     recipes = find_recipes()
     assert "minigpt" in [recipe.name for recipe in recipes]
