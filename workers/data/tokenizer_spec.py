@@ -100,7 +100,8 @@ class _Tokenizers:
         self._tokenizer: Any = Tokenizer.from_str(Path(spec.path).read_text(encoding="utf-8"))
         self._tokenizer.no_truncation()  # a model's own file may say to cut; nothing of the text is to be lost
         self._tokenizer.no_padding()
-        self.vocab_size: int = self._tokenizer.get_vocab_size()
+        ids = self._tokenizer.get_vocab().values()
+        self.vocab_size: int = max(ids, default=-1) + 1  # numbers may be left out, and the highest must still fit
         self._may_cut = _is_byte_level(json.loads(self._tokenizer.to_str()))
         if spec.separator_id is None:
             self.separator = (

@@ -8,19 +8,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from workers.recipe_api import ConfigError, Measured, Optimization, Run, Task, make_tokenizer, tokenizer_in
+from workers.recipe_api import ConfigError, Measured, Optimization, Run, Task, WindowBatches
 from workers.recipes.actv1.check import width_refusal
 from workers.recipes.actv1.halting import Rule, judge
 from workers.recipes.actv1.layers import LayerShape
 from workers.recipes.actv1.model import HierarchicalModel, Shape
+from workers.recipes.actv1.tokens import keeps_model, make_tokenizer, tokens_of
 
 
 def main(run: Run) -> None:
     """Data, model, loss, training: on every rank."""
     o = run.options
     layer = layer_shape(o["n_embd"], o["n_head"], o["dropout"])
-    windows = run.prepare_windows(make_tokenizer, {key: o[key] for key in ("tokenizer", "vocab_size", "val_fraction")})
-    tokenizer = tokenizer_in(run.data_dir, o["tokenizer"]).open()
+    windows = prepare(run)
+    tokens = tokens_of(run.data_dir, o)
+    tokenizer = tokens.spec.open()
     model = HierarchicalModel(
         Shape(
             vocab_size=run.info["vocab_size"],
@@ -40,8 +42,7 @@ def main(run: Run) -> None:
 
     # sampled text: the same generator each time, so that two evaluations differ by what was learned only
     def sample(_: nn.Module) -> str:
-        ids = tokenizer.encode([o["sample_prompt"].encode("utf-8") or b"\n"])[0]
-        prompt = torch.tensor(ids.tolist(), device=run.device)
+        prompt = torch.tensor(tokens.prompt(tokenizer, o["sample_prompt"] or "\n"), device=run.device)
         generator = torch.Generator().manual_seed(run.config.seed)
         text = model.generate(prompt, o["sample_tokens"], o["sample_temperature"], generator)
         return tokenizer.decode(text[len(prompt) :].tolist())
@@ -65,6 +66,20 @@ def main(run: Run) -> None:
             val_batches=o["val_batches"],
         )
     )
+
+
+def prepare(run: Run) -> WindowBatches:
+    """The text as tokens of the named model, or else as the options ask."""
+    depends_on = {key: run.options[key] for key in ("tokenizer", "vocab_size", "val_fraction")}
+    windows = run.prepare_windows(make_tokenizer, depends_on)
+    if run.rank == 0 and run.config.model and not keeps_model(run.data_dir):
+        run.alert(
+            "tokenizer",
+            "The model's tokenizer is not used",
+            f"The tokenizer of {run.config.model} could not be used when the run started.",
+            "The run trains on tokens of its own. For the model's, start a new run once its tokenizer is here.",
+        )
+    return windows
 
 
 def measured(model: nn.Module, window: Tensor, rule: Rule) -> Measured:

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from workers.recipe_text import has_tokenizer
 from workers.recipes.hf_causal_lm.folder import (
     ModelFolder,
     check_tokenizer_fits,
-    has_tokenizer,
     largest_token,
     open_folder,
 )

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from workers.recipes.hf_causal_lm.folder import TOKENIZER_FILES
+from workers.recipe_text import TOKENIZER_FILES
 from workers.recipes.hf_causal_lm.refusal import RefusalError
 from workers.recipes.hf_causal_lm.source import Source, not_here
 

@@ -10,7 +10,8 @@ from safetensors import safe_open
 from torch import nn
 
 from workers.recipe_api import Export
-from workers.recipes.hf_causal_lm.folder import CONFIG, TOKENIZER_FILES
+from workers.recipe_text import TOKENIZER_FILES
+from workers.recipes.hf_causal_lm.folder import CONFIG
 from workers.recipes.hf_causal_lm.model import be_quiet, empty_model, with_lora
 from workers.recipes.hf_causal_lm.refusal import RefusalError
 

@@ -17,18 +17,11 @@ from typing import Any, Final
 from workers.recipes.hf_causal_lm.refusal import RefusalError
 
 CONFIG: Final = "config.json"
-TOKENIZER: Final = "tokenizer.json"
-TOKENIZER_FILES: Final = (
-    TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
-    "tokenizer.model", "chat_template.jinja", "generation_config.json",
-)  # fmt: skip
-"""What belongs to a model besides its architecture and weights."""
 INDEX: Final = "model.safetensors.index.json"
 _PICKLED: Final = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 _MAX_HEADER_BYTES: Final = 100 << 20
 _EMBEDDING: Final = re.compile(r"(?:^|\.)(?:embed_tokens|wte|word_embeddings|embed_in|tok_embeddings)\.weight$")
 _CAUSAL: Final = re.compile(r"MODEL_FOR_CAUSAL_LM_MAPPING_NAMES = OrderedDict\(\s*\[(.*?)\]\s*\)", re.DOTALL)
-_CONVERTIBLE: Final = ("tokenizer.model", "vocab.json", "spiece.model", "tokenizer_config.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +116,6 @@ def check_tokenizer_fits(tokenizer: Path, model: ModelFolder) -> None:
             "folder.",
             title="The tokenizer does not fit the model",
         )
-
-
-def has_tokenizer(folder: Path) -> bool:
-    """Whether a folder holds files that a tokenizer can be made of."""
-    return (folder / TOKENIZER).is_file() or any((folder / name).is_file() for name in _CONVERTIBLE[:3])
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -1,16 +1,16 @@
 """What `--model` names: a model made from scratch, a folder on this machine, or a model of the Hub.
 
-Standard library only: the check before a run reads it in a process without torch.
+Needs no torch: the check before a run reads it.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from workers.recipe_text import hub_cache, snapshot_folder
 from workers.recipes.hf_causal_lm.refusal import RefusalError
 
 SCRATCH: Final = ("gpt2", "llama", "qwen3")
@@ -65,31 +65,12 @@ def find_source(model: str) -> Source:
     return Source("hub", repo, revision, cached_folder(repo, revision))
 
 
-def hub_cache() -> Path:
-    """Where the package huggingface_hub keeps what it downloaded."""
-    told = os.environ.get("HF_HUB_CACHE", "").strip() or os.environ.get("HUGGINGFACE_HUB_CACHE", "").strip()
-    if told:
-        return Path(told).expanduser()
-    home = os.environ.get("HF_HOME", "").strip()
-    if not home:
-        home = str(Path(os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache") / "huggingface")
-    return Path(home).expanduser() / "hub"
-
-
 def cached_folder(repo: str, revision: str = "") -> Path | None:
-    """The folder of a Hub model that was downloaded whole before, or None.
-
-    The cache's layout: ``models--owner--name/refs/<revision>`` names a commit, ``snapshots/<commit>`` holds its files.
-    """
-    root = hub_cache() / f"models--{repo.replace('/', '--')}"
-    wanted = revision or "main"
-    try:
-        commit = (root / "refs" / wanted).read_text(encoding="utf-8").strip()
-    except OSError:
-        commit = wanted  # a commit by its hash
-    folder = root / "snapshots" / commit
-    weights = (*folder.glob("*.safetensors"), *folder.glob("*.bin")) if (folder / "config.json").is_file() else ()
-    return folder if weights else None
+    """The folder of a Hub model that was downloaded whole before, or None."""
+    folder = snapshot_folder(repo, revision)
+    if folder is None or not (folder / "config.json").is_file():
+        return None
+    return folder if any((*folder.glob("*.safetensors"), *folder.glob("*.bin"))) else None
 
 
 def not_here(source: Source, size_words: str = "") -> RefusalError:

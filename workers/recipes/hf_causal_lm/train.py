@@ -28,10 +28,11 @@ from workers.recipe_api import (
     cut_windows,
     spread,
 )
+from workers.recipe_text import TOKENIZER, Tokens
 from workers.recipes.hf_causal_lm.check import check
 from workers.recipes.hf_causal_lm.download import ask_size, local_folder
 from workers.recipes.hf_causal_lm.exporting import export_folder
-from workers.recipes.hf_causal_lm.folder import CONFIG, TOKENIZER, check_tokenizer_fits, open_folder
+from workers.recipes.hf_causal_lm.folder import CONFIG, check_tokenizer_fits, open_folder
 from workers.recipes.hf_causal_lm.model import (
     be_quiet,
     checkpointed,
@@ -45,7 +46,7 @@ from workers.recipes.hf_causal_lm.refusal import RefusalError
 from workers.recipes.hf_causal_lm.samples import TRIED_TOKENS, Packing, keeps_documents_apart, loss
 from workers.recipes.hf_causal_lm.sampling import Sampler
 from workers.recipes.hf_causal_lm.source import find_source
-from workers.recipes.hf_causal_lm.tokens import Tokens, make_tokens, tokens_in
+from workers.recipes.hf_causal_lm.tokens import make_tokens, tokens_in
 
 KEPT: Final = "model"
 """In the run's data folder: the model's `config.json` and tokenizer, for the ranks and for export."""

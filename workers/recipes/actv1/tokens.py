@@ -1,0 +1,103 @@
+"""Which tokens the model sees: those of the model that `--model` names, or bytes, or a BPE learned from the text.
+
+The decision is made once for a run. The named model's tokenizer is copied into the run's data folder, and a folder that
+is there and empty says that it could not be had: a resumed run keeps the vocabulary that its weights were made for.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from workers.recipe_text import (
+    TOKENIZER,
+    TextSource,
+    TokenizerError,
+    TokenizerSpec,
+    Tokens,
+    copy_tokenizer,
+    download_tokenizer,
+    find_tokenizer_folder,
+    tokenizer_in,
+    tokens_in,
+)
+from workers.recipe_text import make_tokenizer as make_own_tokenizer
+
+KEPT: Final = "tokenizer"
+"""Below the run's data folder: the named model's tokenizer."""
+
+
+def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
+    """The tokenizer of the run, its files put below `folder`; once for all ranks.
+
+    Raises:
+        TokenizerError: The named model's cannot be had, and `is_refused` says so.
+    """
+    if data.config.model and not (folder / KEPT).is_dir():
+        _keep(data, folder / KEPT)
+    return tokens_of_model(folder).spec if keeps_model(folder) else make_own_tokenizer(data, folder)
+
+
+def tokens_of(folder: Path, options: Mapping[str, Any]) -> Tokens:
+    """What `make_tokenizer` made below `folder`, on any rank."""
+    return tokens_of_model(folder) if keeps_model(folder) else Tokens(tokenizer_in(folder, options["tokenizer"]))
+
+
+def tokens_of_model(folder: Path) -> Tokens:
+    """The named model's tokenizer, as it was kept below `folder`."""
+    return tokens_in(folder / KEPT)
+
+
+def keeps_model(folder: Path) -> bool:
+    """Whether the tokens are those of the named model."""
+    return (folder / KEPT / TOKENIZER).is_file()
+
+
+def find_source(model: str) -> Path:
+    """The folder on this machine with the tokenizer of a named model.
+
+    Raises:
+        TokenizerError: It cannot be had here, or not be read without a package that is missing.
+    """
+    folder = find_tokenizer_folder(model)
+    package = "tokenizers" if (folder / TOKENIZER).is_file() else "transformers"
+    if importlib.util.find_spec(package) is None:
+        raise TokenizerError(
+            f"The tokenizer of {model} needs the package {package}, which is not installed.",
+            f"Install it: pip install {package}",
+            package=package,
+        )
+    return folder
+
+
+def is_refused(error: TokenizerError, *, strict: bool, allow_download: bool) -> bool:
+    """Whether a tokenizer that cannot be had ends the run; else it trains on bytes, or on a BPE of its own."""
+    return strict or error.misnamed or (allow_download and bool(error.downloadable))
+
+
+def _keep(data: TextSource, kept: Path) -> None:
+    """Copies the named model's tokenizer to `kept`, which stays empty where it cannot be had."""
+    part, allowed = kept.with_name(f"{KEPT}.part"), data.options["allow_download"]
+    _empty(part)
+    try:
+        try:
+            source = find_source(str(data.config.model))
+        except TokenizerError as error:
+            if not (allowed and error.downloadable):
+                raise
+            source = download_tokenizer(error.downloadable)
+        copy_tokenizer(source, part)
+        tokens_in(part)  # it can be opened
+    except TokenizerError as error:
+        if is_refused(error, strict=data.config.strict, allow_download=allowed):
+            raise
+        _empty(part)
+    part.replace(kept)
+
+
+def _empty(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
