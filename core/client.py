@@ -10,7 +10,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,9 +20,10 @@ from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckErr
 from core.files import copy_atomic, write_atomic
 from core.messages import Hello, Message, Refused, StopRequest, Welcome
 from core.places import PACKAGE_FOLDER
-from core.process_tree import spawn_detached
+from core.process_tree import end_marked, find_marked, folder_mark, spawn_detached
 from core.program_environment import program_environment
 from core.protocol import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
+from core.rank_environment import ENV_RUN_MARK
 from core.resume_plan import ResumePlan
 from core.run_store import HostInfo, RunState, RunStore, default_runs_dir
 from core.spawned_host import write_spawned_host
@@ -120,6 +121,35 @@ def stop_run(store: RunStore, now: bool = False) -> None:
         connection.finish(STOP_ANSWER_S)
     finally:
         connection.close()
+
+
+def end_leftovers(store: RunStore) -> tuple[list[int], list[int]]:
+    """Ends processes that a run has left behind whose host and its watcher were killed together (Linux).
+
+    Returns:
+        Pids that were ended, and pids that would not die.
+
+    Raises:
+        RunBusyError: A live host has the run.
+        PreflightError: Its folder cannot be written.
+    """
+    if not find_marked(folder_mark(store.dir)):
+        return [], []
+    with store.lock():  # no host can start ranks meanwhile
+        _check_not_starting(store)
+        return end_marked(folder_mark(store.dir))
+
+
+def find_leftovers(stores: Sequence[RunStore]) -> dict[Path, list[int]]:
+    """Run folder → pids of processes that a run which is not live has left behind; looks once for all runs."""
+    marks = find_marked("")
+    found: dict[Path, list[int]] = {}
+    for store in stores if marks else ():
+        prefix = folder_mark(store.dir)
+        pids = sorted(process.pid for process, mark in marks.items() if mark.startswith(prefix))
+        if pids and not store.is_locked():
+            found[store.dir] = pids
+    return found
 
 
 def wait_until(store: RunStore, reached: Callable[[RunState], bool], timeout_s: float) -> RunState:
@@ -283,6 +313,7 @@ def _say_starting(store: RunStore) -> None:
 def _spawn_host(store: RunStore) -> None:
     attempt = store.stored_state().attempt  # read before: then the state is the host's
     env = program_environment(os.environ, {"PYTHONUNBUFFERED": "1"})
+    env.pop(ENV_RUN_MARK, None)  # a run that is started from within a run is not the other's to end
     argv = [sys.executable, "-m", "core.host", str(store.dir)]
     try:
         process = spawn_detached(argv, PACKAGE_FOLDER, env, store.logs / "host.log")

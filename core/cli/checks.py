@@ -16,12 +16,14 @@ import psutil
 
 from core import installed
 from core.cli.words import gibibytes
+from core.client import find_leftovers
 from core.devices import DeviceMonitor
 from core.errors import RankdeckError
 from core.mode_choice import GOOD_TORCH, check_cuda, check_gloo
 from core.platforms import Platform
 from core.preflight import check_folder, check_torch
 from core.recipes import find_recipes
+from core.run_store import RunStore, list_runs
 
 Level = Literal["ok", "warn", "fail"]
 OLDEST_PYTHON: Final = (3, 11)
@@ -60,6 +62,7 @@ def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
             ("Runs folder", lambda: disk(runs_dir)),
             ("Loopback", loopback),
             ("Recipes", recipes),
+            ("Leftovers", lambda: leftovers(runs_dir)),
         ]
         if sys.platform == "win32":
             checks += [("Page file", page_file), ("Long paths", long_paths), ("Sleep", sleep_setting)]
@@ -202,6 +205,20 @@ def recipes() -> Finding:
     if broken:
         return Finding("Recipes", "warn", "; ".join(broken), "Correct their recipe.toml.")
     return Finding("Recipes", "ok", ", ".join(recipe.name for recipe in found))
+
+
+def leftovers(runs_dir: Path) -> Finding:
+    """Whether a run whose host and watcher were killed has left processes behind; ends none."""
+    try:
+        entries = list_runs(runs_dir)
+    except RankdeckError as error:
+        return Finding("Leftovers", "warn", error.cause, error.next_step)
+    found = find_leftovers([RunStore(entry.path) for entry in entries])
+    if not found:
+        return Finding("Leftovers", "ok", "no process of an ended run")
+    runs = ", ".join(f"{folder.name} (pid {', '.join(map(str, pids))})" for folder, pids in found.items())
+    step = " ".join(f"Run: rankdeck stop {folder.name}" for folder in found)
+    return Finding("Leftovers", "warn", f"processes of ended runs: {runs}", step)
 
 
 def page_file(size_bytes: int | None = None) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
 from core.cli.train import RUN_FAILED, exit_code, report_ending, run_error
 from core.cli.words import UNKNOWN, count, moment, number
-from core.client import stop_run, wait_for_end
+from core.client import end_leftovers, find_leftovers, stop_run, wait_for_end
 from core.config.command_line import command_text, to_command_line
 from core.errors import RankdeckError, UsageError
 from core.export.lines import MetricsLines
@@ -26,13 +27,22 @@ STOP_WAIT_EXTRA_S: Final = 15.0
 def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Lists the runs, newest first."""
     entries = list_runs(runs_dir_of(arguments))
+    left = find_leftovers([RunStore(entry.path) for entry in entries])
     if arguments.json:
-        terminal.json([_entry_values(entry) for entry in entries])
+        terminal.json([_entry_values(entry, left.get(entry.path, [])) for entry in entries])
     elif not entries:
         terminal.say(f"No run yet in {runs_dir_of(arguments)}. Start one: rankdeck train")
     else:
         terminal.table(("RUN", "STATE", "STEP", "LOSS", "STARTED", "WHY"), [_row(entry) for entry in entries])
+        for folder, pids in left.items():
+            terminal.say(f"{folder.name} left {leftover_text(pids)} running. End: rankdeck stop {folder.name}")
     return 0
+
+
+def leftover_text(pids: Sequence[int]) -> str:
+    """ "1 process (pid 12)", "2 processes (pids 12, 13)"."""
+    numbers = ", ".join(map(str, pids))
+    return f"1 process (pid {numbers})" if len(pids) == 1 else f"{len(pids)} processes (pids {numbers})"
 
 
 def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -100,10 +110,21 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
     store = _find(arguments)
     state = store.state()
     if not state.is_live:
+        ended, left = end_leftovers(store)
+        if left:
+            raise RankdeckError(
+                f"{state.run_id} is {state.state}, and {leftover_text(left)} did not end, even when killed.",
+                "Restart the machine to be rid of them.",
+                title="Leftover processes would not end",
+            )
+        if ended:
+            terminal.say(f"{state.run_id} is {state.state}; ended {leftover_text(ended)} that it had left running.")
+            return 0
+        resume = "" if state.state == "finished" else f"Resume it: rankdeck resume {store.dir.name}. "
         raise UsageError(
             f"{state.run_id} is {state.state}.",
-            "rankdeck runs lists the runs that are live.",
-            title="The run is not going",
+            f"{resume}rankdeck runs lists the runs that are live.",
+            title="The run is not running",
         )
     stop_run(store, now=arguments.now)
     terminal.say(_stop_text(state, arguments.now))
@@ -194,7 +215,8 @@ def _row(entry: RunEntry) -> tuple[str, ...]:
     return (entry.path.name, entry.word, _steps(state), number(state.loss), moment(state.created), why)
 
 
-def _entry_values(entry: RunEntry) -> dict[str, Any]:
+def _entry_values(entry: RunEntry, leftovers: list[int]) -> dict[str, Any]:
     if entry.state is None:
         return {"path": str(entry.path), "run_id": entry.path.name, "state": entry.word, "problem": entry.problem}
-    return {"path": str(entry.path), **entry.state.as_dict()}
+    left = {"leftover_pids": leftovers} if leftovers else {}
+    return {"path": str(entry.path), **entry.state.as_dict(), **left}

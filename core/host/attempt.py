@@ -97,6 +97,7 @@ class Given:
         keep_generations: How many of the newest stay.
         rescue_timeout_s: How long ranks that train alone may take to commit when another one has failed.
         extra_env: Variables for every rank on top of the plan's.
+        mark: Stands in the environment of the attempt's processes (`core.process_tree.marks`).
     """
 
     plan: LaunchPlan
@@ -111,6 +112,7 @@ class Given:
     keep_generations: int
     rescue_timeout_s: float
     extra_env: dict[str, str]
+    mark: str
 
 
 class Attempt:
@@ -138,7 +140,7 @@ class Attempt:
         )
         self._gatherer = Gatherer(self._ranks, self._commits)
         self._silence = Silence(self._ranks, events)
-        self._tree = ProcessTree()
+        self._tree = ProcessTree(given.mark)
         self._outcome: Outcome | None = None
         self._data: DataReady | None = None
         self._preparing: asyncio.Task[None] | None = None

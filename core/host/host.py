@@ -28,7 +28,7 @@ from core.host.device_samples import DeviceSampler, sampled
 from core.host.environment import describe_environment
 from core.host.folder_watch import folder_gone, until_gone
 from core.host.late_columns import LateColumns
-from core.host.lifecycle import NextAttempt, StartFallbacks
+from core.host.lifecycle import NextAttempt, StartFallbacks, leftovers_alert
 from core.host.metrics_stream import MetricsStream
 from core.host.outcome import EXIT_FAILED, Outcome, exit_code, own_failure, with_unkillable
 from core.host.reserve import Reserve
@@ -43,6 +43,7 @@ from core.messages import CommitRequest, Message, StopRequest
 from core.metrics_file import MetricsWriter
 from core.platforms import free_port, rendezvous_folder
 from core.preflight import batch_of
+from core.process_tree import end_marked, folder_mark, new_mark
 from core.processes import own
 from core.rank_environment import ENV_CONFIG, ENV_RESTART
 from core.recipes import apply_recipe, get_recipe
@@ -151,6 +152,7 @@ class RunHost:
     async def _work(self) -> Outcome:
         self.phase_changed("planning")
         self._stream.open(*await self._in_thread(self._open_metrics))
+        await self._end_leftovers()
         setting = self._setting = await self._find_out()
         config, devices, fallbacks = setting.config, setting.devices, StartFallbacks()
         while True:
@@ -254,6 +256,7 @@ class RunHost:
                 keep_generations=config.keep_generations,
                 rescue_timeout_s=config.stop_timeout_s,
                 extra_env=extra_env,
+                mark=new_mark(folder_mark(self._store.dir)),
             ),
             self,
         )
@@ -301,6 +304,14 @@ class RunHost:
         otherwise = 0 if setting.generation is None else setting.generation.step
         ranks = max(plan.world_size, self._first.world_size, *(rank + 1 for rank in known), 0)
         return {str(rank): known[rank].step if rank in known else otherwise for rank in range(ranks)}
+
+    async def _end_leftovers(self) -> None:
+        """Ends what an earlier attempt left whose host and watcher were killed together, before it gets in the way."""
+        ended, left = await self._in_thread(end_marked, folder_mark(self._store.dir))
+        if ended or left:
+            alert = leftovers_alert(ended, left)
+            log.warning("%s", alert["cause"])
+            self.emit("alert", **alert)
 
     def _begin_again(self, following: NextAttempt, *, narrowed: bool) -> None:
         """Says which attempt follows one that could not start, and why."""

@@ -6,7 +6,7 @@ the machine) → PyTorch's engine in DeepSpeed's place → independent on all de
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,3 +103,14 @@ def _one_device(
     batch = batch_of(config, plan.world_size, plan.mode)
     alone = on_one_device(config, device, batch)
     return NextAttempt(alone, (device,), "fallback", fields, "falling back to one device", text)
+
+
+def leftovers_alert(ended: Sequence[int], left: Sequence[int]) -> dict[str, Any]:
+    """The fields of the alert about processes of an earlier attempt that still ran."""
+    pids = ", ".join(map(str, sorted((*ended, *left))))
+    cause = f"Processes of an earlier attempt still ran after its host had been killed (pid {pids})."
+    next_step = "They were ended; there is nothing to do."
+    if left:
+        would_not = ", ".join(map(str, left))
+        next_step = f"End them yourself: process {would_not} did not end, even when killed."
+    return {"kind": "leftovers", "title": "Leftover processes were ended", "cause": cause, "next_step": next_step}

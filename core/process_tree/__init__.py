@@ -5,12 +5,24 @@
 * `describe_exit` says in words how a process ended.
 
 Windows: one Job Object with kill-on-close; a child is put into it before its first instruction, so nothing it
-starts can escape. Linux: a session for each child, `PR_SET_PDEATHSIG`, and a watcher process that ends what
-is left of those sessions when the host is gone.
+starts can escape. Linux: a session for each child, `PR_SET_PDEATHSIG`, a mark in the environment of all, and a
+watcher process that ends what is left of those sessions and marks when the host is gone. Where host and watcher were
+killed together, `end_marked` ends the rest later.
 """
 
 from core.process_tree.detached import spawn_detached
 from core.process_tree.exit_words import describe_exit, ended_by_force
+from core.process_tree.marks import end_marked, find_marked, folder_mark, new_mark
 from core.process_tree.tree import Child, ProcessTree
 
-__all__ = ["Child", "ProcessTree", "describe_exit", "ended_by_force", "spawn_detached"]
+__all__ = [
+    "Child",
+    "ProcessTree",
+    "describe_exit",
+    "end_marked",
+    "ended_by_force",
+    "find_marked",
+    "folder_mark",
+    "new_mark",
+    "spawn_detached",
+]

@@ -6,9 +6,9 @@
 ``launcher.py detach ARGV…``
     Starts ARGV in a session of its own, prints its pid, and ends when its standard input is closed. ARGV is then
     a child of init: it never becomes a zombie of whoever asked.
-``launcher.py watch``
+``launcher.py watch MARK``
     Reads lines ``+SESSION`` and ``-SESSION``. When its input ends, the one who wrote them is gone: it kills every
-    process of the sessions that are left.
+    process of the sessions that are left, and (Linux) every process with this mark in its environment.
 """
 
 from __future__ import annotations
@@ -61,17 +61,19 @@ def detach(argv: list[str]) -> int:
     return 0
 
 
-def watch() -> int:
-    """Waits for the end of the input, then kills what is left of the sessions named in it."""
+def watch(mark: str) -> int:
+    """Waits for the end of the input, then kills what is left of the sessions named in it, and of those marked."""
     sessions: set[int] = set()
     for line in sys.stdin:
         (sessions.add if line[0] == "+" else sessions.discard)(int(line[1:]))
     for session in sessions:
         _kill(os.killpg, session)
-    # Processes of these sessions that made process groups of their own. Several rounds: one may fork meanwhile.
+    # Processes of these sessions that made process groups of their own, and those that left their session.
+    # Several rounds: one may fork meanwhile.
     for _ in range(10 if sys.platform == "linux" else 0):
         with os.scandir("/proc") as entries:
-            left = [int(e.name) for e in entries if e.name.isdigit() and _session(int(e.name)) in sessions]
+            pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
+        left = [pid for pid in pids if (session := _session(pid)) in sessions or (session >= 0 and _has(mark, pid))]
         killed = [pid for pid in left if _kill(os.kill, pid)]
         if not killed:
             break
@@ -92,6 +94,15 @@ def _session(pid: int) -> int:
     return -1 if state == b"Z" else session
 
 
+def _has(mark: str, pid: int) -> bool:
+    """Whether a process was started with this mark (`core.process_tree.marks`)."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123, pathlib costs milliseconds at each start
+            return f"RANKDECK_RUN_MARK={mark}".encode() in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
 def _kill(kill: Callable[[int, int], None], pid: int) -> bool:
     try:
         kill(pid, signal.SIGKILL)
@@ -105,7 +116,7 @@ def main(arguments: list[str]) -> int:
     job, *rest = arguments
     if job == "exec":
         return become(int(rest[0]), rest[1:])
-    return detach(rest) if job == "detach" else watch()
+    return detach(rest) if job == "detach" else watch(rest[0])
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import IO, Final
 
 import psutil
 
+from core.process_tree.marks import find_marked
 from core.processes import ProcessId, identify, is_alive
 
 assert sys.platform != "win32"  # tells mypy what the rest is for
@@ -24,11 +25,16 @@ LAUNCHER: Final = (sys.executable, "-I", "-S", str(Path(__file__).with_name("lau
 class SessionRules:
     """`core.process_tree.tree.PlatformRules` with sessions.
 
-    A session holds a child and what it starts, also when process groups are made in it. Only what calls `setsid`
-    itself leaves it; such processes are found as long as their parent lives.
+    A session holds a child and what it starts, also when process groups are made in it. What calls `setsid` itself
+    leaves it; such processes are found as long as their parent lives, and under Linux by their mark (`marks`).
+
+    Args:
+        mark: Stands in the environment of every child.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._used = False
         # Linux sends the parent-death signal when the forking *thread* ends, so one thread forks for all and
         # lives as long as the tree does.
         self._forker = ThreadPoolExecutor(1, thread_name_prefix="rankdeck-forker")
@@ -37,12 +43,13 @@ class SessionRules:
 
     def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int) -> subprocess.Popen[bytes]:
         """See `PlatformRules.start`."""
+        self._used = True
         return self._forker.submit(self._start, argv, env, cwd, log_fd).result()
 
     def _start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int) -> subprocess.Popen[bytes]:
         if self._watcher is None:
             self._watcher = subprocess.Popen(
-                [*LAUNCHER, "watch"],
+                [*LAUNCHER, "watch", self._mark],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -65,17 +72,17 @@ class SessionRules:
 
     def members(self) -> list[ProcessId]:
         """See `PlatformRules.members`."""
-        if not self._sessions:
+        if not self._used:
             return []
         parents: dict[int, int | None] = {}
-        members: set[int] = set()
+        members = {process.pid for process in find_marked(self._mark)}
         for process in psutil.process_iter(["ppid"]):
             parents[process.pid] = process.info["ppid"]
             with contextlib.suppress(OSError):
                 if os.getsid(process.pid) in self._sessions:
                     members.add(process.pid)
         grown = True
-        while grown:  # descendants that left the session
+        while grown:  # descendants that left the session, without the mark
             more = {pid for pid, parent in parents.items() if parent in members and pid not in members}
             members |= more
             grown = bool(more)

@@ -11,7 +11,9 @@ from typing import Final, Protocol
 
 from core.errors import RankdeckError
 from core.process_tree.exit_words import describe_exit
+from core.process_tree.marks import new_mark
 from core.processes import ProcessId, identify, is_alive
+from core.rank_environment import ENV_RUN_MARK
 
 _POLL_S: Final = 0.02
 
@@ -104,10 +106,15 @@ class ProcessTree:
 
     Made and closed by the run host; `close` (or leaving the ``with`` block, or the death of this process) ends
     what is left. Methods may be called from any thread, one at a time.
+
+    Args:
+        mark: Stands in the environment of every process started here and of all that those start (`marks`), in the
+            place of a mark that this process was started with. None makes one.
     """
 
-    def __init__(self) -> None:
-        self._rules: PlatformRules = _platform_rules()
+    def __init__(self, mark: str | None = None) -> None:
+        self._mark = mark or new_mark()
+        self._rules: PlatformRules = _platform_rules(self._mark)
         self._children: list[Child] = []
         self._closed = False
 
@@ -137,7 +144,7 @@ class ProcessTree:
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("ab") as file:
-                process = self._rules.start(argv, env, cwd, file.fileno())
+                process = self._rules.start(argv, {**env, ENV_RUN_MARK: self._mark}, cwd, file.fileno())
         except OSError as error:
             raise RankdeckError(
                 f"{argv[0]} could not be started in {cwd}: {error.strerror or error}.",
@@ -236,9 +243,11 @@ class ProcessTree:
             time.sleep(_POLL_S)
 
 
-def _platform_rules() -> PlatformRules:
+def _platform_rules(mark: str) -> PlatformRules:
     if sys.platform == "win32":
-        from core.process_tree.windows import JobObjectRules as Rules
-    else:
-        from core.process_tree.posix import SessionRules as Rules
-    return Rules()
+        from core.process_tree.windows import JobObjectRules
+
+        return JobObjectRules()
+    from core.process_tree.posix import SessionRules
+
+    return SessionRules(mark)

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from core.errors import RankdeckError
-from core.process_tree import Child, ProcessTree, describe_exit, ended_by_force, spawn_detached
+from core.process_tree import Child, ProcessTree, describe_exit, end_marked, ended_by_force, spawn_detached
 from core.processes import ProcessId, identify, is_alive
 
 pytestmark = pytest.mark.windows
@@ -131,6 +131,50 @@ def test_a_tree_can_be_used_again_after_a_kill(run: Callable[..., Child], tree: 
     assert len(tree.children) == 2
 
 
+DEAF = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print(os.getpid(), flush=True)
+time.sleep(600)
+"""
+LEAVES_ALL_TIES = f"""
+import signal, subprocess, sys
+detached_in_a_new_group = {{"creationflags": 0x208}}
+how = detached_in_a_new_group if sys.platform == "win32" else {{"start_new_session": True}}
+subprocess.Popen([sys.executable, "-S", "-c", {DEAF!r}], **how)
+if sys.argv[1] == "stay":
+    {SLEEP}
+"""
+
+
+def test_kill_takes_along_what_has_left_its_session_and_lost_its_parent(
+    run: Callable[..., Child], tree: ProcessTree
+) -> None:
+    child = run(LEAVES_ALL_TIES, "go")
+    assert child.wait(LIMIT_S) == 0
+    daemon = int(wait_for_text(child.log))
+    process = identify(daemon)
+    assert daemon in {member.pid for member in tree.members()}
+    assert tree.kill(time.monotonic() + LIMIT_S) == []
+    wait_until_dead(daemon, process)
+
+
+def test_another_trees_processes_are_none_of_ours(run: Callable[..., Child], tmp_path: Path) -> None:
+    child = run(SLEEP)
+    with ProcessTree() as other:
+        sibling = other.spawn([sys.executable, "-S", "-c", SLEEP], dict(os.environ), tmp_path, tmp_path / "log")
+        assert {member.pid for member in other.members()} == {sibling.pid}
+    assert is_alive(child.identity) and not is_alive(sibling.identity)
+
+
+def test_what_a_tree_starts_from_within_another_one_has_its_own_mark(tree: ProcessTree, tmp_path: Path) -> None:
+    env = {**os.environ, "RANKDECK_RUN_MARK": "of the outer run"}
+    code = "import os; print(os.environ['RANKDECK_RUN_MARK'])"
+    child = tree.spawn([sys.executable, "-S", "-c", code], env, tmp_path, tmp_path / "log")
+    assert child.wait(LIMIT_S) == 0
+    assert "outer" not in (tmp_path / "log").read_text(encoding="utf-8")
+
+
 def test_stop_asks_first_and_kills_nobody_who_obeys(
     run: Callable[..., Child], tree: ProcessTree, tmp_path: Path
 ) -> None:
@@ -204,6 +248,31 @@ def test_children_die_with_an_owner_whose_watcher_was_killed_before(tmp_path: Pa
         watcher.kill()
         owner.kill()
     for pid, process in zip(pids, processes, strict=True):
+        wait_until_dead(pid, process)
+
+
+@pytest.mark.parametrize("watcher_too", [False, True])
+def test_what_left_its_session_does_not_outlive_a_killed_owner_for_long(tmp_path: Path, watcher_too: bool) -> None:
+    owner_code = OWNER.replace("ProcessTree()", "ProcessTree('a test: ' + folder.name)")
+    owner_code = owner_code.replace("sys.argv[2]]", "sys.argv[2], 'stay']")
+    with subprocess.Popen(
+        [sys.executable, "-c", owner_code, str(tmp_path), LEAVES_ALL_TIES],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as owner:
+        assert owner.stdout is not None
+        pids = {int(pid) for pid in owner.stdout.readline().split()}
+        daemons = [int(wait_for_text(tmp_path / f"rank{rank}.log")) for rank in range(2)]
+        processes = [identify(pid) for pid in daemons]
+        if watcher_too:
+            for child in psutil.Process(owner.pid).children():
+                if child.pid not in pids:
+                    child.kill()
+        owner.kill()
+    if watcher_too and sys.platform != "win32":
+        end_marked("a test: " + tmp_path.name)
+    for pid, process in zip(daemons, processes, strict=True):
         wait_until_dead(pid, process)
 
 

@@ -86,6 +86,7 @@ class Behaviour:
         ignore_eof: Goes on when the host is gone.
         ignore_sigterm: Has to be killed.
         grandchild: Starts a process of its own that sleeps.
+        daemon: Python code that it starts in a session of its own, by a process that ends at once.
     """
 
     steps: int = 20
@@ -109,6 +110,7 @@ class Behaviour:
     ignore_eof: bool = False
     ignore_sigterm: bool = False
     grandchild: bool = False
+    daemon: str = ""
 
 
 def read_behaviour(run_dir: Path, rank: int) -> Behaviour:
@@ -512,6 +514,9 @@ def main() -> int:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if rank.does.grandchild:
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    if rank.does.daemon:
+        code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True)"
+        subprocess.run([sys.executable, "-c", code, rank.does.daemon], check=True)
     try:
         return rank.run()
     except Failure as failure:

@@ -55,6 +55,11 @@ class FakeRun:
         self.run_dir = self._runs_dir / "the run"
         self.store = RunStore(self.run_dir)
 
+    @property
+    def config(self) -> RunConfig:
+        """What is asked of it."""
+        return self._config
+
     # scripting
 
     def behave(self, rank: int | str = "*", **fields: Any) -> FakeRun:

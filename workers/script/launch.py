@@ -78,7 +78,8 @@ def script_environment(
         else:
             env.setdefault("USE_LIBUV", "0")  # no Windows build of torch has it
     env[ENV_RUN_ID] = place.run_id
-    env[rank_environment.ENV_RUN_DIR] = ours.get(rank_environment.ENV_RUN_DIR, "")
+    for name in (rank_environment.ENV_RUN_DIR, rank_environment.ENV_RUN_MARK):
+        env[name] = ours.get(name, "")
     return {**env, **sdk, **script.environment}
 
 

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.windows
 OURS = {
     "PATH": "p", "PYTHONPATH": os.pathsep.join([str(PACKAGE_FOLDER), "theirs"]), "PYTHONUTF8": "1", "RANK": "1",
     "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "4242",
-    "RANKDECK_TOKEN": "secret", "RANKDECK_PORT": "1", "RANKDECK_THREADS": "3", "CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b",
+    "RANKDECK_TOKEN": "secret", "RANKDECK_PORT": "1", "RANKDECK_THREADS": "3", "RANKDECK_RUN_MARK": "this run",
+    "CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b",
 }  # fmt: skip
 
 
@@ -41,6 +42,7 @@ def test_nothing_of_ours_reaches_it() -> None:
     assert env["PYTHONPATH"] == os.pathsep.join(["theirs", str(SDK_FOLDER)])
     assert not {"RANKDECK_TOKEN", "RANKDECK_PORT", "PYTHONUTF8"} & set(env)
     assert env["RANKDECK_SDK_PORT"] == "9"
+    assert env["RANKDECK_RUN_MARK"] == "this run"  # or what it starts in sessions of their own would not be found
 
 
 def test_on_one_device_torchruns_variables_can_be_left_out() -> None:

@@ -1,0 +1,84 @@
+"""Run marks: a variable in the environment of every process of a tree, by which what left the tree is found again.
+
+A process may leave its session (`setsid`) and lose its parent; it keeps the environment it was started with. Linux
+shows that in ``/proc/PID/environ`` (proc_pid_environ(5)) to the same user, for as long as the process lives. Windows
+has Job Objects, which nothing leaves; there a mark is set and never looked for.
+
+A process that overwrites its own environment, or is started with an empty one, is not found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from core.processes import ProcessId, identify, is_alive
+from core.rank_environment import ENV_RUN_MARK
+
+_POLL_S: Final = 0.02
+
+
+def folder_mark(run_dir: Path) -> str:
+    """What the marks of all attempts of the run in this folder begin with."""
+    folder = os.path.realpath(run_dir)
+    return f"{Path(folder).name}:{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}:"
+
+
+def new_mark(prefix: str = "") -> str:
+    """A mark that no other tree has."""
+    return prefix + secrets.token_hex(8)
+
+
+def find_marked(prefix: str) -> dict[ProcessId, str]:
+    """Living processes of this user whose mark begins with `prefix`, and their marks; Linux only."""
+    if sys.platform != "linux":
+        return {}
+    found: dict[ProcessId, str] = {}
+    with os.scandir("/proc") as entries:
+        pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
+    for pid in pids:
+        mark = mark_of(pid)
+        if mark.startswith(prefix) and mark and pid != os.getpid():
+            process = identify(pid)
+            # Read once more: the pid may have gone to another process between the two looks.
+            if process is not None and mark_of(pid) == mark and is_alive(process):
+                found[process] = mark
+    return found
+
+
+def mark_of(pid: int) -> str:
+    """A process's mark; empty where it has none, is gone, or is somebody else's."""
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    name = ENV_RUN_MARK.encode() + b"="
+    return next((os.fsdecode(item[len(name) :]) for item in variables if item.startswith(name)), "")
+
+
+def end_marked(prefix: str, limit_s: float = 5.0) -> tuple[list[int], list[int]]:
+    """Ends every process whose mark begins with `prefix`, and what those start meanwhile.
+
+    Returns:
+        Pids that were ended, and pids that would not die within the limit.
+    """
+    deadline = time.monotonic() + limit_s
+    seen: set[ProcessId] = set()
+    while living := set(find_marked(prefix)):
+        seen |= living
+        if time.monotonic() >= deadline:
+            break
+        for process in living:
+            if is_alive(process):
+                with contextlib.suppress(OSError):  # it has just ended
+                    os.kill(process.pid, signal.SIGKILL)
+        time.sleep(_POLL_S)
+    left = {process for process in seen if is_alive(process)}
+    return sorted(p.pid for p in seen - left), sorted(p.pid for p in left)
