@@ -13,7 +13,7 @@ from typing import Final
 from core.config import RunConfig
 from core.config.dial import synchronisation_of
 from core.devices.model import Device
-from core.devices.resolve import resolve_devices
+from core.devices.resolve import check_clear, resolve_devices
 from core.errors import ConfigError, PreflightError
 from core.extras import MissingPackageError
 from core.platforms import Platform
@@ -69,10 +69,19 @@ def choose_devices(
 
 
 def usable_devices(available: Sequence[Device], platform: Platform) -> tuple[tuple[Device, ...], tuple[str, ...]]:
-    """Those of a machine's devices that this torch can train on, and why others are left out."""
+    """Those of a machine's devices that this torch can train on, and why others are left out.
+
+    Raises:
+        ConfigError: It is not known which GPUs `CUDA_VISIBLE_DEVICES` means.
+    """
+    check_clear(available)
+    visible = tuple(device for device in available if not device.hidden_by)
     why = why_no_cuda(available, platform)
+    if why is None and len(visible) < len(available) and all(device.kind == "cpu" for device in visible):
+        hidden_by = next(device.hidden_by for device in available if device.hidden_by)
+        return visible, (f"The run trains on the CPU: {hidden_by} hides every GPU of this machine.",)
     if why is None:
-        return tuple(available), ()
+        return visible, ()
     return tuple(device for device in available if device.kind != "cuda"), (f"The run trains on the CPU. {why}",)
 
 
@@ -91,7 +100,7 @@ def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
     Raises:
         PreflightError: Says which torch to install.
     """
-    gpus = [device for device in devices if device.kind == "cuda"]
+    gpus = [device for device in devices if device.kind == "cuda" and not device.hidden_by]
     if gpus and platform.is_cpu_only:
         raise PreflightError(
             f"torch {platform.torch_version} is built for the CPU only and cannot train on {gpus[0].name}.",

@@ -96,7 +96,8 @@ class DevicePicker(QWidget):
 
     def _is_wished(self, device: Device) -> bool:
         """Before anybody chose: every GPU, or the first two CPU slots, so that the demo shows several ranks."""
-        has_gpu = not self._no_cuda and any(row.device.kind == "cuda" for row in self._rows.values())
+        usable = [row.device for row in self._rows.values() if not row.device.hidden_by]
+        has_gpu = not self._no_cuda and any(device.kind == "cuda" for device in usable)
         wanted = self._wanted
         if wanted and has_gpu and all(uuid.startswith("cpu:") for uuid in wanted):
             wanted = None  # chosen while no GPU was to be had

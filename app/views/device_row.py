@@ -88,7 +88,7 @@ class DeviceRow(QWidget):
 
     Attributes:
         is_absent: The driver does not list it any more.
-        is_lost: It cannot train just now: it is absent, fell off the bus, or its driver does not answer.
+        is_lost: It cannot train just now: it is absent, hidden, fell off the bus, or its driver does not answer.
     """
 
     toggled = Signal()
@@ -154,7 +154,7 @@ class DeviceRow(QWidget):
     @property
     def is_lost(self) -> bool:
         """Whether nothing can train on it just now."""
-        return self.is_absent or (self._sample is not None and self._sample.is_unusable)
+        return self.is_absent or bool(self.device.hidden_by) or (self._sample is not None and self._sample.is_unusable)
 
     @property
     def warning(self) -> str:
@@ -206,8 +206,10 @@ class DeviceRow(QWidget):
         sample = self._sample or DeviceSample(self.device.uuid, 0.0)
         if self.is_absent:
             sample = DeviceSample(self.device.uuid, 0.0, error=LOST)
-        trouble = sample.error or ""
-        self._warning.say(trouble or self._caution or self._held, "error" if self.is_lost else "warning")
+        hidden = f"hidden by {self.device.hidden_by}" if self.device.hidden_by else ""
+        trouble = sample.error or hidden
+        is_error = self.is_lost and not hidden
+        self._warning.say(trouble or self._caution or self._held, "error" if is_error else "warning")
         self._figures.setText(_aligned(sample, self.device.kind))
         used, total = sample.memory_used_bytes, sample.memory_total_bytes or self.device.memory_bytes
         self._memory.set_share(used / total if used is not None and total else None)
@@ -248,6 +250,8 @@ def label_of(device: Device) -> str:
     """What a device is called on the screen: its place tells two of one name apart."""
     if device.kind == "cpu":
         return f"CPU slot {device.index}"
+    if device.hidden_by:
+        return device.name.removeprefix("NVIDIA ")
     return f"{device.index}  {device.name.removeprefix('NVIDIA ')}"
 
 

@@ -143,10 +143,14 @@ def pyside(python: tuple[int, ...] = sys.version_info[:2]) -> Finding:
 
 def gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
     """Which GPUs the driver names, and whether this PyTorch can use them."""
-    found = [device for device in monitor.devices() if device.kind == "cuda"]
+    listed = [device for device in monitor.devices() if device.kind == "cuda"]
+    found = [device for device in listed if not device.hidden_by]
+    hidden = f"{listed[-1].hidden_by} hides {len(listed) - len(found)} of {len(listed)}." if found != listed else ""
     if not found:
-        return Finding("GPUs", "ok", f"none; training uses CPU slots. {monitor.problem or ''}".strip())
+        why = " ".join(words for words in ("none; training uses CPU slots.", hidden, monitor.problem) if words)
+        return Finding("GPUs", "ok", why)
     text = f"{', '.join(device.name for device in found)}; driver {monitor.driver or 'not known'}"
+    text = f"{text}. {hidden}" if hidden else text
     try:
         check_cuda(found, platform)
     except RankdeckError as error:

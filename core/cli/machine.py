@@ -36,7 +36,7 @@ def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return 0
     rows = [
         (
-            f"{device.kind}:{device.index}",
+            UNKNOWN if device.hidden_by else f"{device.kind}:{device.index}",
             device.name,
             gibibytes(device.memory_bytes),
             *_figures(samples.get(device.uuid)),
@@ -49,6 +49,10 @@ def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
         error = samples[device.uuid].error if device.uuid in samples else None
         if error:
             terminal.warn(f"{device.kind}:{device.index} ({device.name}): {error}")
+    hidden = [device for device in found if device.hidden_by and not device.is_unclear]
+    if hidden:
+        names = ", ".join(device.name for device in hidden)
+        terminal.warn(f"{hidden[0].hidden_by} hides {names}. Runs do not use hidden GPUs.")
     for words in (problem, why_no_cuda(found, platform)):
         if words:
             terminal.warn(words)

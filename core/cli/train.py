@@ -17,6 +17,7 @@ from core.client import resume_run, start_run
 from core.config.command_line import TrainRequest, request_from_arguments
 from core.config.run_config import RunConfig
 from core.devices import Device, DeviceMonitor
+from core.devices.visible import VARIABLE
 from core.errors import ConfigError, DatasetError, RankdeckError
 from core.metrics_file import whole_bytes
 from core.mode_choice import platform_of, usable_devices
@@ -106,10 +107,15 @@ def first_devices(config: RunConfig, world_size: int | None, usable: Sequence[De
     if len(gpus) < world_size:
         raise ConfigError(
             "world_size",
-            f"--world-size asks for {world_size} devices, and this machine has {len(gpus)} GPUs.",
+            f"--world-size asks for {world_size} devices, and {_count_of_gpus(len(gpus))}.",
             f"Ask for at most {len(gpus)}, or name CPU slots: --devices cpu:{world_size}.",
         )
     return config.replace(devices=tuple(gpus[:world_size]))
+
+
+def _count_of_gpus(count: int) -> str:
+    where = f"{VARIABLE}={os.environ[VARIABLE]} leaves" if VARIABLE in os.environ else "this machine has"
+    return f"{where} {count} GPU{'s' if count != 1 else ''}"
 
 
 def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -16,11 +16,15 @@ class Device:
     Attributes:
         uuid: ``GPU-…`` as the NVIDIA driver gives it, or ``cpu:0``, ``cpu:1`` … for slots of the processor.
         kind: ``cuda`` or ``cpu``.
-        index: Its place in the driver's order (that of the PCI bus), or the slot's number.
+        index: Its place in the driver's order (that of the PCI bus), or among the GPUs that `CUDA_VISIBLE_DEVICES`
+            leaves visible, as torch counts them; or the CPU device's number.
         name: As the maker calls it.
         memory_bytes: Its own memory, or the machine's for a CPU slot; None when the driver does not say.
         compute_capability: What its processors can do, as NVIDIA counts it: (8, 9) for an RTX 4090; None for a CPU
             slot, or when the driver does not say.
+        hidden_by: The variable and its value that hide it from CUDA programs; empty when nothing does. Nothing trains
+            on a hidden GPU.
+        is_unclear: It is hidden because it is not known which GPU a number in that variable means.
     """
 
     uuid: str
@@ -29,6 +33,8 @@ class Device:
     name: str
     memory_bytes: int | None = None
     compute_capability: tuple[int, int] | None = None
+    hidden_by: str = ""
+    is_unclear: bool = False
 
 
 @dataclass(frozen=True, slots=True)

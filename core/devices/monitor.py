@@ -87,9 +87,9 @@ class DeviceMonitor:
         self.close()
 
     def devices(self) -> list[Device]:
-        """The GPUs, or CPU devices where there is none (`problem` says why)."""
+        """The GPUs, or CPU devices where there is none (`problem` says why); then GPUs that are hidden."""
         gpus = [gpu.device for gpu in self._known_gpus() or []]
-        return gpus + self._listed_slots(gpus)
+        return gpus + self._listed_slots(gpus) + self._hidden()
 
     def cpu_slots(self) -> list[Device]:
         """Slots of the processor; they can be trained on beside GPUs too, when asked for by name."""
@@ -98,11 +98,15 @@ class DeviceMonitor:
                 self._slots = cpu_slots()
             return list(self._slots)
 
+    def _hidden(self) -> list[Device]:
+        found = self._look.latest if self._look.failure is None else None
+        return [] if found is None else [device for device in found.devices if device.hidden_by]
+
     def _listed_slots(self, gpus: Sequence[object]) -> list[Device]:
         return [] if gpus and not self._cpu_too else self.cpu_slots()
 
     def sample(self) -> list[DeviceSample]:
-        """A reading of each of `devices`, in their order; then of the CPU slots that are watched beside them."""
+        """A reading of each of `devices` that is not hidden, in their order; then of the other watched CPU devices."""
         gpus = self._known_gpus() or []
         deadline = time.monotonic() + self._sample_limit_s
         tickets = [gpu.lane.ask() for gpu in gpus]
@@ -149,7 +153,7 @@ class DeviceMonitor:
             self._look.wait(self._look_ticket, self._first_look_deadline)
             found = self._look.latest if self._look.failure is None else None
             before = {gpu.device.uuid: gpu for gpu in self._gpus or []}
-            now = found.devices if found is not None else ()
+            now = _visible(found)
             self._gpus = [before.get(device.uuid) or _Gpu(device, self._hang_s) for device in now]
             for uuid in before.keys() - {device.uuid for device in now}:
                 before[uuid].lane.close(time.monotonic())
@@ -169,8 +173,10 @@ class DeviceMonitor:
         """The GPUs; None while the driver has not answered yet."""
         with self._lock:
             if self._gpus is None and self._look.wait(self._look_ticket, self._first_look_deadline):
-                found = self._look.latest
-                self._gpus = (
-                    [] if found is None or self._closed else [_Gpu(device, self._hang_s) for device in found.devices]
-                )
+                found = None if self._closed else self._look.latest
+                self._gpus = [_Gpu(device, self._hang_s) for device in _visible(found)]
             return self._gpus
+
+
+def _visible(found: Found | None) -> list[Device]:
+    return [] if found is None else [device for device in found.devices if not device.hidden_by]

@@ -6,6 +6,7 @@ does not support, a card that falls off the bus, and bindings that raise `TypeEr
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any, Final
 import pynvml
 
 from core.devices.model import Device, DeviceSample
+from core.devices.visible import visible_gpus
 from core.devices.words import throttle_reasons
 
 _GONE: Final = {
@@ -33,7 +35,7 @@ class Found:
     """What one look at the driver finds.
 
     Attributes:
-        devices: Its GPUs, in the order of the PCI bus.
+        devices: Its GPUs: in the order of the PCI bus, or as `CUDA_VISIBLE_DEVICES` orders them, hidden ones last.
         problems: GPUs that are there and cannot be used, in words.
         driver: The driver's version; None when it does not say.
     """
@@ -51,6 +53,7 @@ def find_gpus() -> Found:
     """
     pynvml.nvmlInit()
     devices: list[Device] = []
+    speeds: dict[str, float] = {}
     problems: list[str] = []
     for index in range(int(pynvml.nvmlDeviceGetCount())):
         try:
@@ -59,12 +62,34 @@ def find_gpus() -> Found:
             name = _text(_asked(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU")
             _, total_bytes = _memory(handle)
             capability = _asked(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+            speed = _speed(handle)
         except (pynvml.NVMLError, TypeError) as error:
             problems.append(f"GPU {index} cannot be used: {_words(error)}.")
             continue
         devices.append(Device(uuid, "cuda", index, name, total_bytes, _pair(capability)))
+        if speed is not None:
+            speeds[uuid] = speed
+    shown = visible_gpus(devices, speeds, os.environ, _mig_device)
     driver = _asked(pynvml.nvmlSystemGetDriverVersion)
-    return Found(tuple(devices), tuple(problems), _text(driver) if driver else None)
+    return Found(shown.devices, (*problems, *shown.problems), _text(driver) if driver else None)
+
+
+def _speed(handle: Any) -> float | None:
+    """Cores × highest clock; None when the driver does not say."""
+    cores = _asked(pynvml.nvmlDeviceGetNumGpuCores, handle)
+    clock = _asked(pynvml.nvmlDeviceGetMaxClockInfo, handle, pynvml.NVML_CLOCK_SM)
+    return None if cores is None or clock is None else float(cores) * float(clock)
+
+
+def _mig_device(uuid: str) -> Device | None:
+    """A slice of a GPU (MIG), which is in no list: found by its UUID alone."""
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+    except (pynvml.NVMLError, TypeError):
+        return None
+    name = _text(_asked(pynvml.nvmlDeviceGetName, handle) or "MIG device")
+    capability = _asked(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+    return Device(uuid, "cuda", 0, name, _memory(handle)[1], _pair(capability))
 
 
 class GpuReader:

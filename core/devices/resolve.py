@@ -8,6 +8,7 @@ from typing import Final
 
 from core.devices.cpu import cpu_slots
 from core.devices.model import Device
+from core.devices.visible import UNCLEAR_STEP, unclear_cause
 from core.errors import ConfigError
 
 MAX_CPU_SLOTS: Final = 64
@@ -29,7 +30,9 @@ def resolve_devices(texts: Sequence[str], available: Sequence[Device]) -> list[D
     wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     if not wanted:
         raise _wrong("The list of devices names nothing.", available)
-    gpus = [device for device in available if device.kind == "cuda"]
+    gpus = [device for device in available if device.kind == "cuda" and not device.hidden_by]
+    if not all(_CPU.fullmatch(text) for text in wanted):
+        check_clear(available)
     if len(wanted) == 1 and wanted[0].lower() == "auto":
         return gpus or cpu_slots(1)
     slots = [text for text in wanted if _CPU.fullmatch(text)]
@@ -48,6 +51,17 @@ def resolve_devices(texts: Sequence[str], available: Sequence[Device]) -> list[D
         if chosen.count(device) > 1:
             raise _wrong(f"{device.uuid} ({device.name}) is named twice.", available)
     return chosen
+
+
+def check_clear(available: Sequence[Device]) -> None:
+    """Refuses numbers in `CUDA_VISIBLE_DEVICES` of which it is not known which GPUs they mean.
+
+    Raises:
+        ConfigError: Says how to write it so that it is.
+    """
+    unclear = next((device.hidden_by for device in available if device.is_unclear), "")
+    if unclear:
+        raise ConfigError("devices", unclear_cause(unclear), UNCLEAR_STEP)
 
 
 def device_texts(devices: Sequence[Device]) -> tuple[str, ...]:
@@ -82,13 +96,31 @@ def _gpu(text: str, gpus: Sequence[Device], available: Sequence[Device]) -> Devi
         beginning = text.lower().removeprefix("gpu-")
         found = [gpu for gpu in gpus if beginning and gpu.uuid.lower().removeprefix("gpu-").startswith(beginning)]
     if not found:
-        raise _wrong(f"There is no device {text!r} on this machine.", available)
+        raise _wrong(_absence(text, available), available)
     if len(found) > 1:
         raise _wrong(f"{text!r} is the beginning of {len(found)} UUIDs.", available)
     return found[0]
 
 
+def _absence(text: str, available: Sequence[Device]) -> str:
+    """Why a text names no GPU: there is none of that name, or `CUDA_VISIBLE_DEVICES` hides it."""
+    hidden = [device for device in available if device.hidden_by]
+    if not hidden:
+        return f"There is no device {text!r} on this machine."
+    setting, visible = hidden[0].hidden_by, sum(d.kind == "cuda" and not d.hidden_by for d in available)
+    beginning = text.lower().removeprefix("gpu-")
+    named = next((gpu for gpu in hidden if gpu.uuid.lower().removeprefix("gpu-").startswith(beginning)), None)
+    if named is not None and not _CUDA.fullmatch(text):
+        return f"--devices names {text} ({named.name}), and {setting} hides it."
+    left = "no GPU" if visible == 0 else "cuda:0 alone" if visible == 1 else f"cuda:0 to cuda:{visible - 1}"
+    return f"--devices names {text}, and {setting} leaves {left} visible."
+
+
 def _wrong(cause: str, available: Sequence[Device]) -> ConfigError:
-    gpus = [f"cuda:{device.index} ({device.name}, {device.uuid})" for device in available if device.kind == "cuda"]
+    gpus = [
+        f"cuda:{device.index} ({device.name}, {device.uuid})"
+        for device in available
+        if device.kind == "cuda" and not device.hidden_by
+    ]
     offered = f"There are: {', '.join(gpus)}, or cpu:N." if gpus else "Name CPU slots: cpu:1, cpu:2 …"
     return ConfigError("devices", cause, offered)

@@ -154,6 +154,21 @@ def story_cpu_torch(folder: Path) -> None:
         wait_for(lambda: rankdeck.window.actions_.start.isEnabled())
 
 
+def story_hidden(folder: Path) -> None:
+    """A GPU that CUDA_VISIBLE_DEVICES hides is shown as hidden and cannot be ticked."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = CARD
+    with window(folder) as rankdeck:
+        card, ada = rows(rankdeck)
+        assert (card.device.uuid, card.box.text()) == (CARD, "0  GeForce RTX 4090")
+        assert ada.box.text() == "RTX 6000 Ada Generation"
+        assert ticked(rankdeck) == [CARD] and rankdeck.window.actions_.start.isEnabled()
+        assert not ada.box.isEnabled() and ada.warning == f"⚠ Hidden by CUDA_VISIBLE_DEVICES={CARD}"
+        wait_for(lambda: devices_of_the_draft(rankdeck) == [CARD])
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    with window(folder / "none visible") as rankdeck:
+        assert ticked(rankdeck) == ["cpu:0", "cpu:1"] and rankdeck.window.actions_.start.isEnabled()
+
+
 def story_eight(folder: Path) -> None:
     """Eight cards of one name in a run of eight ranks: told apart, all in sight, the legend whole where narrow."""
     with window(folder) as rankdeck:
@@ -207,6 +222,7 @@ TOLD: Final = (
     ("no_gpu", "zero_gpus"),
     ("no_gpu", "not_working"),
     ("cpu_torch", "two_workstation"),
+    ("hidden", "unlike"),
     ("eight", "eight"),
     ("training", "lost_for_good"),
 )

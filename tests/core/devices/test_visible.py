@@ -1,0 +1,110 @@
+"""CUDA_VISIBLE_DEVICES: which GPUs a run may use, and how they are counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.config import RunConfig
+from core.devices import Device, resolve_devices
+from core.devices.visible import visible_gpus
+from core.errors import ConfigError
+from core.mode_choice import choose_devices
+from core.platforms import Platform
+
+pytestmark = pytest.mark.windows
+
+CUDA = Platform("linux", "2.13.0+cu130", "13.0", 4)
+OLD = Device("GPU-30303030-1111", "cuda", 0, "RTX 3090", 24 << 30, (8, 6))
+NEW = Device("GPU-40904090-2222", "cuda", 1, "RTX 4090", 24 << 30, (8, 9))
+TWIN = Device("GPU-40904090-3333", "cuda", 2, "RTX 4090", 24 << 30, (8, 9))
+LIKE = Device("GPU-40804080-4444", "cuda", 2, "RTX 4080 Super", 16 << 30, (8, 9))
+SPEEDS = {OLD.uuid: 22.0, NEW.uuid: 51.0, TWIN.uuid: 51.0, LIKE.uuid: 46.0}
+MIG = Device("MIG-a1", "cuda", 0, "A100 MIG 1g.5gb", 5 << 30, (8, 0))
+BY_BUS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+def seen(value: str | None, *gpus: Device, order: dict[str, str] | None = None) -> tuple[list[str], tuple[str, ...]]:
+    """UUIDs of what is visible, by their new numbers, and what is said to be wrong."""
+    environment = {**(order or {}), **({} if value is None else {"CUDA_VISIBLE_DEVICES": value})}
+    found = visible_gpus(gpus, SPEEDS, environment, lambda uuid: MIG if uuid == MIG.uuid else None)
+    visible = [gpu for gpu in found.devices if not gpu.hidden_by]
+    if value is not None:
+        assert [gpu.index for gpu in visible] == list(range(len(visible)))
+    assert {gpu.uuid for gpu in found.devices} >= {gpu.uuid for gpu in gpus}
+    return [gpu.uuid for gpu in visible], found.problems
+
+
+@pytest.mark.parametrize(
+    ("value", "order", "expected"),
+    [
+        (None, {}, [OLD, NEW, TWIN]),
+        ("0,1,2", BY_BUS, [OLD, NEW, TWIN]),
+        ("2, 0", BY_BUS, [TWIN, OLD]),
+        ("1", BY_BUS, [NEW]),
+        ("GPU-40904090-3333", {}, [TWIN]),
+        ("GPU-3,GPU-40904090-2", {}, [OLD, NEW]),
+        ("0,1,2", {}, [NEW, TWIN, OLD]),  # all are visible; the fastest is 0
+        ("1gpu", BY_BUS, [NEW]),  # as CUDA reads it
+        ("", {}, []),
+        (" ", {}, []),
+        ("-1", {}, []),
+        ("MIG-a1", {}, [MIG]),
+    ],
+)
+def test_what_is_visible(value: str | None, order: dict[str, str], expected: list[Device]) -> None:
+    assert seen(value, OLD, NEW, TWIN, order=order) == ([gpu.uuid for gpu in expected], ())
+
+
+@pytest.mark.parametrize(
+    ("value", "visible", "words"),
+    [
+        ("0,7,1", [OLD], "names 7, and there is no such GPU"),
+        ("GPU-4", [], "names GPU-4"),  # two begin so
+        ("0,,1", [OLD], "names an empty place"),
+        ("1,1", [], "twice"),
+        ("NoDevFiles", [], "names NoDevFiles"),
+        ("MIG-none", [], "names MIG-none"),
+    ],
+)
+def test_what_names_no_gpu_ends_the_list_and_is_said(value: str, visible: list[Device], words: str) -> None:
+    uuids, (problem,) = seen(value, OLD, NEW, TWIN, order=BY_BUS)
+    assert uuids == [gpu.uuid for gpu in visible] and words in problem and f"CUDA_VISIBLE_DEVICES={value}" in problem
+
+
+def test_fastest_first_is_taken_where_it_is_known() -> None:
+    assert seen("0", OLD, NEW) == ([NEW.uuid], ())
+    assert seen("1", OLD, NEW) == ([OLD.uuid], ())
+    assert seen("0", NEW, TWIN) == ([NEW.uuid], ())  # of one kind
+
+
+def test_numbers_for_unlike_gpus_in_an_unknown_order_are_refused() -> None:
+    for gpus in ((NEW, LIKE), (OLD, NEW, TWIN)):
+        uuids, (problem,) = seen("0", *gpus)
+        assert uuids == [] and "CUDA_DEVICE_ORDER=PCI_BUS_ID" in problem
+    found = visible_gpus([NEW, LIKE], SPEEDS, {"CUDA_VISIBLE_DEVICES": "0"}, lambda _: None).devices
+    for texts in (("auto",), ("cuda:0",), (NEW.uuid,)):
+        with pytest.raises(ConfigError, match="CUDA_VISIBLE_DEVICES=0 counts GPUs") as caught:
+            choose_devices(RunConfig(devices=texts), found, CUDA)
+        assert "by UUID" in caught.value.next_step
+    assert [device.uuid for device in resolve_devices(["cpu:2"], found)] == ["cpu:0", "cpu:1"]
+
+
+def test_a_hidden_gpu_is_not_chosen_and_named_it_is_refused_with_both_values() -> None:
+    found = visible_gpus([OLD, NEW], SPEEDS, {"CUDA_VISIBLE_DEVICES": "1", **BY_BUS}, lambda _: None).devices
+    assert [device.uuid for device in choose_devices(RunConfig(), found, CUDA)[0]] == [NEW.uuid]
+    assert [device.uuid for device in resolve_devices(["cuda:0"], found)] == [NEW.uuid]
+    for text, words in (
+        (OLD.uuid, f"--devices names {OLD.uuid} (RTX 3090), and CUDA_VISIBLE_DEVICES=1 hides it."),
+        ("cuda:1", "--devices names cuda:1, and CUDA_VISIBLE_DEVICES=1 leaves cuda:0 alone visible."),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            resolve_devices([text], found)
+        assert caught.value.cause == words
+        assert "cuda:0 (RTX 4090" in caught.value.next_step and "RTX 3090" not in caught.value.next_step
+
+
+def test_with_every_gpu_hidden_the_cpu_trains_and_it_is_said() -> None:
+    found = visible_gpus([OLD, NEW], SPEEDS, {"CUDA_VISIBLE_DEVICES": "-1"}, lambda _: None).devices
+    devices, (note,) = choose_devices(RunConfig(), found, CUDA)
+    assert [device.uuid for device in devices] == ["cpu:0"]
+    assert note == "The run trains on the CPU: CUDA_VISIBLE_DEVICES=-1 hides every GPU of this machine."
