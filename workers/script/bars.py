@@ -15,6 +15,16 @@ _BAR: Final = re.compile(
     r"\[(?P<inside>(?:\d+:)?\d+:\d+\s*<[^\]]*)\]?"
 )
 _ENDLESS_BAR: Final = re.compile(r"(?<![\w.])(?P<number>\d+)it \[(?P<inside>(?:\d+:)?\d+:\d+,[^\]]*)\]")
+_RICH_BAR: Final = re.compile(
+    r"(?<![\w./])(?P<number>\d+)/(?P<total>\d+)\s+\d+:\d\d:\d\d\s+(?:•\s+)?(?:\d+:\d\d:\d\d|-:--:--)"
+    r"(?:\s+(?P<inside>\d+\.\d+(?:it/s|s/it)))?"
+)
+"""Lightning's, drawn by Rich: ``Epoch 1/2 ━━━━ 14/16 0:00:01 • 0:00:00 15.40it/s train_loss: 0.5``."""
+_KERAS_BAR: Final = re.compile(
+    r"^\s*(?P<number>\d+)/(?P<total>\d+|Unknown)\s(?:[━ ]+|\[[=>.]+\]|-)\s?(?:-\s)?(?:ETA:\s)?(?:\d+:)*\d+s?\s(?:-\s)?"
+    r"(?P<inside>\d+(?:ms|us|s)/(?:step|epoch|sample))"
+)
+"""``14/16 ━━━━ 0s 18ms/step - loss: 2.1``; without a bar where only epochs are printed."""
 _NOT_TRAINING: Final = re.compile(
     r"(?:examples|tokens|files|rows|shards?|tables?|B|\wB|\wiB|chunks|tasks?)/s"
     r"|(?:download|loading|map|filter|tokeniz|generating|fetching|writing|saving|preprocess|materializing|resolving"
@@ -25,12 +35,14 @@ _NOT_TRAINING: Final = re.compile(
 
 def take_bar(text: str, reading: Reading, names: Names) -> str:
     """Reads a bar; what is left is its words before it, and whatever was printed behind it on the same line."""
-    found = _BAR.search(text) or _ENDLESS_BAR.search(text)
+    patterns = (_BAR, _ENDLESS_BAR, _RICH_BAR, _KERAS_BAR)
+    found = next((found for pattern in patterns if (found := pattern.search(text)) is not None), None)
     if found is None:
         return text
-    title, inside = text[: found.start()], found["inside"]
+    title, inside = text[: found.start()], found["inside"] or ""
     number = _short_number(found["number"])
-    total = _short_number(found["total"]) if "total" in found.re.groupindex else None
+    ends = "total" in found.re.groupindex and found["total"] != "Unknown"
+    total = _short_number(found["total"]) if ends else None
     training = _NOT_TRAINING.search(f"{title} {inside}") is None and EVALUATION_LINE.match(title) is None
     reading.bar = Bar(plain(re.sub(r"[\d.,]+", "", title)), number, total, training)
     if training:

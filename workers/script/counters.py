@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from workers.script.readings import BATCH, GLOBAL, ITERATION, PLACE, STEP, Counter, Reading
+from workers.script.readings import BATCH, GLOBAL, ITERATION, LEADING, PLACE, STEP, Counter, Reading
 
 _KINDS: Final[Mapping[str, int]] = {
     **dict.fromkeys(
@@ -48,6 +48,8 @@ _AT_STEP: Final = re.compile(
 _BARE_PLACE: Final = re.compile(
     r"(?<![\w.])(?P<number>\d[\d,]*)\s*/\s*(?P<total>\d[\d,]*)(?=\s*(?:\[[=>. ]|[|\[]|\s[a-z_]+[=:]|$))"
 )
+_LEADING: Final = re.compile(r"(?P<number>\d+)\s*[|,]\s*(?=[A-Za-z])")
+"""``10 | loss 3.5``: a number without a name at the beginning of a line."""
 
 
 def take_counters(text: str, reading: Reading, in_bar: bool) -> str:
@@ -55,14 +57,14 @@ def take_counters(text: str, reading: Reading, in_bar: bool) -> str:
     place = _PAIR_PLACE.match(text)
     if place is not None and ":" in text[place.end() :]:
         reading.epoch = float(place["epoch"])
-        reading.count(Counter(BATCH, _integer(place["number"])))
+        reading.count(Counter(BATCH, _integer(place["number"]), form=_form(place)))
         text = text[place.end() :]
 
     text = _AT_STEP.sub(r"\g<step> \g<number> | \g<name>: ", text)
     both = _EPOCH_PLACE.search(text)
     if both is not None:
         reading.epoch = float(both["epoch"])
-        reading.count(Counter(PLACE, _integer(both["number"]), _integer(both["total"])))
+        reading.count(Counter(PLACE, _integer(both["number"]), _integer(both["total"]), _form(both)))
         text = text[: both.start()] + " | " + text[both.end() :]
 
     def named(found: re.Match[str]) -> str:
@@ -70,7 +72,9 @@ def take_counters(text: str, reading: Reading, in_bar: bool) -> str:
             return found[0]
         name = re.sub(r"[\s-]+", "_", found["name"].lower())
         if name.startswith("epoch"):
-            reading.epoch = float(found["number"].replace(",", "")) if reading.epoch is None else reading.epoch
+            if reading.epoch is None:
+                reading.epoch = float(found["number"].replace(",", ""))
+                reading.epoch_form = "" if found["total"] else _form(found, found["name"])
         elif "." in found["number"]:
             return found[0]
         else:
@@ -80,26 +84,38 @@ def take_counters(text: str, reading: Reading, in_bar: bool) -> str:
                 "eval_num_timesteps": "num_timesteps",
             }.get(name, name)
             total = _integer(found["total"]) if found["total"] else None
-            reading.count(Counter(_KINDS.get(name, BATCH), _integer(found["number"]), total))
+            reading.count(
+                Counter(_KINDS.get(name, BATCH), _integer(found["number"]), total, _form(found, found["name"]))
+            )
         return " | "
 
     text = _COUNTER.sub(named, text)
     counted = _COUNTED_PLACE.search(text)
     if counted is not None:
-        reading.count(Counter(BATCH, _integer(counted["number"]), _integer(counted["total"])))
+        reading.count(Counter(BATCH, _integer(counted["number"]), _integer(counted["total"]), _form(counted)))
         text = text[: counted.start()] + " | " + text[counted.end() :]
 
     def placed(found: re.Match[str]) -> str:
         number, total = _integer(found["number"]), _integer(found["total"])
         if total >= number and total > 1:
-            reading.count(Counter(PLACE, number, total))
+            reading.count(Counter(PLACE, number, total, _form(found)))
             return " | "
         return found[0]
 
     text = _PLACE.sub(placed, text)
     if reading.counter is None and not in_bar and (reading.epoch is not None or re.match(r"\W*\d+\s*/", text)):
         text = _BARE_PLACE.sub(placed, text, count=1)
+    leading = _LEADING.match(text) if reading.counter is None and not in_bar else None
+    if leading is not None:
+        reading.count(Counter(LEADING, _integer(leading["number"]), form="|"))
+        text = text[leading.end() :]
     return text
+
+
+def _form(found: re.Match[str], name: str = "") -> str:
+    """The words before a counter and its name, without digits and signs."""
+    before = re.sub(r"[\d\W]+", " ", found.string[: found.start()])
+    return f"{before[-40:]}{name.lower()}"
 
 
 def _is_name_of_pair(text: str, found: re.Match[str]) -> bool:

@@ -79,7 +79,7 @@ def read_dict(found: Mapping[Any, Any], reading: Reading, names: Names) -> None:
         return
     if step is not None and math.isfinite(plain_values[step]):
         kind = GLOBAL if step in ("global_step", "num_updates") else STEP
-        reading.count(Counter(kind, int(plain_values[step])))
+        reading.count(Counter(kind, int(plain_values[step]), form=f"{{{step}}}"))
     reading.epoch = part.epoch
     reading.is_known = reading.is_known or part.is_known
     for chart, value in {**part.values, **part.evaluation}.items():

@@ -15,10 +15,15 @@ from workers.script.dicts import read_dict, take_dict
 from workers.script.names import Names
 from workers.script.pairs import read_pairs
 from workers.script.readings import BATCH, EVALUATION_LINE, Reading
+from workers.script.stamps import without_stamps
 
 MAX_PAIRS_CHARS: Final = 4_000
 """Pairs are looked for in a line's beginning only; dicts may be as long as the line."""
 
+_NOT_OURS: Final = re.compile(r"wandb: ")
+"""Weights & Biases tells a run's last values again when it ends."""
+_RUNNING_MEAN: Final = re.compile(r"\d\s?\(\s*-?\d+\.\d")
+"""``Loss 6.5 (6.7)``: a batch's, and the mean so far."""
 _TRAINING_LINE: Final = re.compile(r"^\W*(?:train|training|epoch|step|iter|iteration)\b", re.IGNORECASE)
 _TRAINING_NUMBER: Final = re.compile(
     r"\btrain(?:ing)?[ _/.-](?:\w+[ _/.-])?(?:loss|acc|accuracy|perplexity|ppl)\b", re.I
@@ -33,25 +38,31 @@ def read_line(text: str, names: Names, evaluating: bool = False) -> Reading | No
         names: How names become charts.
         evaluating: The lines before it have opened an evaluation.
     """
+    if _NOT_OURS.match(text):
+        return None
     reading = Reading()
-    evaluation = EVALUATION_LINE.match(text) is not None
-    if evaluation or _TRAINING_LINE.match(text) or (evaluating and _TRAINING_NUMBER.search(text)):
-        reading.heading = evaluation
-    evaluating = evaluation or (evaluating and reading.heading is None)
     rest = take_bar(text, reading, names)
     prefix, found, suffix = take_dict(rest)
     if found is not None:
-        read_dict(found, reading, names)
         rest = f"{prefix} | {suffix}"
-    read_pairs(rest[:MAX_PAIRS_CHARS], reading, names, evaluating, in_bar=reading.bar is not None)
-    if evaluating and reading.counter is not None and reading.counter.kind >= BATCH:
+    rest = without_stamps(rest[:MAX_PAIRS_CHARS])
+    title = rest if reading.bar is None else text
+    evaluation = EVALUATION_LINE.match(title) is not None
+    if evaluation or _TRAINING_LINE.match(title) or (evaluating and _TRAINING_NUMBER.search(title)):
+        reading.heading = evaluation
+    evaluating = evaluation or (evaluating and reading.heading is None)
+    if found is not None:
+        read_dict(found, reading, names)
+    read_pairs(rest, reading, names, evaluating, in_bar=reading.bar is not None)
+    place = reading.counter
+    if evaluating and place is not None and place.kind >= BATCH:
         reading.counter = None  # a place within the evaluation is no step of training
-        reading.evaluation.clear()
+        if place.number != place.total or _RUNNING_MEAN.search(rest):
+            reading.evaluation.clear()
     if reading.evaluation and not any(names.begins_record(chart) for chart in reading.values):
         reading.values.pop("step_time_s", None)  # it is the evaluation's, or the epoch's
     has_step = reading.counter is not None or reading.epoch is not None
     if not has_step and not reading.is_known:
         reading.values.clear()
         reading.evaluation.clear()
-    says = has_step or reading.values or reading.evaluation or reading.bar is not None or reading.heading is not None
-    return reading if says else None
+    return None if reading.is_empty else reading

@@ -13,7 +13,8 @@ _ALIASES: Final[Mapping[str, str]] = {
     alias: name
     for name, aliases in {
         "loss": "loss train_loss training_loss lm_loss avg_loss average_loss mean_loss total_loss batch_loss "
-        "running_loss loss_train trainloss step_loss loss_step train_loss_step minibatch_loss cur_loss loss_avg",
+        "running_loss loss_train trainloss step_loss loss_step train_loss_step minibatch_loss cur_loss loss_avg "
+        "lm_loss_value",
         "val_loss": "val_loss validation_loss eval_loss valid_loss test_loss dev_loss loss_val loss_eval loss_test "
         "val_avg_loss val_average_loss validation_avg_loss val_loss_epoch val_total_loss val_mean_loss",
         "lr": "lr learning_rate lrate current_lr lr_0 train_lr train_learning_rate",
@@ -61,6 +62,9 @@ _UNITS_IN_NAMES: Final[Mapping[str, float]] = {
     "min": 60.0,
 }
 _PASSES: Final = ("batch", "step", "it", "iter", "iteration")
+_LOSS: Final = re.compile(
+    r"loss(?!\w*_(?:scale|weights?|scaling|coefs?|coeff\w*|factor|ratio|fn|func\w*|type|alpha|beta|gamma|smoothing)$)"
+)
 _TRAINED: Final = re.compile(r"^(?:train|training)_|_(?:train|training)$")
 _EVALUATED: Final = re.compile(r"_(?:val|valid|validation|eval|test|dev)$")
 _EVALUATION: Final = re.compile(r"(?:val|valid|validation|eval|evaluation|test|dev)(?:_|$)")
@@ -133,10 +137,8 @@ class Names:
     @staticmethod
     def begins_record(chart: str) -> bool:
         """A line with it is worth a point of its own, though it names no step: what is learned, not how fast."""
-        return (
-            chart.removeprefix("val_") in ("loss", "accuracy", "accuracy_top5", "perplexity", "reward")
-            or "loss" in chart
-        )
+        name = chart.removeprefix("val_")
+        return name in ("accuracy", "accuracy_top5", "perplexity", "reward") or _LOSS.search(name) is not None
 
 
 def _without_unit(key: str) -> tuple[str, float]:

@@ -18,13 +18,6 @@ _VALUE: Final = re.compile(
     r"(?![\w/:]|\.\d)",
     re.IGNORECASE,
 )
-_LOG_PREFIX: Final = re.compile(
-    r"\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[-+]\d\d:?\d\d)?)?"
-    r"|(?<![\w.])(?:\d+ days?, )?\d+:\d\d(?::\d\d)?(?:\.\d+)?(?![\w])"
-    r"|\[(?:rank|gpu|cuda|default)?[ _:]?\d+\]\s*:|\w+://\S+"
-    r"|\b[\w/\\.-]+\.(?:py|cpp|cc|cu|json|txt|pt|bin|log)(?::\d+)?(?::\w+)?",
-    re.IGNORECASE,
-)
 _UNIT_NAME: Final = re.compile(r"\s*\((ms|us|s|sec|seconds|min)\)(?=\s*[:=])")
 _LIST: Final = re.compile(r"([:=])\s*\[\s*(?=[-+.\d])")
 _SPLITTERS: Final = re.compile(r"[|,;`\t()\[\]{}<>*•·—→]|\s{2,}|\.\s|(?<=\w):\s(?=[A-Za-z])|\s-\s")
@@ -80,7 +73,7 @@ _SECONDS: Final[Mapping[str, float]] = {
 
 
 def read_pairs(text: str, reading: Reading, names: Names, evaluating: bool, *, in_bar: bool) -> None:
-    text = _LOG_PREFIX.sub(" | ", WRAPPED_NUMBER.sub(r"\1", text))
+    text = WRAPPED_NUMBER.sub(r"\1", text)
     text = take_counters(_UNIT_NAME.sub(r"_in_\1", text), reading, in_bar)
     text = _LIST.sub(r"\1 ", text)
     if text.count('"') > 1 and re.search(r'"\w+"\s*:', text):

@@ -10,14 +10,16 @@ from typing import Final
 from workers.script.names import Names
 
 # Counters from the surest to the weakest; what a line has of the surest kind is its step.
-GLOBAL, STEP, ITERATION, BATCH, BAR, PLACE = range(6)
+GLOBAL, STEP, ITERATION, BATCH, BAR, PLACE, LEADING = range(7)
 
 NUMBER: Final = r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d+)?|[-+]?\.\d+(?:[eE][-+]?\d+)?"
 WRAPPED_NUMBER: Final = re.compile(
     r"(?:tensor|array|(?:np|numpy|torch|jnp)\.\w+)\(\s*\[?\s*([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf))\s*\]?[^()]*\)"
 )
 EVALUATION_LINE: Final = re.compile(
-    r"^\W*(?:\[[^\]]*\]\s*)?(?:test|tests|testing|val|valid|validation|validating|eval|evaluation|dev)\b", re.IGNORECASE
+    r"^\W*(?:\[[^\]]*\]\s*)?(?:(?:epoch|iter)\()?"
+    r"(?:test|tests|testing|val|valid|validation|validating|eval|evaluation|dev)\b",
+    re.IGNORECASE,
 )
 
 
@@ -26,14 +28,16 @@ class Counter:
     """Where a line says that training is.
 
     Attributes:
-        kind: How sure it is: `GLOBAL` … `PLACE`.
+        kind: How sure it is: `GLOBAL` … `LEADING`.
         number: What it counts.
         total: Up to where, if it says so.
+        form: The words it stands behind, without digits: alike in all lines of one kind.
     """
 
     kind: int
     number: int
     total: int | None = None
+    form: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class Reading:
         evaluation: Chart → number, of an evaluation (`val_loss`, …).
         counter: The surest counter in the line.
         epoch: The epoch it names.
+        epoch_form: The words it stands behind, as a counter's; empty where it needs no proof.
         bar: A progress bar in it; `counter` is then the bar's only where nothing surer stands there.
         heading: The line only opens an evaluation ("Test Error:") or ends one; None: it says nothing of that kind.
         is_known: A well-known name is among the charts.
@@ -70,6 +75,7 @@ class Reading:
     evaluation: dict[str, float] = field(default_factory=dict)
     counter: Counter | None = None
     epoch: float | None = None
+    epoch_form: str = ""
     bar: Bar | None = None
     heading: bool | None = None
     is_known: bool = False
@@ -82,6 +88,18 @@ class Reading:
         target = self.evaluation if names.is_evaluation(chart) else self.values
         target.setdefault(chart, number)
         self.is_known = self.is_known or names.is_known(chart)
+
+    @property
+    def is_empty(self) -> bool:
+        """It says nothing that could be charted, or change what is."""
+        return not (
+            self.values
+            or self.evaluation
+            or self.counter is not None
+            or self.epoch is not None
+            or self.bar is not None
+            or self.heading is not None
+        )
 
     def count(self, counter: Counter) -> None:
         """Takes a counter, if it is surer than what is there."""

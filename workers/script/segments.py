@@ -45,6 +45,11 @@ class Segments:
         self._rest = b"" if self._skipping else rest
         return [text for piece in pieces if (text := _text(piece))]
 
+    @property
+    def unfinished(self) -> str:
+        """What was written last and has no end yet."""
+        return "" if self._skipping else _text(self._rest)
+
     def finish(self) -> list[str]:
         """What was written last and never ended."""
         rest, self._rest = self._rest, b""

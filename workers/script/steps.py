@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from workers.script.evidence import Evidence
 from workers.script.lines import read_line
 from workers.script.names import Names
 from workers.script.readings import BAR, ITERATION, STEP, Bar, Counter, Reading
@@ -57,6 +58,12 @@ class StepCounter:
         self._total: int | None = None
         self._stride = 1
         self._epoch: float | None = None
+        self._begun = False
+
+    def begin(self, epoch: float) -> None:
+        """A heading ("Epoch 2/3") opens an epoch: a place that does not rise is the next epoch's."""
+        self._begun = self._epoch is not None and epoch > self._epoch
+        self._epoch = epoch
 
     def take(self, counter: Counter, epoch: float | None) -> bool:
         """The step that `counter` stands for is now `step`.
@@ -69,10 +76,10 @@ class StepCounter:
         number = counter.number
         if _rank(counter.kind) < _rank(self.kind):  # a surer one than before: it starts a count of its own
             self.kind, self._base, self._last, self._stride = counter.kind, 0, None, 1
-            self._epoch = None
         last = self._last
         # A bar that is drawn again is where it was, whatever is printed beside it.
         new_epoch = counter.kind != BAR and epoch is not None and self._epoch is not None and epoch > self._epoch
+        new_epoch, self._begun = new_epoch or self._begun, False
         if last is not None and (number < last or (number == last and new_epoch)):
             if self._total is not None:
                 self._base += self._total
@@ -111,6 +118,7 @@ class PrintedMetrics:
         self._names = names or Names()
         self._segments = Segments()
         self._tables = Tables()
+        self._evidence = Evidence(self._names)
         self._counter = StepCounter()
         self._pending: _Pending | None = None
         self._points: list[Point] = []
@@ -143,21 +151,29 @@ class PrintedMetrics:
         """Gives what waits for more lines of its step; called when the program has been quiet for a moment."""
         points = self._take(self._tables.finish())
         held, self._held = self._held, None
-        if held is not None:
-            self._settle(held)
+        if held is not None:  # the bar that was drawn behind it has no end until it is drawn again
+            drawn = read_line(self._segments.unfinished, self._names)
+            self._settle(held, None if drawn is None else drawn.bar)
         self._end_step()
         return [*points, *self._taken()]
 
     def finish(self) -> list[Point]:
         """The output has ended."""
         points = self._take(self._tables.join(self._segments.finish()))
+        points += self._take(self._tables.finish())
+        for reading in self._evidence.finish():
+            self._note(reading)
         return [*points, *self.flush()]
 
     def _take(self, pieces: list[str]) -> list[Point]:
         for text in pieces:
             reading = read_line(text, self._names, self._evaluating)
-            if reading is not None:
-                self._note(reading)
+            if reading is None:
+                continue
+            if reading.heading is not None or reading.evaluation:
+                self._evaluating = reading.heading is True and not reading.evaluation
+            for settled in self._evidence.take(reading):
+                self._note(settled)
         return self._taken()
 
     def _taken(self) -> list[Point]:
@@ -184,9 +200,9 @@ class PrintedMetrics:
         if drawn is not None and ours is not None and (drawn.title, drawn.total) == (ours.title, ours.total):
             self._bar = drawn
             self._counter.take(Counter(BAR, drawn.number, drawn.total), None)
-        if reading.heading is not None:
-            self._evaluating = reading.heading and not reading.evaluation
         counter = reading.counter
+        if reading.epoch is not None and counter is None and not reading.values and not reading.evaluation:
+            self._counter.begin(reading.epoch)
         if reading.bar is not None:
             counter = self._bar_counter(reading, counter)
         self._epoch = reading.epoch if reading.epoch is not None else self._epoch
@@ -196,7 +212,6 @@ class PrintedMetrics:
         if reading.evaluation and not self._is_drawn_again(reading):
             self._end_step()
             self._give(Point(self._counter.step, reading.evaluation, evaluation=True, epoch=reading.epoch))
-            self._evaluating = False
 
     def _is_drawn_again(self, reading: Reading) -> bool:
         """A bar shows the last evaluation's numbers until there is another."""

@@ -68,8 +68,6 @@ def bar(n: int, total: int, postfix: str = "", title: str = "") -> str:
          7, {"consumed_samples": 512, "step_time_s": 1.2345, "lr": 1.5e-4, "loss": 10.5, "loss_scale": 1, "grad_norm": 2.345}),
         ("2024-01-01 10:00:00 | INFO | train_inner | epoch 001:     99 / 100 loss=10.2, wps=21,494, num_updates=7, lr=1e-05, gnorm=3.2",
          7, {"loss": 10.2, "tokens_per_s": 21494, "lr": 1e-5, "grad_norm": 3.2}),
-        ("[2024-01-01 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank 0] step=7, skipped=0, lr=[1e-05, 1e-05], mom=[(0.9, 0.95)]",
-         7, {"skipped": 0, "lr": 1e-5}),
         ("steps: 7 loss: 0.6931 iter time (s): 0.500 samples/sec: 32.000",
          7, {"loss": 0.6931, "step_time_s": 0.5, "samples_per_s": 32}),
         ("04/01 12:00:00 - mmengine - INFO - Epoch(train)  [1][  7/196]  lr: 1.0000e-02  eta: 0:03:13  time: 0.0991  loss: 2.3",
@@ -119,6 +117,34 @@ def test_a_line_names_its_step_and_its_numbers(line: str, step: int, values: dic
 )
 def test_what_is_no_metric_is_not_charted(text: str) -> None:
     assert points(text) == []
+
+
+def test_a_counter_without_a_loss_beside_it_counts_once_it_rises() -> None:
+    line = "[2024-01-01 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank 0] step={}, skipped=0, lr=[1e-05, 1e-05]\n"
+    assert trained(line.format(7)) == []
+    assert [step for step, _ in trained(line.format(7) + line.format(8) + line.format(9))] == [7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "gradient accumulation steps = 8\n", "steps: 100\nepochs: 3\n", "Namespace(steps=100, lr=0.1, loss_weight=0.5)\n",
+        "11/23/2026 12:00:01 - INFO - __main__ - ready\n", "[1/3] building\n[2/3] compiling\n", "Resuming from step 500\n",
+        "Gradient Accumulation steps = 8\nGradient Accumulation steps = 8\n", "update 3 of the package is available\n",
+    ],
+)  # fmt: skip
+def test_settings_and_dates_are_no_steps(before: str) -> None:
+    assert trained(before + "loss: 2.5\nloss: 2.4\n") == [(1, {"loss": 2.5}), (2, {"loss": 2.4})]
+    assert [step for step, _ in trained(before + "step 5 loss 2.5\nstep 6 loss 2.4\n")] == [5, 6]
+    assert [step for step, _ in trained(before + bar(3, 9) + "\r{'loss': 2.5}\n" + bar(4, 9))] == [4]
+
+
+def test_a_bar_without_its_end_is_seen_when_the_program_is_quiet() -> None:
+    printed = PrintedMetrics()
+    assert printed.feed((bar(0, 28) + bar(21, 28) + "\r   \r{'loss': '3.66'}\n" + bar(22, 28)).encode()) == []
+    assert [(point.step, point.values) for point in printed.flush()] == [(22, {"loss": 3.66})]
+    assert printed.feed(("\r   \r{'loss': '3.65'}\n" + bar(24, 28)).encode()) == []
+    assert [point.step for point in printed.flush()] == [24]
 
 
 @pytest.mark.parametrize("quote", ["'", ""])
