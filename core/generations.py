@@ -27,6 +27,8 @@ FORMAT: Final = "rankdeck-generation"
 VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 LEDGER_COPY: Final = "chunk_tracker_state.json"
+ASIDE: Final = ".aside"
+"""What the folder of a checkpoint is called after its number, once a person has gone back to an older one."""
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
 
 
@@ -45,6 +47,8 @@ class Generation:
         positions: Where each rank stood in the data.
         files: Every file with size and SHA-256.
         details: What else the host wanted kept with it.
+        diverged: Ranks whose weights in it are not finite. Such a checkpoint is written at a run's end only; it is
+            never resumed from, never the best, and takes no place among those that are kept.
     """
 
     number: int
@@ -57,6 +61,7 @@ class Generation:
     positions: Mapping[int, Position]
     files: tuple[StagedFile, ...]
     details: Mapping[str, Any]
+    diverged: tuple[int, ...] = ()
 
     def ledger(self) -> Any:
         """The ledger of that moment, as parsed JSON; raises `StateFileError`."""
@@ -68,12 +73,14 @@ class DamagedGeneration:
     """A generation that was committed and cannot be used.
 
     Attributes:
-        reason: One sentence that names the file.
+        reason: One sentence that names the file, or says that the weights are not finite.
+        diverged_at: The step of a checkpoint that is whole, but diverged; None of one that is damaged.
     """
 
     number: int
     folder: Path
     reason: str
+    diverged_at: int | None = None
 
 
 class Generations:
@@ -103,7 +110,8 @@ class Generations:
             PreflightError: Disk full, no permission, drive missing.
         """
         self.remove_unfinished()
-        self._last_number = max(self._last_number, *self._numbers(), *self._damaged, 0) + 1
+        taken = (*self._numbers(), *self.set_aside(), *self._damaged)
+        self._last_number = max(self._last_number, *taken, 0) + 1
         folder = self._folder(self._last_number)
         try:
             # Not the parents: a run's folder that somebody has removed must not come back as an empty shell.
@@ -156,12 +164,14 @@ class Generations:
             positions={rank: part.position for rank, part in sorted(parts.items())},
             files=files,
             details=dict(details or {}),
+            diverged=tuple(rank for rank in sorted(parts) if parts[rank].diverged),
         )
         reach("before_manifest", number)
         write_atomic(folder / MANIFEST, _json(_manifest(generation)))
         reach("manifest_written", number)
         self._open = None
-        self._in_use = number
+        if not generation.diverged:
+            self._in_use = number
         return generation
 
     def abandon(self, number: int) -> None:
@@ -184,7 +194,7 @@ class Generations:
     def prune(self, keep: int, protect: Collection[int] = ()) -> Sequence[int]:
         """Removes old generations: all but the last `keep`, the best by validation loss, and the one in use.
 
-        Damaged ones are left for a person to look at.
+        Damaged ones are left for a person to look at. Diverged ones are not counted; a newer good one removes them.
 
         Args:
             keep: How many of the newest stay; at least 1.
@@ -194,12 +204,14 @@ class Generations:
             The numbers that were removed.
         """
         known = [generation for generation in self.list() if generation.number not in self._damaged]
+        good = [generation for generation in known if not generation.diverged]
         best = min(
-            (g for g in known if g.val_loss is not None), key=lambda g: (g.val_loss or 0.0, -g.number), default=None
+            (g for g in good if g.val_loss is not None), key=lambda g: (g.val_loss or 0.0, -g.number), default=None
         )
-        stay = {g.number for g in known[-max(keep, 1) :]} | set(protect) | {self._in_use, self._open}
+        stay = {g.number for g in good[-max(keep, 1) :]} | set(protect) | {self._in_use, self._open}
         if best is not None:
             stay.add(best.number)
+        stay |= {g.number for g in known if g.diverged and (not good or g.number > good[-1].number)}
         return [g.number for g in known if g.number not in stay and self._remove(g.number)]
 
     # finding one
@@ -216,13 +228,13 @@ class Generations:
         return found
 
     def load(self, number: int) -> Generation:
-        """What a generation's manifest says, its files not looked at.
+        """What a generation's manifest says, its files not looked at; also of one that lies aside.
 
         Raises:
             NewerVersionError: A newer Rankdeck wrote it.
             StateFileError: There is none, or it is damaged.
         """
-        folder = self._folder(number)
+        folder = self._aside(number) if number in self.set_aside() else self._folder(number)
         path = folder / MANIFEST
         return _parse(require_format(read_json(path), path, FORMAT, VERSION), number, folder)
 
@@ -249,7 +261,7 @@ class Generations:
         return generation
 
     def newest_valid(self, known: int | None = None) -> tuple[Generation | None, Sequence[DamagedGeneration]]:
-        """The newest generation that is whole, and the newer ones that are not, newest first.
+        """The newest generation that is whole and not diverged, and the newer ones that are not so, newest first.
 
         Args:
             known: The number of one that was committed, from the run's state file: if it has no manifest any more it
@@ -259,7 +271,8 @@ class Generations:
             NewerVersionError: A newer Rankdeck made the newest one; to use an older one would lose its work.
         """
         damaged = []
-        if known is not None and not (self._folder(known) / MANIFEST).exists() and known > self._newest_number():
+        there = known is None or known in self.set_aside() or (self._folder(known) / MANIFEST).exists()
+        if known is not None and not there and known > self._newest_number():
             self._damaged.add(known)
             path = self._folder(known)
             lost = path / MANIFEST if path.exists() else path
@@ -275,22 +288,58 @@ class Generations:
                 self._damaged.add(number)
                 damaged.append(DamagedGeneration(number, self._folder(number), error.cause))
                 continue
+            if generation.diverged:
+                reason = "Its weights are not finite."
+                damaged.append(DamagedGeneration(number, generation.folder, reason, diverged_at=generation.step))
+                continue
             self._in_use = number
             return generation, damaged
         return None, damaged
 
+    # going back to an older one
+
+    def set_aside(self) -> Sequence[int]:
+        """Numbers of the checkpoints that lie aside, since a person went back to an older one; in ascending order."""
+        aside = [name.removesuffix(ASIDE) for name in self._names() if name.endswith(ASIDE)]
+        return sorted(number for name in aside if (number := _number(name)) is not None)
+
+    def go_back(self, number: int) -> None:
+        """Makes checkpoint `number` the newest: those with higher numbers are set aside; it may itself lie aside.
+
+        Each folder is renamed, the newest first: what a kill leaves is a run whose newest checkpoint is between the
+        two, and the same call again completes it. Nothing is removed, and no number is given twice.
+
+        Raises:
+            PreflightError: A folder cannot be renamed: it is in use, or no permission.
+        """
+        newer = [other for other in reversed(self._numbers()) if other > number]
+        try:
+            for other in newer:
+                if (self._folder(other) / MANIFEST).exists():
+                    self._folder(other).rename(self._aside(other))
+            if number in self.set_aside():
+                self._aside(number).rename(self._folder(number))
+            sync_folder(self.dir)
+        except OSError as error:
+            raise explain(error, f"A checkpoint in {self.dir} could not be set aside") from error
+
     def _folder(self, number: int) -> Path:
         return self.dir / str(number)
 
+    def _aside(self, number: int) -> Path:
+        return self.dir / f"{number}{ASIDE}"
+
     def _numbers(self) -> Sequence[int]:
         """Numbers of all folders, whole or not, in ascending order."""
+        return sorted(number for name in self._names() if (number := _number(name)) is not None)
+
+    def _names(self) -> Sequence[str]:
         try:
-            names = [item.name for item in self.dir.iterdir()]
+            return [item.name for item in self.dir.iterdir()]
         except FileNotFoundError:
             return []
         except OSError as error:
             raise explain(error, f"{self.dir} could not be read") from error
-        return sorted(int(name) for name in names if name.isascii() and name.isdigit() and name == str(int(name)))
 
     def _newest_number(self) -> int:
         """The highest number with a manifest, whole or not; 0 when there is none."""
@@ -307,6 +356,12 @@ class Generations:
         except OSError:
             return False  # a file is in use (Windows): it is a leftover now, and removed at a later start
         return True
+
+
+def _number(name: str) -> int | None:
+    """The number that a folder's name is; None where it is none, or not written as we write it."""
+    is_ours = name.isascii() and name.isdigit() and len(name) < 20 and name == str(int(name))
+    return int(name) if is_ours else None
 
 
 def _checked_files(folder: Path, files: Iterable[StagedFile]) -> tuple[StagedFile, ...]:
@@ -336,6 +391,7 @@ def _manifest(generation: Generation) -> dict[str, Any]:
         "positions": {str(rank): dataclasses.asdict(position) for rank, position in generation.positions.items()},
         "files": {file.name: {"size": file.size, "sha256": file.sha256} for file in generation.files},
         "details": dict(generation.details),
+        "diverged": list(generation.diverged),
     }
 
 
@@ -355,6 +411,7 @@ def _parse(document: Mapping[str, Any], number: int, folder: Path) -> Generation
             positions={int(rank): _position(value) for rank, value in document["positions"].items()},
             files=tuple(_file(name, value, folder) for name, value in document["files"].items()),
             details=dict(document["details"]),
+            diverged=tuple(int(rank) for rank in document.get("diverged", ())),
         )
     except KeyError as error:
         raise _damaged(f"{folder / MANIFEST} lacks {error.args[0]!r}.") from None

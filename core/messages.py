@@ -169,12 +169,14 @@ class CommitBegin(Message):
         round: Rounds behind it, where independent ranks are brought together every so many steps: parts of different
             rounds make no generation.
         join: It takes part in a generation that is being made and begins none.
+        diverged: Its weights are not finite: the part that it wrote last stands for it, where there is one.
     """
 
     step: int
     reason: str
     round: int = 0
     join: bool = False
+    diverged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +191,17 @@ class StagedFile:
 @_message("commit_staged")
 @dataclass(frozen=True, slots=True)
 class CommitStaged(Message):
-    """This rank's part of a generation lies on disk. With every rank's part there, the host commits it."""
+    """This rank's part of a generation lies on disk. With every rank's part there, the host commits it.
+
+    Attributes:
+        diverged: Its weights are not finite.
+    """
 
     generation: int
     position: Position
     files: list[StagedFile]
     val_loss: float | None = None
+    diverged: bool = False
 
 
 @_message("commit_failed")
@@ -311,7 +318,8 @@ class CommitPlease(Message):
 class CommitTo(Message):
     """Answer to `CommitBegin`: write your part into this folder (it exists), then say `CommitStaged`.
 
-    A negative `generation` means: not now, the one before is still being written; go on training.
+    A negative `generation` means: write nothing. -1: the one before is still being written, go on training and ask
+    again; -2 (`core.host.commits.KEPT`): this rank has diverged, and the part that it wrote last stands for it.
     """
 
     generation: int

@@ -22,7 +22,7 @@ from core.devices import Device, DeviceMonitor
 from core.errors import ConfigError, DatasetError, RunBusyError, RunNotFoundError, StateFileError, UsageError
 from core.extras import check_packages
 from core.files import path_of
-from core.generations import Generation, Generations
+from core.generations import DamagedGeneration, Generation, Generations
 from core.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
 from core.ledger_file import FILE_NAME
 from core.mode_choice import choose_devices, choose_mode, platform_of
@@ -150,9 +150,9 @@ def _plan_own(
     ledger = Ledger.from_file(top) if top is not None and top.form == "rankdeck" else None
     if generation is not None:
         ledger = Ledger.from_file(read_state_file(generation.folder / FILE_NAME))
-    elif damaged:
+    elif broken := [item for item in damaged if item.diverged_at is None]:
         raise StateFileError(
-            f"Every generation in {store.generations} is damaged: {damaged[0].reason}",
+            f"Every generation in {store.generations} is damaged: {broken[0].reason}",
             "Put a copy of the generations folder back, or start a new run.",
         )
     step = generation.step if generation is not None else 0
@@ -182,7 +182,8 @@ def _plan_own(
     check_by_recipe(config, recipe, resumes=True)
     devices_now = tuple(device.uuid for device in devices)
     # How often a self-contained program reads its data is its own business.
-    progress = None if recipe.self_contained else _progress(ledger, config)
+    fresh = generation is None and bool(damaged)  # all there is has diverged: what was trained goes with the weights
+    progress = None if recipe.self_contained or fresh else _progress(ledger, config)
     if progress is not None and progress.finished:
         epochs = config.epoch_limit or 0
         raise _nothing_left(state, f"{epochs} epoch{'s' if epochs != 1 else ''}", f"--epochs {epochs + 1}")
@@ -197,11 +198,19 @@ def _plan_own(
         mode_now=mode,
         devices_then=state.devices,
         devices_now=devices_now,
-        damaged=tuple(f"generation {item.number}: {item.reason}" for item in damaged),
+        damaged=tuple(_passed_over(item, generation) for item in damaged),
         copies=_copies_words(generation, mode, len(devices), config),
         changed=change_lines(before, config, (then, world_then), (mode, len(devices))),
         warnings=(*notes, *_own_warnings(state, generation is None, mode, then, devices_now)),
     )
+
+
+def _passed_over(bad: DamagedGeneration, used: Generation | None) -> str:
+    """Why a newer checkpoint is not resumed from, and which one is."""
+    if bad.diverged_at is None:
+        return f"Not used: generation {bad.number}: {bad.reason}"
+    instead = f"continuing from checkpoint {used.number}, step {used.step:,}" if used else "starting with fresh weights"
+    return f"Checkpoint {bad.number} (step {bad.diverged_at:,}) is diverged (weights are not finite); {instead}."
 
 
 def _changed(config: RunConfig, changes: dict[str, Any], folder: Path) -> RunConfig:

@@ -14,13 +14,13 @@ from core.preflight import batch_of
 from core.state_header import read_values
 
 _HOW: Final = (
-    "mode", "zero_stage", "zero_engine", "offload_optimizer", "offload_parameters", "deepspeed_config",
+    "lr", "mode", "zero_stage", "zero_engine", "offload_optimizer", "offload_parameters", "deepspeed_config",
     "gradient_exchange", "static_graph", "balance", "work_stealing", "sync_every", "sync_method", "outer_lr",
     "outer_momentum", "precision", "merge_policy", "merge_every_chunks",
 )  # fmt: skip
 _BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
 CHANGES: Final = (*_HOW, *_BATCH)
-"""Settings that say how the work is shared, not what is trained: each may be another one when a run goes on."""
+"""Settings that say how the work is shared, and the learning rate: each may be another one when a run goes on."""
 
 _EFFECTS: Final[Mapping[str, str]] = {
     "zero_stage": "What is kept in shares is shared out anew; the numbers stay the same.",

@@ -25,7 +25,7 @@ class ResumePlan:
         progress: Blocks and chunks done, and of how many, where that is known.
         mode_then, mode_now: The modes, resolved.
         devices_then, devices_now: UUIDs, or CPU slots.
-        damaged: Why newer generations are not used, one sentence each.
+        damaged: Why newer generations are not used, one line each.
         warnings: What the person should know before agreeing.
         copies: Whose weights go on, where each rank wrote its own and not all of them do.
         changed: What else is not as it was: a setting now and then, one sentence each.
@@ -77,7 +77,7 @@ class ResumePlan:
         return lines
 
     def _weights_lines(self) -> list[str]:
-        lines = [f"Not used: {words}" for words in self.damaged]
+        lines = list(self.damaged)
         if self.generation is not None:
             copies = f": {self.copies}" if self.copies else ""
             return [*lines, f"Weights: generation {self.generation}, step {self.step:,}{copies}."]

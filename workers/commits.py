@@ -6,7 +6,7 @@ import errno
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,8 @@ from workers.inbox import Inbox
 from workers.reporter import Reporter
 
 BUSY: Final = -1
+KEPT: Final = -2
+"""This rank has diverged, and the part that it wrote last stands for it."""
 FIRST_AFTER_S: Final = 60.0
 """A run that dies young has a generation all the same, and a disk that takes none is found out early."""
 _ASK_AGAIN_S: Final = 0.05
@@ -41,11 +43,13 @@ class Commits:
     Attributes:
         last: The newest part that was begun; None before the first of this attempt.
         newest: The number of its generation; 0 before the first.
+        considered: The step of the newest part that was begun or left out; None before the first.
     """
 
     def __init__(self, reporter: Reporter, inbox: Inbox) -> None:
         self.last: Begun | None = None
         self.newest = 0
+        self.considered: int | None = None
         self._reporter = reporter
         self._inbox = inbox
         self._writer: threading.Thread | None = None
@@ -72,6 +76,7 @@ class Commits:
         *,
         round_: int = 0,
         join: bool = False,
+        diverged: bool = False,
     ) -> int:
         """Asks for a generation and stages this rank's part of it in the background.
 
@@ -84,20 +89,21 @@ class Commits:
             round_: Rounds behind this rank, where ranks are brought together in rounds; parts of one generation are
                 of the same round.
             join: Take part in the generation that is being made, if one is; begin none.
+            diverged: The weights are not finite.
 
         Returns:
-            The generation, or `BUSY` when the one before is still being made.
+            The generation, `BUSY` when the one before is still being made, or `KEPT`.
         """
-        self._reporter.send(CommitBegin(step, reason, round_, join))
+        self._reporter.send(CommitBegin(step, reason, round_, join, diverged))
         answer = self._inbox.wait_for(CommitTo)
         if answer.generation < 0:
-            return BUSY
+            return answer.generation
         self._inbox.commit_asked = False  # whoever asked meanwhile gets this generation, not one more
         self.wait_written()
-        self.last, self.newest = Begun(step, val_loss, round_), answer.generation
+        self.last, self.newest, self.considered = Begun(step, val_loss, round_), answer.generation, step
         self.reset_age()
         part = take()
-        staged = CommitStaged(answer.generation, position(answer.generation), [], val_loss)
+        staged = CommitStaged(answer.generation, position(answer.generation), [], val_loss, diverged)
         self._writer = threading.Thread(
             target=self._write, args=(Path(answer.folder), part, staged), name=f"saver-{answer.generation}"
         )
@@ -113,13 +119,30 @@ class Commits:
         val_loss: float | None,
         *,
         round_: int = 0,
-        join: bool = False,
+        diverged: bool = False,
     ) -> int:
         """As `begin`, but asks again until the host is free, and returns when the part is on the disk."""
-        while (generation := self.begin(step, reason, take, position, val_loss, round_=round_, join=join)) == BUSY:
-            self._inbox.wait(_ASK_AGAIN_S)
+        begun = BUSY
+        while begun == BUSY:
+            begun = self.begin(step, reason, take, position, val_loss, round_=round_, diverged=diverged)
+            if begun == BUSY:
+                self._inbox.wait(_ASK_AGAIN_S)
         self.wait_written()
-        return generation
+        return begun
+
+    def leave_out(self, step: int, round_: int, *, alone: bool) -> None:
+        """Takes no part in a checkpoint, as this rank has diverged.
+
+        Args:
+            step: Optimizer steps done.
+            round_: See `begin`.
+            alone: Other ranks may be making one and wait for this one's part; ranks in step all leave it out.
+        """
+        self.considered = step
+        self.reset_age()
+        if alone:
+            self._reporter.send(CommitBegin(step, "diverged", round_, join=True, diverged=True))
+            self._inbox.wait_for(CommitTo)
 
     def wait_written(self) -> None:
         """Waits for the part that is being written, if any.
@@ -137,7 +160,7 @@ class Commits:
     def _write(self, folder: Path, part: Part, staged: CommitStaged) -> None:
         try:
             files = write_part(folder, part)
-            self._reporter.send(CommitStaged(staged.generation, staged.position, files, staged.val_loss))
+            self._reporter.send(replace(staged, files=files))
             reach("after_staged", part.step)
         except OSError as error:
             self._reporter.send(CommitFailed(staged.generation, _words(error, folder)))

@@ -72,7 +72,8 @@ def merge(
 ) -> None:
     """Measures the ranks' weights of a generation and their average, and writes the chosen ones beside them.
 
-    `model` is borrowed for measuring and gets its own weights back.
+    `model` is borrowed for measuring and gets its own weights back. A rank whose weights are not finite is left out,
+    and named in the event.
 
     Args:
         order: Which generation.
@@ -87,13 +88,15 @@ def merge(
     """
     folder = Path(order.folder)
     ranks = [_read(folder / f"weights_rank{rank}.safetensors") for rank in range(session.strategy.place.world_size)]
-    candidates = {f"rank {rank}": weights for rank, weights in enumerate(ranks)}
-    if len(ranks) > 1:
-        candidates[AVERAGE] = average(ranks)
+    diverged = [rank for rank, weights in enumerate(ranks) if not _is_finite(weights)]
+    left_out = diverged if len(diverged) < len(ranks) else []
+    candidates = {f"rank {rank}": weights for rank, weights in enumerate(ranks) if rank not in left_out}
+    if len(candidates) > 1:
+        candidates[AVERAGE] = average(list(candidates.values()))
     losses = _measure(candidates, session, model, evaluation)
     chosen = choose(losses, list(candidates), policy, final=final)
     tensor_files.write(folder / MERGED_FILE, candidates[chosen])
-    if policy == AVERAGE and chosen != AVERAGE:
+    if policy == AVERAGE and AVERAGE in candidates and chosen != AVERAGE:
         tensor_files.write(folder / AVERAGE_FILE, candidates[AVERAGE])
     session.reporter.event(
         "merge",
@@ -102,6 +105,7 @@ def merge(
         policy=policy,
         chosen=chosen,
         val_losses=losses,
+        diverged=diverged,
         warning=_WARNING if policy == AVERAGE and session.config.sync_every is None else None,
     )
     session.reporter.send(MergeDone(order.round, order.generation, MERGED_FILE, chosen, _finite(losses)))
@@ -152,6 +156,11 @@ def _read(path: Path) -> Weights:
         raise StateFileError(
             f"The ranks cannot be merged: {error.cause}", "Every rank's weights lie in the generation's folder; resume."
         ) from error
+
+
+def _is_finite(weights: Weights) -> bool:
+    """Looks for NaN alone: a buffer may well hold infinities, as a mask does."""
+    return not any(bool(tensor.isnan().any()) for tensor in weights.values() if tensor.is_floating_point())
 
 
 def _finite(losses: Mapping[str, float]) -> dict[str, float]:

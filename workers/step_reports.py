@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from core.errors import RankdeckError
 from workers.batches import LaneBatches, StepBatch
+from workers.divergence import DivergenceWatch
 from workers.precision import Precision, SkippedSteps
 from workers.reporter import Reporter
 from workers.session import Session
@@ -61,13 +62,22 @@ class StepReports:
         session: Where reports go.
         batches: Knows how many samples were seen.
         precision: Knows the loss scale.
+        divergence: Told of each step.
         tokens_per_sample: For figures in tokens.
     """
 
-    def __init__(self, session: Session, batches: LaneBatches, precision: Precision, tokens_per_sample: int) -> None:
+    def __init__(
+        self,
+        session: Session,
+        batches: LaneBatches,
+        precision: Precision,
+        divergence: DivergenceWatch,
+        tokens_per_sample: int,
+    ) -> None:
         self._session = session
         self._batches = batches
         self._precision = precision
+        self._divergence = divergence
         self._tokens = tokens_per_sample
         self._device = session.strategy.place.device
         self._skipped = SkippedSteps(precision, self._device)
@@ -100,6 +110,7 @@ class StepReports:
             chunk_id=batch.chunk_id,
         )
         self._report_chunks(step)
+        self._divergence.note(step.loss, step.grad_norm)
         self._check_finite(step)
         self._check_skipped(step)
         if step.number == self._session.first_step:
@@ -131,7 +142,7 @@ class StepReports:
         if step.number % _NONFINITE_CHECK_EVERY == 0 and int(self._nonfinite) >= _NONFINITE_LIMIT:
             raise DivergedError(
                 f"For {int(self._nonfinite)} steps up to step {step.number} the loss was not a finite number.",
-                "Lower the learning rate or lengthen the warm-up, then resume from the last commit or start again.",
+                "Lower the learning rate or lengthen the warm-up.",
             )
 
     def _check_skipped(self, step: Step) -> None:

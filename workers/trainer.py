@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -24,6 +25,7 @@ from workers import checkpoint, random_state
 from workers.batches import ChunkPlan, LaneBatches, StepBatch, saved_progress
 from workers.commits import Commits
 from workers.dial import dial_of
+from workers.divergence import DivergenceWatch
 from workers.evaluation import Evaluation, to_device
 from workers.measured import Measured
 from workers.merge import MergeRounds, merge
@@ -83,6 +85,7 @@ class Trainer:
         self._merges = MergeRounds(config.merge_policy, config.merge_every_chunks, self._strategy.synchronised)
         self._dial = dial_of(self._strategy, self._replica)
         self._commits = Commits(session.reporter, session.inbox)
+        self._divergence = DivergenceWatch(self._strategy, self._replica, self._precision, session.reporter)
         self._step = 0
         self._done = False
         self._val_loss: tuple[int, float] | None = None
@@ -90,7 +93,8 @@ class Trainer:
         self._alike_at = 0
         samples = session.data.samples
         self._rehearsal = Rehearsal(task, self._replica, self._precision, self._batches, samples, self._device)
-        self._reports = StepReports(session, self._batches, self._precision, task.tokens_per_sample)
+        per_sample = task.tokens_per_sample
+        self._reports = StepReports(session, self._batches, self._precision, self._divergence, per_sample)
         self._boundary_ended = 0.0
         self._boundary_at = 0
 
@@ -215,20 +219,29 @@ class Trainer:
             return False
         if self._strategy.synchronised:
             return _passed(every, before, self._step)  # the same answer on every rank
-        since = self._commits.last.step if self._commits.last is not None else self._session.first_step - 1
+        since = self._session.first_step - 1 if self._commits.considered is None else self._commits.considered
         return self._step - since >= every
 
     def _commit(self, reason: str, *, surely: bool = False, join: bool = False) -> None:
-        begin = self._commits.begin_surely if surely else self._commits.begin
-        begin(
+        """Takes a checkpoint; one that would not be good is left out, unless the run ends here (`surely`)."""
+        verdict, round_ = self._divergence.verdict(self._step), 0 if self._dial is None else self._dial.round
+        if not surely:
+            self._divergence.alert(self._step, verdict)
+            if not verdict.good:
+                self._commits.leave_out(self._step, round_, alone=not self._strategy.synchronised)
+                return
+        begin = self._commits.begin_surely if surely else partial(self._commits.begin, join=join)
+        begun = begin(
             self._step,
             reason,
             lambda: checkpoint.take_part(self._strategy, self._replica, self._step, self._counters()),
             self._position,
-            self._measured(),
-            round_=0 if self._dial is None else self._dial.round,
-            join=join,
+            self._measured() if verdict.weights_finite else None,
+            round_=round_,
+            diverged=not verdict.weights_finite,
         )
+        if begun > 0 and verdict.good:
+            self._divergence.last_good = self._step
 
     def _position(self, generation: int) -> Position:
         """The place in the data, for the generation that the host has just named.
@@ -375,7 +388,7 @@ class Trainer:
         if folder is not None:
             saved = checkpoint.load_part(folder, self._strategy, self._replica, start.copy if start else "")
             counters = taken_up(saved, start, rank, session.config.merge_every_chunks)
-            self._step = int(counters["step"])
+            self._step = self._divergence.last_good = int(counters["step"])
             self._batches.progress = saved_progress(counters)
             self._merges.done = int(counters["merges_done"])
             self._alike_at = self._batches.progress.chunks_done - int(counters.get("chunks_alone", 0))

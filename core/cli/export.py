@@ -28,6 +28,7 @@ def export(arguments: argparse.Namespace, terminal: Terminal) -> int:
         arguments.to,
         Path(arguments.out) if arguments.out else None,
         generation=arguments.generation,
+        allow_diverged=arguments.allow_diverged,
         overwrite=arguments.overwrite,
         progress=show,
     )

@@ -170,7 +170,8 @@ def event_words(line: Mapping[str, Any]) -> str:
     if event == "eval":
         return f"step {step}: validation loss {number(line.get('val_loss'))}{_other_figures(line)}"
     if event == "commit":
-        return f"step {step}: generation {line.get('generation')} committed"
+        diverged = " (diverged: its weights are not finite)" if line.get("diverged") else ""
+        return f"step {step}: generation {line.get('generation')} committed{diverged}"
     if event == "retry":
         return f"{line.get('reason')} Trying once more as asked."
     if event == "fallback":

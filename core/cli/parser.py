@@ -87,6 +87,7 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     export.add_argument("--to", required=True, choices=tuple(KINDS), help="What to make of it.")
     export.add_argument("--out", metavar="PATH", help="Where. Otherwise below exports in the run's folder.")
     export.add_argument("--generation", metavar="N", type=int, help="The weights of this committed generation.")
+    export.add_argument("--allow-diverged", action="store_true", help="Export weights that are not finite, too.")
     export.add_argument("--overwrite", action="store_true", help="Replace files of the same names in PATH.")
     runs = command("runs", "List the runs there are.")
     runs.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")

@@ -158,6 +158,9 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
         losses += f", validation loss {number(val_loss)}" if val_loss is not None else ""
         took = duration(state.updated - state.created)
         terminal.say(f"{state.state.capitalize()} at step {state.step} after {took}: {losses}")
+        if state.error is not None and state.exit_code == RUN_FAILED:
+            terminal.error(run_error(state, store))
+            return
         if store.model.is_file():
             terminal.say(f"Model: {store.model}")
         if state.state == "stopped":

@@ -50,6 +50,7 @@ def export_run(
     out: Path | None = None,
     *,
     generation: int | None = None,
+    allow_diverged: bool = False,
     overwrite: bool = False,
     progress: Progress = lambda _done: None,
     cancelled: Callable[[], bool] = lambda: False,
@@ -61,6 +62,7 @@ def export_run(
         kind: One of `KINDS`.
         out: The file or folder; None: `default_place`, where an earlier export is replaced.
         generation: Which committed state, for weights; see `core.export.weights.write_weights`.
+        allow_diverged: Weights that are not finite are exported too.
         overwrite: Replace files of the same names in `out`.
         progress: Told now and then how far it is, 0 to 1.
         cancelled: Asked now and then; True ends it, and nothing is written.
@@ -74,10 +76,10 @@ def export_run(
     if generation is not None and kind not in ("safetensors", "hf"):
         raise refused(f"A generation holds weights, and {KINDS[kind]} hold none.", "Leave --generation out.")
     if kind == "safetensors":
-        return _weights(store, place, generation, overwrite)
+        return _weights(store, place, generation, overwrite, allow_diverged)
     check_folder_place(place, overwrite)
     if kind == "hf":
-        return _by_recipe(store, kind, place, generation, cancelled)
+        return _by_recipe(store, kind, place, generation, cancelled, allow_diverged)
     lines = MetricsLines(store.metrics, cancelled)
     write = {"csv": write_tables, "tensorboard": write_event_files}[kind]
     with staged_folder(place) as staging:
@@ -93,11 +95,11 @@ def export_run(
     return Exported(kind, place, tuple(details))
 
 
-def _weights(store: RunStore, place: Path, generation: int | None, overwrite: bool) -> Exported:
+def _weights(store: RunStore, place: Path, generation: int | None, overwrite: bool, allow_diverged: bool) -> Exported:
     target = place / _MODEL_NAME if place.is_dir() or not place.suffix else place
     check_file_place(target, overwrite)
     recipe, _ = _recipe_of(store)
-    words = write_weights(store, recipe, generation, target)
+    words = write_weights(store, recipe, generation, target, allow_diverged=allow_diverged)
     details = [f"{words}: {target.stat().st_size / 1e6:,.1f} MB"]
     tokenizer = next(iter(sorted(store.data.glob("**/tokenizer.json"))), None)
     if tokenizer is not None:  # without it the weights mean nothing
@@ -106,12 +108,17 @@ def _weights(store: RunStore, place: Path, generation: int | None, overwrite: bo
 
 
 def _by_recipe(
-    store: RunStore, kind: str, place: Path, generation: int | None, cancelled: Callable[[], bool]
+    store: RunStore,
+    kind: str,
+    place: Path,
+    generation: int | None,
+    cancelled: Callable[[], bool],
+    allow_diverged: bool,
 ) -> Exported:
     recipe = check_recipe(*_recipe_of(store), kind, store.dir.name)
     with staged_folder(place) as staging:
         weights, target = staging / _MODEL_NAME, staging / ".made"
-        words = write_weights(store, recipe, generation, weights)
+        words = write_weights(store, recipe, generation, weights, allow_diverged=allow_diverged)
         target.mkdir()
         run_export(store, recipe, weights, target, cancelled=cancelled)
         weights.unlink()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core.errors import NewerVersionError, RankdeckError, StateFileError
+from core.errors import NewerVersionError, RankdeckError, StateFileError, UsageError
 from core.export.lines import MetricsLines
 from core.export.place import refused
 from core.files import explain
@@ -31,7 +31,9 @@ class Weights:
     words: str
 
 
-def write_weights(store: RunStore, recipe: Recipe | None, number: int | None, target: Path) -> str:
+def write_weights(
+    store: RunStore, recipe: Recipe | None, number: int | None, target: Path, *, allow_diverged: bool = False
+) -> str:
     """Writes whole weights of a run as one safetensors file, which is replaced in one piece.
 
     Args:
@@ -40,12 +42,13 @@ def write_weights(store: RunStore, recipe: Recipe | None, number: int | None, ta
         number: The generation; None takes `model.safetensors` of a run that has ended in order, else the newest
             generation that is whole.
         target: The file.
+        allow_diverged: Weights that are not finite are exported too.
 
     Returns:
         Which weights they are, for a person.
 
     Raises:
-        UsageError: There are none, or not that generation.
+        UsageError: There are none, or not that generation, or they are not finite.
         StateFileError: The generation is damaged; names the file.
         PreflightError: The disk refuses.
     """
@@ -55,7 +58,7 @@ def write_weights(store: RunStore, recipe: Recipe | None, number: int | None, ta
             f"Look for them where it saves: {store.dir}",
         )
     for tries_left in reversed(range(_TRIES)):
-        found = find_weights(store, number)
+        found = find_weights(store, number, allow_diverged=allow_diverged)
         _make_folder(target.parent)
         try:
             export_weights(found.sources, target)
@@ -74,15 +77,35 @@ def _make_folder(folder: Path) -> None:
         raise explain(error, f"{folder} could not be made") from error
 
 
-def find_weights(store: RunStore, number: int | None) -> Weights:
+def find_weights(store: RunStore, number: int | None, *, allow_diverged: bool = False) -> Weights:
     """See `write_weights`."""
-    state = store.state()
-    if number is None and state.state in ("finished", "stopped") and store.model.is_file():
+    state, kept = store.state(), Generations(store.generations)
+    last = next((item for item in kept.list()[-1:] if item.diverged), None)
+    # Ranks that train alone may have left a good model even where one of them has diverged.
+    useless = last is not None and len(last.diverged) == len(last.positions)
+    if number is None and not useless and state.state in ("finished", "stopped") and store.model.is_file():
         return Weights((store.model,), f"the weights of step {state.step:,}, as the run left them")
-    kept = Generations(store.generations)
-    generation = _newest(store, kept) if number is None else _chosen(store, kept, number)
+    if number is not None:
+        generation = _chosen(store, kept, number)
+    else:
+        generation = last if last is not None else _newest(store, kept)
+    if generation.diverged and not allow_diverged:
+        raise _diverged(store, kept, generation)
     sources, whose = _parts(store, generation)
-    return Weights(sources, f"generation {generation.number}, step {generation.step:,}{whose}")
+    name = "checkpoint" if generation.diverged else "generation"
+    words = f"{name} {generation.number}, step {generation.step:,}{whose}"
+    return Weights(sources, f"{words}; these weights are not finite" if generation.diverged else words)
+
+
+def _diverged(store: RunStore, kept: Generations, bad: Generation) -> UsageError:
+    good = [item for item in kept.list() if not item.diverged]
+    instead = "To export them all the same: --allow-diverged."
+    if good:
+        number = good[-1].number
+        instead = f"Export checkpoint {number} (step {good[-1].step:,}): --generation {number}. {instead}"
+    return refused(
+        f"The weights of {store.dir.name} at step {bad.step:,} (checkpoint {bad.number}) are not finite.", instead
+    )
 
 
 def _newest(store: RunStore, kept: Generations) -> Generation:

@@ -21,7 +21,7 @@ from core.host.failures import SETTLE_S, describe, root_cause
 from core.host.gatherer import Gatherer
 from core.host.gathering import Next
 from core.host.ledger_keeper import LedgerKeeper
-from core.host.outcome import Outcome, stopped_short
+from core.host.outcome import Outcome, diverged, stopped_short
 from core.host.ranks import Rank, Ranks
 from core.host.rescue import Rescue
 from core.host.silence import Silence
@@ -153,7 +153,9 @@ class Attempt:
             Phase: self._on_phase,
             DataReady: self._on_data_ready,
             Claim: self._on_claim,
-            CommitBegin: lambda r, m: self._commits.coordinator.begin(r.number, m.step, m.reason, m.round, m.join),
+            CommitBegin: lambda r, m: self._commits.coordinator.begin(
+                r.number, m.step, m.reason, m.round, m.join, m.diverged
+            ),
             CommitStaged: lambda r, m: self._commits.coordinator.staged(r.number, m),
             CommitFailed: lambda r, m: self._commits.coordinator.failed(r.number, m.generation, m.cause),
             MergeReady: self._on_merge_ready,
@@ -394,7 +396,10 @@ class Attempt:
 
     def _completed(self) -> Outcome:
         finished = all(rank.done is not None and rank.done.finished for rank in self._ranks)
-        return Outcome("finished" if finished else "stopped", model=self._gatherer.model(self._given.generation))
+        newest, good = self._commits.newest, self._commits.newest_good or self._given.generation
+        error = None if newest is None or not newest.diverged else diverged(newest, good)
+        model = self._gatherer.model(self._given.generation)
+        return Outcome("finished" if finished else "stopped", error, model=model)
 
     def _stopped_short(self) -> Outcome:
         """A stop whose ranks are ended without a commit of where they stood."""
@@ -429,7 +434,7 @@ class Attempt:
     def _failed(self) -> Outcome:
         signs = list(self._ranks.signs.values())
         root = root_cause(signs)
-        kept = self._commits.newest or self._given.generation
+        kept = self._commits.newest_good or self._given.generation
         resume = f"Resume the run: it goes on from generation {kept.number} (step {kept.step})." if kept else ""
         error = describe(root, signs, resume)
         for sign in signs:

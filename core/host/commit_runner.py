@@ -48,6 +48,7 @@ class CommitRunner:
     Attributes:
         coordinator: Decides.
         newest: The newest generation of this attempt.
+        newest_good: The newest that a run can be resumed from: its weights are finite.
         retry_at: When ranks are to be asked again after a failed commit; None when none failed since the last.
         trouble: Why the newest commit failed; empty when none failed since the last that succeeded.
     """
@@ -67,6 +68,7 @@ class CommitRunner:
     ) -> None:
         self.coordinator = CommitCoordinator(plan.world_size, synchronised=plan.lanes == 1, effects=self)
         self.newest: Generation | None = None
+        self.newest_good: Generation | None = None
         self.retry_at: float | None = None
         self.trouble = ""
         self.quiet = False
@@ -163,10 +165,13 @@ class CommitRunner:
             lambda error: self.coordinator.write_failed(generation, error.cause),
         )
 
-    def drop_generation(self, generation: int, folder: str, cause: str) -> None:
-        log.warning("generation %d (%s) is dropped: %s", generation, folder, cause)
+    def leave_out_generation(self, generation: int, folder: str, cause: str) -> None:
+        log.warning("checkpoint %d (%s) is left out: %s", generation, folder, cause)
         if generation > 0:
             self._start(lambda: self._generations.abandon(generation), lambda _: None, self._log_error)
+
+    def drop_generation(self, generation: int, folder: str, cause: str) -> None:
+        self.leave_out_generation(generation, folder, cause)
         if self.quiet:
             return
         now = time.monotonic()
@@ -189,17 +194,20 @@ class CommitRunner:
         self._parts = parts
         self._start(lambda: write_ledger(self._keeper.path, ledger, made.number), lambda _: None, self._ledger_failed)
         self.newest, self.retry_at, self.trouble = made, None, ""
+        self.newest_good = self.newest_good if made.diverged else made
         self._emit(
             "commit",
             generation=made.number,
             step=made.step,
             val_loss=made.val_loss,
             bytes=sum(file.size for file in made.files),
+            **({"diverged": list(made.diverged)} if made.diverged else {}),
         )
         self.coordinator.written(made.number)
         for rank in range(self._plan.world_size):
             self._send(rank, Committed(made.number))
-        self._on_committed(made)
+        if not made.diverged:
+            self._on_committed(made)
         self._start(lambda: self._generations.prune(self._keep), lambda _: None, self._log_error)
 
     def _ledger_written(self, _: None) -> None:

@@ -12,7 +12,7 @@ In any phase it may be *dropped*: a rank could not write its part, or died. Trai
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 BUSY: Final = -1
 """Answer to a rank that cannot commit now; it goes on training and asks again later."""
+KEPT: Final = -2
+"""Answer to a rank that has diverged: the part that it wrote last stands for it, so it has nothing to write."""
 
 
 class CommitEffects(Protocol):
@@ -38,6 +40,9 @@ class CommitEffects(Protocol):
 
     def write_generation(self, generation: int, parts: Mapping[int, CommitStaged]) -> None:
         """Write ledger copy and manifest, then call `CommitCoordinator.written` or `write_failed`."""
+
+    def leave_out_generation(self, generation: int, folder: str, cause: str) -> None:
+        """As `drop_generation`, where to try again is of no use: a rank has diverged, and has said so itself."""
 
     def drop_generation(self, generation: int, folder: str, cause: str) -> None:
         """Remove the leftovers of a generation that will not be; `generation` is negative if it had no folder yet."""
@@ -84,6 +89,7 @@ class CommitCoordinator:
         self._answers: dict[int, list[_Open | None]] = {}
         self._asked: dict[tuple[int, int], int] = {}
         self._carried: dict[int, CommitStaged] = {}
+        self._newest: dict[int, CommitStaged] = {}
         self.positions: dict[int, Position] = {}
         self.generation: int | None = None
 
@@ -104,13 +110,18 @@ class CommitCoordinator:
         return [rank for rank in range(self._world_size) if rank not in joined and rank not in self._carried]
 
     def holds(self, steps: Mapping[int, int]) -> bool:
-        """The newest committed generation has every rank at exactly these steps."""
-        return all(rank in self.positions and self.positions[rank].step == step for rank, step in steps.items())
+        """The newest committed generation has every rank at exactly these steps, or its stand-in."""
+        at = {rank: position.step for rank, position in self.positions.items()}
+        return all(rank in at and (at[rank] == step or rank in self._carried) for rank, step in steps.items())
 
     # what ranks say
 
-    def begin(self, rank: int, step: int, reason: str, round_: int = 0, join: bool = False) -> None:
+    def begin(
+        self, rank: int, step: int, reason: str, round_: int = 0, join: bool = False, diverged: bool = False
+    ) -> None:
         """A rank stands at a boundary (`CommitBegin`)."""
+        if diverged and not self._synchronised and self._begin_diverged(rank, step, round_, join):
+            return
         if self._synchronised:
             chosen = self._choose_in_step(rank, step, reason)
         else:
@@ -180,6 +191,7 @@ class CommitCoordinator:
         current = self._open
         if current is not None and current.number == generation:
             self.generation = generation
+            self._newest = dict(current.staged)
             self.positions = {rank: part.position for rank, part in current.staged.items()}
             # One that was being written when a rank was lost may hold a newer part of that rank.
             self._carried = {rank: current.staged[rank] for rank in self._carried}
@@ -191,6 +203,30 @@ class CommitCoordinator:
             self._drop(cause)
 
     # inside
+
+    def _begin_diverged(self, rank: int, step: int, round_: int, join: bool) -> bool:
+        """Answers a rank with a lane of its own whose weights are not finite; False: it may write them.
+
+        Its last good part stands for it, so that the other ranks' work is committed and what it trained since is
+        trained again. Parts of one generation are of one round, so between rounds there is nothing to fall back on.
+        """
+        part = self._newest.get(rank) if round_ == 0 else None
+        if join:
+            current = self._open
+            if current is not None and current.phase != "writing" and rank not in current.joined:
+                if part is None:
+                    cause = f"The weights of rank {rank} are not finite at step {step}."
+                    self._drop(cause, self._effects.leave_out_generation)
+                elif rank not in current.staged:
+                    current.staged[rank] = part
+                    self._write_if_whole(current)
+            self._effects.answer(rank, KEPT, "")
+            return True
+        if part is None:
+            return False
+        self.carry(rank, part)
+        self._effects.answer(rank, KEPT, "")
+        return True
 
     def _choose_alone(self, rank: int, reason: str, round_: int, join: bool) -> _Open | None:
         current = self._open
@@ -238,14 +274,14 @@ class CommitCoordinator:
         self._effects.open_generation(reason)
         return self._open
 
-    def _drop(self, cause: str) -> None:
+    def _drop(self, cause: str, carry_out: Callable[[int, str, str], None] | None = None) -> None:
         current = self._open
         assert current is not None
         waiting = list(current.joined) if current.phase == "opening" else []
         current.phase, self._open = "over", None
         for rank in waiting:
             self._effects.answer(rank, BUSY, "")
-        self._effects.drop_generation(current.number, current.folder, cause)
+        (carry_out or self._effects.drop_generation)(current.number, current.folder, cause)
 
     def _forget_old_steps(self) -> None:
         while len(self._answers) > self._STEPS_REMEMBERED:

@@ -82,11 +82,14 @@ class Gatherer:
             resumed: The generation that the attempt went on from.
 
         Returns:
-            One file, or every rank's shards, as `core.tensor_shards.export_weights` takes them; empty for none.
+            One file, or every rank's shards, as `core.tensor_shards.export_weights` takes them; empty for none, and
+            where the last weights are not finite.
         """
         if self._merged is not None and self._merged_steps is not None:
             return (self._merged,)
         kept = self._commits.newest or resumed
+        if kept is not None and kept.diverged:
+            return ()
         names = [] if kept is None else sorted(file.name for file in kept.files if file.name.startswith("weights"))
         if kept is None or not names:
             return ()

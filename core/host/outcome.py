@@ -54,6 +54,25 @@ def stopped_short(step: int, kept: Generation | None, hurried: bool, trouble: st
     }
 
 
+def diverged(newest: Generation, good: Generation | None) -> dict[str, str]:
+    """The message for a run that ended in order, but with weights that are not finite.
+
+    Args:
+        newest: Its last checkpoint.
+        good: The newest one that a run can be resumed from.
+    """
+    ranks = ", ".join(map(str, newest.diverged))
+    whose = f" of rank {ranks}" if len(newest.diverged) < len(newest.positions) else ""
+    resume = "start the run again"
+    if good is not None:
+        resume = f"resume: the run continues from checkpoint {good.number}, step {good.step}"
+    return {
+        "title": "Training has diverged",
+        "cause": f"The weights{whose} are not finite at step {newest.step} (checkpoint {newest.number}).",
+        "next_step": f"Lower the learning rate (--lr) and {resume}.",
+    }
+
+
 def own_failure(error: Exception) -> dict[str, str]:
     """The words for a defect of the host itself."""
     return {

@@ -65,6 +65,16 @@ def survey(
 
 def damaged_alert(bad: DamagedGeneration, used: Generation | None) -> dict[str, Any]:
     """The fields of the alert about a generation that cannot be used."""
+    if bad.diverged_at is not None:
+        return {
+            "kind": "generation_diverged",
+            "title": f"Checkpoint {bad.number} is passed over",
+            "cause": f"Its weights are not finite: training had diverged at step {bad.diverged_at}.",
+            "next_step": f"The run continues from checkpoint {used.number}, step {used.step}."
+            if used
+            else "The run starts with fresh weights.",
+            "generation": bad.number,
+        }
     return {
         "kind": "generation_damaged",
         "title": f"Generation {bad.number} is damaged",

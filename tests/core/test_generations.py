@@ -27,7 +27,13 @@ def stage(folder: Path, name: str, content: bytes) -> StagedFile:
     return StagedFile(name, len(content), hashlib.sha256(content).hexdigest())
 
 
-def commit(generations: Generations, step: int = 10, val_loss: float | None = None, ranks: int = 2) -> Generation:
+def commit(
+    generations: Generations,
+    step: int = 10,
+    val_loss: float | None = None,
+    ranks: int = 2,
+    diverged: bool = False,
+) -> Generation:
     number, folder = generations.begin()
     parts = {}
     for rank in range(ranks):
@@ -35,7 +41,7 @@ def commit(generations: Generations, step: int = 10, val_loss: float | None = No
         if rank == 0:
             files.append(stage(folder, "model.safetensors", b"weights of step %d" % step * 100))
         position = Position(step, 4 * step, [ChunkDone(0, 0, 1, step, 40)], [[0, 0, 2, 3]])
-        parts[rank] = CommitStaged(number, position, files, val_loss)
+        parts[rank] = CommitStaged(number, position, files, val_loss, diverged)
     return generations.commit(number, parts, LEDGER, mode="ddp", world_size=ranks)
 
 
@@ -177,6 +183,46 @@ def test_prune_keeps_the_last_and_the_best(generations: Generations) -> None:
     assert generations.prune(2) == [1, 3, 4]
     assert [g.number for g in generations.list()] == [2, 5, 6]
     assert generations.prune(2) == []
+
+
+def test_a_diverged_one_takes_no_place_is_never_the_best_and_is_passed_over(generations: Generations) -> None:
+    for step in (10, 20, 30):
+        commit(generations, step, val_loss=2.0)
+    made = commit(generations, 40, val_loss=0.5, diverged=True)
+    assert made.diverged == (0, 1) and generations.load(4) == made
+    assert generations.prune(2) == [1]
+    assert [g.number for g in generations.list()] == [2, 3, 4]
+    again = Generations(generations.dir)
+    found, (passed_over,) = again.newest_valid(known=4)
+    assert found is not None and found.number == 3
+    assert (passed_over.number, passed_over.diverged_at) == (4, 40) and "not finite" in passed_over.reason
+    assert commit(again, 40).number == 5
+    assert again.prune(2) == [2, 4], "a newer good one replaces it"
+
+
+def test_a_manifest_without_the_mark_is_read_as_good(generations: Generations) -> None:
+    manifest = commit(generations).folder / "manifest.json"
+    values = json.loads(manifest.read_text(encoding="utf-8"))
+    del values["diverged"]
+    manifest.write_text(json.dumps(values), encoding="utf-8")
+    assert generations.load(1).diverged == ()
+
+
+def test_going_back_sets_newer_ones_aside_and_never_gives_a_number_twice(generations: Generations) -> None:
+    for step in (10, 20, 30):
+        commit(generations, step)
+    generations.go_back(1)
+    assert list(generations.set_aside()) == [2, 3]
+    again = Generations(generations.dir)
+    found, damaged = again.newest_valid(known=3)
+    assert found is not None and found.number == 1 and not damaged, "what was set aside is not missing"
+    assert commit(again, 15).number == 4
+    assert again.prune(1) == [1] and list(again.set_aside()) == [2, 3], "nothing set aside is removed"
+    assert again.verify(3).step == 30, "it can be looked at where it lies"
+    again.go_back(3)
+    assert list(again.set_aside()) == [2, 4]
+    found, _ = Generations(generations.dir).newest_valid(known=4)
+    assert found is not None and found.number == 3
 
 
 def test_a_loss_that_is_not_finite_is_never_the_best(generations: Generations) -> None:

@@ -10,6 +10,7 @@ Method: Rajbhandari et al., ZeRO (arXiv 1910.02054).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -204,6 +205,10 @@ class DeepSpeedReplica(Replica):
         forget_gradients(self._engine)
 
     # its state
+
+    def trained(self) -> Iterable[Tensor]:
+        """This rank's elements, in fp32."""
+        return (self.shards.master(parameter) for parameter in self._before.numbered)
 
     def parts(self) -> list[StatePart]:
         """Every rank writes its run of each tensor's elements; rank 0 also what is whole on all of them."""

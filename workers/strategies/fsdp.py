@@ -11,7 +11,7 @@ Method: Rajbhandari et al., ZeRO (arXiv 1910.02054); Zhao et al., PyTorch FSDP (
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, cast
 
@@ -138,6 +138,10 @@ class FsdpReplica(Replica):
         norm = super().clip_grad_norm(limit)
         whole = norm.full_tensor() if isinstance(norm, DTensor) else norm
         return whole.to(self._place.device)  # offloaded gradients lie on the CPU
+
+    def trained(self) -> Iterable[Tensor]:
+        """This rank's rows."""
+        return (p.to_local() if isinstance(p, DTensor) else p for p in super().trained())
 
     def parts(self) -> list[StatePart]:
         """Every rank writes its shards; rank 0 also what is whole on all of them."""

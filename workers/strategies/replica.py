@@ -8,7 +8,7 @@ This class is the plain case, a whole model with an optimizer of its own; modes 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -106,6 +106,10 @@ class Replica:
         return None
 
     # its state
+
+    def trained(self) -> Iterable[Tensor]:
+        """The weights that are trained, as far as this rank holds them; live tensors."""
+        return (parameter.detach() for parameter in self._parameters)
 
     def parts(self) -> list[StatePart]:
         """The files that this rank writes into a generation; live tensors, to be copied before the next step."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.host.commits import BUSY, CommitCoordinator
+from core.host.commits import BUSY, KEPT, CommitCoordinator
 from core.messages import CommitStaged, Position
 
 pytestmark = pytest.mark.windows
@@ -38,6 +38,10 @@ class Effects:
         del folder, cause
         self.done.append(("drop", generation))
 
+    def leave_out_generation(self, generation: int, folder: str, cause: str) -> None:
+        del folder, cause
+        self.done.append(("leave out", generation))
+
     def take(self) -> list[tuple[Any, ...]]:
         """What was done since the last call."""
         taken, self.done = self.done, []
@@ -51,8 +55,10 @@ class Story:
         self.effects = Effects()
         self.commits = CommitCoordinator(world_size, synchronised=synchronised, effects=self.effects)
 
-    def begin(self, rank: int, step: int, round_: int = 0, *, join: bool = False) -> list[tuple[Any, ...]]:
-        self.commits.begin(rank, step, "test", round_, join)
+    def begin(
+        self, rank: int, step: int, round_: int = 0, *, join: bool = False, diverged: bool = False
+    ) -> list[tuple[Any, ...]]:
+        self.commits.begin(rank, step, "test", round_, join, diverged)
         return self.effects.take()
 
     def opened(self, number: int) -> list[tuple[Any, ...]]:
@@ -271,3 +277,45 @@ def test_a_generation_begun_before_the_loss_was_known_is_completed_by_the_carrie
     story.staged(0, 2, 10)
     story.commits.carry(1, CommitStaged(1, Position(5), []))
     assert story.effects.take() == [("write", 2, [0, 1])]
+
+
+def alone() -> Story:
+    """Two ranks with a lane each, which have committed step 10."""
+    story = Story(synchronised=False)
+    story.begin(0, 10)
+    story.opened(1)
+    story.begin(1, 10)
+    story.staged(0, 1)
+    story.staged(1, 1)
+    story.commits.written(1)
+    story.effects.take()
+    return story
+
+
+def test_the_last_good_part_of_a_diverged_rank_stands_for_it() -> None:
+    story = alone()
+    story.begin(0, 20)
+    story.opened(2)
+    assert story.begin(1, 22, join=True, diverged=True) == [("answer", 1, KEPT)]
+    assert story.staged(0, 2, 20) == [("write", 2, [0, 1])]
+    story.commits.written(2)
+    assert story.commits.positions[1].step == 10
+    assert story.begin(1, 30, diverged=True) == [("answer", 1, KEPT)], "its end"
+    assert story.commits.holds({0: 20, 1: 30}) and not story.commits.holds({0: 21, 1: 30})
+
+
+def test_without_a_good_part_a_diverged_rank_leaves_the_checkpoint_out_and_writes_its_own_at_the_end() -> None:
+    story = Story(synchronised=False)
+    assert story.begin(1, 5, join=True, diverged=True) == [("answer", 1, KEPT)]
+    story.begin(0, 10)
+    story.opened(1)
+    assert story.begin(1, 10, join=True, diverged=True) == [("leave out", 1), ("answer", 1, KEPT)]
+    assert story.begin(1, 12, diverged=True) == [("open", "test"), ("ask", 0)]
+    assert story.opened(2) == [("answer", 1, 2)]
+
+
+def test_between_rounds_no_older_part_stands_for_a_diverged_rank() -> None:
+    story = alone()
+    story.begin(0, 20, round_=1)
+    story.opened(2)
+    assert story.begin(1, 20, round_=1, join=True, diverged=True) == [("leave out", 2), ("answer", 1, KEPT)]

@@ -1,0 +1,52 @@
+"""A line fitted to a line, until it diverges where a test wants it to."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from workers.recipe_api import Measured, Optimization, PreparedData, Run, StepSamples, Task
+
+SAMPLES = 4096
+
+
+def main(run: Run) -> None:
+    """Samples come in order, so their numbers say which step it is."""
+    o = run.options
+    run.prepare(lambda _: PreparedData(samples=SAMPLES, val_samples=4))
+    step = [0]
+
+    def before_step(_: StepSamples) -> bool:
+        step[0] += 1
+        time.sleep(0.03)  # ten steps are enough to write a checkpoint
+        return True
+
+    def loss(model: nn.Module, x: Tensor) -> Measured:
+        error = (model(x) - 2.0 * x).square().mean()
+        now = first + step[0]
+        bad = model.training and o["bad_from"] <= now <= o["bad_until"] and o["bad_rank"] in (-1, run.rank)
+        bad = bad and run.config.lr > 0.5  # so that it does not diverge again where a lower one is given
+        if bad and o["bad"] == "gradient":
+            error = error * math.nan
+        return Measured(error, {"loss": error.detach() * (math.inf if bad and o["bad"] == "loss" else 1.0)})
+
+    def batch(indices: np.ndarray) -> Tensor:
+        return torch.tensor(indices % 7, dtype=torch.float32)[:, None] / 7
+
+    start = run._session.start
+    first = 0 if start is None else start.step
+    run.fit(
+        Task(
+            model=nn.Linear(1, 4),
+            batch=batch,
+            val_batch=batch,
+            loss=loss,
+            optimization=Optimization(clip_norm=1.0, warmup_steps=0),
+            before_step=before_step,
+            shuffled=False,
+        )
+    )
