@@ -84,15 +84,16 @@ def test_other_commands_are_ours() -> None:
 
 OF_RANKDECK = {"--config", "--devices", "--set", "--run-dir", "--runs-dir", "--json", "--detach", "--dry-run", "--now"}
 OF_RUN = {"--python", "--cwd", "--restarts", "--no-torchrun", "--env", "--map", "--stop-signal", "--stop-deadline-s"}
-OF_EXPORT = {"--to", "--out", "--overwrite", "--generation", "--samples", "--step", "--folder", "--logdir"}
+OF_EXPORT = {"--to", "--out", "--overwrite", "--generation", "--allow-diverged", "--samples", "--step", "--folder"}
+OF_RESUME = {"--checkpoint"}
 OF_PREVIEW = {"--all", "--documents"}
-OF_OTHERS = {"--help", "--csv", "--strict", "--halt-max-steps"}
+OF_OTHERS = {"--help", "--logdir", "--csv", "--strict", "--halt-max-steps"}
 
 
 def test_flags_in_the_text_exist() -> None:
     """Inline code such as `--steps` names a flag of some command."""
     known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME}
-    known |= OF_RANKDECK | OF_RUN | OF_EXPORT | OF_PREVIEW | OF_OTHERS
+    known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_PREVIEW | OF_OTHERS
     wrong = []
     for page in PAGES:
         for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):
