@@ -63,6 +63,12 @@ class UserScript:
         """What to call it: the file's name or the module's."""
         return Path(self.target[0]).name if len(self.target) == 1 else self.target[1]
 
+    @property
+    def project_folders(self) -> tuple[Path, ...]:
+        """Where the person's own code lies: the script's folder and the one it runs in, links followed as well."""
+        found = [self.folder, *(Path(target).parent for target in self.target if len(self.target) == 1)]
+        return tuple(dict.fromkeys([*found, *(folder.resolve() for folder in found)]))
+
 
 def read_script(options: Mapping[str, FieldValue]) -> UserScript:
     """The program that a run's options name.

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from pathlib import PureWindowsPath
+from collections.abc import Sequence
+from enum import Enum, auto
+from pathlib import Path, PureWindowsPath
 from typing import Final
 
 from core.messages import RankFailed
 from core.process_tree import describe_exit
+from workers.script.own_code import OwnCode
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _FATAL: Final = re.compile(r"Fatal Python error: .*")
 _PREFIX: Final = re.compile(r"^\[(?:rank|default|gpu|cuda)?[ :_]?\d+\]:?\s?", re.IGNORECASE)
-_PLACE: Final = re.compile(r'^\s*File "([^"]+)", line (\d+)')
+_PLACE: Final = re.compile(r'^[ \t|]*File "([^"]+)", line (\d+)', re.MULTILINE)
+_CHAINED: Final = re.compile(r"(The above exception was the direct cause|During handling of the above exception)")
+_PASSED_OVER: Final = re.compile(r"Exception ignored in|Error in atexit")
 _ERROR: Final = re.compile(r"^[A-Za-z_][\w.]*(?:: .*|$)")
 _MORE_LINES: Final = 12
 _NATIVE: Final = re.compile(r"\[[WE]\d{4} |\[[WE] ")  # a warning or error of torch's C++ parts
@@ -40,14 +45,37 @@ _HINTS: Final = (
     ),
 )  # fmt: skip
 _NO_CUDA: Final = re.compile(
-    r"Torch not compiled with CUDA|Found no NVIDIA|NVIDIA driver|without NCCL|nccl", re.IGNORECASE
+    r"Torch not compiled with CUDA|Found no NVIDIA|NVIDIA driver|No CUDA GPUs|no GPUs found|without NCCL|"
+    r"have NCCL built in|requires CUDA support|'torch\._C' has no attribute '_cuda|no accelerator|"
+    r"accelerator device when none is available|invalid device ordinal",
+    re.IGNORECASE,
 )
 _PLAIN_HINT: Final = (
-    "On one device a script often runs as without torchrun: rankdeck run --no-torchrun, or tick it in the form."
+    "Many scripts take torchrun's variables as a sign of a GPU. Run this one without them: rankdeck run --no-torchrun, "
+    "or “As without torchrun” in Setup."
 )
+_GPU_HINT: Final = (
+    "The script asks for a GPU and ran on CPU devices. Choose GPUs, or try one CPU device without torchrun's "
+    "variables: rankdeck run --devices cpu:1 --no-torchrun."
+)
+_NEEDS_GPU: Final = "The script asks for a GPU and ran on a CPU device. Choose a GPU, or change the script."
 
 
-def describe_failure(returncode: int, log: str, *, name: str, python: str, alone: bool) -> RankFailed:
+class Launched(Enum):
+    """What the program was started on, as far as it matters for what may have failed."""
+
+    GPU = auto()
+    CPU = auto()
+    """Several CPU devices."""
+    ONE_CPU = auto()
+    """One CPU device, with torchrun's variables."""
+    ONE_CPU_PLAIN = auto()
+    """One CPU device, without them."""
+
+
+def describe_failure(
+    returncode: int, log: str, *, name: str, python: str, launched: Launched, folders: Sequence[Path] = ()
+) -> RankFailed:
     """The last words of a rank whose program failed.
 
     Args:
@@ -55,7 +83,8 @@ def describe_failure(returncode: int, log: str, *, name: str, python: str, alone
         log: The end of what the program printed.
         name: The script's.
         python: Its interpreter.
-        alone: It ran under torchrun's variables with nobody else.
+        launched: On what it ran, and how.
+        folders: The script's own and the one it ran in: what lies there is the person's own code.
     """
     until_abort = log.rpartition(_ABORTED)[0]
     if _raised_last(until_abort):
@@ -68,18 +97,29 @@ def describe_failure(returncode: int, log: str, *, name: str, python: str, alone
         last = _last_line(log)
         cause += f" {error}" if error else f" It last printed: “{last}”." if last else ""
     else:
-        cause = f"{name}{_place_of(trace, name)}: {error}"
+        cause = f"{name}{_place_of(log, name, OwnCode(folders, python))}: {error}"
         cause += "" if returncode == 1 else f" ({words})"
-    return RankFailed(_title(error, returncode), cause, _next_step(log[-8000:], python, alone), False, trace)
+    return RankFailed(_title(error, returncode), cause, _next_step(log[-8000:], error, python, launched), False, trace)
 
 
 def last_traceback(log: str) -> str:
     """The last traceback (or native crash report) in a program's output; empty when there is none."""
-    lines = [_PREFIX.sub("", line) for line in log.splitlines()]
+    lines = _lines(log)
+    starts = _starts(lines)
+    return _traceback_at(lines, starts[-1]) if starts else ""
+
+
+def _lines(log: str) -> list[str]:
+    return [_PREFIX.sub("", line) for line in log.splitlines()]
+
+
+def _starts(lines: list[str]) -> list[int]:
+    """Where tracebacks and crash reports begin; those that Python prints and passes over are none."""
     starts = [i for i, line in enumerate(lines) if _TRACEBACK in line or _FATAL.search(line)]
-    if not starts:
-        return ""
-    start = starts[-1]
+    return [i for i in starts if i == 0 or not _PASSED_OVER.match(lines[i - 1])]
+
+
+def _traceback_at(lines: list[str], start: int) -> str:
     found = [lines[start].strip()]
     if _FATAL.search(lines[start]):
         return "\n".join([*found, *(line for line in lines[start + 1 : start + 40] if line.strip())])
@@ -94,7 +134,7 @@ def last_traceback(log: str) -> str:
 
 def _raised_last(log: str) -> bool:
     """Whether the last that a program printed, up to native code's own messages, is an exception that nobody caught."""
-    lines = [_PREFIX.sub("", line) for line in log.splitlines()]
+    lines = _lines(log)
     starts = [number for number, line in enumerate(lines) if _TRACEBACK in line]
     after = [line for line in lines[starts[-1] + 1 :] if not _NATIVE.match(line)] if starts else []
     flush = [line for line in after if line.strip() and not line[0].isspace()]  # neither frames nor a message's rest
@@ -102,10 +142,10 @@ def _raised_last(log: str) -> bool:
 
 
 def _message_lines(lines: list[str]) -> list[str]:
-    """The further lines of an exception's message: up to the first empty one."""
+    """The further lines of an exception's message: up to the first empty one, or what begins another report."""
     taken = []
     for line in lines:
-        if not line.strip():
+        if line.strip() in ("", '"""') or _TRACEBACK in line or _PASSED_OVER.match(line):
             break
         taken.append(line)
     return taken
@@ -127,14 +167,32 @@ def _error_of(trace: str) -> str:
     return text if len(text) <= 400 else text[:397] + "..."
 
 
-def _place_of(trace: str, name: str) -> str:
-    places = [found for line in trace.splitlines() if (found := _PLACE.match(line))]
-    own = [place for place in places if "site-packages" not in place[1] and "<frozen" not in place[1]]
-    if not places:
-        return ""
-    chosen = (own or places)[-1]
-    file = PureWindowsPath(chosen[1]).name  # it takes both kinds of slash
-    return f", line {chosen[2]}" if file == name else f", line {chosen[2]} of {file}"
+def _place_of(log: str, name: str, own: OwnCode) -> str:
+    """Where in the person's own code the last exception was raised: ``, line 6`` or ``, line 6 of data.py``."""
+    chain = _last_chain(log)
+    # A pool prints a worker's exception, then raises the same one once more where the result was asked for.
+    errors = [_error_of(trace) for trace in chain]
+    tried = [*(trace for trace in chain if _error_of(trace) == errors[-1]), *reversed(chain)]
+    frames = [place for trace in tried for place in reversed(_PLACE.findall(trace))]
+    for is_own in (own.is_inside, own.may_be, lambda _file: True):
+        for file, line in frames:
+            if is_own(file):
+                short = PureWindowsPath(file).name  # it takes both kinds of slash
+                return f", line {line}" if short == name else f", line {line} of {short}"
+    return ""
+
+
+def _last_chain(log: str) -> list[str]:
+    """The tracebacks of the last exception: those of its causes first, its own last."""
+    lines = _lines(log)
+    starts = _starts(lines)
+    chain: list[str] = []
+    for number, start in enumerate(starts):
+        before = lines[starts[number - 1] : start] if number else []
+        if not any(_CHAINED.match(line) for line in before):
+            chain = []
+        chain.append(_traceback_at(lines, start))
+    return chain
 
 
 def _title(error: str, returncode: int) -> str:
@@ -150,9 +208,9 @@ def _last_line(log: str) -> str:
     return lines[-1][:300] if lines else ""
 
 
-def _next_step(log: str, python: str, alone: bool) -> str:
-    if alone and _NO_CUDA.search(log):
-        return _PLAIN_HINT
+def _next_step(log: str, error: str, python: str, launched: Launched) -> str:
+    if launched is not Launched.GPU and _NO_CUDA.search(error or log[-2000:]):
+        return {Launched.ONE_CPU: _PLAIN_HINT, Launched.CPU: _GPU_HINT}.get(launched, _NEEDS_GPU)
     for pattern, words in _HINTS:
         if pattern.search(log):
             return words.replace("{python}", python)

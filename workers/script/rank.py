@@ -27,6 +27,7 @@ from core.messages import Bye, Finish, Message, Phase, RankDone, RankFailed, Sto
 from core.rank_environment import (
     ENV_ATTEMPT,
     ENV_CONFIG,
+    ENV_DEVICE,
     ENV_GENERATION,
     ENV_HOST_PID,
     ENV_MODE,
@@ -42,7 +43,7 @@ from workers.connection import HostAddress, HostConnection
 from workers.parent_watch import tie_to_host
 from workers.reporter import Reporter
 from workers.script.child import Script, ignore_interrupts
-from workers.script.ending import describe_failure
+from workers.script.ending import Launched, describe_failure
 from workers.script.launch import Place, script_environment
 from workers.script.ledger_link import LedgerLink, Record, exists, finish_record, place_of, read_record
 from workers.script.names import Names
@@ -356,8 +357,22 @@ class _Wrapper:
                 script.interrupt(terminate=how.stop_signal == "terminate")
 
     def _failed(self, code: int, tail: str) -> RankFailed:
-        alone = self._place.world_size == 1 and not self._script.plain
-        return describe_failure(code, tail, name=self._script.name, python=self._script.python, alone=alone)
+        script = self._script
+        return describe_failure(
+            code,
+            tail,
+            name=script.name,
+            python=script.python,
+            launched=self._launched(),
+            folders=script.project_folders,
+        )
+
+    def _launched(self) -> Launched:
+        if os.environ.get(ENV_DEVICE) != "cpu":
+            return Launched.GPU
+        if self._place.world_size > 1:
+            return Launched.CPU
+        return Launched.ONE_CPU_PLAIN if self._script.plain else Launched.ONE_CPU
 
 
 def _with_checkpoint_of(record: Record, checkpoint: str | None) -> Record:

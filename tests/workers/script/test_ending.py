@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from workers.script.ending import describe_failure, last_traceback
+from workers.script.ending import Launched, describe_failure, last_traceback
 
 pytestmark = pytest.mark.windows
+
+FOLDERS = (Path("/home/u/project"), Path("D:\\My Project"))
 
 TRACE = """Traceback (most recent call last):
   File "/home/u/project/train.py", line 41, in <module>
@@ -18,8 +25,8 @@ RuntimeError: mat1 and mat2 shapes cannot be multiplied
 """
 
 
-def told(code: int, log: str, *, alone: bool = False) -> tuple[str, str, str]:
-    said = describe_failure(code, log, name="train.py", python="/py", alone=alone)
+def told(code: int, log: str, *, launched: Launched = Launched.GPU) -> tuple[str, str, str]:
+    said = describe_failure(code, log, name="train.py", python="/env/bin/python", launched=launched, folders=FOLDERS)
     return said.title, said.cause, said.next_step
 
 
@@ -89,15 +96,106 @@ def test_a_crash_in_native_code_names_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "alone", "words"),
+    ("error", "launched", "words"),
     [
-        ("ModuleNotFoundError: No module named 'peft'", False, "pip install"),
-        ("KeyError: 'LOCAL_RANK'", False, "do not leave them out"),
-        ("AssertionError: Torch not compiled with CUDA enabled", True, "--no-torchrun"),
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried", False, "batch smaller"),
-        ("RuntimeError: address already in use", False, "start the run again"),
+        ("ModuleNotFoundError: No module named 'peft'", Launched.GPU, "pip install"),
+        ("KeyError: 'LOCAL_RANK'", Launched.GPU, "do not leave them out"),
+        (
+            "AssertionError: Torch not compiled with CUDA enabled",
+            Launched.ONE_CPU,
+            "without them: rankdeck run --no-to",
+        ),
+        ("AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'", Launched.ONE_CPU, "--no-torchrun"),
+        ("RuntimeError: Distributed package doesn't have NCCL built in", Launched.ONE_CPU, "--no-torchrun"),
+        ("RuntimeError: Distributed package doesn't have NCCL built in", Launched.CPU, "--devices cpu:1 --no-torchrun"),
+        ("RuntimeError: Distributed package doesn't have NCCL built in", Launched.ONE_CPU_PLAIN, "Choose a GPU"),
+        ("RuntimeError: NCCL error: unhandled system error", Launched.GPU, "The rank's log"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried", Launched.GPU, "batch smaller"),
+        ("RuntimeError: address already in use", Launched.GPU, "start the run again"),
     ],
 )
-def test_what_can_be_done_is_said(error: str, alone: bool, words: str) -> None:
+def test_what_can_be_done_is_said(error: str, launched: Launched, words: str) -> None:
     log = f'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\n{error}\n'
-    assert words in told(1, log, alone=alone)[2]
+    assert words in told(1, log, launched=launched)[2]
+
+
+def frames(*places: str, error: str) -> str:
+    """A traceback through these places, each ``file:line``, as Python prints it."""
+    lines = [f'  File "{file}", line {line}, in f\n    code()' for file, _, line in (p.rpartition(":") for p in places)]
+    return "\n".join(["Traceback (most recent call last):", *lines, error]) + "\n"
+
+
+STDLIB = "/usr/lib/python3.11/json/decoder.py:337"
+TORCH = "/env/lib/python3.11/site-packages/torch/x.py:9"
+CAUSE = "\nThe above exception was the direct cause of the following exception:\n\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "where"),
+    [
+        (frames("/home/u/project/train.py:6", STDLIB, error="E: no"), "train.py, line 6: E: no"),
+        (
+            frames("train.py:6", "/home/u/project/data/read.py:8", TORCH, error="E: no"),
+            "train.py, line 8 of read.py: E",
+        ),
+        (frames("/home/u/project/train.py:6", "/src/mine/x.py:3", STDLIB, error="E: no"), "train.py, line 6: E: no"),
+        (frames("/src/mine/x.py:3", "/env/lib/mine/y.py:4", error="E: no"), "train.py, line 3 of x.py: E: no"),
+        (frames("/home/u/project/.venv/lib/python3.12/site-packages/a.py:3", error="E: no"), "line 3 of a.py"),
+        (
+            frames("D:\\My Project\\lib\\train.py:6", "C:\\Python311\\Lib\\json\\decoder.py:3", error="E: no"),
+            "train.py, line 6: E: no",
+        ),
+        (frames("C:\\dev\\x.py:6", "C:\\Python311\\Lib\\json\\decoder.py:3", error="E: no"), "line 6 of x.py: E"),
+        # the cause's place is not the exception's …
+        (frames("train.py:3", error="K: x") + CAUSE + frames("train.py:5", error="E: no"), "train.py, line 5: E: no"),
+        # … unless that has none in the script …
+        (frames("train.py:3", error="K: x") + CAUSE + frames(TORCH, error="E: no"), "train.py, line 3: E: no"),
+        # … or it is the same one, raised again where a pool's result was asked for
+        (frames("train.py:3", error="K: x") + CAUSE + frames("train.py:9", error="K: x"), "train.py, line 3: K: x"),
+        # what Python prints and passes over on its way out is no cause
+        (
+            frames("train.py:3", error="K: x") + "Exception ignored in: <f>\n" + frames("b.py:9", error="W: y"),
+            "train.py, line 3: K: x",
+        ),
+    ],
+)
+def test_the_cause_names_the_scripts_own_line(log: str, where: str) -> None:
+    assert where in told(1, log)[1]
+
+
+WORK = "import json\ndef work(number):\n    return json.loads('{')\n"
+REAL = {
+    "spawn": "    import torch.multiprocessing as mp\n    mp.spawn(work, nprocs=2)\n",
+    "pool": "    import multiprocessing\n    with multiprocessing.Pool(1) as pool: pool.map(work, [1])\n",
+    "loader": "    from torch.utils.data import DataLoader as D\n    [*D(range(3), collate_fn=work, num_workers=1)]\n",
+}
+
+
+@pytest.mark.parametrize("how", [pytest.param(how, marks=() if how == "pool" else pytest.mark.slow) for how in REAL])
+def test_a_workers_exception_names_the_scripts_own_line(tmp_path: Path, how: str) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"{WORK}if __name__ == '__main__':\n{REAL[how]}", encoding="utf-8", newline="\n")
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, encoding="utf-8", timeout=100)
+    said = describe_failure(
+        done.returncode, done.stderr, name="train.py", python=sys.executable, launched=Launched.GPU, folders=[tmp_path]
+    )
+    assert said.cause.startswith("train.py, line 3: json.decoder.JSONDecodeError: Expecting property name"), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "code", ["torch.cuda.set_device(0)", "torch.distributed.init_process_group('nccl')", "torch.zeros(1).cuda()"]
+)
+def test_what_no_torchrun_would_mend_is_said_to_be_mended_so(code: str) -> None:
+    text = f"import os, torch, torch.distributed\nif 'RANK' in os.environ: {code}\n"
+    place = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=100,
+        env={**os.environ, **place, "CUDA_VISIBLE_DEVICES": "-1"},
+    )
+    said = describe_failure(done.returncode, done.stderr, name="t", python="p", launched=Launched.ONE_CPU)
+    assert "rankdeck run --no-torchrun" in said.next_step, done.stderr
