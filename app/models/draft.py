@@ -165,13 +165,11 @@ def draft_from_config(config: RunConfig, available: list[Device]) -> Draft:
     values: dict[str, FieldValue] = {spec.name: getattr(config, spec.name) for spec in FIELDS}
     texts = {name: _text(FIELD_BY_NAME[name], value) for name, value in values.items() if name not in OWN_PLACES}
     texts |= {name: "" if value is None else _plain(value) for name, value in config.options.items()}
-    if config.mode == "fsdp":  # in the panel it is ZeRO's third stage, done by PyTorch
-        values |= {"zero_stage": 3, "zero_engine": "torch"}
     return Draft(
         recipe=config.recipe,
         dataset=STDLIB if config.dataset_file == NO_DATASET else config.dataset_file,
         devices=tuple(chosen),
-        mode={"single": "auto", "fsdp": "zero"}.get(config.mode, config.mode),
+        mode="auto" if config.mode == "single" else config.mode,
         mode_fields={name: _text(FIELD_BY_NAME[name], values[name]) for name in MODE_FIELDS},
         fields=texts,
     )
@@ -280,6 +278,8 @@ def fields_of_mode(mode: str, texts: Mapping[str, str]) -> tuple[str, ...]:
             for name in MODE_FIELDS[:5]
             if not (name == "deepspeed_config" and own_engine) and not (name == "offload_parameters" and not stage_3)
         )
+    if mode == "fsdp":
+        return ("offload_optimizer", "offload_parameters")
     if mode in ("independent", "auto"):
         # Weights that are brought together while training need no merge rounds.
         synchronised = bool(texts.get("sync_every"))

@@ -41,12 +41,12 @@ class Surroundings:
             return DEEPSPEED if self.deepspeed else TORCH
         return chosen
 
-    def reasons(self, texts: Mapping[str, str]) -> dict[str, str]:
-        """Why settings of ZeRO mean nothing here, by field; those that do are not in it."""
+    def reasons(self, mode: str, texts: Mapping[str, str]) -> dict[str, str]:
+        """Why settings of ZeRO or FSDP mean nothing here, by field; those that do are not in it."""
         found: dict[str, str] = {}
         if self.on_cpu:
             found |= {"offload_optimizer": _ON_CPU, "offload_parameters": _ON_CPU}
-        elif self.engine(texts) == TORCH and texts.get("zero_stage", "1") == "1":
+        elif mode == "zero" and self.engine(texts) == TORCH and texts.get("zero_stage", "1") == "1":
             found["offload_optimizer"] = _STAGE_1
         if not self.deepspeed:
             found["deepspeed_config"] = NO_DEEPSPEED

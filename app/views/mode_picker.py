@@ -1,4 +1,4 @@
-"""How several devices share the work: three radio buttons, what each means, and what can be set about it."""
+"""How several devices share the work: a radio button for each mode, what it means, and what can be set about it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from app.views.recipe_form import LABEL_WIDTH
 from app.views.sync_dial import SyncDial
 from core.errors import RankdeckError
 
-_LABELS: Final = {"ddp": "&DDP", "independent": "Parallel-&independent", "zero": "&ZeRO"}
+_LABELS: Final = {"ddp": "&DDP", "independent": "Parallel-&independent", "zero": "&ZeRO", "fsdp": "&FSDP"}
 _MEANINGS: Final = {
     "ddp": "Every device trains a share of each batch and they agree on every step: one model, the same as one device "
     "would train, only faster.",
     "independent": "Every device trains a model of its own on its own chunks and waits for nobody. The dial says how "
     "often they are brought together.",
     "zero": "Like DDP, but each device holds only its share of what the stage names, so that a larger model fits.",
+    "fsdp": "PyTorch's fully sharded data parallel: like ZeRO stage 3, each device holds only its share of weights, "
+    "gradients and optimizer state, so that the largest models fit.",
 }
 _PROGRAM_MEANINGS: Final = {
     "ddp": "The program runs once on each device, as torchrun would start it: the processes know of each other.",
@@ -122,7 +124,7 @@ class ModePicker(QWidget):
     # --- what is chosen ----------------------------------------------------------------------------------
 
     def mode(self) -> str:
-        """ "auto", "ddp", "independent" or "zero"."""
+        """ "auto", "ddp", "independent", "zero" or "fsdp"."""
         return self._chosen
 
     def shown_mode(self) -> str:
@@ -191,7 +193,7 @@ class ModePicker(QWidget):
         self._meaning.setText(alone or meanings[shown])
         texts = self.texts()
         fields = () if alone or self._around.own_program else fields_of_mode(shown, texts)
-        self.zero.setVisible("zero_stage" in fields)
+        self.zero.setVisible(not set(fields).isdisjoint(_ZERO_ROWS))
         self.zero.show_only(fields)
         self._show_engines(texts)
         self.deepspeed.setVisible("deepspeed_config" in fields)
@@ -204,7 +206,7 @@ class ModePicker(QWidget):
         self.shown_changed.emit()
 
     def _show_engines(self, texts: Mapping[str, str]) -> None:
-        reasons = self._around.reasons(texts)
+        reasons = self._around.reasons(self.shown_mode(), texts)
         self.zero.show_reasons(reasons)
         missing = reasons.get("deepspeed_config", "")
         auto = _ENGINES[self._around.engine({"zero_engine": "auto"})]

@@ -212,9 +212,12 @@ class SetupPanel(QWidget):
         own_words = {STDLIB: " on your Python library's own text,", NO_DATASET: ""}
         text = own_words.get(config.dataset_file, f" on {config.dataset_file},")
         names = self._device_words()
-        how = {"ddp": " together (DDP)", "independent": " independently", "zero": " with ZeRO"}.get(
-            checked.mode or "", ""
-        )
+        how = {
+            "ddp": " together (DDP)",
+            "independent": " independently",
+            "zero": " with ZeRO",
+            "fsdp": " with FSDP",
+        }.get(checked.mode or "", "")
         first = f"Start trains {recipe.title}{text} on {names}{how}."
         return first + (" Nothing is downloaded." if config.dataset_file == STDLIB else "")
 

@@ -133,11 +133,16 @@ def test_only_what_belongs_to_the_mode_is_asked_for() -> None:
     assert (together.zero_stage, together.sync_every, together.merge_policy) == (1, None, "best")
 
 
-def test_fsdp_is_stage_3_of_zero_in_the_panel() -> None:
-    checked = check_draft(Draft(mode="ddp"), RECIPE, SLOTS, LINUX)
-    assert checked.config is not None
-    draft = draft_from_config(checked.config.replace(mode="fsdp"), SLOTS)
-    assert (draft.mode, draft.mode_fields["zero_stage"], draft.mode_fields["zero_engine"]) == ("zero", "3", "torch")
+def test_fsdp_is_a_mode_of_its_own() -> None:
+    """What was left under ZeRO means nothing in it, and a run in it is copied into the form as it was."""
+    left = {"zero_stage": "2", "zero_engine": "deepspeed", "offload_parameters": "true", "sync_every": "50"}
+    checked = check_draft(Draft(mode="fsdp", mode_fields=left), RECIPE, CARDS, CUDA)
+    config = checked.config
+    assert config is not None and (config.mode, checked.mode) == ("fsdp", "fsdp")
+    assert (config.zero_stage, config.zero_engine, config.offload_parameters) == (1, "auto", True)
+    assert config.sync_every is None and "--mode fsdp" in checked.command
+    draft = draft_from_config(config, CARDS)
+    assert draft.mode == "fsdp" and check_draft(draft, RECIPE, CARDS, CUDA).config == config
 
 
 def test_a_draft_survives_the_settings_and_damage_to_them() -> None:

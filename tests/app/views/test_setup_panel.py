@@ -83,6 +83,26 @@ def test_what_stands_under_zero_follows_stage_and_engine(panel: SetupPanel) -> N
     assert (held["zero_stage"], held["zero_engine"]) == ("3", "torch")
 
 
+def test_fsdp_has_a_button_and_settings_of_its_own(panel: SetupPanel, qtbot: QtBot) -> None:
+    panel.show()
+    panel.mode.set_surroundings(Surroundings("ddp", 2))
+    radio, zero = panel.mode.radio("fsdp"), panel.mode.zero
+    assert radio.text() == "&FSDP" and "fully sharded" in radio.accessibleDescription() == radio.toolTip()
+    panel.mode.radio("zero").click()
+    panel.activateWindow()
+    panel.mode.radio("zero").setFocus()
+    qtbot.waitUntil(panel.mode.radio("zero").hasFocus)
+    qtbot.keyClick(panel.mode.radio("zero"), Qt.Key.Key_Down)
+    assert radio.isChecked() and panel.mode.mode() == panel.draft().mode == "fsdp"
+    assert not zero.row("zero_stage").editor.isVisible() and not zero.row("zero_engine").editor.isVisible()
+    assert zero.row("offload_optimizer").editor.isVisible() and zero.row("offload_parameters").editor.isEnabled()
+    assert not panel.mode.deepspeed.isVisible() and not panel.mode.install.isVisible()
+    panel.mode.set_surroundings(Surroundings("ddp", 2, on_cpu=True))
+    assert "CPU slots keep" in zero.row("offload_parameters").editor.toolTip()
+    panel.mode.set_surroundings(Surroundings("ddp", 2, ("single", "ddp")))
+    assert not radio.isEnabled() and radio.toolTip() == "This recipe cannot be trained in this mode."
+
+
 def test_the_dial_goes_from_every_step_to_never(panel: SetupPanel) -> None:
     panel.show()
     panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "independent")))
