@@ -14,6 +14,7 @@ from typing import Final
 import psutil
 
 from core.devices.model import Device, DeviceSample, HostSample
+from core.devices.process_trees import ProcessTrees
 from core.platforms import physical_cores
 
 MAX_SLOTS: Final = 8
@@ -67,20 +68,16 @@ class HostReader:
         self._cores = physical_cores()
         self._busy_before = _busy_and_total()
         self._percent: float | None = None
-        self._processes: dict[str, psutil.Process] = {}
+        self._trees = ProcessTrees({})
         self._watched: list[Device] = []
 
     def watch(self, processes: Mapping[str, int]) -> None:
         """Which process trains on which slot: device uuid → pid. What was said before is forgotten."""
-        found: dict[str, psutil.Process] = {}
-        for uuid, pid in processes.items():
-            with contextlib.suppress(psutil.Error):
-                found[uuid] = psutil.Process(pid)
-                found[uuid].cpu_percent()  # from now on
-        numbers = sorted(int(uuid[4:]) for uuid in found if uuid[:4] == "cpu:" and uuid[4:].isdecimal())
+        trees = ProcessTrees(processes)
+        numbers = sorted(int(uuid[4:]) for uuid in trees.keys if uuid[:4] == "cpu:" and uuid[4:].isdecimal())
         slots = cpu_slots(numbers[-1] + 1) if numbers else []  # now, not at every sample: it asks for the model's name
         with self._lock:
-            self._processes, self._watched = found, [slots[number] for number in numbers]
+            self._trees, self._watched = trees, [slots[number] for number in numbers]
 
     def watched_slots(self) -> list[Device]:
         """The slots that a process is known to train on, by number."""
@@ -95,31 +92,29 @@ class HostReader:
         )
 
     def slot(self, device: Device, host: HostSample) -> DeviceSample:
-        """A slot: the figures of the process that trains on it, or the machine's when none does.
+        """A slot: the figures of the process that trains on it with all it started, or the machine's when none does.
 
-        A process is fully busy when it uses the slot's share of the cores: what is left beside other slots is theirs.
+        It is fully busy when it uses the slot's share of the cores: what is left beside other slots is theirs.
         """
         with self._lock:
-            process = self._processes.get(device.uuid)
-            share_of_cores = self._cores / max(1, len(self._processes))
-        if process is None:
-            return DeviceSample(
-                device.uuid,
-                host.ts,
-                utilization_percent=host.cpu_percent,
-                memory_used_bytes=host.memory_used_bytes,
-                memory_total_bytes=host.memory_total_bytes,
-            )
-        try:
-            with process.oneshot():
-                busy = process.cpu_percent() / share_of_cores
-                used = process.memory_info().rss
-        except psutil.Error:
-            return DeviceSample(device.uuid, host.ts, error="its process has ended")
+            trees = self._trees
+            if device.uuid not in trees.keys:
+                return DeviceSample(
+                    device.uuid,
+                    host.ts,
+                    utilization_percent=host.cpu_percent,
+                    memory_used_bytes=host.memory_used_bytes,
+                    memory_total_bytes=host.memory_total_bytes,
+                )
+            share_of_cores = self._cores / len(trees.keys)
+            try:
+                percent, used = trees.read(device.uuid)
+            except psutil.Error:
+                return DeviceSample(device.uuid, host.ts, error="its process has ended")
         return DeviceSample(
             device.uuid,
             host.ts,
-            utilization_percent=min(100.0, busy),
+            utilization_percent=min(100.0, percent / share_of_cores),
             memory_used_bytes=used,
             memory_total_bytes=host.memory_total_bytes,
         )

@@ -62,6 +62,30 @@ def test_a_slot_shows_the_process_that_trains_on_it() -> None:
     assert machine.memory_used_bytes != own.memory_used_bytes
 
 
+def test_a_slot_counts_what_its_process_has_started() -> None:
+    """A script's rank sleeps beside the script: its figures are those of both, and of the script's own workers."""
+    work = "print(flush=True); block = bytearray(b'x' * (80 << 20))\nwhile True: pass"
+    starts_one = (
+        f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-S', '-c', {work!r}]); time.sleep(99)"
+    )
+    reader, (slot,) = HostReader(), cpu_slots(1)
+    with subprocess.Popen([sys.executable, "-S", "-c", starts_one], stdout=subprocess.PIPE) as root:
+        reader.watch({slot.uuid: root.pid})
+        assert root.stdout is not None
+        root.stdout.readline()
+        try:
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline:
+                sample = reader.slot(slot, reader.host())
+                if (sample.memory_used_bytes or 0) > 80 << 20 and (sample.utilization_percent or 0) > 5:
+                    break
+                time.sleep(0.1)
+            assert (sample.memory_used_bytes or 0) > 80 << 20 and (sample.utilization_percent or 0) > 5, sample
+        finally:
+            for process in [*psutil.Process(root.pid).children(recursive=True), root]:
+                process.kill()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Wine says of every process what the one that asks has used")
 def test_a_slot_is_fully_busy_when_it_uses_its_share_of_the_cores() -> None:
     """A thread that never waits fills one of as many slots as there are cores, and the sleeping others stay idle."""
