@@ -43,6 +43,7 @@ class RunState:
         error: Title, cause and next step of a failure (`RankdeckError.as_dict`).
         exit_code: What the host ended with.
         fallback: Why the run was continued on one device, or with another engine, if it was.
+        trouble: Title, cause and next step of what keeps a live run from being saved just now; None when nothing does.
     """
 
     run_id: str
@@ -67,6 +68,7 @@ class RunState:
     error: dict[str, str] | None = None
     exit_code: int | None = None
     fallback: str | None = None
+    trouble: dict[str, str] | None = None
 
     def replace(self, **changes: Any) -> RunState:
         """A copy with some fields changed."""
@@ -161,7 +163,7 @@ def _typed(name: str, value: Any, path: Path) -> Any:
     if name == "devices":
         if isinstance(value, list) and len(value) <= MAX_DEVICES and all(_is_text(item) for item in value):
             return tuple(value)
-    elif name == "error":
+    elif name in ("error", "trouble"):
         if isinstance(value, Mapping) and all(_is_text(item) for pair in value.items() for item in pair):
             return dict(value)
     elif str in allowed:

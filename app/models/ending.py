@@ -35,6 +35,9 @@ def ending_of(state: RunState) -> Ending | None:
         return Ending("error", title, text, _blamed(title))
     if state.state == "interrupted":
         return Ending("warning", error.get("title", "The run was interrupted"), text, resumes=True)
+    if state.trouble and state.is_live:
+        words = " ".join(part for part in (state.trouble.get("cause"), state.trouble.get("next_step")) if part)
+        return Ending("error", state.trouble.get("title", "The run cannot be saved"), words)
     if state.fallback:
         again = "stop it and resume" if state.is_live else "resume it"
         what = "all devices" if state.world_size == 1 else "DeepSpeed"

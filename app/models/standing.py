@@ -54,19 +54,22 @@ def standing_of(state: RunState | None, series: RunSeries, names: Mapping[str, s
     newest = clock.last("step")
     step = max(state.step, int(newest)) if newest is not None and state.is_live else state.step
     training = state.state == "training"
+    paced = training and not state.trouble  # while nothing is written the last steps say nothing about the pace
     return Standing(
         word=state.state,
         detail=_doing(state) or (_place(state, names or {}) if training and step else ""),
         step=step,
         total_steps=state.total_steps,
         epoch=state.epoch,
-        seconds_left=_seconds_left(series, step, state.total_steps) if training else None,
-        tokens_per_s=state.tokens_per_s if training else None,
+        seconds_left=_seconds_left(series, step, state.total_steps) if paced else None,
+        tokens_per_s=state.tokens_per_s if paced else None,
     )
 
 
 def _doing(state: RunState) -> str:
-    return state.phase if state.is_live else ""
+    if not state.is_live:
+        return ""
+    return state.trouble.get("title", state.phase) if state.trouble else state.phase
 
 
 def _place(state: RunState, names: Mapping[str, str]) -> str:

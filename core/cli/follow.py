@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from core.cli.interrupts import Interrupts
+from core.cli.live_status import LiveStatus
 from core.cli.progress_line import RunProgress
 from core.cli.terminal import Terminal
-from core.cli.words import UNKNOWN, number
+from core.cli.words import UNKNOWN, count, number
 from core.client import stop_run
 from core.errors import RankdeckError, StateFileError
 from core.parsing import ParseError, parse_json
@@ -49,7 +50,10 @@ class Follower:
         self._as_json = as_json
         self._tail = MetricsTail(store.metrics, offset)
         self._progress = RunProgress()
+        self._live = LiveStatus(store)
         self._shown: tuple[str, str] | None = None
+        self._trouble: Mapping[str, str] = {}
+        self._said_early: set[str] = set()
         self._next_plain_line_s = time.monotonic() + PLAIN_LINE_EVERY_S
         self._line_shown = ""
 
@@ -70,6 +74,12 @@ class Follower:
             StateFileError: `state.json` is damaged.
             RankdeckError: The run's folder is gone.
         """
+        try:
+            return self._until_end(interrupts, on_interrupt)
+        finally:
+            self._live.close()
+
+    def _until_end(self, interrupts: Interrupts, on_interrupt: Callable[[int], bool]) -> Ending:
         handled = 0
         while True:
             state = self._state()  # first the state, then the lines: so no line before an end is missed
@@ -89,7 +99,7 @@ class Follower:
 
     def _state(self) -> RunState:
         try:
-            return self._store.state()
+            return self._live.newest(self._store.state())
         except StateFileError:
             if self._store.state_json.exists() or self._store.run_toml.exists():
                 raise
@@ -106,8 +116,16 @@ class Follower:
                 self._progress.take(parsed)
                 if self._as_json:
                     self._terminal.data(line.decode("utf-8", errors="replace"))
-                elif words := event_words(parsed):
+                elif (words := event_words(parsed)) and not self._is_known(parsed):
                     self._terminal.say(words)
+
+    def _is_known(self, line: Mapping[str, Any]) -> bool:
+        """Whether it is an alert that was shown as trouble, before it could be written."""
+        cause = line.get("cause")
+        if line.get("event") != "alert" or cause not in self._said_early:
+            return False
+        self._said_early.discard(cause)
+        return True
 
     def _show_state(self, state: RunState) -> None:
         if (state.state, state.phase) != self._shown:
@@ -116,12 +134,29 @@ class Follower:
                 self._terminal.json({**state.as_dict(), "ts": state.updated, "event": "state", "rank": -1})
                 return
         if not self._as_json:
+            if state.is_live:
+                self._show_trouble(state.trouble or {})
             self._show_progress(state)
+
+    def _show_trouble(self, trouble: Mapping[str, str]) -> None:
+        """Says once what keeps the run from being saved, and that it is over."""
+        if trouble == self._trouble:
+            return
+        self._trouble = trouble
+        if trouble:
+            self._said_early.add(trouble.get("cause", ""))
+            self._terminal.say(event_words({"event": "alert", **trouble}))
+        else:
+            self._terminal.say("The disk has room again: metrics are written.")
 
     def _show_progress(self, state: RunState) -> None:
         self._progress.total_steps = state.total_steps or self._progress.total_steps
         phase = f"{state.state}: {state.phase}" if state.phase else state.state
-        text = self._progress.text() if self._progress.step and state.state == "training" else phase
+        text = phase
+        if self._trouble:
+            text = f"{self._trouble.get('title')} · {state.state}, step {count(state.step)}"
+        elif self._progress.step and state.state == "training":
+            text = self._progress.text()
         if self._terminal.is_interactive:
             self._terminal.progress(text)
         elif text != self._line_shown and time.monotonic() >= self._next_plain_line_s:

@@ -354,7 +354,7 @@ class RunHost:
                 "next_step": "Free some space before the next run.",
             }
         log.info("the run is %s, exit code %d%s", kind, code, f": {error['cause']}" if error else "")
-        self._enter(kind, phase="", error=error, exit_code=code)
+        self._enter(kind, phase="", error=error, exit_code=code, trouble=None)
         for _ in range(FINAL_TRIES):
             await self._board.flush()
             if not self._board.is_failing:
@@ -478,6 +478,7 @@ class RunHost:
             error=None,
             exit_code=None,
             fallback=None,
+            trouble=None,
             tokens_per_s=None,
         )
 

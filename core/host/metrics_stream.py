@@ -99,15 +99,16 @@ class MetricsStream:
         if words == self._trouble:
             return
         self._trouble = words
-        self._board.change(phase=words or "")
         if words is None:
             log.info("the disk takes metrics again")
+            self._board.change(phase="", trouble=None)
             return
         log.error("metrics cannot be written: %s", words)
-        self.emit(
-            "alert",
-            kind="disk",
-            title="Metrics cannot be written",
-            cause=words,
-            next_step="Free some space: nothing is lost, and writing goes on by itself.",
-        )
+        trouble = {
+            "title": "Metrics cannot be written",
+            "cause": words,
+            "next_step": "Free some space. Nothing is lost: the run catches up as soon as there is room.",
+        }
+        # The alert waits for the very file that cannot be written; clients hear of it now.
+        self._board.change(phase=words, trouble=trouble)
+        self.emit("alert", kind="disk", **trouble)

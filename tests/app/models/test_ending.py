@@ -33,6 +33,12 @@ def test_what_is_said(state: str, error: dict[str, str] | None, fallback: str | 
     assert ending_of(RunState("a", state=state, error=error, fallback=fallback)) == said
 
 
+def test_trouble_is_told_while_the_run_lives() -> None:
+    state = RunState("a", state="training", trouble=ERROR, fallback=WHY)
+    assert ending_of(state) == Ending("error", ERROR["title"], TOLD)
+    assert ending_of(state.replace(state="interrupted", error=None)) != Ending("error", ERROR["title"], TOLD)
+
+
 def test_another_engine_is_not_one_device() -> None:
     words = "DeepSpeed could not start ZeRO stage 2 on 2 devices, so PyTorch's own engine shards instead. Why."
     said = ending_of(RunState("a", state="training", fallback=words, world_size=2))

@@ -1,0 +1,75 @@
+"""The state that a run's host tells over its socket, for when its files say nothing new: a full disk, for example."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from core.client import HostConnection
+from core.errors import RankdeckError
+from core.messages import RunStatus
+from core.run_state import RunState
+from core.run_store import RunStore
+
+QUIET_S: Final = 4.0
+"""A host writes its progress every 3 s (`core.host.status_board`), if there is any."""
+RETRY_S: Final = 5.0
+CONNECT_LIMIT_S: Final = 1.0
+_LOOK_S: Final = 0.001
+
+
+class LiveStatus:
+    """Asks a run's host once its `state.json` has not changed for a while, and listens until it changes again.
+
+    As long as the files tell everything there is no connection: each one makes the host wake up more often.
+
+    Args:
+        store: The run.
+    """
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+        self._connection: HostConnection | None = None
+        self._told: RunState | None = None
+        self._updated = 0.0
+        self._connect_at = time.monotonic() + QUIET_S
+
+    def newest(self, stored: RunState) -> RunState:
+        """The newer one of `stored`, the state that the file holds, and what the host told."""
+        if stored.updated != self._updated or not stored.is_live:
+            self._updated = stored.updated
+            if self._told is None or stored.updated >= self._told.updated or not stored.is_live:
+                self.close()
+        if not stored.is_live:
+            return stored
+        if self._connection is None and time.monotonic() >= self._connect_at:
+            self._connect()
+        self._listen()
+        told = self._told
+        return told if told is not None and told.updated > stored.updated else stored
+
+    def close(self) -> None:
+        """Ends the connection, if there is one."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection, self._told = None, None
+        self._connect_at = time.monotonic() + QUIET_S
+
+    def _connect(self) -> None:
+        self._connect_at = time.monotonic() + RETRY_S
+        try:
+            info = self._store.read_host_json()
+            if info is not None:
+                self._connection = HostConnection(self._store, info, CONNECT_LIMIT_S)
+        except RankdeckError:  # it has just ended, or does not answer: the files are all there is
+            return
+
+    def _listen(self) -> None:
+        if self._connection is None:
+            return
+        try:
+            for message in self._connection.messages(_LOOK_S):
+                if isinstance(message, RunStatus):
+                    self._told = RunState.from_dict(message.state)
+        except RankdeckError:
+            self.close()
