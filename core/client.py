@@ -18,6 +18,7 @@ from core.config import RunConfig
 from core.config.documents import to_toml
 from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError, RunBusyError
 from core.files import copy_atomic, write_atomic
+from core.generations import Generations
 from core.messages import Hello, Message, Refused, StopRequest, Welcome
 from core.places import PACKAGE_FOLDER
 from core.process_tree import end_marked, find_marked, folder_mark, spawn_detached
@@ -66,6 +67,8 @@ def resume_run(plan: ResumePlan) -> RunStore:
         store = RunStore.open(plan.run_dir)
         with store.lock():
             _check_not_starting(store)
+            if plan.goes_back and plan.generation is not None:
+                Generations(store.generations).go_back(plan.generation)
             if store.config() != plan.config:
                 write_atomic(store.run_toml, to_toml(plan.config))
             _say_starting(store)

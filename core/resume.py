@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.carry_over import carry_over
+from core.checkpoint_choice import choose_checkpoint, list_checkpoints, newer_than
 from core.chunk_grid import ChunkGrid
 from core.config.given import config_from_given, normalise, with_absolute_paths
 from core.config.run_config import RunConfig
@@ -68,7 +69,7 @@ def plan_resume(
     Args:
         text: A run's folder, id or name, or the path of a `chunk_tracker_state.json` (ours or AI-OS's).
         runs_dir: Where runs are looked up, and where a new one would be made.
-        changes: Some of `CHANGEABLE`, as flags give them.
+        changes: Some of `CHANGEABLE`, as flags give them, and `checkpoint`, the number of the one to go back to.
         available: This machine's devices; None looks.
         platform: This machine; None looks.
 
@@ -85,15 +86,18 @@ def plan_resume(
             available = monitor.devices()
     platform = platform or this_platform()
     changes = dict(changes or {})
+    checkpoint = changes.pop("checkpoint", None)
     path = _state_file_of(text)
     if path is not None:
         file = read_state_file(path)
         if file.form != "rankdeck":
+            if checkpoint is not None:
+                raise UsageError(f"{path} is AI-OS's and has no checkpoints.", "Leave --checkpoint out.")
             return _plan_aios(file, runs_dir, changes, available, platform)
         store = _store_around(path)
     else:
         store = find_run(runs_dir, text)
-    return _plan_own(store, runs_dir, changes, available, platform)
+    return _plan_own(store, runs_dir, changes, None if checkpoint is None else str(checkpoint), available, platform)
 
 
 def _state_file_of(text: str) -> Path | None:
@@ -136,7 +140,12 @@ def _wait_for_host_to_leave(store: RunStore) -> RunState:
 
 
 def _plan_own(
-    store: RunStore, runs_dir: Path, changes: dict[str, Any], available: Sequence[Device], platform: Platform
+    store: RunStore,
+    runs_dir: Path,
+    changes: dict[str, Any],
+    checkpoint: str | None,
+    available: Sequence[Device],
+    platform: Platform,
 ) -> ResumePlan:
     state = _wait_for_host_to_leave(store)
     if store.is_locked() or state.is_live:
@@ -146,7 +155,7 @@ def _plan_own(
     before = store.config()
     config = _changed(before, changes, store.dir)
     top = read_state_file(store.ledger) if store.ledger.exists() else None  # damaged: refused here
-    generation, damaged = Generations(store.generations).newest_valid(None if top is None else top.generation)
+    generation, damaged = _resumed_from(store, top, checkpoint)
     ledger = Ledger.from_file(top) if top is not None and top.form == "rankdeck" else None
     if generation is not None:
         ledger = Ledger.from_file(read_state_file(generation.folder / FILE_NAME))
@@ -176,6 +185,10 @@ def _plan_own(
     check_engine(config, choice, batch_of(config, len(devices), mode), devices, platform)
     if not recipe.self_contained:
         check_torch(platform)
+    elif checkpoint is not None:
+        raise UsageError(
+            f"{recipe.title} runs a program that decides itself where it continues.", "Leave --checkpoint out."
+        )
     elif recipe.name == USER_SCRIPT:
         read_script(config.options)
     check_folder(store.dir, needed_bytes=MIN_FREE_BYTES)
@@ -187,6 +200,7 @@ def _plan_own(
     if progress is not None and progress.finished:
         epochs = config.epoch_limit or 0
         raise _nothing_left(state, f"{epochs} epoch{'s' if epochs != 1 else ''}", f"--epochs {epochs + 1}")
+    checkpoints = list_checkpoints(store.generations)
     return ResumePlan(
         run_dir=store.dir,
         runs_dir=runs_dir,
@@ -202,7 +216,19 @@ def _plan_own(
         copies=_copies_words(generation, mode, len(devices), config),
         changed=change_lines(before, config, (then, world_then), (mode, len(devices))),
         warnings=(*notes, *_own_warnings(state, generation is None, mode, then, devices_now)),
+        checkpoints=() if recipe.self_contained else checkpoints,
+        set_aside=newer_than(generation.number, checkpoints) if checkpoint is not None and generation else (),
+        goes_back=checkpoint is not None,
     )
+
+
+def _resumed_from(
+    store: RunStore, top: LedgerFile | None, checkpoint: str | None
+) -> tuple[Generation | None, Sequence[DamagedGeneration]]:
+    """The checkpoint that was asked for, else the newest good one; and those that are passed over for it."""
+    if checkpoint is not None:
+        return choose_checkpoint(store.generations, checkpoint.strip(), store.dir.name), ()
+    return Generations(store.generations).newest_valid(None if top is None else top.generation)
 
 
 def _passed_over(bad: DamagedGeneration, used: Generation | None) -> str:
@@ -246,7 +272,7 @@ def _check_something_left(state: RunState, config: RunConfig, step: int, changes
             f"The run has done {step:,} steps already, so --steps {config.steps} leaves nothing to train.",
             f"Give more than {step}.",
         )
-    if state.state == "finished" and not extended:
+    if state.state == "finished" and not extended and step >= state.step:
         more = f"--steps {max(2 * step, 1)}" if config.epochs is None else f"--epochs {config.epochs + 1}"
         raise _nothing_left(state, f"{step:,} steps", more)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.checkpoint_choice import CheckpointEntry, aside_line
 from core.config.run_config import RunConfig
 from core.ledger import LedgerFile, LedgerProgress
 from core.mode_choice import MODE_NAMES
@@ -30,6 +31,9 @@ class ResumePlan:
         copies: Whose weights go on, where each rank wrote its own and not all of them do.
         changed: What else is not as it was: a setting now and then, one sentence each.
         state_file: AI-OS's file, which the new run's ledger starts from; None for a run of ours.
+        checkpoints: Those that can be chosen from, and others that are there, oldest first.
+        set_aside: Numbers of newer checkpoints that are set aside, as `generation` was asked for by its number.
+        goes_back: It was.
     """
 
     run_dir: Path | None
@@ -47,6 +51,9 @@ class ResumePlan:
     copies: str = ""
     changed: tuple[str, ...] = ()
     state_file: LedgerFile | None = None
+    checkpoints: tuple[CheckpointEntry, ...] = ()
+    set_aside: tuple[int, ...] = ()
+    goes_back: bool = False
 
     @property
     def is_new_run(self) -> bool:
@@ -80,7 +87,8 @@ class ResumePlan:
         lines = list(self.damaged)
         if self.generation is not None:
             copies = f": {self.copies}" if self.copies else ""
-            return [*lines, f"Weights: generation {self.generation}, step {self.step:,}{copies}."]
+            lines.append(f"Weights: generation {self.generation}, step {self.step:,}{copies}.")
+            return [*lines, aside_line(self.set_aside)] if self.set_aside else lines
         return [*lines, "Weights: none were committed, so it begins with fresh ones."]
 
     def _data_lines(self) -> list[str]:

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 
 from app.views.notice_bar import NoticeBar, Step
 from app.views.numbers import count
+from core.checkpoint_choice import CheckpointEntry
 from core.errors import DatasetError, RankdeckError
 from core.mode_choice import MODE_NAMES
 from core.resume_plan import ResumePlan
@@ -79,6 +80,8 @@ class ResumeDialog(QDialog):
         self.use_mode.setToolTip("Whatever mode a run was trained in, it goes on in any other.")
         self.steps = QLineEdit()
         self.data = QLineEdit()
+        self.checkpoint = QComboBox()
+        self.checkpoint.setToolTip("Go back to an older checkpoint; newer ones are set aside, not removed")
         self.chunk_size = QLineEdit()
         self._chunk_label = QLabel("C&hunk size")
         self.words = QLabel(CHOOSE)
@@ -118,7 +121,12 @@ class ResumeDialog(QDialog):
         grid.setVerticalSpacing(8)
         grid.setColumnStretch(1, 1)
         for row, (text, field) in enumerate(
-            (("R&un", self.run), ("U&p to step", self.steps), ("&Dataset", self.data)),
+            (
+                ("R&un", self.run),
+                ("Chec&kpoint", self.checkpoint),
+                ("U&p to step", self.steps),
+                ("&Dataset", self.data),
+            ),
         ):
             label = QLabel(text)
             label.setBuddy(field)
@@ -126,11 +134,12 @@ class ResumeDialog(QDialog):
             grid.addWidget(field, row, 1, 1, 1 if field is self.run else 2)
         grid.addWidget(self.open_file, 0, 2)
         self._chunk_label.setBuddy(self.chunk_size)
-        grid.addWidget(self._chunk_label, 3, 0)
-        grid.addWidget(self.chunk_size, 3, 1, 1, 2)
-        grid.addWidget(self.use_ticked, 4, 1, 1, 2)
-        grid.addWidget(self.use_mode, 5, 1, 1, 2)
+        grid.addWidget(self._chunk_label, 4, 0)
+        grid.addWidget(self.chunk_size, 4, 1, 1, 2)
+        grid.addWidget(self.use_ticked, 5, 1, 1, 2)
+        grid.addWidget(self.use_mode, 6, 1, 1, 2)
         self._show_chunk_size(False)
+        self._offer_checkpoints(())
         heading = QLabel("What will happen")
         font = heading.font()
         font.setBold(True)
@@ -158,6 +167,8 @@ class ResumeDialog(QDialog):
         self.run.activated.connect(self._on_edited)
         self.run.editTextChanged.connect(self._on_edited)
         self.run.editTextChanged.connect(lambda: self._show_chunk_size(False))
+        self.run.editTextChanged.connect(lambda: self._offer_checkpoints(()))
+        self.checkpoint.activated.connect(self._on_edited)
         for field in (self.steps, self.data, self.chunk_size):
             field.textEdited.connect(self._on_edited)
         for box in (self.use_ticked, self.use_mode):
@@ -191,6 +202,8 @@ class ResumeDialog(QDialog):
             changes["dataset_file"] = self.data.text().strip()
         if self.chunk_size.text().strip():
             changes["dataset_chunk_size"] = self.chunk_size.text().strip()
+        if self.checkpoint.currentData() is not None:
+            changes["checkpoint"] = str(self.checkpoint.currentData())
         if self.use_ticked.isChecked():
             changes["devices"] = ",".join(self._ticked)
         if self.use_mode.isChecked():
@@ -215,6 +228,7 @@ class ResumeDialog(QDialog):
         self.notice.clear()
         if plan.state_file is not None and plan.state_file.chunk_size is None:
             self._show_chunk_size(True)
+        self._offer_checkpoints(plan.checkpoints)
         self._say("\n".join(plan.lines()), lesser=False)
         self._set_plan(plan)
 
@@ -233,6 +247,19 @@ class ResumeDialog(QDialog):
         self._set_plan(None)
         self.go.setToolTip("Not now: the run is being resumed.")
         self._say("Starting the run's host…", lesser=True)
+
+    def _offer_checkpoints(self, entries: Sequence[CheckpointEntry]) -> None:
+        """Fills the choice, newest first, and keeps what is chosen; one that is diverged cannot be resumed from."""
+        chosen = self.checkpoint.currentData()
+        good = [entry for entry in reversed(entries) if not entry.diverged]
+        newest = next((entry for entry in good if not entry.aside), None)
+        self.checkpoint.clear()
+        self.checkpoint.addItem("Newest" if newest is None else f"Newest: {newest.text}", None)
+        for entry in good:
+            if entry is not newest:
+                self.checkpoint.addItem(entry.text, entry.number)
+        self.checkpoint.setCurrentIndex(max(0, self.checkpoint.findData(chosen) if chosen is not None else 0))
+        self.checkpoint.setEnabled(len(good) > 1)
 
     def _show_chunk_size(self, asked: bool) -> None:
         """Only a state file of AI-OS outside its own folder does not say how it cut its blocks."""

@@ -69,6 +69,7 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     resume = command("resume", "Go on with a stopped or interrupted run.")
     resume.add_argument("path", metavar="PATH", help="A run's folder or id, or a chunk_tracker_state.json.")
     add_extension_flags(resume, CHANGES)
+    resume.add_argument("--checkpoint", metavar="N", help="Go back to this checkpoint; newer ones are set aside.")
     resume.add_argument("--recipe", metavar="NAME", help="What to train when the state file is AI-OS's.")
     resume.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     resume.add_argument("--dry-run", action="store_true", help="Only say what would happen.")

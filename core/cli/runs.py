@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from core.checkpoint_choice import list_checkpoints
 from core.cli.follow import Ending, Follower
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
@@ -56,9 +58,10 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return _samples(arguments, store, terminal)
     state, config = store.state(), store.config()
     command = command_text(to_command_line(config))
+    checkpoints = list_checkpoints(store.generations)
     if arguments.json:
         values = {"path": str(store.dir), **state.as_dict(), "config": config.as_dict(), "command": command}
-        terminal.json(values)
+        terminal.json({**values, "checkpoints": [asdict(item) for item in checkpoints]})
         return 0
     terminal.facts(
         {
@@ -69,6 +72,7 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
             "Step": _steps(state),
             "Loss": f"{number(state.loss)}, validation {number(state.val_loss)}",
             "Generation": count(state.generation),
+            "Checkpoints": ", ".join(item.text for item in checkpoints) or UNKNOWN,
             "Mode": f"{state.mode} on {', '.join(state.devices) or UNKNOWN}",
             "Data": config.dataset_file,
             "Model": str(store.model) if store.model.is_file() else UNKNOWN,

@@ -125,6 +125,8 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
         RankdeckError: It cannot be resumed as asked; nothing was changed.
     """
     changes = {name: getattr(arguments, name) for name in CHANGEABLE if getattr(arguments, name) is not None}
+    if arguments.checkpoint is not None:
+        changes["checkpoint"] = arguments.checkpoint
     runs_dir = Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
     plan = plan_resume(arguments.path, runs_dir, changes)
     for line in plan.lines():

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from core.devices import Device
-from core.errors import ConfigError, DatasetError, RankdeckError, RunBusyError, RunNotFoundError, StateFileError
+from core.errors import (
+    ConfigError,
+    DatasetError,
+    RankdeckError,
+    RunBusyError,
+    RunNotFoundError,
+    StateFileError,
+    UsageError,
+)
+from core.generations import Generations
 from core.platforms import Platform
 from core.resume import ResumePlan, plan_resume
 from tests.helpers.made_runs import CHUNK, TEXT, aios_file, make_run, tree
@@ -318,3 +327,34 @@ def test_aios_file_with_everything_done(runs: Path) -> None:
     with pytest.raises(RankdeckError, match="Every chunk"):
         plan(path, runs, dataset_file=str(runs / "text.txt"))
     assert plan(path, runs, dataset_file=str(runs / "text.txt"), epochs="2").config.epochs == 2
+
+
+def test_going_back_to_a_checkpoint_sets_newer_ones_aside_and_takes_its_ledger(runs: Path) -> None:
+    store = make_run(runs, generations=3)
+    result = plan(store.dir, runs, checkpoint="1")
+    assert (result.generation, result.step, result.set_aside) == (1, 10, (2, 3))
+    assert result.progress is not None and result.progress.chunks_done == 1
+    assert any("set aside as 2.aside and 3.aside" in line and "--checkpoint 3" in line for line in result.lines())
+    assert [item.text for item in result.checkpoints] == ["1 (step 10)", "2 (step 20)", "3 (step 30)"]
+    assert (store.generations / "3").is_dir(), "a plan changes nothing"
+    Generations(store.generations).go_back(1)
+    again = plan(store.dir, runs)
+    assert (again.generation, again.damaged) == (1, ()), "also the next resume continues from there"
+    back = plan(store.dir, runs, checkpoint="3")
+    assert (back.generation, back.step, back.set_aside) == (3, 30, ())
+
+
+@pytest.mark.parametrize("named", ["7", "x", "-1", "9" * 40])
+def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(runs: Path, named: str) -> None:
+    store = make_run(runs)
+    with pytest.raises(UsageError, match="no checkpoint") as caught:
+        plan(store.dir, runs, checkpoint=named)
+    assert "1 (step 10), 2 (step 20)" in caught.value.next_step
+
+
+def test_a_damaged_checkpoint_that_was_asked_for_is_refused(runs: Path) -> None:
+    store = make_run(runs)
+    (store.generations / "1" / "weights0.safetensors").write_bytes(b"x" * 100)
+    with pytest.raises(StateFileError, match="SHA-256") as caught:
+        plan(store.dir, runs, checkpoint="1")
+    assert "Choose another checkpoint" in caught.value.next_step

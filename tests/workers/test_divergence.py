@@ -10,15 +10,18 @@ import pytest
 
 pytest.importorskip("torch", reason="trains for real")
 
+from core.cli import main
 from core.errors import UsageError
 from core.export.weights import find_weights
 from core.generations import Generations
 from core.ledger import Ledger, read_state_file
 from core.resume import plan_resume
 from core.run_store import RunStore
+from tests.helpers.quick_hosts import quick_hosts
 from tests.workers.hosted_run import ROOT, host, lines, make_run, write_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+__all__ = ["quick_hosts"]
 RECIPE = ROOT / "tests" / "helpers" / "recipes" / "diverging"
 
 
@@ -118,3 +121,23 @@ def test_a_run_that_diverges_before_its_first_checkpoint_starts_again(tmp_path: 
     store.run_toml.write_text(store.run_toml.read_text().replace("lr = 1.0", "lr = 0.1"), encoding="utf-8")
     assert host(store) == 0
     assert 12 in steps_kept(store).values() and 1 not in steps_kept(store)
+
+
+@pytest.mark.usefixtures("quick_hosts")
+def test_going_back_to_a_checkpoint_trains_the_same_steps_again(tmp_path: Path) -> None:
+    """From the command line: what comes after the checkpoint is trained again, bit by bit, under new numbers."""
+    store = diverging(tmp_path, options={"bad_from": 1_000_000}, keep_generations=9)
+    assert host(store) == 0
+    before = {line["step"]: line["loss"] for line in lines(store, "step")}
+    kept = steps_kept(store)
+    newest = max(kept)
+    first = store.generations / "1" / "rank0.safetensors"
+    content = first.read_bytes()
+    assert main(["resume", str(store.dir), "--checkpoint", "1"]) == 0
+    assert first.read_bytes() == content
+    again = {line["step"]: line["loss"] for line in lines(store, "step") if line["attempt"] == 2}
+    assert again == {step: loss for step, loss in before.items() if step > kept[1]}
+    aside = Generations(store.generations).set_aside()
+    assert list(aside) == [number for number in kept if number > 1]
+    assert max(steps_kept(store)) > newest, "no number is given twice"
+    assert Ledger.from_file(read_state_file(store.ledger)).samples_trained == 40 * 4

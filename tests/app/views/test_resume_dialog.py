@@ -62,6 +62,26 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
     assert isinstance(asked.args[0], ResumePlan) and asked.args[0].run_dir == store.dir
 
 
+def test_an_older_checkpoint_can_be_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, generations=3, runs_dir=runs_dir)
+    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"], DDP)
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    assert not dialog.checkpoint.isEnabled()
+    dialog.choose(str(store.dir))
+    offered = [dialog.checkpoint.itemText(row) for row in range(dialog.checkpoint.count())]
+    assert offered == ["Newest: 3 (step 30)", "2 (step 20)", "1 (step 10)"]
+    dialog.checkpoint.setCurrentIndex(2)
+    dialog.checkpoint.activated.emit(2)
+    qtbot.waitUntil(lambda: "set aside as 2.aside and 3.aside" in dialog.words.text())
+    assert dialog.checkpoint.currentData() == 1, "the answer keeps what was chosen"
+    with qtbot.waitSignal(dialog.resume_requested) as asked:
+        dialog.go.click()
+    assert asked.args[0].goes_back and asked.args[0].generation == 1
+    dialog.run.setEditText("another")
+    assert dialog.asked()[1] == {}
+
+
 def test_a_change_voids_the_plan_and_asks_again(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
     dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"], DDP)
