@@ -21,6 +21,7 @@ from core.host.failures import SETTLE_S, describe, root_cause
 from core.host.gatherer import Gatherer
 from core.host.gathering import Next
 from core.host.ledger_keeper import LedgerKeeper
+from core.host.loss_watch import LossWatch
 from core.host.outcome import Outcome, diverged, stopped_short
 from core.host.ranks import Rank, Ranks
 from core.host.rescue import Rescue
@@ -140,6 +141,7 @@ class Attempt:
         )
         self._gatherer = Gatherer(self._ranks, self._commits)
         self._silence = Silence(self._ranks, events)
+        self._losses = LossWatch(events) if given.plan.self_contained else None
         self._tree = ProcessTree(given.mark)
         self._outcome: Outcome | None = None
         self._data: DataReady | None = None
@@ -215,6 +217,8 @@ class Attempt:
         """A rank's metrics, written already."""
         rank = self._ranks[number]
         rank.heard(time.monotonic())
+        if self._losses is not None:
+            self._losses.look(number, parsed)
         for value in reversed(parsed):
             if value["event"] == "step":
                 first = rank.first_step is None

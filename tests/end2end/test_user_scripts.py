@@ -343,3 +343,18 @@ def test_scripts_of_several_authors_are_charted(
         assert losses == steps
     else:  # a bar is drawn so often as time allows, and once more at its end
         assert losses == sorted(losses) and losses[-1] == 16 and len(set(losses)) >= 3
+
+
+@pytest.mark.windows
+def test_a_loss_that_is_not_finite_raises_one_alert_a_stretch(script_run: MakeScriptRun) -> None:
+    text = """
+    for step in range(1, 13):
+        bad = step in (4, 5, 6, 9)
+        print(f"step {step} loss {'nan' if bad else 1 / step}", flush=True)
+    """
+    run = script_run(text, devices=("cpu:1",)).start()
+    assert run.end().state == FINISHED
+    alerts = [line for line in run.events("alert") if line["kind"] == "nonfinite_loss"]
+    assert [alert["step"] for alert in alerts] == [4, 9]
+    assert alerts[0]["cause"] == "Rank 0 reports the loss as NaN or infinite at step 4."
+    assert alerts[0]["title"] and alerts[0]["next_step"]

@@ -1,0 +1,52 @@
+"""Says so when a script's loss is not finite. Recipes say it themselves (`workers.divergence`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+
+class _Events(Protocol):
+    """Whom it tells."""
+
+    def emit(self, event: str, **fields: Any) -> None:
+        """Writes a line of the host's own into the metrics."""
+
+
+class LossWatch:
+    """Looks at metrics lines, and speaks once a stretch: until the losses of all ranks are finite again.
+
+    Args:
+        events: The attempt's.
+    """
+
+    def __init__(self, events: _Events) -> None:
+        self._events = events
+        self._bad: set[int] = set()
+
+    def look(self, rank: int, lines: Sequence[Mapping[str, Any]]) -> None:
+        """Looks at lines of a rank's; a number that was not finite is null there, and its name in `nonfinite`."""
+        for line in lines:
+            bad = [name for name in line.get("nonfinite") or () if "loss" in str(name)]
+            if not bad:
+                if any("loss" in name and value is not None for name, value in line.items()):
+                    self._bad.discard(rank)
+                continue
+            first = not self._bad
+            self._bad.add(rank)
+            if first:
+                self._say(rank, line.get("step"), str(bad[0]))
+
+    def _say(self, rank: int, step: Any, name: str) -> None:
+        at = f" at step {step}" if isinstance(step, int) else ""
+        what = "the loss" if name == "loss" else f"“{name}”"
+        self._events.emit(
+            "alert",
+            kind="nonfinite_loss",
+            of=rank,
+            step=step if isinstance(step, int) else None,
+            title="The loss is not finite",
+            cause=f"Rank {rank} reports {what} as NaN or infinite{at}.",
+            next_step="Stop the run, lower the learning rate or check the data of that step, and continue from the "
+            "script's last good checkpoint.",
+        )
