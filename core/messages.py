@@ -74,7 +74,8 @@ class Refused(Message):
 class Phase(Message):
     """Where a starting rank is: "importing torch", "preparing data", "rendezvous", "ready", "first step".
 
-    A self-contained program (`core.recipes`) says "running" once it runs: it need not ever name a step.
+    A self-contained program (`core.recipes`) says "running" once it runs: it need not ever name a step. It says it
+    again while it prints; when it falls silent and uses the processor, "computing".
     """
 
     name: str

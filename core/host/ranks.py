@@ -15,6 +15,8 @@ from core.process_tree import Child
 
 log = logging.getLogger(__name__)
 
+_OWN_PROGRAM: Final = ("running", "computing")
+"""Phases of a rank that is a program of its own."""
 SILENT_LIMIT_S: Final = 5.0
 """A rank whose connection is closed has so long to end by itself."""
 
@@ -61,18 +63,18 @@ class Rank:
     @property
     def started(self) -> bool:
         """It has made a step, or has none left to make; or it is a program of its own and runs."""
-        return self.first_step is not None or self.done is not None or self.phase == "running"
+        return self.first_step is not None or self.done is not None or self.phase in _OWN_PROGRAM
 
     @property
     def trains(self) -> bool:
-        """It makes steps of ours, and neither waits for the host nor comes to its end."""
+        """It makes steps, and neither waits for the host nor comes to its end."""
         waits = self.done is not None or self.ready is not None
-        return self.first_step is not None and self.phase != "running" and not waits and self.connection is not None
+        return self.first_step is not None and not waits and self.connection is not None
 
     @property
     def takes_its_time(self) -> bool:
         """It has said that it does something in which nothing is told for long."""
-        return self.phase == "evaluating"
+        return self.phase in ("evaluating", "computing")
 
     def heard(self, now: float) -> None:
         """It has said something, at this moment on the monotonic clock."""
@@ -92,7 +94,7 @@ class Rank:
             self.step = step
             if self.first_step is None:
                 self.first_step = step
-            if self.phase != "running":
+            if self.phase not in _OWN_PROGRAM:
                 self.phase = "training"
         epoch = value.get("epoch")
         self.epoch = epoch if isinstance(epoch, int) else self.epoch

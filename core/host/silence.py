@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from core.host.ranks import Rank, Ranks
+from core.rank_environment import ENV_SILENT_AFTER
 
-ENV_SILENT_AFTER: Final = "RANKDECK_SILENT_AFTER_S"
 _SILENT_AFTER_S: Final = 60.0
 _PAUSES: Final = 5.0
 """A rank that has made long pauses before, as between chunks that are played first, may be silent for so many."""
@@ -88,8 +88,13 @@ class Silence:
             title=f"{names} may hang",
             cause=cause,
             next_step="Nothing was ended. Look at the device and the rank's log. If it stays silent, press Stop twice, "
-            "then Resume: the run goes on from its last commit.",
+            f"then Resume: {self._resumes()}",
         )
+
+    def _resumes(self) -> str:
+        if self._ranks.plan.self_contained:
+            return "the script starts again and decides where it continues."
+        return "the run goes on from its last commit."
 
 
 def _joined(first: str, words: Sequence[str]) -> str:

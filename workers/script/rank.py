@@ -46,6 +46,7 @@ from workers.script.child import Script, ignore_interrupts
 from workers.script.ending import Launched, describe_failure
 from workers.script.launch import Place, script_environment
 from workers.script.ledger_link import LedgerLink, Record, exists, finish_record, place_of, read_record
+from workers.script.life_signs import LifeSigns
 from workers.script.names import Names
 from workers.script.sdk_server import ENV_PORT as SDK_PORT
 from workers.script.sdk_server import ENV_TOKEN as SDK_TOKEN
@@ -159,6 +160,7 @@ class _Wrapper:
         self._told: dict[str, str] = {}
         self._looked_at = (0, 0)
         self._step = before.step
+        self._spoke_at = 0.0
         self._server = SdkServer(self._welcome, self._on_message)
 
     def run(self) -> tuple[Bye | RankFailed, int]:
@@ -172,7 +174,7 @@ class _Wrapper:
             with output.file:
                 script = self._start()
                 self._reporter.send(Phase("running", self._script.name))
-                code = self._watch(script, output)
+                code = self._watch(script, output, LifeSigns(script.pid, self._reporter.send))
                 if code != 0 and self._stopping.asked_at is None:
                     return self._failed(code, output.tail()), _FAILED
             self._reporter.send(RankDone(self._step, finished=self._stopping.asked_at is None))
@@ -201,7 +203,7 @@ class _Wrapper:
                 title="The script could not be started",
             ) from error
 
-    def _watch(self, script: Script, output: _Output) -> int:
+    def _watch(self, script: Script, output: _Output, life: LifeSigns) -> int:
         """Until the program has ended and everything it printed is read; its exit code."""
         while True:
             code = script.poll()
@@ -215,6 +217,7 @@ class _Wrapper:
             if code is not None:
                 break
             self._stop_harder(script, now)
+            life.look(now, max(output.heard_at, self._spoke_at))
             self._tell_names()
             self._ledger.tick(now)
             self._server.poll(BUSY_POLL_S if self._ledger.is_waiting else POLL_S)
@@ -286,6 +289,7 @@ class _Wrapper:
         }
 
     def _on_message(self, peer: Peer, message: Mapping[str, Any]) -> None:
+        self._spoke_at = time.monotonic()
         if "log" in message:
             self._take_log(message)
         elif "polls" in message:

@@ -109,6 +109,29 @@ def test_an_evaluation_may_take_long_and_is_no_pause() -> None:
     assert len(story.told.alerts) == 1
 
 
+def test_a_script_is_watched_once_it_has_made_a_step() -> None:
+    story = Story()
+    for rank in story.ranks:
+        rank.phase = "running"
+        rank.heard(story.now)
+    story.wait(500)
+    assert story.told.alerts == []  # it may compile or load for as long as it likes
+    story.steps(0)
+    story.wait(61)
+    (alert,) = story.told.alerts
+    assert alert["ranks"] == [0]  # the other one has never printed a step, and may never
+
+
+def test_a_script_that_computes_may_be_silent_for_longer() -> None:
+    story = Story()
+    story.steps(0)
+    story.ranks[0].phase = "computing"
+    story.wait(500)
+    assert story.told.alerts == []
+    story.wait(101)
+    assert len(story.told.alerts) == 1
+
+
 def test_who_has_not_begun_waits_or_is_done_is_not_silent() -> None:
     story = Story()
     story.ranks[0].heard(story.now)

@@ -1,0 +1,48 @@
+"""A script that hangs is named as a recipe's rank is, and one that is only silent for long is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.host_fixture import FINISHED, STOPPED
+from tests.helpers.script_runs import MakeScriptRun, script_run
+
+__all__ = ["script_run"]
+pytestmark = pytest.mark.windows
+
+STEPS = """
+    import threading, time
+
+    def train(first, last):
+        for step in range(first, last):
+            print(f"step {step} loss {1 / (step + 1):.4f}", flush=True)
+            time.sleep(0.02)
+"""
+
+
+def test_a_script_that_hangs_is_named(script_run: MakeScriptRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKDECK_SILENT_AFTER_S", "2")
+    run = script_run(STEPS + "    train(0, 10)\n    time.sleep(600)\n", devices=("cpu:1",)).start()
+    (alert,) = run.wait_for_event("alert")
+    assert (alert["kind"], alert["title"]) == ("silence", "Rank 0 may hang")
+    assert "step 9" in alert["cause"] and "decides where it continues" in alert["next_step"]
+    assert run.stop().end().state == STOPPED
+
+
+def test_a_script_that_is_silent_for_long_and_well_is_left_alone(
+    script_run: MakeScriptRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANKDECK_SILENT_AFTER_S", "2")
+    text = """
+    time.sleep(5)  # a download before the first step
+    train(0, 10)
+    end = time.monotonic() + 5
+    while time.monotonic() < end: pass  # an evaluation that prints nothing
+    for part in range(50):  # and one that does, but no numbers
+        print("still at it", flush=True)
+        time.sleep(0.1)
+    train(10, 20)
+    """
+    run = script_run(STEPS + text, devices=("cpu:1",)).start()
+    assert run.end().state == FINISHED
+    assert run.events("alert") == [] and run.steps() == list(range(20))

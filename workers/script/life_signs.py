@@ -1,0 +1,84 @@
+"""Tells the host that a script is alive when no step of it is charted: it prints, or its processes compute.
+
+A script may be silent for long and be well: it compiles, evaluates, saves. The host's hang watch (`core.host.silence`)
+is patient with one that computes, less so with one that neither prints nor computes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from typing import Final
+
+import psutil
+
+from core.messages import Phase
+from core.rank_environment import ENV_SILENT_AFTER
+
+_WINDOW_S: Final = 5.0
+_BUSY_SHARE: Final = 0.05
+"""Of one core. Little, because a crowded machine grants little; a hung script's idle threads use far less."""
+
+
+class LifeSigns:
+    """Watches one script from its wrapper's loop.
+
+    Args:
+        pid: The script's main process.
+        send: Sends a message to the host.
+    """
+
+    def __init__(self, pid: int, send: Callable[[Phase], None]) -> None:
+        self._pid = pid
+        self._send = send
+        self._window_s = min(_WINDOW_S, _silent_after_s() / 4)
+        self._look_at = time.monotonic() + self._window_s
+        self._told_at = 0.0
+        self._busy = False
+        self._used_s: float | None = None
+
+    def look(self, now: float, printed_at: float) -> None:
+        """Looks, when it is time to.
+
+        Args:
+            now: Seconds on the monotonic clock.
+            printed_at: When the script printed last.
+        """
+        if now < self._look_at:
+            return
+        if printed_at > self._look_at - self._window_s:
+            self._tell(busy=False)
+            self._used_s = None
+        else:
+            used_s = _cpu_seconds(self._pid)
+            if self._used_s is not None:
+                busy = used_s - self._used_s > _BUSY_SHARE * self._window_s
+                if busy != self._busy:
+                    self._tell(busy=busy)
+            self._used_s = used_s
+        self._look_at = now + self._window_s
+
+    def _tell(self, *, busy: bool) -> None:
+        self._busy = busy
+        self._send(Phase("computing" if busy else "running"))
+
+
+def _cpu_seconds(pid: int) -> float:
+    """CPU time of a process with all that it has started."""
+    total = 0.0
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(pid)
+        for process in [root, *root.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                total += times.user + times.system
+    return total
+
+
+def _silent_after_s() -> float:
+    try:
+        return max(0.1, float(os.environ.get(ENV_SILENT_AFTER, "")))
+    except ValueError:
+        return 4 * _WINDOW_S
