@@ -20,6 +20,7 @@ from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckErr
 from core.files import copy_atomic, write_atomic
 from core.generations import Generations
 from core.messages import Hello, Message, Refused, StopRequest, Welcome
+from core.outside_code import check_accepted, outside_code
 from core.places import PACKAGE_FOLDER
 from core.process_tree import end_marked, find_marked, folder_mark, spawn_detached
 from core.program_environment import program_environment
@@ -48,6 +49,9 @@ def start_run(config: RunConfig, runs_dir: Path | None = None, run_dir: Path | N
         RankdeckError: The host cannot be started.
     """
     store = RunStore.create(runs_dir or default_runs_dir(), config, run_dir)
+    code = outside_code(config)
+    if code is not None:  # named by the person who starts it, so that resuming need not ask
+        code.remember()
     _spawn_host(store)
     return store
 
@@ -57,8 +61,12 @@ def resume_run(plan: ResumePlan) -> RunStore:
 
     Raises:
         RunBusyError: A live host has the run.
+        OutsideCodeError: It runs code that nobody has agreed to.
         UsageError, PreflightError, RankdeckError: As `start_run`.
     """
+    if plan.code is not None:
+        check_accepted(plan.code, plan.code_accepted)
+        plan.code.remember()
     if plan.run_dir is None:
         store = RunStore.create(plan.runs_dir, plan.config)
         if plan.state_file is not None:

@@ -27,6 +27,7 @@ from core.generations import DamagedGeneration, Generation, Generations
 from core.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
 from core.ledger_file import FILE_NAME
 from core.mode_choice import choose_devices, choose_mode, platform_of
+from core.outside_code import outside_code
 from core.platforms import Platform, this_platform
 from core.preflight import (
     MIN_FREE_BYTES,
@@ -63,6 +64,7 @@ def plan_resume(
     *,
     available: Sequence[Device] | None = None,
     platform: Platform | None = None,
+    accept_code: bool = False,
 ) -> ResumePlan:
     """What resuming `text` would do; reads only.
 
@@ -72,6 +74,8 @@ def plan_resume(
         changes: Some of `CHANGEABLE`, as flags give them, and `checkpoint`, the number of the one to go back to.
         available: This machine's devices; None looks.
         platform: This machine; None looks.
+        accept_code: The person agrees to run the code that the run names (`ResumePlan.code`). Before that none of it
+            is executed, not even its check of the settings.
 
     Raises:
         RunNotFoundError: Nothing goes by that name.
@@ -97,7 +101,8 @@ def plan_resume(
         store = _store_around(path)
     else:
         store = find_run(runs_dir, text)
-    return _plan_own(store, runs_dir, changes, None if checkpoint is None else str(checkpoint), available, platform)
+    number = None if checkpoint is None else str(checkpoint)
+    return _plan_own(store, runs_dir, changes, number, available, platform, accept_code=accept_code)
 
 
 def _state_file_of(text: str) -> Path | None:
@@ -146,6 +151,8 @@ def _plan_own(
     checkpoint: str | None,
     available: Sequence[Device],
     platform: Platform,
+    *,
+    accept_code: bool,
 ) -> ResumePlan:
     state = _wait_for_host_to_leave(store)
     if store.is_locked() or state.is_live:
@@ -192,7 +199,10 @@ def _plan_own(
     elif recipe.name == USER_SCRIPT:
         read_script(config.options)
     check_folder(store.dir, needed_bytes=MIN_FREE_BYTES)
-    check_by_recipe(config, recipe, resumes=True)
+    code = outside_code(config)
+    accepted = code is None or accept_code or code.is_known
+    if accepted:
+        check_by_recipe(config, recipe, resumes=True)
     devices_now = tuple(device.uuid for device in devices)
     # How often a self-contained program reads its data is its own business.
     fresh = generation is None and bool(damaged)  # all there is has diverged: what was trained goes with the weights
@@ -215,6 +225,8 @@ def _plan_own(
         damaged=tuple(_passed_over(item, generation) for item in damaged),
         copies=_copies_words(generation, mode, len(devices), config),
         changed=change_lines(before, config, (then, world_then), (mode, len(devices))),
+        code=code,
+        code_accepted=accepted,
         warnings=(*notes, *_own_warnings(state, generation is None, mode, then, devices_now)),
         checkpoints=() if recipe.self_contained else checkpoints,
         set_aside=newer_than(generation.number, checkpoints) if checkpoint is not None and generation else (),

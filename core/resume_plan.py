@@ -10,6 +10,7 @@ from core.checkpoint_choice import CheckpointEntry, aside_line
 from core.config.run_config import RunConfig
 from core.ledger import LedgerFile, LedgerProgress
 from core.mode_choice import MODE_NAMES
+from core.outside_code import OutsideCode
 from core.user_script import RECIPE as USER_SCRIPT
 
 
@@ -34,6 +35,8 @@ class ResumePlan:
         checkpoints: Those that can be chosen from, and others that are there, oldest first.
         set_aside: Numbers of newer checkpoints that are set aside, as `generation` was asked for by its number.
         goes_back: It was.
+        code: A recipe or program that did not come with Rankdeck and that this run executes.
+        code_accepted: Whether it may be executed: it was started on this machine before, or the person agrees.
     """
 
     run_dir: Path | None
@@ -54,6 +57,8 @@ class ResumePlan:
     checkpoints: tuple[CheckpointEntry, ...] = ()
     set_aside: tuple[int, ...] = ()
     goes_back: bool = False
+    code: OutsideCode | None = None
+    code_accepted: bool = True
 
     @property
     def is_new_run(self) -> bool:
@@ -71,6 +76,7 @@ class ResumePlan:
         same = (self.mode_then, self.devices_then) in ((self.mode_now, self.devices_now), ("", ()))
         lines.append(f"Devices: {now}" + ("." if same else f"; it was {then}."))
         lines += self.changed
+        lines += [self.code.text] if self.code is not None else []
         return [*lines, *(f"Note: {warning}" for warning in self.warnings)]
 
     def _training_lines(self) -> list[str]:

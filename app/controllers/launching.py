@@ -82,13 +82,20 @@ class Launching(QObject):
         self._runner.run(Operation(work, done, self.stop_failed.emit))
 
     def plan(self, text: str, changes: Mapping[str, Any], available: Sequence[Device]) -> None:
-        """Finds out what resuming would do; a newer request makes an older one's answer void."""
+        """Finds out what resuming would do; a newer request makes an older one's answer void.
+
+        Args:
+            text: A run, or a state file.
+            changes: As `plan_resume` takes them; `accept_code` among them says that the person trusts the run's code.
+            available: This machine's devices.
+        """
         runs_dir, devices, given = self._runs_dir, tuple(available), dict(changes)
 
         def work() -> ResumePlan:
             from core.resume import plan_resume  # here: the window opens without it
 
-            return plan_resume(text, runs_dir, given, available=devices or None)
+            accepted = bool(given.pop("accept_code", False))
+            return plan_resume(text, runs_dir, given, available=devices or None, accept_code=accepted)
 
         self._runner.run(Operation(work, self.planned.emit, self.plan_failed.emit, topic="plan"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QIcon, QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -78,6 +78,8 @@ class ResumeDialog(QDialog):
         self.use_ticked = QCheckBox("On the devices that are &ticked in Setup")
         self.use_mode = QCheckBox(f"In the &mode that is chosen in Setup: {_mode_words(mode)}")
         self.use_mode.setToolTip("Whatever mode a run was trained in, it goes on in any other.")
+        self.trust = QCheckBox("&I trust this code")
+        self.trust.setToolTip("It runs with your rights: it can read, change and send whatever you can.")
         self.steps = QLineEdit()
         self.data = QLineEdit()
         self.checkpoint = QComboBox()
@@ -160,6 +162,8 @@ class ResumeDialog(QDialog):
         column.addWidget(heading)
         column.addWidget(self.notice)
         column.addWidget(scroll, 1)
+        column.addWidget(self.trust)
+        self.trust.hide()
         column.addWidget(self.buttons)
         self.resize(640, 440)
 
@@ -169,9 +173,10 @@ class ResumeDialog(QDialog):
         self.run.editTextChanged.connect(lambda: self._show_chunk_size(False))
         self.run.editTextChanged.connect(lambda: self._offer_checkpoints(()))
         self.checkpoint.activated.connect(self._on_edited)
+        self.run.editTextChanged.connect(self._forget_trust)
         for field in (self.steps, self.data, self.chunk_size):
             field.textEdited.connect(self._on_edited)
-        for box in (self.use_ticked, self.use_mode):
+        for box in (self.use_ticked, self.use_mode, self.trust):
             box.toggled.connect(self._on_edited)
         self.open_file.clicked.connect(self._on_open_clicked)
         self.buttons.rejected.connect(self.reject)
@@ -209,6 +214,8 @@ class ResumeDialog(QDialog):
         if self.use_mode.isChecked():
             alone = self.use_ticked.isChecked() and _ranks(self._ticked) == 1
             changes |= {"mode": "single"} if alone else self._mode
+        if self.trust.isChecked():
+            changes["accept_code"] = True
         return text, changes
 
     def _ask(self) -> None:
@@ -231,6 +238,10 @@ class ResumeDialog(QDialog):
         self._offer_checkpoints(plan.checkpoints)
         self._say("\n".join(plan.lines()), lesser=False)
         self._set_plan(plan)
+        if not plan.code_accepted:
+            self.trust.show()
+            self.go.setEnabled(False)
+            self.go.setToolTip("Read the code that this run names first, then confirm that you trust it.")
 
     def show_error(self, error: RankdeckError) -> None:
         """Says why it cannot be resumed so."""
@@ -267,6 +278,12 @@ class ResumeDialog(QDialog):
             self.chunk_size.clear()
         self._chunk_label.setVisible(asked)
         self.chunk_size.setVisible(asked)
+
+    def _forget_trust(self) -> None:
+        """What was confirmed of one run says nothing of another."""
+        with QSignalBlocker(self.trust):
+            self.trust.setChecked(False)
+        self.trust.hide()
 
     def _say(self, words: str, lesser: bool) -> None:
         self.words.setText(words)

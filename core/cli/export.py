@@ -30,6 +30,7 @@ def export(arguments: argparse.Namespace, terminal: Terminal) -> int:
         generation=arguments.generation,
         allow_diverged=arguments.allow_diverged,
         overwrite=arguments.overwrite,
+        trust_recipe=arguments.trust_recipe,
         progress=show,
     )
     if arguments.json:

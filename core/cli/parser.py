@@ -73,6 +73,10 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     resume.add_argument("--recipe", metavar="NAME", help="What to train when the state file is AI-OS's.")
     resume.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     resume.add_argument("--dry-run", action="store_true", help="Only say what would happen.")
+    resume.add_argument("--yes", action="store_true", help="Run code that the run names, without being asked.")
+    resume.add_argument(
+        "--trust-recipe", action="store_true", help="Run that code even where it lies in the run's own folder."
+    )
     _add_output(resume)
     stop = command("stop", "Stop a live run at its next step boundary, with everything committed.")
     stop.add_argument("--now", action="store_true", help="End at once, without committing.")
@@ -90,6 +94,9 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     export.add_argument("--generation", metavar="N", type=int, help="The weights of this committed generation.")
     export.add_argument("--allow-diverged", action="store_true", help="Export weights that are not finite, too.")
     export.add_argument("--overwrite", action="store_true", help="Replace files of the same names in PATH.")
+    export.add_argument(
+        "--trust-recipe", action="store_true", help="Run the recipe's code even if it was never started here."
+    )
     runs = command("runs", "List the runs there are.")
     runs.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     doctor = command("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.")

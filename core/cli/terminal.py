@@ -78,6 +78,14 @@ class Terminal:
         self._clear_progress()
         self._write(sys.stderr, one_line(text) + "\n")
 
+    def ask(self, question: str) -> bool:
+        """Asks a yes-or-no question; False without asking where stdin or stderr is not a terminal."""
+        self._clear_progress()
+        if not (sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()):
+            return False
+        self._write(sys.stderr, one_line(question))
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
     def progress(self, text: str) -> None:
         """Shows `text` in place of the last progress line; only in a terminal."""
         if not self.is_interactive:

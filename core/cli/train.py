@@ -21,6 +21,7 @@ from core.devices.visible import VARIABLE
 from core.errors import ConfigError, DatasetError, RankdeckError
 from core.metrics_file import whole_bytes
 from core.mode_choice import platform_of, usable_devices
+from core.outside_code import OutsideCode, check_accepted
 from core.platforms import this_platform
 from core.preflight import Checked, check
 from core.resume import CHANGEABLE, plan_resume
@@ -128,17 +129,28 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.checkpoint is not None:
         changes["checkpoint"] = arguments.checkpoint
     runs_dir = Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
-    plan = plan_resume(arguments.path, runs_dir, changes)
+    trusted = arguments.trust_recipe
+    plan = plan_resume(arguments.path, runs_dir, changes, accept_code=trusted)
     for line in plan.lines():
         (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
     if arguments.dry_run:
         return 0
+    if plan.code is not None and not plan.code_accepted:
+        check_accepted(plan.code, _agrees(plan.code, arguments, terminal))
+        plan = plan_resume(arguments.path, runs_dir, changes, accept_code=True)
     offset = 0 if plan.run_dir is None else whole_bytes(RunStore(plan.run_dir).metrics)
     store = resume_run(plan)
     if arguments.detach:
         terminal.data(store.dir.name)
         return 0
     return _foreground(store, terminal, arguments.json, offset)
+
+
+def _agrees(code: OutsideCode, arguments: argparse.Namespace, terminal: Terminal) -> bool:
+    """Whether the person agrees to run the code. What came inside a run's folder needs the flag, not a keystroke."""
+    if code.in_run_folder:
+        return False
+    return bool(arguments.yes) or terminal.ask("It was never started on this machine. Run this code? [y/N] ")
 
 
 def exit_code(ending: Ending) -> int:

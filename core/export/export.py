@@ -15,6 +15,7 @@ from core.export.place import check_file_place, check_folder_place, refused, sta
 from core.export.tables import write_tables
 from core.export.tensorboard import write_event_files
 from core.export.weights import write_weights
+from core.outside_code import OutsideCodeError, outside_code
 from core.recipes import Recipe, get_recipe
 from core.run_store import RunStore
 
@@ -52,6 +53,7 @@ def export_run(
     generation: int | None = None,
     allow_diverged: bool = False,
     overwrite: bool = False,
+    trust_recipe: bool = False,
     progress: Progress = lambda _done: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Exported:
@@ -64,6 +66,7 @@ def export_run(
         generation: Which committed state, for weights; see `core.export.weights.write_weights`.
         allow_diverged: Weights that are not finite are exported too.
         overwrite: Replace files of the same names in `out`.
+        trust_recipe: The recipe's own code may run, though it was never started on this machine.
         progress: Told now and then how far it is, 0 to 1.
         cancelled: Asked now and then; True ends it, and nothing is written.
 
@@ -79,6 +82,12 @@ def export_run(
         return _weights(store, place, generation, overwrite, allow_diverged)
     check_folder_place(place, overwrite)
     if kind == "hf":
+        code = outside_code(store.config())
+        if code is not None and not trust_recipe and not code.is_known:
+            raise OutsideCodeError(
+                f"{code.text} It was never started on this machine.",
+                f"Read that code first. If you trust it: rankdeck export {store.dir.name} --to hf --trust-recipe",
+            )
         return _by_recipe(store, kind, place, generation, cancelled, allow_diverged)
     lines = MetricsLines(store.metrics, cancelled)
     write = {"csv": write_tables, "tensorboard": write_event_files}[kind]

@@ -30,7 +30,9 @@ def answered(dialog: ResumeDialog, runs_dir: Path) -> None:
     def answer(text: str, changes: dict[str, object]) -> None:
         try:
             with DeviceMonitor() as monitor:
-                dialog.show_plan(plan_resume(text, runs_dir, changes, available=monitor.devices()))
+                accepted = bool(changes.pop("accept_code", False))
+                available = monitor.devices()
+                dialog.show_plan(plan_resume(text, runs_dir, changes, available=available, accept_code=accepted))
         except RankdeckError as error:
             dialog.show_error(error)
 
@@ -172,3 +174,29 @@ def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, run
     dialog.choose(str(store.dir))
     assert "rank 0's copy" in dialog.words.text() and "is not in them" in dialog.words.text(), dialog.notice.text
     assert "Devices: cpu:0 alone" in dialog.words.text()
+
+
+def test_code_that_a_run_brings_is_named_and_has_to_be_trusted(qtbot: QtBot, place: Path) -> None:
+    recipe = place / "elsewhere" / "theirs"
+    recipe.mkdir(parents=True)
+    manifest = 'format = "rankdeck-recipe"\nversion = 1\nname = "theirs"\ntitle = "Theirs"\n'
+    (recipe / "recipe.toml").write_text(manifest, encoding="utf-8")
+    (recipe / "train.py").write_text("raise SystemExit\n", encoding="utf-8")
+    theirs = make_run(place, recipe=str(recipe), options={})
+    ours = make_run(place)
+    dialog = ResumeDialog(list_runs(place), [], DDP)
+    qtbot.addWidget(dialog)
+    answered(dialog, place)
+    dialog.show()
+    dialog.choose(str(theirs.dir))
+    assert f"uses the recipe code in {recipe.resolve()}. It runs with your rights." in dialog.words.text()
+    assert dialog.trust.isVisible() and not dialog.go.isEnabled()
+    dialog.trust.click()
+    qtbot.waitUntil(dialog.go.isEnabled)
+    with qtbot.waitSignal(dialog.resume_requested) as agreed:
+        dialog.go.click()
+    assert agreed.args is not None and agreed.args[0].code_accepted
+    dialog.choose(str(ours.dir))
+    assert not dialog.trust.isVisible() and not dialog.trust.isChecked() and dialog.go.isEnabled()
+    dialog.choose(str(theirs.dir))
+    assert dialog.trust.isVisible() and not dialog.go.isEnabled()

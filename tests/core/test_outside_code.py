@@ -1,0 +1,169 @@
+"""Code that a run's folder names: it is named, asked about, and runs only when the person agrees."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from core import client
+from core.cli import main
+from core.config.run_config import RunConfig
+from core.errors import RankdeckError
+from core.export.export import export_run
+from core.outside_code import FILE_NAME, OutsideCodeError, outside_code
+from core.resume import plan_resume
+from tests.helpers.made_runs import TEXT, make_run
+
+pytestmark = pytest.mark.windows
+
+MANIFEST = """format = "rankdeck-recipe"
+version = 1
+name = "theirs"
+title = "Theirs"
+check = "check.py"
+exports = ["hf"]
+"""
+CHECK = """import json, pathlib
+pathlib.Path(__file__).with_name("ran").touch()
+print(json.dumps({"notes": []}))
+"""
+
+
+@pytest.fixture
+def no_host(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The hosts that were to be started."""
+    started: list[Path] = []
+    monkeypatch.setattr(client, "_spawn_host", lambda store, *_: started.append(store.dir))
+    monkeypatch.setattr("core.cli.train._foreground", lambda *_: 0)
+    return started
+
+
+@pytest.fixture
+def place(tmp_path: Path, runs_dir: Path) -> Path:
+    (tmp_path / "text.txt").write_bytes(TEXT)
+    runs_dir.mkdir(exist_ok=True)
+    return tmp_path
+
+
+def add_recipe(folder: Path) -> Path:
+    recipe = folder / "theirs"
+    recipe.mkdir(parents=True)
+    (recipe / "recipe.toml").write_text(MANIFEST, encoding="utf-8")
+    (recipe / "train.py").write_text("raise SystemExit\n", encoding="utf-8")
+    (recipe / "check.py").write_text(CHECK, encoding="utf-8")
+    return recipe.resolve()
+
+
+def test_a_recipe_by_its_path_is_named_and_refused_until_agreed_to(
+    place: Path, runs_dir: Path, no_host: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = add_recipe(place / "elsewhere")
+    store = make_run(place, runs_dir=runs_dir, recipe=str(recipe), options={})
+    assert main(["resume", store.dir.name, "--dry-run"]) == 0
+    assert f"This run uses the recipe code in {recipe}. It runs with your rights." in capsys.readouterr().out
+    assert main(["resume", store.dir.name]) == 2, "nobody can be asked here"
+    title, cause, next_step = capsys.readouterr().err.splitlines()
+    assert title == "This run brings code of its own"
+    assert str(recipe) in cause and "--yes" in next_step
+    assert not (recipe / "ran").exists() and no_host == [], "its check is code, too"
+    assert main(["resume", store.dir.name, "--yes"]) == 0
+    assert (recipe / "ran").exists() and no_host == [store.dir]
+    capsys.readouterr()
+    store.write_state(store.stored_state().replace(state="stopped"))
+    assert main(["resume", store.dir.name]) == 0, "it was agreed to once"
+    assert (runs_dir / FILE_NAME).is_file()
+
+
+def test_a_person_at_a_terminal_is_asked(
+    place: Path, runs_dir: Path, no_host: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = add_recipe(place / "elsewhere")
+    store = make_run(place, runs_dir=runs_dir, recipe=str(recipe), options={})
+    asked = []
+
+    def answer(says: bool) -> None:
+        monkeypatch.setattr("core.cli.terminal.Terminal.ask", lambda _self, text: asked.append(text) or says)
+
+    answer(False)
+    assert main(["resume", store.dir.name]) == 2 and no_host == []
+    answer(True)
+    assert main(["resume", store.dir.name]) == 0 and no_host == [store.dir]
+    assert "Run this code?" in asked[0]
+
+
+def test_a_recipe_from_inside_a_run_folder_needs_the_flag(
+    place: Path, runs_dir: Path, no_host: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = make_run(place, runs_dir=runs_dir)
+    recipe = add_recipe(store.dir)
+    text = store.run_toml.read_text(encoding="utf-8").partition("[options]")[0]
+    text = text.replace('recipe = "minigpt"', f"recipe = '{recipe}'")
+    store.run_toml.write_text(text, encoding="utf-8", newline="\n")
+    for words in ([], ["--yes"]):
+        assert main(["resume", store.dir.name, *words]) == 2
+        assert "--trust-recipe" in capsys.readouterr().err
+    assert not (recipe / "ran").exists()
+    assert main(["resume", store.dir.name, "--trust-recipe"]) == 0
+    assert no_host == [store.dir]
+
+
+@pytest.mark.usefixtures("no_host")
+def test_what_this_person_started_here_is_not_asked_about(place: Path, runs_dir: Path) -> None:
+    recipe = add_recipe(place / "mine")
+    store = make_run(place, runs_dir=runs_dir, recipe=str(recipe), options={})
+    config = store.config()
+    assert not plan_resume(str(store.dir), runs_dir).code_accepted
+    client.start_run(config, runs_dir)
+    plan = plan_resume(str(store.dir), runs_dir)
+    assert plan.code is not None and plan.code_accepted
+    (runs_dir / FILE_NAME).write_text("{", encoding="utf-8")
+    assert not plan_resume(str(store.dir), runs_dir).code_accepted, "a damaged note is none"
+
+
+def test_built_in_recipes_and_the_persons_own_are_no_question(place: Path, runs_dir: Path) -> None:
+    assert outside_code(RunConfig()) is None
+    recipe = add_recipe(runs_dir / "recipes")
+    assert outside_code(RunConfig(recipe="theirs")) is None
+    assert outside_code(RunConfig(recipe=str(recipe))) is None
+    moved = shutil.move(recipe, place / "theirs")
+    assert outside_code(RunConfig(recipe=str(moved))) is not None
+
+
+def test_a_program_is_named_with_its_interpreter_and_its_arguments_count(
+    place: Path, runs_dir: Path, no_host: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = place / "train.py"
+    script.write_text("print('step 1 loss 2')\n", encoding="utf-8")
+    options = {"script": str(script), "python": sys.executable, "arguments": "--lr 1"}
+    config = RunConfig(recipe="script", options=options, devices=("cpu:1",), dataset_file="none://")
+    store = client.start_run(config, runs_dir)
+    store.write_state(store.stored_state().replace(state="stopped"))
+    assert main(["resume", store.dir.name]) == 0
+    assert f"starts the program {script} with {sys.executable}" in capsys.readouterr().out
+    text = store.run_toml.read_text(encoding="utf-8").replace("--lr 1", "--lr 2")
+    store.run_toml.write_text(text, encoding="utf-8", newline="\n")
+    store.write_state(store.stored_state().replace(state="stopped"))
+    no_host.clear()
+    assert main(["resume", store.dir.name]) == 2
+    assert no_host == []
+
+
+def test_no_door_of_the_client_takes_a_plan_that_was_not_agreed_to(place: Path, runs_dir: Path) -> None:
+    recipe = add_recipe(place / "elsewhere")
+    store = make_run(place, runs_dir=runs_dir, recipe=str(recipe), options={})
+    with pytest.raises(OutsideCodeError):
+        client.resume_run(plan_resume(str(store.dir), runs_dir))
+
+
+def test_exporting_by_a_recipe_is_running_it(place: Path, runs_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = add_recipe(place / "elsewhere")
+    store = make_run(place, runs_dir=runs_dir, recipe=str(recipe), options={})
+    assert main(["export", store.dir.name, "--to", "hf"]) == 2
+    err = capsys.readouterr().err
+    assert "This run brings code of its own" in err and "--trust-recipe" in err
+    with pytest.raises(RankdeckError) as caught:
+        export_run(store, "hf", trust_recipe=True)
+    assert not isinstance(caught.value, OutsideCodeError)
