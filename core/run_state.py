@@ -134,7 +134,7 @@ class RunState:
 
 _ALLOWED: Final = {name: get_args(hint) or (hint,) for name, hint in get_type_hints(RunState).items()}
 """The types that each field may have; worked out once, because a list of a thousand runs asks for them."""
-_STATES: Final = (*LIVE_STATES, *ENDED_STATES)
+_STATES: Final = (*LIVE_STATES, *ENDED_STATES, INTERRUPTED)
 _LARGEST: Final = 2**63 - 1
 _LIMITS: Final[Mapping[str, tuple[float, float]]] = {
     "created": (0, MAX_UNIX_S),
