@@ -125,7 +125,7 @@ def test_a_stop_is_answered_and_a_live_run_cannot_be_started_over(make_run: Make
     run = make_run().behave(steps=100_000, step_s=0.01).start()
     run.wait_for_step(2)
     with pytest.raises(RunBusyError):
-        resume_run(plan_resume(str(run.run_dir), tmp_path))
+        resume_run(plan_resume(str(run.run_dir), tmp_path, accept_code=True))
     with pytest.raises(UsageError, match="holds a run already"):
         start_run(run.store.config(), run_dir=run.run_dir)
     stop_run(run.store)

@@ -101,7 +101,7 @@ def test_of_two_resumes_at_one_moment_one_is_refused(make_run: MakeRun) -> None:
     run = make_run().behave(steps=60, commit_every=10, step_s=0.05).start()
     run.wait_for_event("commit")
     run.kill_host()
-    plans = [plan_resume(str(run.run_dir), run.run_dir.parent) for _ in range(3)]
+    plans = [plan_resume(str(run.run_dir), run.run_dir.parent, accept_code=True) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         errors = [future.exception() for future in [pool.submit(resume_run, plan) for plan in plans]]
     assert sorted(type(error).__name__ for error in errors) == ["NoneType", "RunBusyError", "RunBusyError"]

@@ -88,7 +88,7 @@ class FakeRun:
 
     def resume(self, **changes: Any) -> FakeRun:
         """Resumes it through `core.resume` and `core.client`."""
-        resume_run(plan_resume(str(self.run_dir), self._runs_dir, changes))
+        resume_run(plan_resume(str(self.run_dir), self._runs_dir, changes, accept_code=True))
         return self
 
     def stop(self, now: bool = False) -> FakeRun:
