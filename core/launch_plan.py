@@ -204,7 +204,7 @@ def plan_link_test(
     """
     if len(devices) < 2:
         raise ConfigError(
-            "devices", "One device has nobody to talk to.", "Choose at least two, for example --devices cpu:2."
+            "devices", "One device has no link to measure.", "Choose at least two, for example --devices cpux2."
         )
     check_gloo(platform)
     backend = "nccl" if platform.has_nccl and all(device.kind == "cuda" for device in devices) else "gloo"

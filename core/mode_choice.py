@@ -190,7 +190,7 @@ def check_gloo(platform: Platform) -> None:
 
 def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> tuple[str, tuple[str, ...]]:
     if not devices:
-        raise ConfigError("devices", "No device was chosen.", "Choose at least one, for example cpu:2 or cuda:0.")
+        raise ConfigError("devices", "No device was chosen.", "Choose at least one, for example cpux2 or cuda:0.")
     several = len(devices) > 1
     mode = config.mode
     notes: tuple[str, ...] = ()
@@ -217,7 +217,7 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
         if len({device.kind for device in devices}) > 1:
             raise ConfigError(
                 "devices",
-                f"Mode {mode} needs devices of one kind, and GPUs and CPU slots were chosen.",
+                f"Mode {mode} needs devices of one kind, and GPUs and CPU devices were chosen.",
                 "Leave out one kind, or choose mode independent.",
             )
         check_gloo(platform)
@@ -285,7 +285,7 @@ def _nothing_to_share(config: RunConfig, device: Device) -> ConfigError:
     return ConfigError(
         "devices",
         f"{what} a model's state out among devices, and only one was chosen ({device.uuid}).",
-        "Choose at least two devices, for example --devices cpu:2, or mode single.",
+        "Choose at least two devices, for example --devices cpux2, or mode single.",
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from core.config.batch import Batch, resolve_batch
+from core.config.device_names import count_notes, with_counts
 from core.config.run_config import RunConfig
 from core.dataset import DatasetIdentity, check_size, estimate_samples, identify
 from core.deepspeed_config import check_run, effective_config
@@ -93,6 +94,8 @@ def check(
     config = apply_recipe(config, recipe)
     platform = platform_of(recipe, platform)
     devices, choice_notes = choose_devices(config, available, platform)
+    choice_notes = (*count_notes(config.devices), *choice_notes)
+    config = config.replace(devices=with_counts(config.devices))
     choice = choose_mode(config, devices, platform)
     mode = choice.mode
     check_mode(mode, recipe)

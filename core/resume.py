@@ -16,7 +16,8 @@ from typing import Any, Final
 from core.carry_over import carry_over
 from core.checkpoint_choice import choose_checkpoint, list_checkpoints, newer_than
 from core.chunk_grid import ChunkGrid
-from core.config.given import config_from_given, normalise, with_absolute_paths
+from core.config.device_names import count_notes, with_counts
+from core.config.given import config_from_given, device_texts, normalise, with_absolute_paths
 from core.config.run_config import RunConfig
 from core.dataset import DatasetIdentity, check_size, identify
 from core.devices import Device, DeviceMonitor
@@ -227,7 +228,7 @@ def _plan_own(
         changed=change_lines(before, config, (then, world_then), (mode, len(devices))),
         code=code,
         code_accepted=accepted,
-        warnings=(*notes, *_own_warnings(state, generation is None, mode, then, devices_now)),
+        warnings=(*_count_notes(changes), *notes, *_own_warnings(state, generation is None, mode, then, devices_now)),
         checkpoints=() if recipe.self_contained else checkpoints,
         set_aside=newer_than(generation.number, checkpoints) if checkpoint is not None and generation else (),
         goes_back=checkpoint is not None,
@@ -266,7 +267,12 @@ def _changed(config: RunConfig, changes: dict[str, Any], folder: Path) -> RunCon
             raise _other_chunk_size(str(folder), config.dataset_chunk_size, wanted)
     if ("steps" in changes) != ("epochs" in changes):
         config = config.replace(steps=None, epochs=None)
-    return config_from_given(given, config)
+    changed = config_from_given(given, config)
+    return changed.replace(devices=with_counts(changed.devices)) if "devices" in changes else changed
+
+
+def _count_notes(changes: Mapping[str, Any]) -> tuple[str, ...]:
+    return count_notes(device_texts(changes["devices"])) if "devices" in changes else ()
 
 
 def _other_chunk_size(where: str, before: int, now: int) -> StateFileError:
@@ -359,7 +365,7 @@ def _plan_aios(
         mode_now=mode,
         devices_then=(),
         devices_now=tuple(device.uuid for device in devices),
-        warnings=(*notes, *_aios_warnings(file)),
+        warnings=(*_count_notes(changes), *notes, *_aios_warnings(file)),
         state_file=file,
     )
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from core.config.batch import Batch, resolve_batch
 from core.config.command_line import command_text, to_command_line
+from core.config.device_names import cpu_numbers, is_cpu, with_counts
 from core.config.dial import synchronisation_of
 from core.config.fields import FieldSpec, FieldValue
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
@@ -155,13 +156,12 @@ def default_mode_texts() -> dict[str, str]:
 def draft_from_config(config: RunConfig, available: list[Device]) -> Draft:
     """The draft that asks for `config` again; devices that are not there any more are left out."""
     known = {device.uuid for device in available}
-    slots = [device.uuid for device in available if device.kind == "cpu"]
-    chosen: list[str] = []
-    for text in config.devices:
-        if text.startswith("cpu:") and text.removeprefix("cpu:").isdecimal():
-            chosen += slots[: int(text.removeprefix("cpu:"))]
-        elif text in known:
-            chosen.append(text)
+    named = [
+        uuid
+        for text in with_counts(config.devices)
+        for uuid in ([f"cpu:{number}" for number in cpu_numbers(text)] if is_cpu(text) else [text])
+    ]
+    chosen = [uuid for uuid in named if uuid in known]
     values: dict[str, FieldValue] = {spec.name: getattr(config, spec.name) for spec in FIELDS}
     texts = {name: _text(FIELD_BY_NAME[name], value) for name, value in values.items() if name not in OWN_PLACES}
     texts |= {name: "" if value is None else _plain(value) for name, value in config.options.items()}

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 from app.views.notice_bar import NoticeBar, Step
 from app.views.numbers import count
 from core.checkpoint_choice import CheckpointEntry
+from core.config.device_names import count_devices
 from core.errors import DatasetError, RankdeckError
 from core.mode_choice import MODE_NAMES
 from core.resume_plan import ResumePlan
@@ -212,7 +213,7 @@ class ResumeDialog(QDialog):
         if self.use_ticked.isChecked():
             changes["devices"] = ",".join(self._ticked)
         if self.use_mode.isChecked():
-            alone = self.use_ticked.isChecked() and _ranks(self._ticked) == 1
+            alone = self.use_ticked.isChecked() and count_devices(self._ticked) == 1
             changes |= {"mode": "single"} if alone else self._mode
         if self.trust.isChecked():
             changes["accept_code"] = True
@@ -319,11 +320,6 @@ class ResumeDialog(QDialog):
     def _on_go_clicked(self) -> None:
         if self._plan is not None:
             self.resume_requested.emit(self._plan)
-
-
-def _ranks(devices: Sequence[str]) -> int:
-    """How many devices these texts name: ``cpu:2`` is two slots."""
-    return sum(int(text.removeprefix("cpu:")) if text.startswith("cpu:") else 1 for text in devices)
 
 
 def _mode_words(mode: Mapping[str, str]) -> str:

@@ -8,13 +8,13 @@ from typing import Final
 
 from core.cli.runs import runs_dir_of
 from core.cli.terminal import Terminal
-from core.devices import DeviceMonitor
+from core.devices import Device, DeviceMonitor
 from core.devices.resolve import resolve_devices
 from core.dial import BYTES_PER_PARAMETER, price
 from core.errors import UsageError
 from core.link_test import keep_link, measure_link
-from core.mode_choice import check_cuda
-from core.platforms import this_platform
+from core.mode_choice import check_cuda, usable_devices
+from core.platforms import Platform, this_platform
 
 _INTERVALS: Final = (1, 10, 50, 500, None)
 
@@ -35,7 +35,7 @@ def measure(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise UsageError("The model's size and the time of a step are more than 0.", "Give other numbers.")
     platform = this_platform()
     with DeviceMonitor() as monitor:
-        devices = resolve_devices(tuple(arguments.devices.split(",")), monitor.devices())
+        devices = _measured(arguments.devices, monitor, platform)
     check_cuda(devices, platform)
     link = measure_link(devices, platform)
     keep_link(link, devices, platform, runs_dir_of(arguments))
@@ -57,3 +57,12 @@ def measure(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if rows:
         terminal.table(("EVERY", "COSTS"), rows)
     return 0
+
+
+def _measured(asked: str | None, monitor: DeviceMonitor, platform: Platform) -> list[Device]:
+    """The devices named; none named: all GPUs where there are two or more, else the CPU devices."""
+    if asked is not None:
+        return resolve_devices(tuple(asked.split(",")), monitor.devices())
+    usable, _ = usable_devices(monitor.devices(), platform)
+    gpus = [device for device in usable if device.kind == "cuda"]
+    return gpus if len(gpus) > 1 else monitor.cpu_slots()

@@ -33,8 +33,14 @@ class Parser(argparse.ArgumentParser):
         choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
         if choice is not None:
             names = re.findall(r"[\w-]+", choice[2])
-            near = difflib.get_close_matches(choice[1], names, n=1)
-            return f"Did you mean {near[0]}?" if near else f"The commands are: {', '.join(names)}."
+            near = difflib.get_close_matches(choice[1].lower(), names, n=1)
+            flag = re.match(r"argument (--[\w-]+)", message)
+            listed = (
+                f"{flag[1]} takes one of: {', '.join(names)}." if flag else f"The commands are: {', '.join(names)}."
+            )
+            return (
+                f"Did you mean {near[0]}? {listed}" if near and flag else f"Did you mean {near[0]}?" if near else listed
+            )
         return f"{self.prog} --help lists what it takes."
 
 
@@ -102,7 +108,7 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     doctor = command("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.")
     doctor.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     measure = command("measure", "Measure how fast devices exchange tensors, and what synchronising would cost.")
-    measure.add_argument("--devices", metavar="LIST", default="auto", help="Two or more, for example cpu:2.")
+    measure.add_argument("--devices", metavar="LIST", help="Two or more, for example cpux2. Default: all of them.")
     measure.add_argument("--parameters", metavar="N", type=float, help="The model's trainable parameters.")
     measure.add_argument("--step-time-s", metavar="S", type=float, help="What a step takes by itself, in seconds.")
     measure.add_argument("--runs-dir", metavar="PATH", help="The folder of runs; the result is kept there.")
@@ -126,7 +132,7 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
 def _add_run(run: Parser) -> None:
     run.usage = "rankdeck run [FLAGS] SCRIPT [ARGS …] | rankdeck run [FLAGS] -m MODULE [-- ARGS …]"
     run.add_argument("-m", "--module", metavar="MODULE", help="Run a module, as python -m does.")
-    run.add_argument("--devices", metavar="LIST", help="auto, cpu:2, cuda:0,cuda:1 or GPU UUIDs; one process each.")
+    run.add_argument("--devices", metavar="LIST", help="auto, cpux2, cuda:0,cuda:1 or GPU UUIDs; one process each.")
     run.add_argument(
         "--python", metavar="PATH", help="The interpreter, or its environment's folder. Default: this one."
     )
@@ -165,4 +171,7 @@ def _sentence(message: str) -> str:
     wrong = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
     if wrong is not None:
         return f"There is no command {wrong[1]!r}."
+    choice = re.match(r"argument (--[\w-]+): invalid choice: '([^']*)'", message)
+    if choice is not None:
+        return f"{choice[1]} cannot be {choice[2]!r}."
     return f"{message[0].upper()}{message[1:].rstrip('.')}."

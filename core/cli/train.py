@@ -15,6 +15,7 @@ from core.cli.terminal import Terminal
 from core.cli.words import duration, number
 from core.client import resume_run, start_run
 from core.config.command_line import TrainRequest, request_from_arguments
+from core.config.device_names import cpu_texts
 from core.config.run_config import RunConfig
 from core.devices import Device, DeviceMonitor
 from core.devices.visible import VARIABLE
@@ -104,12 +105,12 @@ def first_devices(config: RunConfig, world_size: int | None, usable: Sequence[De
         return config
     gpus = [device.uuid for device in usable if device.kind == "cuda"]
     if not gpus:
-        return config.replace(devices=(f"cpu:{world_size}",))
+        return config.replace(devices=cpu_texts(range(world_size)))
     if len(gpus) < world_size:
         raise ConfigError(
             "world_size",
             f"--world-size asks for {world_size} devices, and {_count_of_gpus(len(gpus))}.",
-            f"Ask for at most {len(gpus)}, or name CPU slots: --devices cpu:{world_size}.",
+            f"Ask for at most {len(gpus)}, or for CPU devices: --devices cpux{world_size}.",
         )
     return config.replace(devices=tuple(gpus[:world_size]))
 

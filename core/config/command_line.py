@@ -161,7 +161,7 @@ def _add_devices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--devices",
         metavar="LIST",
-        help="auto, cpu:2 (two CPU slots), cuda:0,cuda:1 or GPU UUIDs. See rankdeck devices.",
+        help="auto, cpux2 (two CPU devices), cuda:0,cuda:1 or GPU UUIDs. See rankdeck devices.",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -71,7 +72,11 @@ class FieldSpec:
         if not isinstance(value, str):
             raise self._wrong(f"{_shown(value)} is not text")
         if self.type == "choice" and value not in self.choices:
-            raise self._wrong(f"{_shown(value)} is not one of the choices")
+            error = self._wrong(f"{_shown(value)} is not one of the choices")
+            near = difflib.get_close_matches(value.lower(), self.choices, n=1)
+            raise (
+                error if not near else ConfigError(self.name, error.cause, f"Did you mean {near[0]}? {error.next_step}")
+            )
         return value
 
     def parse(self, text: str) -> FieldValue:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PureWindowsPath
 from typing import Any, Final
 
+from core.config.device_names import count_devices
 from core.config.documents import MAX_FILE_BYTES, line_of
 from core.config.fields import FieldSpec, FieldValue
 from core.config.run_config import FIELD_BY_NAME, RunConfig
@@ -214,12 +215,12 @@ def device_texts(value: Any) -> tuple[str, ...]:
     texts: list[str] = []
     for item in items:
         if isinstance(item, bool) or not isinstance(item, int | str):
-            raise ConfigError("devices", f"{item!r} is no device.", "Name devices, for example cpu:2 or cuda:0,cuda:1.")
+            raise ConfigError("devices", f"{item!r} is no device.", "Name devices, for example cpux2 or cuda:0,cuda:1.")
         text = str(item).strip()
         texts.append(f"cuda:{text}" if text.isdecimal() else text)
     if not texts or not all(texts):
         what = "The list of devices names nothing" if not any(texts) else "The list of devices has an empty place"
-        raise ConfigError("devices", f"{what}.", "Name devices, for example cpu:2 or cuda:0,cuda:1.")
+        raise ConfigError("devices", f"{what}.", "Name devices, for example cpux2 or cuda:0,cuda:1.")
     return tuple(texts)
 
 
@@ -278,17 +279,10 @@ def _world_size(values: dict[str, Any]) -> int | None:
     devices = device_texts(values["devices"]) if "devices" in values else ("auto",)
     if devices == ("auto",):
         return size
-    count = _count(devices)
+    count = count_devices(devices)
     if count != size:
         raise _contradiction("world_size", f"--world-size {size} is given, but the devices named are {count}")
     return None
-
-
-def _count(devices: Sequence[str]) -> int:
-    """How many ranks these texts stand for: ``cpu:2`` alone is two slots; named one by one, each is one."""
-    slots = [text for text in devices if text.lower().startswith("cpu")]
-    number = slots[0].partition(":")[2] if len(slots) == 1 else ""
-    return len(devices) - 1 + int(number) if number.isdecimal() else len(devices)
 
 
 def _contradiction(field_name: str, what: str) -> ConfigError:

@@ -350,7 +350,7 @@ class RunConfig:
 
     `batch_size` is a rank's micro-batch. Of `batch_size`, `grad_accum_steps` and `global_batch_size` two are
     enough (`core.config.batch.resolve_batch`). `devices` holds what `--devices` took: ``("auto",)``,
-    ``("cpu:2",)``, GPU UUIDs, ``cuda:0`` ….
+    ``("cpux2",)``, GPU UUIDs, ``cuda:0`` ….
 
     Raises:
         ConfigError: A field has a value that cannot be used; it names the field and what is allowed.
@@ -403,7 +403,7 @@ class RunConfig:
             object.__setattr__(self, name, spec.check(getattr(self, name)))
         if not self.devices or not all(isinstance(d, str) and d.strip() for d in self.devices):
             raise ConfigError(
-                "devices", "The list of devices names nothing.", "Name devices, for example cpu:2 or cuda:0,cuda:1."
+                "devices", "The list of devices names nothing.", "Name devices, for example cpux2 or cuda:0,cuda:1."
             )
 
     def replace(self, **changes: Any) -> RunConfig:

@@ -6,13 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from core.config.device_names import cpu_numbers, cpu_texts, is_cpu, with_counts
 from core.devices.cpu import cpu_slots
 from core.devices.model import Device
 from core.devices.visible import UNCLEAR_STEP, unclear_cause
 from core.errors import ConfigError
 
-MAX_CPU_SLOTS: Final = 64
-_CPU: Final = re.compile(r"cpu(?::(\d+))?", re.IGNORECASE)
 _CUDA: Final = re.compile(r"(?:cuda:)?(\d+)", re.IGNORECASE)
 
 
@@ -20,31 +19,27 @@ def resolve_devices(texts: Sequence[str], available: Sequence[Device]) -> list[D
     """The devices that are meant, in the order they are named; rank r trains on the r-th.
 
     Args:
-        texts: ``auto`` (every GPU, or one CPU slot where there is none), ``cpu:N`` (N slots), ``cuda:0`` or ``0``
-            (by place), a GPU's UUID or the beginning of one. Several slots may be named one by one: cpu:0, cpu:1.
+        texts: ``auto`` (every GPU, or one CPU device where there is none), ``cpu:0`` and ``cpux2`` (see
+            `core.config.device_names`), ``cuda:0`` or ``0`` (by place), a GPU's UUID or the beginning of one.
         available: What `DeviceMonitor.devices` offers.
 
     Raises:
         ConfigError: Nothing is named, something that is not there, or something twice.
     """
-    wanted = [part.strip() for text in texts for part in text.split(",") if part.strip()]
+    wanted = with_counts([part.strip() for text in texts for part in text.split(",") if part.strip()])
     if not wanted:
         raise _wrong("The list of devices names nothing.", available)
     gpus = [device for device in available if device.kind == "cuda" and not device.hidden_by]
-    if not all(_CPU.fullmatch(text) for text in wanted):
+    if not all(is_cpu(text) for text in wanted):
         check_clear(available)
     if len(wanted) == 1 and wanted[0].lower() == "auto":
         return gpus or cpu_slots(1)
-    slots = [text for text in wanted if _CPU.fullmatch(text)]
-    if len(slots) == 1:
-        chosen_slots = _slots_by_count(slots[0], available)
-    else:
-        chosen_slots = [device for text in slots for device in _slot_by_number(text, available)]
     chosen: list[Device] = []
     for text in wanted:
-        if _CPU.fullmatch(text):
-            chosen += chosen_slots
-            chosen_slots = []
+        if is_cpu(text):
+            numbers = cpu_numbers(text)
+            slots = cpu_slots(max(numbers) + 1)
+            chosen += [slots[number] for number in numbers]
         else:
             chosen.append(_gpu(text, gpus, available))
     for device in chosen:
@@ -65,28 +60,9 @@ def check_clear(available: Sequence[Device]) -> None:
 
 
 def device_texts(devices: Sequence[Device]) -> tuple[str, ...]:
-    """What names exactly these devices in a `RunConfig`: GPUs by UUID, CPU slots by their number (``cpu:2``)."""
+    """What names exactly these devices in a `RunConfig`: GPUs by UUID, CPU devices as `cpu_texts` writes them."""
     gpus = tuple(device.uuid for device in devices if device.kind == "cuda")
-    slots = sum(device.kind == "cpu" for device in devices)
-    return (*gpus, f"cpu:{slots}") if slots else gpus
-
-
-def _slots_by_count(text: str, available: Sequence[Device]) -> list[Device]:
-    found = _CPU.fullmatch(text)
-    count = int(found[1]) if found and found[1] is not None else 1
-    if count < 1:
-        raise _wrong(f"{text} names no CPU slot: the number says how many.", available)
-    if count > MAX_CPU_SLOTS:
-        raise _wrong(f"{text} names {count} CPU slots; {MAX_CPU_SLOTS} is the most.", available)
-    return cpu_slots(count)
-
-
-def _slot_by_number(text: str, available: Sequence[Device]) -> list[Device]:
-    found = _CPU.fullmatch(text)
-    number = int(found[1]) if found and found[1] is not None else 0
-    if number >= MAX_CPU_SLOTS:
-        raise _wrong(f"{text} is no CPU slot; the last is cpu:{MAX_CPU_SLOTS - 1}.", available)
-    return [cpu_slots(number + 1)[number]]
+    return (*gpus, *cpu_texts([device.index for device in devices if device.kind == "cpu"]))
 
 
 def _gpu(text: str, gpus: Sequence[Device], available: Sequence[Device]) -> Device:
@@ -122,5 +98,5 @@ def _wrong(cause: str, available: Sequence[Device]) -> ConfigError:
         for device in available
         if device.kind == "cuda" and not device.hidden_by
     ]
-    offered = f"There are: {', '.join(gpus)}, or cpu:N." if gpus else "Name CPU slots: cpu:1, cpu:2 …"
+    offered = f"There are: {', '.join(gpus)}, or CPU devices (cpux2)." if gpus else "Name CPU devices: cpu:0, or cpux2."
     return ConfigError("devices", cause, offered)

@@ -35,7 +35,7 @@ def text(tmp_path: Path) -> Path:
 def _check(tmp_path: Path, text: Path, platform: Platform = LINUX, **changes: Any) -> Checked:
     recipe = get_recipe("minigpt")
     run_dir = changes.pop("run_dir", None)
-    base = {"dataset_file": str(text), "devices": ("cpu:2",), "seq_len": 32}
+    base = {"dataset_file": str(text), "devices": ("cpux2",), "seq_len": 32}
     config = RunConfig(**recipe_defaults(recipe)).replace(**{**base, **changes})
     return check(config, recipe, GPUS if platform is WINDOWS else SLOTS, platform, tmp_path / "runs", run_dir)
 
@@ -68,7 +68,7 @@ def test_an_independent_rank_steps_by_itself(tmp_path: Path, text: Path) -> None
 def test_a_recipe_that_makes_its_samples_calls_a_block_an_epoch(tmp_path: Path, text: Path) -> None:
     for dataset in ("none://", str(text)):
         recipe = dataclasses.replace(get_recipe("minigpt"), own_samples=True)
-        values = {**recipe_defaults(recipe), "dataset_file": dataset, "samples_per_block": 640, "devices": ("cpu:2",)}
+        values = {**recipe_defaults(recipe), "dataset_file": dataset, "samples_per_block": 640, "devices": ("cpux2",)}
         checked = check(RunConfig(**values).replace(batch_size=8), recipe, SLOTS, LINUX, tmp_path / "runs")
         assert (checked.samples, checked.steps_per_epoch, checked.notes) == (640, 40, ())
 
@@ -80,11 +80,17 @@ def test_notes_say_what_stops_nothing(tmp_path: Path, text: Path) -> None:
 
 
 def test_what_was_asked_of_the_mode_and_comes_to_something_else_is_said(tmp_path: Path, text: Path) -> None:
-    alone = _check(tmp_path, text, devices=("cpu:1",), mode="ddp", sync_every=10)
+    alone = _check(tmp_path, text, devices=("cpu:0",), mode="ddp", sync_every=10)
     assert alone.mode == "single"
     assert "mode ddp is the same as training on it alone" in alone.notes[0] and "nothing to synch" in alone.notes[1]
     assert "in step at all times" in _check(tmp_path, text, mode="ddp", sync_every=10).notes[0]
-    assert _check(tmp_path, text, devices=("cpu:1",)).notes == ()
+    assert _check(tmp_path, text, devices=("cpu:0",)).notes == ()
+
+
+def test_a_lone_number_still_counts_and_it_is_said(tmp_path: Path, text: Path) -> None:
+    checked = _check(tmp_path, text, devices=("cpu:2",))
+    assert [device.uuid for device in checked.devices] == ["cpu:0", "cpu:1"]
+    assert checked.config.devices == ("cpux2",) and "write cpux2 to count" in checked.notes[0]
 
 
 class Case(NamedTuple):
@@ -99,8 +105,8 @@ class Case(NamedTuple):
 REFUSALS = [
     Case({"devices": ("cuda:7",)}, 2, "cuda:7"),
     Case({"mode": "single"}, 2, "one device"),
-    Case({"mode": "fsdp", "devices": ("cpu:1",)}, 2, "fsdp"),
-    Case({"mode": "zero", "zero_stage": 3, "devices": ("cpu:1",)}, 2, "stage 3"),
+    Case({"mode": "fsdp", "devices": ("cpu:0",)}, 2, "fsdp"),
+    Case({"mode": "zero", "zero_stage": 3, "devices": ("cpu:0",)}, 2, "stage 3"),
     Case({"batch_size": 4, "grad_accum_steps": 1, "global_batch_size": 9}, 2, "contradict"),
     Case({"precision": "bf16", "devices": ("GPU-old",)}, 2, "RTX 2080 Ti has no bf16", WINDOWS),
     Case({"seq_len": 10_000}, 2, "20,002"),
@@ -116,7 +122,7 @@ REFUSALS = [
 def test_what_cannot_run_is_refused_and_nothing_is_made(tmp_path: Path, text: Path, case: Case) -> None:
     before = sorted(tmp_path.rglob("*"))
     recipe = get_recipe("minigpt")
-    values = {"dataset_file": str(text), "devices": ("cpu:2",), "seq_len": 32, **case.changes}
+    values = {"dataset_file": str(text), "devices": ("cpux2",), "seq_len": 32, **case.changes}
     config = RunConfig(**{**recipe_defaults(recipe), **values})
     with pytest.raises(RankdeckError) as caught:
         check(config, recipe, [*GPUS, OLD, *SLOTS], case.platform, tmp_path / "runs")

@@ -43,13 +43,13 @@ class Case(NamedTuple):
 
 
 def _train(*flags: str) -> Callable[[Path], Words]:
-    return lambda _: ["train", "--devices", "cpu:1", "--dataset-file", "text.txt", *flags]
+    return lambda _: ["train", "--devices", "cpu:0", "--dataset-file", "text.txt", *flags]
 
 
 def _on_dataset(make: Callable[[Path], object], *flags: str) -> Callable[[Path], Words]:
     def words(place: Path) -> Words:
         make(place / "data.txt")
-        return ["train", "--devices", "cpu:1", "--dataset-file", "data.txt", *flags]
+        return ["train", "--devices", "cpu:0", "--dataset-file", "data.txt", *flags]
 
     return words
 
@@ -63,7 +63,7 @@ def _on_table(name: str, *flags: str) -> Callable[[Path], Words]:
         (place / "tables").mkdir()
         header = "day,text" if name == "rows.csv" else "day,price"
         (place / "tables" / name).write_text("\n".join([header, *rows]), encoding="utf-8", newline="\n")
-        return ["train", "--devices", "cpu:1", "--dataset-file", f"tables/{name}", *flags]
+        return ["train", "--devices", "cpu:0", "--dataset-file", f"tables/{name}", *flags]
 
     return words
 
@@ -148,12 +148,12 @@ CASES = [
     Case("value no number", _train("--lr", "fast"), 2, "'fast'"),
     Case("value not a choice", _train("--precision", "fp8"), 2, "bf16"),
     Case("mode unknown", _train("--mode", "dpp"), 2, "ddp"),
-    Case("FSDP on one device", _train("--mode", "fsdp", "--devices", "cpu:1"), 2, "only one was chosen"),
-    Case("a ZeRO stage on one device", _train("--devices", "cpu:1", "--zero-stage", "zero3"), 2, "stage 3"),
+    Case("FSDP on one device", _train("--mode", "fsdp", "--devices", "cpu:0"), 2, "only one was chosen"),
+    Case("a ZeRO stage on one device", _train("--devices", "cpu:0", "--zero-stage", "zero3"), 2, "stage 3"),
     Case(
         "DeepSpeed setting unknown",
         _train(
-            "--mode", "zero", "--devices", "cpu:2", "--deepspeed-config", '{"zero_optimization": {"overlap_com": 1}}'
+            "--mode", "zero", "--devices", "cpux2", "--deepspeed-config", '{"zero_optimization": {"overlap_com": 1}}'
         ),
         2,
         "Did you mean overlap_comm?",
@@ -161,12 +161,12 @@ CASES = [
     Case(
         "DeepSpeed setting for another stage",
         _train(
-            "--devices", "cpu:2", "--zero-stage", "zero3", "--deepspeed-config", '{"zero_optimization": {"stage": 1}}'
+            "--devices", "cpux2", "--zero-stage", "zero3", "--deepspeed-config", '{"zero_optimization": {"stage": 1}}'
         ),
         2,
         "it is for ZeRO stage 1",
     ),
-    Case("synchronising more often than every step", _train("--devices", "cpu:2", "--sync-every", "0"), 2, "below 1"),
+    Case("synchronising more often than every step", _train("--devices", "cpux2", "--sync-every", "0"), 2, "below 1"),
     Case("DeepSpeed settings missing", _train("--deepspeed-config", "none.json"), 2, "none.json"),
     Case("modes contradict", _train("--ddp", "--parallel-independent"), 2, "contradict"),
     Case("option unknown", _train("--set", "n_layers=2"), 2, "n_layer"),
@@ -337,7 +337,7 @@ def test_a_process_of_its_own_ends_the_same_way(words: Words, place: Path) -> No
 def test_no_permission(what: str, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "runs").mkdir()
     (place / what).chmod(0)
-    code = main(["train", "--devices", "cpu:1", "--dataset-file", "text.txt"])
+    code = main(["train", "--devices", "cpu:0", "--dataset-file", "text.txt"])
     (place / what).chmod(0o700)
     _three_lines(capsys.readouterr().err)
     assert code == {"text.txt": 2, "runs": 3}[what]
@@ -346,7 +346,7 @@ def test_no_permission(what: str, place: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's: a file that even root cannot read")
 @pytest.mark.usefixtures("place")
 def test_a_dataset_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "--devices", "cpu:1", "--dataset-file", "/proc/self/mem"]) == 2
+    assert main(["train", "--devices", "cpu:0", "--dataset-file", "/proc/self/mem"]) == 2
     lines = _three_lines(capsys.readouterr().err)
     assert "/proc/self/mem" in lines[1]
 
@@ -354,7 +354,7 @@ def test_a_dataset_that_cannot_be_read(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's: even root can make no folder there")
 @pytest.mark.usefixtures("place")
 def test_a_folder_that_nobody_may_write(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["train", "--devices", "cpu:1", "--dataset-file", "text.txt", "--runs-dir", "/proc/rankdeck"]
+    words = ["train", "--devices", "cpu:0", "--dataset-file", "text.txt", "--runs-dir", "/proc/rankdeck"]
     assert main(words) == 3
     _three_lines(capsys.readouterr().err)
 
@@ -378,7 +378,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.usefixtures("place")
 def test_a_full_disk(full_disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["train", "--devices", "cpu:1", "--dataset-file", "text.txt", "--run-dir", str(full_disk / "run")]
+    words = ["train", "--devices", "cpu:0", "--dataset-file", "text.txt", "--run-dir", str(full_disk / "run")]
     assert main(words) == 3
     lines = _three_lines(capsys.readouterr().err)
     assert "full" in lines[0]
@@ -396,7 +396,7 @@ def test_a_disk_that_is_full_in_the_middle_of_a_write(place: Path) -> None:
         "sys.exit(main(sys.argv[1:]))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "PYTHONDONTWRITEBYTECODE": "1"}
-    words = ["train", "--devices", "cpu:1", "--dataset-file", "text.txt", "--detach"]
+    words = ["train", "--devices", "cpu:0", "--dataset-file", "text.txt", "--detach"]
     command = [sys.executable, "-c", code, *words]
     result = subprocess.run(command, capture_output=True, cwd=place, env=environment, timeout=60, check=False)
     assert result.returncode in (1, 3)

@@ -28,7 +28,7 @@ __all__ = ["quick_hosts"]
 ROOT = Path(__file__).parents[2]
 SMALL = shlex.split("--seq-len 32 --batch-size 8 --eval-every 1000 --set n_layer=1 --set n_head=2 --set n_embd=32")
 LONG = "100000"
-ALONE = ("--devices", "cpu:1", "--mode", "single")  # where it is about the terminal: half as much to start
+ALONE = ("--devices", "cpu:0", "--mode", "single")  # where it is about the terminal: half as much to start
 
 
 class CommandLine:
@@ -85,7 +85,7 @@ def shell(tmp_path: Path) -> Iterator[CommandLine]:
 
 
 def _train(*flags: str) -> list[str]:
-    return ["train", "--dataset-file", "a text.txt", "--devices", "cpu:2", *SMALL, *flags]
+    return ["train", "--dataset-file", "a text.txt", "--devices", "cpux2", *SMALL, *flags]
 
 
 def _values(lines: str) -> list[dict[str, Any]]:

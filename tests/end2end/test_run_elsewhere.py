@@ -32,7 +32,7 @@ def test_moved_with_its_data_it_does_the_same(
     there.mkdir()
     (here / "text.txt").write_bytes(TEXT)
     monkeypatch.chdir(here)
-    words = ["train", "--devices", "cpu:1", "--dataset-file", "text.txt", "--steps", "5", "--run-dir", "first", *SMALL]
+    words = ["train", "--devices", "cpu:0", "--dataset-file", "text.txt", "--steps", "5", "--run-dir", "first", *SMALL]
     assert main(words) == 0, said(capsys)
     first = RunStore.open(here / "first")
     assert f'dataset_file = "{here / "text.txt"}"' in first.run_toml.read_text(encoding="utf-8"), "absolute"

@@ -29,15 +29,15 @@ def fields(**texts: str) -> Draft:
 def test_the_untouched_form_can_be_started() -> None:
     checked = check_draft(Draft(), RECIPE, SLOTS, LINUX)
     assert checked.problems == {} and checked.config is not None
-    assert checked.mode == "ddp" and checked.config.devices == ("cpu:2",)
-    assert checked.command == "rankdeck train --devices cpu:2"
+    assert checked.mode == "ddp" and checked.config.devices == ("cpux2",)
+    assert checked.command == "rankdeck train --devices cpux2"
 
 
 def test_a_recipe_that_makes_its_samples_needs_no_dataset_and_calls_a_block_an_epoch() -> None:
     recipe = get_recipe("clstm_ppo")
     checked = check_draft(Draft(recipe="clstm_ppo"), recipe, SLOTS, LINUX)
     assert checked.config is not None and checked.config.dataset_file == "none://"
-    assert checked.command == "rankdeck train --recipe clstm_ppo --devices cpu:2"
+    assert checked.command == "rankdeck train --recipe clstm_ppo --devices cpux2"
     assert checked.steps_per_epoch(123, 2) == checked.config.samples_per_block // 32
     traded = check_draft(Draft(recipe="clstm_ppo", dataset="prices.csv"), recipe, SLOTS, LINUX)
     assert traded.config is not None and traded.config.dataset_file == "prices.csv"
@@ -189,4 +189,4 @@ def test_what_belongs_to_another_mode_stays_as_it_is() -> None:
         }
         assert found == kept and config.merge_every_chunks is None
     alone = check_draft(Draft(mode="zero", mode_fields=stage, fields=texts), RECIPE, SLOTS[:1], LINUX)
-    assert alone.command == "rankdeck train --devices cpu:1"
+    assert alone.command == "rankdeck train --devices cpu:0"

@@ -187,7 +187,7 @@ def test_the_first_devices_are_taken_by_uuid() -> None:
     slots = [Device("cpu:0", "cpu", 0, "Processor")]
     assert first_devices(config, None, gpus) == config
     assert first_devices(config, 2, gpus).devices == ("GPU-0", "GPU-1")
-    assert first_devices(config, 2, slots).devices == ("cpu:2",)
+    assert first_devices(config, 2, slots).devices == ("cpux2",)
     with pytest.raises(ConfigError, match="3 GPUs"):
         first_devices(config, 4, gpus)
 

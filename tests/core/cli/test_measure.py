@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
+from core.devices import DeviceMonitor
+from core.dial import Link
 
 
 @pytest.mark.slow
@@ -16,7 +18,7 @@ def test_it_prints_what_it_measured_and_what_intervals_would_cost(
 ) -> None:
     pytest.importorskip("torch", reason="measures for real")
     monkeypatch.setattr("core.link_test.SECONDS", 0.3)
-    words = ["measure", "--devices", "cpu:2", "--json", "--parameters", "1e6", "--step-time-s", "0.1"]
+    words = ["measure", "--devices", "cpux2", "--json", "--parameters", "1e6", "--step-time-s", "0.1"]
     assert main([*words, "--runs-dir", str(tmp_path)]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["mb_per_s"] > 0 and answer["devices"] == ["cpu:0", "cpu:1"]
@@ -26,12 +28,22 @@ def test_it_prints_what_it_measured_and_what_intervals_would_cost(
     assert (tmp_path / "links.json").exists()
 
 
+def test_all_devices_are_measured_when_none_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.cli.measure.measure_link", lambda devices, _: Link(100.0, 1e-3, len(devices), "gloo"))
+    assert main(["measure", "--json", "--runs-dir", str(tmp_path)]) == 0
+    devices = json.loads(capsys.readouterr().out)["devices"]
+    with DeviceMonitor() as monitor:
+        assert devices == [device.uuid for device in monitor.cpu_slots()]
+
+
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["--devices", "cpu:1"], "nobody to talk to"),
-        (["--devices", "cpu:2", "--parameters", "100"], "both the model's size and the time"),
-        (["--devices", "cpu:2", "--parameters", "0", "--step-time-s", "1"], "more than 0"),
+        (["--devices", "cpu:0"], "no link to measure"),
+        (["--devices", "cpux2", "--parameters", "100"], "both the model's size and the time"),
+        (["--devices", "cpux2", "--parameters", "0", "--step-time-s", "1"], "more than 0"),
     ],
 )
 def test_what_cannot_be_measured_is_a_mistake_in_the_command(

@@ -37,6 +37,8 @@ def test_every_command_of_the_contract_is_understood(words: str) -> None:
         (["train", "--step", "3"], "--step", "--steps"),
         (["train", "--qqqq"], "--qqqq", "rankdeck train --help"),
         (["train", "--steps"], "expected one argument", "rankdeck train --help"),
+        (["export", "r", "--to", "foo"], "--to cannot be 'foo'.", "--to takes one of: csv, "),
+        (["export", "r", "--to", "tensorbord"], "--to cannot be 'tensorbord'.", "Did you mean tensorboard?"),
         (["resume"], "PATH", "rankdeck resume --help"),
         (["stop", "a", "b"], "b", "rankdeck stop --help"),
     ],

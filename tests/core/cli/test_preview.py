@@ -21,7 +21,7 @@ TEXTS = [f"A text of some length, number {number}, about größe." for number in
 
 def preview(*words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"}
-    command = [sys.executable, "-m", "core", "preview", "--devices", "cpu:2", "--mode", "ddp", *words]
+    command = [sys.executable, "-m", "core", "preview", "--devices", "cpux2", "--mode", "ddp", *words]
     return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=100, check=False)
 
 

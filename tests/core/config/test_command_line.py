@@ -56,7 +56,7 @@ def test_without_flags_the_recipes_defaults_hold(minigpt: Recipe) -> None:
 def test_the_contracts_example_flags() -> None:
     request = _request(
         *shlex.split(
-            "--recipe minigpt --mode ddp --devices cpu:2 --strict --dataset-file data.txt --samples-per-block 100 "
+            "--recipe minigpt --mode ddp --devices cpux2 --strict --dataset-file data.txt --samples-per-block 100 "
             "--dataset-chunk-size 10 --steps 5 --batch-size 4 --grad-accum-steps 2 --global-batch-size 16 --seq-len 32 "
             "--lr 1e-3 --seed 7 --precision fp32 --eval-every 5 --checkpoint-every-steps 3 --checkpoint-every-s 9 "
             "--run-dir r --runs-dir rs --log-file m.jsonl --set n_layer=2 --set n_head=2"
@@ -64,7 +64,7 @@ def test_the_contracts_example_flags() -> None:
     )
     config = request.config
     assert config.dataset_file == str(Path.cwd() / "data.txt")
-    assert (config.mode, config.devices, config.strict, config.steps, config.lr) == ("ddp", ("cpu:2",), True, 5, 0.001)
+    assert (config.mode, config.devices, config.strict, config.steps, config.lr) == ("ddp", ("cpux2",), True, 5, 0.001)
     assert (config.batch_size, config.grad_accum_steps, config.global_batch_size) == (4, 2, 16)
     assert (config.options["n_layer"], config.options["n_head"]) == (2, 2)
     assert (request.run_dir, request.runs_dir) == (Path.cwd() / "r", Path.cwd() / "rs")
@@ -157,7 +157,7 @@ def test_a_wrong_flag_names_its_field(words: list[str], field: str) -> None:
     "changes",
     [
         {},
-        {"devices": ("cpu:2",), "mode": "ddp", "steps": 10},
+        {"devices": ("cpux2",), "mode": "ddp", "steps": 10},
         {"epochs": 2, "steps": None},
         {"epochs": 2, "steps": 300},
         {"steps": None},
@@ -190,8 +190,8 @@ def test_a_value_that_is_the_common_default_but_not_the_recipes_is_named(minigpt
 
 
 def test_the_command_is_short(minigpt: Recipe) -> None:
-    config = RunConfig(**recipe_defaults(minigpt)).replace(devices=("cpu:2",), steps=40)
-    assert to_command_line(config, minigpt) == shlex.split("rankdeck train --devices cpu:2 --steps 40")
+    config = RunConfig(**recipe_defaults(minigpt)).replace(devices=("cpux2",), steps=40)
+    assert to_command_line(config, minigpt) == shlex.split("rankdeck train --devices cpux2 --steps 40")
     assert to_command_line(config, minigpt, run_dir=Path("r"))[-2:] == ["--run-dir", "r"]
 
 
@@ -226,7 +226,7 @@ def test_any_config_of_a_recipe_comes_back_from_its_command(minigpt: Recipe) -> 
             "samples_per_block": st.sampled_from([10_000, 100_000, 7]),
             "mode": st.sampled_from(["auto", "single", "ddp", "independent", "zero"]),
             "strict": st.booleans(),
-            "devices": st.sampled_from([("auto",), ("cpu:2",), ("GPU-1", "GPU-2")]),
+            "devices": st.sampled_from([("auto",), ("cpux2",), ("GPU-1", "GPU-2")]),
             "model": st.one_of(st.none(), st.just("gpt2")),
         },
     )

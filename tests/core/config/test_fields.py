@@ -77,3 +77,9 @@ def test_a_number_of_the_wrong_type_is_refused(value: FieldValue) -> None:
 )
 def test_text_reads_back_as_the_same_value(spec: FieldSpec, value: FieldValue) -> None:
     assert spec.parse(spec.text(value)) == value
+
+
+def test_a_choice_that_is_misspelt_names_the_nearest() -> None:
+    with pytest.raises(ConfigError) as caught:
+        MODE.parse("dpp")
+    assert caught.value.next_step.startswith("Did you mean ddp?")

@@ -24,6 +24,10 @@ GPUS = [
         (["cpu"], GPUS, ["cpu:0"]),
         (["cpu:1"], [], ["cpu:0"]),
         (["cpu:3"], [], ["cpu:0", "cpu:1", "cpu:2"]),
+        (["cpu:0"], [], ["cpu:0"]),
+        (["cpux1"], [], ["cpu:0"]),
+        (["cpux3"], [], ["cpu:0", "cpu:1", "cpu:2"]),
+        (["CPUx2", "cuda:0"], GPUS, ["cpu:0", "cpu:1", "GPU-6ada6000-1111"]),
         (["cpu:0", "cpu:1"], [], ["cpu:0", "cpu:1"]),
         (["cpu:2,cpu:0"], [], ["cpu:2", "cpu:0"]),
         (["cuda:1", "cuda:0"], GPUS, ["GPU-40904090-2222", "GPU-6ada6000-1111"]),
@@ -43,9 +47,10 @@ def test_devices_are_found_by_any_of_their_names(texts: list[str], available: li
     [
         ([], "names nothing"),
         (["", " , "], "names nothing"),
-        (["cpu:0"], "names no CPU slot"),
-        (["cpu:65"], "64 is the most"),
-        (["cpu:1", "cpu:99"], "cpu:99 is no CPU slot"),
+        (["cpux0"], "counts 0 CPU devices"),
+        (["cpu:65"], "cpux65 counts 65 CPU devices; 1 to 64"),
+        (["cpu:1", "cpu:99"], "no CPU device cpu:99"),
+        (["cpux2", "cpu:1"], "named twice"),
         (["cuda:7"], "no device 'cuda:7'"),
         (["cuda"], "no device 'cuda'"),
         (["GPU-"], "no device 'GPU-'"),
@@ -60,17 +65,19 @@ def test_what_names_no_device_is_refused_and_says_what_there_is(texts: list[str]
     with pytest.raises(ConfigError, match=words) as caught:
         resolve_devices(texts, GPUS)
     assert caught.value.field == "devices"
-    assert "cuda:1 (RTX 4090, GPU-40904090-2222)" in caught.value.next_step
+    assert "cuda:1 (RTX 4090, GPU-40904090-2222)" in caught.value.next_step or "cpux2" in caught.value.next_step
 
 
-def test_without_a_gpu_only_cpu_slots_are_offered() -> None:
+def test_without_a_gpu_only_cpu_devices_are_offered() -> None:
     with pytest.raises(ConfigError, match="no device 'cuda:0'") as caught:
         resolve_devices(["cuda:0"], [])
-    assert "cpu:2" in caught.value.next_step
+    assert "cpux2" in caught.value.next_step
 
 
 def test_chosen_devices_are_written_so_that_they_are_found_again() -> None:
     slots = resolve_devices(["cpu:2"], [])
-    assert device_texts(slots) == ("cpu:2",)
+    assert device_texts(slots) == ("cpux2",)
+    assert device_texts(slots[1:]) == ("cpu:0",)
+    assert device_texts(resolve_devices(["cpu:1,cpu:2"], [])) == ("cpu:1", "cpu:2")
     assert device_texts([GPUS[1], GPUS[0]]) == ("GPU-40904090-2222", "GPU-6ada6000-1111")
-    assert device_texts([GPUS[1], *slots]) == ("GPU-40904090-2222", "cpu:2")
+    assert device_texts([GPUS[1], *slots]) == ("GPU-40904090-2222", "cpux2")

@@ -1,6 +1,6 @@
 """ACT-v1: a hierarchical recurrent model on any text, that learns how long to think about each token.
 
-rankdeck train --recipe actv1 --halt-max-steps 4 --dataset-file my_texts/ --devices cpu:2 --mode ddp
+rankdeck train --recipe actv1 --halt-max-steps 4 --dataset-file my_texts/ --devices cpux2 --mode ddp
 """
 
 from __future__ import annotations

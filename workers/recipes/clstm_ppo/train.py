@@ -4,7 +4,7 @@ A chunk of the ledger is a round: episodes are begun anew in every environment, 
 trained on several times, and forgotten. What is played depends on the weights, the run's seed and the chunk's number
 only, so a run that is stopped or killed goes on bit for bit without a word about environments in what it saves.
 
-    rankdeck train --recipe clstm_ppo --devices cpu:2 --mode ddp
+    rankdeck train --recipe clstm_ppo --devices cpux2 --mode ddp
 
 Methods: PPO (arXiv 1707.06347), generalized advantages (arXiv 1506.02438), the cascade of LSTMs (arXiv 2212.02721).
 """

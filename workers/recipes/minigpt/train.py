@@ -3,7 +3,7 @@
 Simplified where it costs little: learned positions, no key-value cache when sampling, samples are neighbouring
 windows of the text (each token is predicted exactly once an epoch). The rest is what one would train seriously.
 
-    rankdeck train --recipe minigpt --dataset-file my_texts/ --devices cpu:2 --mode ddp
+    rankdeck train --recipe minigpt --dataset-file my_texts/ --devices cpux2 --mode ddp
 """
 
 from __future__ import annotations
