@@ -23,6 +23,7 @@ from core.host.gathering import Next
 from core.host.ledger_keeper import LedgerKeeper
 from core.host.loss_watch import LossWatch
 from core.host.outcome import Outcome, diverged, stopped_short
+from core.host.own_copies import OwnCopies
 from core.host.ranks import Rank, Ranks
 from core.host.rescue import Rescue
 from core.host.silence import Silence
@@ -141,6 +142,7 @@ class Attempt:
         )
         self._gatherer = Gatherer(self._ranks, self._commits)
         self._silence = Silence(self._ranks, events)
+        self._own_copies = OwnCopies(self._ranks, events)
         self._losses = LossWatch(events) if given.plan.self_contained else None
         self._tree = ProcessTree(given.mark)
         self._outcome: Outcome | None = None
@@ -383,6 +385,7 @@ class Attempt:
         elif not self._began and now > self._start_by:
             self._outcome = self._outcome or self._start_overdue(now)
         else:
+            self._own_copies.look(now)
             self._silence.look(now)  # before the next line, whose phase is to stay
             self._gather(now)
 

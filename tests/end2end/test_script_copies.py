@@ -1,0 +1,58 @@
+"""Ranks of a script that never made a process group are told of; those that are connected, however, are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.helpers.host_fixture import FINISHED, STOPPED
+from tests.helpers.script_runs import MakeScriptRun, script_run
+
+__all__ = ["script_run"]
+
+STEPS = """
+    import os, time
+    def train(steps):
+        for step in range(steps):
+            print(f"step {step} loss {1 / (step + 1):.4f}", flush=True)
+            time.sleep(0.02)
+"""
+GROUPS = {
+    "env://": "dist.init_process_group('gloo')",
+    "file://": "dist.init_process_group('gloo', init_method=f'file://{os.getcwd()}/meet', rank=rank, world_size=2)",
+    "a port of its own": "dist.init_process_group('gloo', store=dist.TCPStore('127.0.0.1', port, 2, rank == 0), "
+    "rank=rank, world_size=2)",
+}
+
+
+@pytest.mark.windows
+def test_ranks_that_train_copies_of_their_own_are_told(script_run: MakeScriptRun) -> None:
+    run = script_run(STEPS + "    train(100_000)\n").start()
+    (alert,) = run.wait_for_event("alert")
+    assert (alert["kind"], alert["title"]) == ("own_copies", "Each process trains its own copy")
+    assert "init_process_group" in alert["next_step"]
+    assert run.stop().end().state == STOPPED
+    assert len(run.events("alert")) == 1
+
+
+@pytest.mark.windows
+@pytest.mark.parametrize(("mode", "devices"), [("independent", ("cpu:2",)), ("auto", ("cpu:1",))])
+def test_copies_that_were_asked_for_are_not(script_run: MakeScriptRun, mode: str, devices: tuple[str, ...]) -> None:
+    run = script_run(STEPS + "    train(600)\n", mode=mode, devices=devices).start()
+    assert run.end().state == FINISHED and run.events("alert") == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", GROUPS)
+def test_ranks_with_a_process_group_are_not(script_run: MakeScriptRun, how: str) -> None:
+    text = f"""
+    import torch.distributed as dist
+    rank, port = int(os.environ["RANK"]), int(os.environ["MASTER_PORT"]) + 1
+    {GROUPS[how]}
+    train(600)
+    dist.barrier()
+    dist.destroy_process_group()
+    """
+    run = script_run(STEPS + text).start()
+    state = run.end()
+    assert (state.state, state.error, run.events("alert")) == (FINISHED, None, [])
+    assert run.steps(0) and run.steps(1)
