@@ -93,6 +93,7 @@ class LaunchPlan:
         ranks: Their processes.
         notes: What a person should know about how the request was understood.
         engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
+        engine_note: See `core.mode_choice.ModeChoice`.
         self_contained: See `core.recipes.Recipe`.
     """
 
@@ -103,6 +104,7 @@ class LaunchPlan:
     ranks: tuple[RankCommand, ...]
     notes: tuple[str, ...] = ()
     engine: str = ""
+    engine_note: str = ""
     self_contained: bool = False
 
 
@@ -149,7 +151,15 @@ def plan_launch(
     ranks = _commands(devices, (site.python, *program), environment, site.run_dir, site.run_dir / "logs")
     lanes = len(devices) if choice.mode == "independent" else 1
     return LaunchPlan(
-        choice.mode, len(devices), lanes, backend, ranks, choice.notes, choice.engine, recipe.self_contained
+        choice.mode,
+        len(devices),
+        lanes,
+        backend,
+        ranks,
+        choice.notes,
+        choice.engine,
+        choice.engine_note,
+        recipe.self_contained,
     )
 
 

@@ -133,11 +133,13 @@ class ModeChoice:
         mode: One of single, ddp, independent, zero, fsdp; never "auto".
         engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
         notes: What a person should know about how the request was understood.
+        engine_note: In mode zero, which engine shards and why.
     """
 
     mode: str
     engine: str
     notes: tuple[str, ...]
+    engine_note: str = ""
 
 
 def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> ModeChoice:
@@ -157,7 +159,8 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
             "then; that would stay in, and no step after it would count.",
             "Choose bf16 or fp32 as precision, or another gradient exchange, for example fp16.",
         )
-    return ModeChoice(mode, engine, (*notes, *engine_notes))
+    note = _engine_note(config, engine, platform.deepspeed_version) if mode == "zero" else ""
+    return ModeChoice(mode, engine, (*notes, *engine_notes), note)
 
 
 def not_as_asked(config: RunConfig, mode: str) -> tuple[str, ...]:
@@ -249,12 +252,31 @@ def _engine(config: RunConfig, mode: str, platform: Platform, devices: Sequence[
     if mode == "zero" and config.zero_engine == DEEPSPEED and platform.deepspeed_version is None:
         instead = "choose the engine torch, which needs nothing more."
         raise MissingPackageError(("deepspeed",), "The engine DeepSpeed", instead)
-    notes: tuple[str, ...] = ()
-    if mode == "zero" and config.zero_engine != TORCH and platform.deepspeed_version is not None:
-        if config.zero_engine == DEEPSPEED or config.precision != "fp16" or devices[0].kind == "cuda":
-            return DEEPSPEED, ()
-        notes = ("DeepSpeed does not train in fp16 on the CPU, so PyTorch's own engine is used.",)
-    return TORCH, notes + _torch_offload(config, 3 if mode == "fsdp" else config.zero_stage)
+    possible = config.precision != "fp16" or devices[0].kind == "cuda" or config.zero_engine == DEEPSPEED
+    if mode == "zero" and config.zero_engine != TORCH and platform.deepspeed_version is not None and possible:
+        return DEEPSPEED, ()
+    return TORCH, _torch_offload(config, 3 if mode == "fsdp" else config.zero_stage)
+
+
+def _engine_note(config: RunConfig, engine: str, deepspeed: str | None) -> str:
+    asked = config.zero_engine == engine
+    if engine == DEEPSPEED:
+        name = "DeepSpeed" if deepspeed in (None, "unknown") else f"DeepSpeed {deepspeed}"
+        return f"ZeRO stage {config.zero_stage} by {name} ({'chosen' if asked else 'installed'})."
+    if asked:
+        return pytorch_engine_note(config, "")
+    why = "DeepSpeed is not installed" if deepspeed is None else "DeepSpeed does not train in fp16 on the CPU"
+    return pytorch_engine_note(config, why)
+
+
+def pytorch_engine_note(config: RunConfig, why: str) -> str:
+    """The engine note of PyTorch's engine.
+
+    Args:
+        config: What is trained.
+        why: The reason that it is not DeepSpeed; empty: it was chosen.
+    """
+    return f"ZeRO stage {config.zero_stage} by PyTorch's own engine{f': {why}' if why else ' (chosen)'}."
 
 
 def _torch_offload(config: RunConfig, stage: int) -> tuple[str, ...]:

@@ -124,6 +124,7 @@ def check(
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))
     own_notes = (*_settings_without_effect(config, choice, len(devices)), *own_notes)
+    engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
     notes = (*choice_notes, *engine_notes, *own_notes, *asked_notes)
     return Checked(config, recipe, mode, devices, batch, dataset, samples, notes)
 

@@ -28,7 +28,7 @@ from core.host.device_samples import DeviceSampler, sampled
 from core.host.environment import describe_environment
 from core.host.folder_watch import folder_gone, until_gone
 from core.host.late_columns import LateColumns
-from core.host.lifecycle import NextAttempt, StartFallbacks, leftovers_alert
+from core.host.lifecycle import NextAttempt, StartFallbacks, launch_notes, leftovers_alert
 from core.host.metrics_stream import MetricsStream
 from core.host.outcome import EXIT_FAILED, Outcome, exit_code, own_failure, with_unkillable
 from core.host.reserve import Reserve
@@ -290,7 +290,8 @@ class RunHost:
             generation=None if setting.generation is None else setting.generation.number,
             total_steps=config.steps,
             tokens_per_step=None if plan.self_contained else batch.global_ * config.seq_len * plan.lanes,
-            notes=[*setting.notes, *plan.notes, *([f"Weights: {self._carry.words}."] if self._carry.words else [])],
+            engine=plan.engine or None,
+            notes=launch_notes(setting.config, config, plan, setting.notes, self._carry.words),
         )
 
     def _resumed_from(self, plan: LaunchPlan) -> dict[str, int] | None:

@@ -15,7 +15,7 @@ from core.devices import Device
 from core.host.outcome import Outcome
 from core.host.work_plan import on_one_device, with_torchs_engine
 from core.launch_plan import LaunchPlan
-from core.mode_choice import DEEPSPEED, MODE_NAMES, TORCH
+from core.mode_choice import DEEPSPEED, MODE_NAMES, TORCH, pytorch_engine_note
 from core.preflight import batch_of
 
 
@@ -103,6 +103,24 @@ def _one_device(
     batch = batch_of(config, plan.world_size, plan.mode)
     alone = on_one_device(config, device, batch)
     return NextAttempt(alone, (device,), "fallback", fields, "falling back to one device", text)
+
+
+def launch_notes(
+    asked: RunConfig, config: RunConfig, plan: LaunchPlan, notes: Sequence[str], weights: str
+) -> list[str]:
+    """What the launch event says of how an attempt trains.
+
+    Args:
+        asked: What the run was asked for.
+        config: What this attempt trains; a fallback has changed it.
+        plan: Its ranks.
+        notes: What was found out before.
+        weights: Where each rank's weights come from; empty: there is nothing to say.
+    """
+    engine = plan.engine_note
+    if engine and config.zero_engine != asked.zero_engine:
+        engine = pytorch_engine_note(config, "DeepSpeed could not start")
+    return [note for note in (engine, *notes, *plan.notes, f"Weights: {weights}." if weights else "") if note]
 
 
 def leftovers_alert(ended: Sequence[int], left: Sequence[int]) -> dict[str, Any]:

@@ -207,6 +207,30 @@ def test_the_engine_is_known_before_a_rank_starts(changes: dict[str, Any], deeps
     assert {rank.env[rank_environment.ENV_ENGINE] for rank in made.ranks} == {engine}
 
 
+@pytest.mark.parametrize(
+    ("changes", "deepspeed", "note"),
+    [
+        ({"zero_stage": 2}, "0.19.8", "ZeRO stage 2 by DeepSpeed 0.19.8 (installed)."),
+        ({"zero_stage": 1, "zero_engine": "deepspeed"}, "unknown", "ZeRO stage 1 by DeepSpeed (chosen)."),
+        ({"zero_stage": 2}, None, "ZeRO stage 2 by PyTorch's own engine: DeepSpeed is not installed."),
+        ({"zero_stage": 3, "zero_engine": "torch"}, "0.19.8", "ZeRO stage 3 by PyTorch's own engine (chosen)."),
+        (
+            {"zero_stage": 1, "precision": "fp16"},
+            "0.19.8",
+            "ZeRO stage 1 by PyTorch's own engine: DeepSpeed does not train in fp16 on the CPU.",
+        ),
+        ({"mode": "fsdp"}, "0.19.8", ""),
+        ({"mode": "ddp"}, "0.19.8", ""),
+    ],
+)
+def test_a_zero_run_says_which_engine_it_took_and_why(
+    changes: dict[str, Any], deepspeed: str | None, note: str
+) -> None:
+    platform = Platform("linux", "2.13.0", None, 8, deepspeed)
+    made = plan(changes.pop("mode", "zero"), SLOTS[:2], platform, **changes)
+    assert made.engine_note == note
+
+
 def test_what_offload_of_the_optimizer_means_with_pytorch_is_said() -> None:
     made = plan("fsdp", GPUS[:2], LINUX, offload_optimizer=True)
     assert any("weights on the CPU too" in note for note in made.notes)

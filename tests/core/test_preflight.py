@@ -59,6 +59,14 @@ def test_a_model_that_a_recipe_does_not_use_is_named_before_the_start(tmp_path: 
     assert note.startswith("Mine does not use a model") and "uses_model = true" in note
 
 
+def test_a_zero_run_says_before_the_start_which_engine_it_takes(tmp_path: Path, text: Path) -> None:
+    note = "ZeRO stage 2 by PyTorch's own engine: DeepSpeed is not installed."
+    assert _check(tmp_path, text, mode="zero", zero_stage=2).notes == (note,)
+    deepspeed = dataclasses.replace(LINUX, deepspeed_version="0.19.8")
+    notes = _check(tmp_path, text, deepspeed, mode="zero", zero_stage=2).notes
+    assert notes == ("ZeRO stage 2 by DeepSpeed 0.19.8 (installed).",)
+
+
 def test_an_independent_rank_steps_by_itself(tmp_path: Path, text: Path) -> None:
     checked = _check(tmp_path, text, batch_size=4, mode="independent")
     assert str(checked.batch) == "4 = 4 × 1 × 1"

@@ -57,6 +57,10 @@ def test_a_broken_deepspeed_is_replaced_by_pytorchs_engine_and_the_reason_is_sai
     assert (state.state, state.mode, state.world_size) == ("finished", "zero", 2)
     assert state.fallback is not None
     assert state.fallback.startswith("DeepSpeed could not start ZeRO stage 2 on 2 devices") and REASON in state.fallback
+    first, second = lines(store, "launch")
+    assert first["engine"] == "deepspeed" and first["notes"][0].startswith("ZeRO stage 2 by DeepSpeed")
+    assert second["engine"] == "torch"
+    assert second["notes"][0] == "ZeRO stage 2 by PyTorch's own engine: DeepSpeed could not start."
     (event,) = lines(store, "fallback")
     assert REASON in event["reason"] and (event["mode"], event["engine"]) == ("zero", "torch")
     assert [line["mode"] for line in lines(store, "launch")] == ["zero", "zero"]
