@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _VENV_LIMIT_S: Final = 300.0
 _DEEPSPEED: Final = "deepspeed"
+_FIRST_WITHOUT_WINDOWS_WHEELS: Final = (3, 13)
 _PIP_OPTIONS: Final = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "3")
 _PIP_WITH_OPTION_PYTHON: Final = (22, 3)
 
@@ -95,23 +98,42 @@ def install_packages(environment: Environment, extras: frozenset[str], progress:
     constraints = environment.root / "constraints.txt"
     project = tomllib.loads((environment.root / "pyproject.toml").read_text(encoding="utf-8"))
     requirements = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
-    optional = project["project"]["optional-dependencies"]
-    for extra in sorted(extras - {_DEEPSPEED}):
-        requirements += optional[extra]
+    for extra in sorted(extras):
+        requirements += project["project"]["optional-dependencies"][extra]
+    deepspeed = [line for line in requirements if re.match(rf"{_DEEPSPEED}\b", line)]
     install = ("install", *_PIP_OPTIONS, "-c", str(constraints))
 
     pip = _pip(environment, environment.python)
     _install_torch(pip, constraints, progress)
     progress.say("installing the other packages")
-    pip.run([*install, "--only-binary", ":all:", *requirements], progress)
-    if _DEEPSPEED in extras and optional[_DEEPSPEED]:
-        # By itself, last: for Linux there is only its source, which pip makes a wheel of without a compiler.
-        progress.say("installing DeepSpeed")
-        source = ("--no-binary", _DEEPSPEED) if sys.platform == "linux" else ()
-        pip.run([*install, "--only-binary", ":all:", *source, *optional[_DEEPSPEED]], progress)
+    pip.run([*install, "--only-binary", ":all:", *(line for line in requirements if line not in deepspeed)], progress)
+    if deepspeed and _can_have_deepspeed():
+        _install_deepspeed(pip, install, deepspeed, progress, needed=_DEEPSPEED in extras)
     progress.say("installing Rankdeck from this checkout")
     pip.run([*install, "--no-deps", "--no-build-isolation", "--editable", str(environment.root)], progress)
     shutil.rmtree(pip.scratch, ignore_errors=True)
+
+
+def _can_have_deepspeed() -> bool:
+    return sys.platform == "linux" or (sys.platform == "win32" and sys.version_info < _FIRST_WITHOUT_WINDOWS_WHEELS)
+
+
+def _install_deepspeed(
+    pip: Pip, install: Sequence[str], requirements: Sequence[str], progress: ProgressLine, *, needed: bool
+) -> None:
+    """Installs it by itself: for Linux there is only its source, of which pip makes a wheel without a compiler.
+
+    Raises:
+        PipError: pip failed, and it is `needed`. Otherwise ZeRO runs on PyTorch's own engine.
+    """
+    progress.say("installing DeepSpeed")
+    source = ("--no-binary", _DEEPSPEED) if sys.platform == "linux" else ()
+    try:
+        pip.run([*install, "--only-binary", ":all:", *source, *requirements], progress)
+    except PipError as error:
+        if needed:
+            raise
+        progress.say(f"DeepSpeed could not be installed, so ZeRO uses PyTorch's own engine. {error.cause}")
 
 
 def _install_torch(pip: Pip, constraints: Path, progress: ProgressLine) -> None:

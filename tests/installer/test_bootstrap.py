@@ -7,11 +7,13 @@ environment is made by the real pip in seconds and without a network.
 from __future__ import annotations
 
 import ast
+import io
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 import zipfile
 from pathlib import Path
@@ -62,6 +64,20 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     raise RuntimeError("only editable installs are made here")
 """
 
+SOURCE_BACKEND = """
+import zipfile
+from pathlib import Path
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    file, info = "{name}-{version}-py3-none-any.whl", "{name}-{version}.dist-info"
+    with zipfile.ZipFile(Path(wheel_directory) / file, "w") as wheel:
+        wheel.writestr("{name}.py", "")
+        wheel.writestr(f"{{info}}/METADATA", "Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n")
+        wheel.writestr(f"{{info}}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{{info}}/RECORD", "")
+    return file
+"""
+
 # Stands for `rankdeck` and for pytest: says how it was called, and ends with the code that it is told.
 ECHO = """
 import json, os, sys
@@ -93,6 +109,20 @@ def make_wheel(folder: Path, name: str, version: str, files: dict[str, str]) -> 
         wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
+
+
+def make_source(folder: Path, name: str, version: str) -> None:
+    """Writes a source archive of a package with one empty module; it builds without anything else."""
+    files = {
+        "PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "backend.py": SOURCE_BACKEND.format(name=name, version=version),
+    }
+    with tarfile.open(folder / f"{name}-{version}.tar.gz", "w:gz") as archive:
+        for path, text in files.items():
+            held = tarfile.TarInfo(f"{name}-{version}/{path}")
+            held.size = len(text)
+            archive.addfile(held, io.BytesIO(text.encode("ascii")))
 
 
 class Checkout:
@@ -250,6 +280,25 @@ def test_a_changed_requirement_is_installed_into_what_is_there(ready: Checkout) 
     assert code == 0, err
     assert "making .venv" not in err
     assert list(ready.venv.rglob("newcomer.py"))
+
+
+@pytest.mark.skipif(sys.platform == "win32" and sys.version_info >= (3, 13), reason="there DeepSpeed is not installed")
+def test_deepspeed_comes_with_the_rest_and_is_no_reason_to_fail(tmp_path: Path) -> None:
+    """For Linux from its source, beside packages that are wheels only; without it `run` starts all the same."""
+    checkout = Checkout(tmp_path)
+    needs = """["torch", "deepspeed; sys_platform != 'darwin'"]"""
+    checkout.write("pyproject.toml", PYPROJECT.replace('["torch"]', needs))
+    code, said, err = checkout.run("run", "devices")
+    assert (code, said.get("argv")) == (0, ["devices"]), err
+    assert "DeepSpeed could not be installed, so ZeRO uses PyTorch's own engine" in err and "Traceback" not in err
+    if sys.platform == "linux":
+        make_source(checkout.wheels, "deepspeed", "0.19.8")
+    else:
+        make_wheel(checkout.wheels, "deepspeed", "0.16.5", {"deepspeed.py": ""})
+    checkout.write("constraints.txt", "torch==2.13.0\n# and now it is there\n")
+    code, _, err = checkout.run("run", "devices")
+    assert code == 0 and "installing DeepSpeed" in err and "could not" not in err, err
+    assert list(checkout.venv.rglob("deepspeed.py"))
 
 
 def test_a_requirement_that_is_not_to_be_had_is_told_with_pips_words(ready: Checkout) -> None:
