@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 from core.files import explain
+from core.links import append_unlinked
 
 _SCAN_BYTES: Final = 1 << 16
 READ_BYTES: Final = 8 << 20
@@ -26,6 +27,7 @@ class MetricsWriter:
 
     Raises:
         PreflightError: Disk full, no permission, drive missing.
+        LinkError: The file is a link.
     """
 
     def __init__(self, path: Path, log_file: Path | None = None) -> None:
@@ -33,7 +35,7 @@ class MetricsWriter:
         self.copy_problem: str | None = None
         self._copy: BinaryIO | None = None
         try:
-            self._file: BinaryIO = path.open("ab", buffering=0)
+            self._file: BinaryIO = append_unlinked(path)
             self._size = repair(path)
         except OSError as error:
             raise explain(error, f"{path} could not be opened") from error

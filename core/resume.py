@@ -155,6 +155,7 @@ def _plan_own(
     *,
     accept_code: bool,
 ) -> ResumePlan:
+    store.refuse_links()
     state = _wait_for_host_to_leave(store)
     if store.is_locked() or state.is_live:
         raise RunBusyError(

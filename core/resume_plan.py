@@ -77,6 +77,7 @@ class ResumePlan:
         lines.append(f"Devices: {now}" + ("." if same else f"; it was {then}."))
         lines += self.changed
         lines += [self.code.text] if self.code is not None else []
+        lines += [f"A copy of the metrics is appended to {self.config.log_file}."] if self.config.log_file else []
         return [*lines, *(f"Note: {warning}" for warning in self.warnings)]
 
     def _training_lines(self) -> list[str]:

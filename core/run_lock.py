@@ -13,6 +13,7 @@ from typing import Final, Self
 
 from core.errors import RunBusyError
 from core.files import explain
+from core.links import open_unlinked
 from core.parsing import ParseError, parse_json
 from core.processes import ProcessId, is_alive, own
 
@@ -38,13 +39,14 @@ class RunLock:
     Raises:
         RunBusyError: Another host holds it; names its pid.
         PreflightError: The file cannot be made.
+        LinkError: It is a link.
     """
 
     def __init__(self, path: Path) -> None:
         self._descriptor: int | None = None
         try:
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
-            descriptor = os.open(path, flags, 0o644)
+            descriptor = open_unlinked(path, flags, 0o644)
         except OSError as error:
             raise explain(error, f"{path} could not be made") from error
         try:

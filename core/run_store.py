@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 from core.config import RunConfig
 from core.errors import RunNotFoundError, StateFileError, UsageError
 from core.files import explain, path_of, read_json, remove_temporaries, write_atomic
+from core.links import refuse_link, refuse_links_below
 from core.metrics_file import MetricsTail, MetricsWriter
 from core.places import default_runs_dir
 from core.processes import is_alive
@@ -220,10 +221,23 @@ class RunStore:
 
         Raises:
             RunBusyError: A live host has it.
+            LinkError: A place that the run writes to is a link.
         """
+        self.refuse_links()
         held = RunLock(self.lock_file)
         remove_temporaries(self.dir)
         return held
+
+    def refuse_links(self) -> None:
+        """Refuses links where a run writes in place; what is replaced whole would replace the link.
+
+        Raises:
+            LinkError: Names the first.
+        """
+        for path in (self.metrics, self.lock_file):
+            refuse_link(path)
+        for folder in (self.logs, self.columns, self.data, self.generations):
+            refuse_links_below(folder)
 
     def is_locked(self) -> bool:
         """Whether a live host holds the folder just now; the operating system is asked, not the clock."""

@@ -15,6 +15,7 @@ from core.export.place import check_file_place, check_folder_place, refused, sta
 from core.export.tables import write_tables
 from core.export.tensorboard import write_event_files
 from core.export.weights import write_weights
+from core.links import refuse_links_below
 from core.outside_code import OutsideCodeError, outside_code
 from core.recipes import Recipe, get_recipe
 from core.run_store import RunStore
@@ -74,6 +75,8 @@ def export_run(
         UsageError: It cannot be exported so; nothing was written.
         RankdeckError: It failed; what was there before is still there.
     """
+    if out is None:
+        refuse_links_below(store.dir / _EXPORTS_FOLDER)
     place = (out or default_place(store, kind, generation)).expanduser().absolute()
     overwrite = overwrite or out is None
     if generation is not None and kind not in ("safetensors", "hf"):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from core.errors import RankdeckError
+from core.links import append_unlinked
 from core.processes import ProcessId, identify
 
 _START_LIMIT_S: Final = 30.0
@@ -37,7 +38,7 @@ def spawn_detached(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: 
     """
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as file:
+        with append_unlinked(log) as file:
             pid, started = _spawn(argv, cwd, env, file)
     except OSError as error:
         raise RankdeckError(

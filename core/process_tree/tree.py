@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from core.errors import RankdeckError
+from core.links import append_unlinked
 from core.process_tree.exit_words import describe_exit
 from core.process_tree.marks import new_mark
 from core.processes import ProcessId, identify, is_alive
@@ -143,7 +144,7 @@ class ProcessTree:
         """
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
-            with log.open("ab") as file:
+            with append_unlinked(log) as file:
                 process = self._rules.start(argv, {**env, ENV_RUN_MARK: self._mark}, cwd, file.fileno())
         except OSError as error:
             raise RankdeckError(

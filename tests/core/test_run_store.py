@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from core.cli import main
 from core.config import RunConfig
 from core.errors import (
     ConfigError,
@@ -21,6 +23,9 @@ from core.errors import (
     StateFileError,
     UsageError,
 )
+from core.export.export import export_run
+from core.links import LinkError
+from core.metrics_file import MetricsWriter
 from core.processes import ProcessId, own
 from core.run_lock import lock_holder
 from core.run_state import HOST_START_LIMIT_S, RunState
@@ -306,3 +311,51 @@ def test_home_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp
     assert default_runs_dir() == tmp_path / "my runs"
     monkeypatch.delenv("RANKDECK_HOME")
     assert default_runs_dir().parts[-2:] in ((("Rankdeck"), "runs"), ("rankdeck", "runs"))
+
+
+LINKED = ["metrics.jsonl", "host.lock", "logs", "logs/host.log", "logs/rank0.log", "columns", "data", "generations"]
+
+
+@pytest.mark.parametrize("name", LINKED)
+def test_a_run_never_writes_through_a_link(
+    store: RunStore, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder that was received may point anywhere with its links; a resume would append to what they point at."""
+    victim = tmp_path / "victim"
+    place = store.dir / name
+    if place.is_dir():
+        shutil.rmtree(place)
+    if "." in name:
+        victim.write_text("precious", encoding="utf-8")
+    else:
+        victim.mkdir()
+    try:
+        place.symlink_to(victim, target_is_directory=victim.is_dir())
+    except OSError as error:
+        pytest.skip(f"links cannot be made here: {error}")
+    store.write_state(store.stored_state().replace(state="stopped"))
+    assert main(["show", store.dir.name, "--runs-dir", str(store.dir.parent)]) == 0, "reading is no harm"
+    capsys.readouterr()
+    assert main(["resume", str(store.dir)]) == 2
+    title, cause, next_step = capsys.readouterr().err.splitlines()
+    assert title == "A link is in the way" and str(place) in cause and str(victim) in cause and next_step
+    with pytest.raises(LinkError):
+        store.lock()
+    if name.startswith("metrics"):
+        with pytest.raises(LinkError):
+            MetricsWriter(store.metrics)
+    assert list(victim.iterdir()) == [] if victim.is_dir() else victim.read_text(encoding="utf-8") == "precious"
+
+
+def test_an_export_is_not_written_through_a_link(store: RunStore, tmp_path: Path) -> None:
+    store.metrics.write_text('{"event": "step", "rank": 0, "ts": 1, "step": 1, "loss": 2}\n', encoding="utf-8")
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    try:
+        (store.dir / "exports").symlink_to(victim, target_is_directory=True)
+    except OSError as error:
+        pytest.skip(f"links cannot be made here: {error}")
+    with pytest.raises(LinkError):
+        export_run(store, "csv")
+    assert list(victim.iterdir()) == []
+    assert export_run(store, "csv", victim / "mine").path == victim / "mine"
