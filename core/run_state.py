@@ -42,7 +42,7 @@ class RunState:
         generation: The newest committed one.
         error: Title, cause and next step of a failure (`RankdeckError.as_dict`).
         exit_code: What the host ended with.
-        fallback: Why the run was continued on one device, or with another engine, if it was.
+        fallback: Why the run was continued with another engine, independently, or on one device, if it was.
         trouble: Title, cause and next step of what keeps a live run from being saved just now; None when nothing does.
     """
 

@@ -40,13 +40,22 @@ def ending_of(state: RunState) -> Ending | None:
         return Ending("error", state.trouble.get("title", "The run cannot be saved"), words)
     if state.fallback:
         again = "stop it and resume" if state.is_live else "resume it"
-        what = "all devices" if state.world_size == 1 else "DeepSpeed"
+        title, what = _fallen_back(state)
         words = f"{state.fallback} The log says more; to try {what} again, {again}."
         if state.state == "finished":
             words = f"{state.fallback} The log says more."
-        title = "It went on with one device" if state.world_size == 1 else "It went on without DeepSpeed"
         return Ending("warning", title, words, _blamed(state.fallback))
     return None
+
+
+def _fallen_back(state: RunState) -> tuple[str, str]:
+    """The title of what it fell back to, and what was asked for."""
+    if state.world_size == 1:
+        return "Continuing on one device" if state.is_live else "Fell back to one device", "all devices"
+    if state.mode == "independent":
+        live = "Each device trains a model of its own"
+        return live if state.is_live else "Fell back to independent training", "the mode you chose"
+    return "Continuing without DeepSpeed" if state.is_live else "Fell back to PyTorch's engine", "DeepSpeed"
 
 
 def _blamed(words: str) -> str | None:

@@ -59,10 +59,14 @@ def _fallback_words(event: Mapping[str, Any]) -> str:
     if event.get("engine"):
         return f"DeepSpeed could not start, so PyTorch's own engine shards instead. {event.get('reason', '')}".strip()
     devices = event.get("devices")
+    if event.get("mode") == "independent":
+        asked = MODE_NAMES.get(str(event.get("was")), "The mode that was chosen")
+        words = f"{asked} could not start, so each device trains a model of its own, and the best one is kept."
+        return f"{words} {event.get('reason', '')}".strip()
     alone = f" ({devices[0]})" if isinstance(devices, list) and devices else ""
     was = MODE_NAMES.get(str(event.get("was")))
-    mode = f"{was} could not start, so the run" if was else "The run"
-    return f"{mode} went on with one device{alone}. {event.get('reason', '')}".strip()
+    mode = f"{was[0].upper()}{was[1:]} could not start, so the run" if was else "The run"
+    return f"{mode} continued on one device{alone}. {event.get('reason', '')}".strip()
 
 
 class AlertsView(QWidget):

@@ -210,7 +210,11 @@ def event_words(line: Mapping[str, Any]) -> str:
     if event == "retry":
         return f"{line.get('reason')} Trying once more as asked."
     if event == "fallback":
-        what = "PyTorch's engine" if line.get("engine") else "one device"
+        what = "one device"
+        if line.get("engine"):
+            what = "PyTorch's engine"
+        elif line.get("mode") == "independent":
+            what = "independent training on all devices, of which the best is kept"
         return f"Falling back to {what}: {line.get('reason')}"
     if event == "balance":
         return f"step {step}: shares by measured speed: {line.get('text')}"

@@ -307,7 +307,7 @@ FIELDS: Final = (
     FieldSpec(
         "model", "Model", "str", None, optional=True, help="A model's name or folder, for recipes that take one."
     ),
-    FieldSpec("strict", "Strict", "bool", False, help="Fail instead of falling back to one device."),
+    FieldSpec("strict", "Strict", "bool", False, help="Fail instead of falling back to a lesser mode."),
     FieldSpec(
         "max_restarts",
         "Restarts",

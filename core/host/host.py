@@ -154,7 +154,7 @@ class RunHost:
         self._stream.open(*await self._in_thread(self._open_metrics))
         await self._end_leftovers()
         setting = self._setting = await self._find_out()
-        config, devices, fallbacks = setting.config, setting.devices, StartFallbacks()
+        config, devices, fallbacks = setting.config, setting.devices, StartFallbacks(setting.recipe.modes)
         while True:
             if self._gone is not None:
                 return Outcome("failed", self._gone)
@@ -291,7 +291,9 @@ class RunHost:
             total_steps=config.steps,
             tokens_per_step=None if plan.self_contained else batch.global_ * config.seq_len * plan.lanes,
             engine=plan.engine or None,
-            notes=launch_notes(setting.config, config, plan, setting.notes, self._carry.words),
+            notes=launch_notes(
+                setting.config, config, plan, self._board.state.fallback, setting.notes, self._carry.words
+            ),
         )
 
     def _resumed_from(self, plan: LaunchPlan) -> dict[str, int] | None:

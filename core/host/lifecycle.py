@@ -1,22 +1,25 @@
 """What follows an attempt whose ranks could not start: the same once more, or a lesser way to train. Pure decisions.
 
 The ladder, each rung said with its reason: as asked once more (a rank that was killed from outside says nothing about
-the machine) → PyTorch's engine in DeepSpeed's place → independent on all devices → one device.
+the machine) → PyTorch's engine in DeepSpeed's place → independent on all devices, where the recipe can → one device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from core.config import RunConfig
+from core.config.batch import Batch
 from core.devices import Device
 from core.host.outcome import Outcome
-from core.host.work_plan import on_one_device, with_torchs_engine
+from core.host.work_plan import independent_on_all, on_one_device, with_torchs_engine
 from core.launch_plan import LaunchPlan
 from core.mode_choice import DEEPSPEED, MODE_NAMES, TORCH, pytorch_engine_note
 from core.preflight import batch_of
+
+INDEPENDENT: Final = "independent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +44,16 @@ class NextAttempt:
 
 
 class StartFallbacks:
-    """Decides what follows a failed start; one for each host."""
+    """Decides what follows a failed start; one for each host.
 
-    def __init__(self) -> None:
+    Args:
+        modes: Those that the recipe can be trained in.
+    """
+
+    def __init__(self, modes: Sequence[str]) -> None:
+        self._modes = modes
         self._retried = False
+        self._in_step: _InStep | None = None
 
     def after(
         self, config: RunConfig, devices: tuple[Device, ...], plan: LaunchPlan, outcome: Outcome
@@ -57,17 +66,30 @@ class StartFallbacks:
             plan: Its ranks.
             outcome: How it ended.
         """
-        if outcome.kind != "not_started" or outcome.usage or plan.self_contained:
+        if outcome.kind != "not_started" or plan.self_contained or config.strict or plan.world_size == 1:
             return None
-        if config.strict or plan.lanes > 1 or plan.world_size == 1:
-            return None
+        fell_to_independent = self._in_step is not None
+        if not fell_to_independent and (outcome.usage or plan.lanes > 1):
+            return None  # the person's own input, or what the person chose
         reason = outcome.error["cause"] if outcome.error else "Its ranks could not start."
         if not self._retried and outcome.root is not None and outcome.root.was_killed:
             self._retried = True
             return _once_more(config, devices, plan, outcome.root.rank, reason)
         if plan.engine == DEEPSPEED:
             return _without_deepspeed(config, devices, plan, reason)
-        return _one_device(config, devices, plan, outcome, reason)
+        if not fell_to_independent and INDEPENDENT in self._modes:
+            self._in_step = _InStep(config, batch_of(config, plan.world_size, plan.mode))
+            return _independent(self._in_step, devices, plan, reason)
+        in_step = self._in_step or _InStep(config, batch_of(config, plan.world_size, plan.mode))
+        return _one_device(in_step, devices, plan, outcome, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _InStep:
+    """The last attempt whose devices were to train in step: lesser ways to train are derived from it."""
+
+    config: RunConfig
+    batch: Batch
 
 
 def _once_more(
@@ -90,23 +112,40 @@ def _without_deepspeed(config: RunConfig, devices: tuple[Device, ...], plan: Lau
     return NextAttempt(with_torchs_engine(config), devices, "fallback", fields, phase, text)
 
 
+def _independent(in_step: _InStep, devices: tuple[Device, ...], plan: LaunchPlan, reason: str) -> NextAttempt:
+    config = independent_on_all(in_step.config, in_step.batch)
+    uuids = [device.uuid for device in devices]
+    fields = {
+        "reason": reason,
+        "mode": INDEPENDENT,
+        "devices": uuids,
+        "was": plan.mode,
+        "merge_policy": config.merge_policy,
+    }
+    text = (
+        f"{MODE_NAMES[plan.mode]} on {plan.world_size} devices could not start, so each device trains a model of its "
+        f"own on its share of the data, and the best one is kept, never an average. {reason}"
+    )
+    phase = "falling back to independent training on all devices"
+    return NextAttempt(config, devices, "fallback", fields, phase, text)
+
+
 def _one_device(
-    config: RunConfig, devices: tuple[Device, ...], plan: LaunchPlan, outcome: Outcome, reason: str
+    in_step: _InStep, devices: tuple[Device, ...], plan: LaunchPlan, outcome: Outcome, reason: str
 ) -> NextAttempt:
     guilty = outcome.root.rank if outcome.root is not None else 0
     device = next((d for rank, d in enumerate(devices) if rank != guilty), devices[0])
     fields = {"reason": reason, "mode": "single", "devices": [device.uuid], "was": plan.mode}
     text = (
-        f"{MODE_NAMES[plan.mode]} on {plan.world_size} devices could not start, so the run continues on "
+        f"{_titled(plan.mode)} on {plan.world_size} devices could not start, so the run continues on "
         f"{device.uuid} alone. {reason}"
     )
-    batch = batch_of(config, plan.world_size, plan.mode)
-    alone = on_one_device(config, device, batch)
+    alone = on_one_device(in_step.config, device, in_step.batch)
     return NextAttempt(alone, (device,), "fallback", fields, "falling back to one device", text)
 
 
 def launch_notes(
-    asked: RunConfig, config: RunConfig, plan: LaunchPlan, notes: Sequence[str], weights: str
+    asked: RunConfig, config: RunConfig, plan: LaunchPlan, fallback: str | None, notes: Sequence[str], weights: str
 ) -> list[str]:
     """What the launch event says of how an attempt trains.
 
@@ -114,13 +153,19 @@ def launch_notes(
         asked: What the run was asked for.
         config: What this attempt trains; a fallback has changed it.
         plan: Its ranks.
+        fallback: Why it trains in a lesser way than was asked for, if it does.
         notes: What was found out before.
         weights: Where each rank's weights come from; empty: there is nothing to say.
     """
     engine = plan.engine_note
     if engine and config.zero_engine != asked.zero_engine:
         engine = pytorch_engine_note(config, "DeepSpeed could not start")
-    return [note for note in (engine, *notes, *plan.notes, f"Weights: {weights}." if weights else "") if note]
+    lesser = "" if engine else fallback
+    return [note for note in (lesser, engine, *notes, *plan.notes, f"Weights: {weights}." if weights else "") if note]
+
+
+def _titled(mode: str) -> str:
+    return "Independent training" if mode == INDEPENDENT else MODE_NAMES[mode]
 
 
 def leftovers_alert(ended: Sequence[int], left: Sequence[int]) -> dict[str, Any]:

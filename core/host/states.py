@@ -10,7 +10,8 @@ class HostState(StrEnum):
 
     ``STARTING``: the host has the folder. It plans, listens, spawns the ranks of an attempt and waits for their first
     step. A synchronised attempt of several ranks that cannot get that far *falls back*: its ranks are killed, the
-    state stays STARTING and a new attempt begins on one device (unless ``strict``, or the person's input is at fault).
+    state stays STARTING and a new attempt begins in a lesser way (`core.host.lifecycle`), unless ``strict``, or the
+    person's input is at fault.
 
     ``TRAINING``: a rank has made its first step (independent mode: every rank has). Merges, evaluation, commits and
     the last commit belong to it; `phase` says which.

@@ -94,6 +94,24 @@ def on_one_device(config: RunConfig, device: Device, batch: Batch) -> RunConfig:
     )
 
 
+def independent_on_all(config: RunConfig, batch: Batch) -> RunConfig:
+    """The same run with a model of its own on each device, which makes its own part of each step's samples.
+
+    So a step takes as long as it would have, and all of them together train on as much data. The best copy is kept:
+    averaging copies that were trained apart is worse than any of them, so that it is chosen by people only, for runs
+    that they start so. Ranks that could not be connected are not brought together on the way either.
+    """
+    return config.replace(
+        mode="independent",
+        batch_size=batch.micro,
+        grad_accum_steps=batch.accumulation,
+        global_batch_size=None,
+        merge_policy="best" if config.merge_policy == "average" else config.merge_policy,
+        merge_every_chunks=None,
+        sync_every=None,
+    )
+
+
 def with_torchs_engine(config: RunConfig) -> RunConfig:
     """The same run with PyTorch's own engine in DeepSpeed's place, less what that one lacks in this stage."""
     return config.replace(

@@ -1,7 +1,8 @@
-"""A DDP run that cannot start goes on with one device: the window says so plainly, once, and says what to do."""
+"""A DDP run that cannot start falls back: the window says so plainly, once, and says what to do."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,14 @@ from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_windo
 pytestmark = OFFSCREEN_NOISE
 __all__ = ["make_run", "open_window"]
 TRAIN_MS = 60_000
-TITLE = "It went on with one device"
+INDEPENDENT = "Each device trains a model of its own"
+ALONE = "Continuing on one device"
 
 
 def fallen_back(run: FakeRun, open_window: OpenWindow, qtbot: QtBot) -> Rankdeck:
     """The window on a run that is training on what is left."""
     run.start().wait_for_event("fallback")
+    run.wait(lambda state: state.state == "training")
     rankdeck = open_window()
     qtbot.waitUntil(lambda: rankdeck.window.header.state.text() == "Training", timeout=TRAIN_MS)
     qtbot.waitUntil(lambda: rankdeck.data.series.rank(0).rows >= 5, timeout=TRAIN_MS)
@@ -40,22 +43,22 @@ def test_a_rank_that_dies_before_the_first_step(
     run = make_run(runs_dir=runs_dir).behave(steps=20_000, step_s=0.01)
     rankdeck = fallen_back(run.fail_at(1, "ready", "exit:3", fail_attempts=[1]), open_window, qtbot)
     window, notice = rankdeck.window, rankdeck.window.notice
-    assert notice.title == TITLE and notice.isVisible()
-    for part in ("DDP on 2 devices could not start", "cpu:0 alone", "exit code 3", "stop it and resume"):
+    assert notice.title == INDEPENDENT and notice.isVisible()
+    for part in ("DDP on 2 devices could not start", "never an average", "exit code 3", "stop it and resume"):
         assert part in notice.text, notice.text
-    qtbot.waitUntil(lambda: window.header.detail.words() == "on CPU slot 0 alone")
+    if folder := os.environ.get("RANKDECK_TEST_PICTURES"):
+        qtbot.wait(1000)
+        window.grab().save(f"{folder}/fallback.png")
+    qtbot.waitUntil(lambda: window.header.detail.words() == "independently on 2 devices")
     qtbot.waitUntil(lambda: window.tabs.tabText(window.tabs.indexOf(window.tabs.alerts)) == "Alerts 1")
     (said,) = alerts(rankdeck)
-    assert said.startswith("DDP could not start, so the run went on with one device (cpu:0). Rank 1, before its first")
+    assert said.startswith("DDP could not start, so each device trains a model of its own, and the best one is kept.")
+    assert "Rank 1, before its first" in said
 
     notice.findChild(QAbstractButton, "step").click()
     assert window.tabs.currentWidget() is window.tabs.log and window.tabs.log.source.currentText() == "rank 1"
     lines = rankdeck.log.model
     qtbot.waitUntil(lambda: any("fails at ready" in lines.line(row) for row in range(lines.rowCount())))
-
-    run.wait_for_event("device", len(run.events("device")) + 6)
-    last = [line["uuid"] for line in run.events("device")[-4:]]
-    assert sorted(set(last)) == ["cpu:0", "host"], "a device that was left is not watched any more"
 
     assert rankdeck.data.state is not None
     dismiss = notice.findChild(QToolButton)
@@ -67,7 +70,9 @@ def test_a_rank_that_dies_before_the_first_step(
 
     window.actions_.stop.trigger()
     qtbot.waitUntil(lambda: window.header.state.text() == "Stopped", timeout=TRAIN_MS)
-    assert notice.title == TITLE and "resume it" in notice.text, "the run ended: what to do now is another thing"
+    assert notice.title == "Fell back to independent training" and "resume it" in notice.text, (
+        "the run ended: what to do now is another thing"
+    )
 
 
 def test_ranks_that_do_not_start_in_time(
@@ -75,7 +80,14 @@ def test_ranks_that_do_not_start_in_time(
 ) -> None:
     run = make_run(runs_dir=runs_dir, start_timeout_s=2.0).behave(steps=20_000, step_s=0.01)
     rankdeck = fallen_back(run.hang_at(1, "ready"), open_window, qtbot)
-    assert rankdeck.window.notice.title == TITLE
-    assert "made no first step within 2 s" in rankdeck.window.notice.text
-    qtbot.waitUntil(lambda: bool(alerts(rankdeck)))
-    assert "within 2 s" in alerts(rankdeck)[0]
+    qtbot.waitUntil(lambda: rankdeck.window.notice.title == ALONE, timeout=TRAIN_MS)
+    assert "cpu:0 alone" in rankdeck.window.notice.text and "within 2 s" in rankdeck.window.notice.text
+    qtbot.waitUntil(lambda: len(alerts(rankdeck)) == 2)
+    newest, first = alerts(rankdeck)
+    assert first.startswith("DDP could not start, so each device") and "within 2 s" in first
+    assert newest.startswith("Parallel-independent could not start, so the run continued on one device (cpu:0).")
+    qtbot.waitUntil(lambda: rankdeck.window.header.detail.words() == "on CPU slot 0 alone")
+
+    run.wait_for_event("device", len(run.events("device")) + 6)
+    last = [line["uuid"] for line in run.events("device")[-4:]]
+    assert sorted(set(last)) == ["cpu:0", "host"], "a device that was left is not watched any more"

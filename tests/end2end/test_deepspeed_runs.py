@@ -67,16 +67,19 @@ def test_a_broken_deepspeed_is_replaced_by_pytorchs_engine_and_the_reason_is_sai
     assert store.model.is_file()
 
 
-def test_one_device_is_left_where_pytorchs_engine_cannot_start_either(python: Path, tmp_path: Path) -> None:
+def test_independent_devices_are_left_where_pytorchs_engine_cannot_start_either(python: Path, tmp_path: Path) -> None:
     text = write_text(tmp_path / "text.txt")
     store = make_run(tmp_path / "run", text, "zero", 2, steps=4, zero_stage=1, strict=False)
     assert run_host(python, store, dies_with="torch") == 0
     state = store.stored_state()
-    assert (state.state, state.mode, state.world_size) == ("finished", "single", 1)
-    assert state.fallback is not None and "alone" in state.fallback and "exit code 7" in state.fallback
+    assert (state.state, state.mode, state.world_size) == ("finished", "independent", 2)
+    assert state.fallback is not None and "never an average" in state.fallback and "exit code 7" in state.fallback
     first, second = lines(store, "fallback")
-    assert (first["engine"], second["mode"]) == ("torch", "single") and "engine" not in second
-    assert [line["mode"] for line in lines(store, "launch")] == ["zero", "zero", "single"]
+    assert (first["engine"], second["mode"]) == ("torch", "independent") and "engine" not in second
+    assert [line["mode"] for line in lines(store, "launch")] == ["zero", "zero", "independent"]
+    (merge,) = lines(store, "merge")
+    assert merge["policy"] == "best" and merge["chosen"].startswith("rank ")
+    assert store.model.is_file()
 
 
 def test_strict_fails_instead(python: Path, tmp_path: Path) -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 import time
+from itertools import pairwise
+from pathlib import Path
 
 import psutil
 import pytest
 
+from core.config.documents import read_config
 from core.generations import Generations
 from core.run_store import RunState
-from tests.helpers.host_fixture import FAILED, FINISHED, STOPPED, FakeRun, MakeRun, make_run
+from tests.helpers.host_fixture import FAILED, FAKE_RECIPE, FINISHED, STOPPED, FakeRun, MakeRun, make_run
 
 __all__ = ["make_run"]
 
@@ -26,14 +30,27 @@ def cause(state: RunState) -> str:
     return f"{state.error['title']}: {state.error['cause']}"
 
 
-def on_fallback(run: FakeRun) -> str:
-    """The reason of the one fallback of a run that then finished on one device."""
+def recipe_in_step(folder: Path) -> str:
+    """The fake recipe, for one device and DDP only."""
+    copy = folder / "in step" / "fake"  # a recipe is called as its folder is
+    shutil.copytree(FAKE_RECIPE, copy)
+    manifest = copy / "recipe.toml"
+    text = manifest.read_text(encoding="utf-8").replace(', "independent"]', "]")
+    manifest.write_text(text, encoding="utf-8", newline="\n")
+    return str(copy)
+
+
+def on_fallback(run: FakeRun, *modes: str) -> str:
+    """The reason of the last fallback of a run that then finished in the last of these modes."""
     state = run.end()
-    assert (state.state, state.exit_code, state.mode, state.world_size) == (FINISHED, 0, "single", 1), state
-    assert state.fallback is not None and state.fallback.startswith("DDP on 2 devices could not start")
-    (event,) = run.events("fallback")
-    assert [line["mode"] for line in run.events("launch")] == ["ddp", "single"]
-    return str(event["reason"])
+    world = 1 if modes[-1] == "single" else 2
+    assert (state.state, state.exit_code, state.mode, state.world_size) == (FINISHED, 0, modes[-1], world), state
+    events = run.events("fallback")
+    assert [(event["was"], event["mode"]) for event in events] == list(pairwise(modes))
+    assert [line["mode"] for line in run.events("launch")] == list(modes)
+    assert state.fallback is not None and state.fallback.endswith(events[-1]["reason"])
+    assert state.fallback in run.events("launch")[-1]["notes"]
+    return str(events[-1]["reason"])
 
 
 # a rank that dies
@@ -111,25 +128,69 @@ def test_a_rank_that_dies_after_its_last_commit_costs_nothing_but_a_resume(make_
 
 
 @windows
-def test_a_rank_that_dies_before_its_first_step_leads_to_one_device(make_run: MakeRun) -> None:
+def test_a_rank_that_dies_before_its_first_step_leads_to_independent_devices(make_run: MakeRun) -> None:
     run = make_run().fail_at(rank=1, step="ready", how="exit:3", fail_attempts=[1]).start()
-    assert "Rank 1, before its first step" in on_fallback(run)
-    assert run.steps(0) == list(range(1, 21))
+    assert "Rank 1, before its first step" in on_fallback(run, "ddp", "independent")
+    state = run.end()
+    assert state.fallback is not None and state.fallback.startswith("DDP on 2 devices could not start, so each device")
+    assert "never an average" in state.fallback and state.devices == ("cpu:0", "cpu:1")
+    assert run.events("fallback")[0]["merge_policy"] == "best"
+    assert run.steps(0) == run.steps(1) == list(range(1, 21))
+
+
+def test_one_device_is_left_where_independent_devices_cannot_start_either(make_run: MakeRun) -> None:
+    run = make_run(global_batch_size=8, batch_size=2).fail_at(1, "start", "exit:9").start()
+    assert "exit code 9" in on_fallback(run, "ddp", "independent", "single")
     assert run.end().devices == ("cpu:0",)
+    tokens = [line["tokens_per_step"] for line in run.events("launch")]
+    assert tokens[0] == tokens[1] == tokens[2]  # each device its share of the batch; the last one all of it
 
 
-def test_a_rank_that_cannot_even_connect_leads_to_one_device(make_run: MakeRun) -> None:
-    assert "exit code 9" in on_fallback(make_run().fail_at(1, "start", "exit:9", fail_attempts=[1]).start())
+def test_a_recipe_that_cannot_be_trained_independently_falls_back_to_one_device(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
+    run = make_run(recipe=recipe_in_step(tmp_path)).fail_at(1, "ready", "exit:3", fail_attempts=[1]).start()
+    assert "exit code 3" in on_fallback(run, "ddp", "single")
+    assert run.steps(0) == list(range(1, 21))
 
 
 def test_a_rank_with_the_wrong_token_is_refused(make_run: MakeRun) -> None:
     run = make_run().behave(1, bad_token=True).start()
-    assert "The token is wrong" in on_fallback(run)
+    assert "The token is wrong" in on_fallback(run, "ddp", "independent", "single")
 
 
 def test_ranks_that_make_no_first_step_in_time_lead_to_one_device(make_run: MakeRun) -> None:
     run = make_run(start_timeout_s=2.0).hang_at(rank=1, step="ready").start()
-    assert "made no first step within 2 s" in on_fallback(run)
+    assert "made no first step within 2 s" in on_fallback(run, "ddp", "independent", "single")
+
+
+def test_an_average_that_was_asked_for_is_not_made_of_a_fallback(make_run: MakeRun) -> None:
+    run = make_run(merge_policy="average").fail_at(1, "ready", "exit:3", fail_attempts=[1]).start()
+    on_fallback(run, "ddp", "independent")
+    assert read_config(run.run_dir / "attempt.toml")["merge_policy"] == "best"
+
+
+def test_independent_devices_asked_for_do_not_fall_back(make_run: MakeRun) -> None:
+    state = make_run(mode="independent").fail_at(1, "ready", "exit:3").start().end()
+    assert (state.state, state.fallback) == (FAILED, None)
+
+
+@windows
+@pytest.mark.parametrize("again", [False, True])
+def test_a_run_that_fell_back_resumes_and_trains_each_chunk_once(make_run: MakeRun, again: bool) -> None:
+    """20 chunks of 100 samples; the resumed run is in step again, or falls back again."""
+    run = make_run(epochs=1).behave(steps=100_000, samples=2_000, batch=4, step_s=0.005, commit_every=20)
+    run.fail_at(1, "ready", "exit:3", fail_attempts=[1, 3] if again else [1]).start()
+    run.wait_for_event("commit", 2)
+    assert run.stop().end().state == STOPPED
+    before = run.completed()
+    assert before and len(before) < 20
+    run.behave(step_s=0.0).resume()
+    state = run.end()
+    assert (state.state, state.mode) == (FINISHED, "independent" if again else "ddp"), state
+    chunks = [(chunk["epoch"], chunk["block_id"], chunk["chunk_id"]) for chunk in run.ledger()["completed_chunks"]]
+    assert len(chunks) == len(set(chunks)) == 20
+    assert before <= run.completed()
 
 
 def test_a_rank_that_hangs_is_named_while_the_other_goes_on(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,12 +218,12 @@ def test_a_rank_killed_before_its_first_step_is_tried_once_more_as_asked(make_ru
     assert run.steps(1) == list(range(1, 21))
 
 
-def test_a_rank_killed_twice_before_its_first_step_leads_to_one_device(make_run: MakeRun) -> None:
+def test_a_rank_killed_twice_before_its_first_step_falls_back(make_run: MakeRun) -> None:
     run = make_run().fail_at(rank=1, step="ready", how="kill", fail_attempts=[1, 2]).start()
     state = run.end()
-    assert (state.state, state.mode, state.world_size) == (FINISHED, "single", 1)
+    assert (state.state, state.mode, state.world_size) == (FINISHED, "independent", 2)
     assert len(run.events("retry")) == 1 and len(run.events("fallback")) == 1
-    assert [line["mode"] for line in run.events("launch")] == ["ddp", "ddp", "single"]
+    assert [line["mode"] for line in run.events("launch")] == ["ddp", "ddp", "independent"]
 
 
 def test_strict_means_no_fallback(make_run: MakeRun) -> None:

@@ -354,10 +354,15 @@ class FakeRank:
         if not generation:
             return
         folder = self.run_dir / "generations" / generation
-        own = folder / f"rank{self.rank}.json"
+        assert self.data is not None and self.data.starts is not None
+        start = self.data.starts[self.rank]
+        own = folder / f"rank{start.copy if start.copy.isdigit() else self.rank}.json"
         state = json.loads((own if own.exists() else folder / "rank0.json").read_text(encoding="utf-8"))
         self.step, self.lane.samples_seen, self.lane.weights = state["step"], state["samples_seen"], state["weights"]
         self.lane.chunks_done, self.merges = state["chunks_done"], state["merges"]
+        self.step = start.step
+        if start.samples_seen is not None:
+            self.lane.samples_seen = start.samples_seen
 
     def _train(self, hub: Hub) -> bool:
         while self.step < self.does.steps:

@@ -8,9 +8,10 @@ from app.models.ending import Ending, ending_of
 from core.run_state import RunState
 
 ERROR = {"title": "Rank 1: out of memory", "cause": "It needed 3 GB.", "next_step": "Halve the micro-batch."}
-WHY = "DDP on 2 devices could not start, so the run goes on with cpu:0 alone. Rank 1: ended with exit code 3."
+WHY = "DDP on 2 devices could not start, so the run continues on cpu:0 alone. Rank 1: ended with exit code 3."
 TOLD = "It needed 3 GB. Halve the micro-batch."
-WENT_ON = "It went on with one device"
+ALONE = "Continuing on one device"
+WAS_ALONE = "Fell back to one device"
 
 
 @pytest.mark.parametrize(
@@ -22,11 +23,11 @@ WENT_ON = "It went on with one device"
         ("failed", None, None, Ending("error", "The run failed", "")),
         ("failed", ERROR, WHY, Ending("error", ERROR["title"], TOLD, "rank 1")),
         ("interrupted", ERROR, None, Ending("warning", ERROR["title"], TOLD, resumes=True)),
-        ("training", None, WHY, Ending("warning", WENT_ON, f"{WHY} The log says more; to try all devices again, stop "
+        ("training", None, WHY, Ending("warning", ALONE, f"{WHY} The log says more; to try all devices again, stop "
                                        "it and resume.", "rank 1")),
-        ("stopped", None, WHY, Ending("warning", WENT_ON, f"{WHY} The log says more; to try all devices again, resume "
-                                      "it.", "rank 1")),
-        ("finished", None, WHY, Ending("warning", WENT_ON, f"{WHY} The log says more.", "rank 1")),
+        ("stopped", None, WHY, Ending("warning", WAS_ALONE, f"{WHY} The log says more; to try all devices again, "
+                                      "resume it.", "rank 1")),
+        ("finished", None, WHY, Ending("warning", WAS_ALONE, f"{WHY} The log says more.", "rank 1")),
     ],
 )  # fmt: skip
 def test_what_is_said(state: str, error: dict[str, str] | None, fallback: str | None, said: Ending | None) -> None:
@@ -43,5 +44,13 @@ def test_another_engine_is_not_one_device() -> None:
     words = "DeepSpeed could not start ZeRO stage 2 on 2 devices, so PyTorch's own engine shards instead. Why."
     said = ending_of(RunState("a", state="training", fallback=words, world_size=2))
     assert said is not None
-    assert said.title == "It went on without DeepSpeed"
+    assert said.title == "Continuing without DeepSpeed"
     assert said.text == f"{words} The log says more; to try DeepSpeed again, stop it and resume."
+
+
+def test_independent_devices_are_not_one_device() -> None:
+    state = RunState("a", state="training", mode="independent", fallback="Why.", world_size=2)
+    said, ended = ending_of(state), ending_of(state.replace(state="finished"))
+    assert said is not None and ended is not None
+    assert (said.title, ended.title) == ("Each device trains a model of its own", "Fell back to independent training")
+    assert said.text == "Why. The log says more; to try the mode you chose again, stop it and resume."

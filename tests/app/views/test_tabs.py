@@ -211,7 +211,7 @@ def test_alerts_are_counted_and_said_in_words(qtbot: QtBot) -> None:
         view.show_events(events)
     assert counted.args == [2] and view.table.rowCount() == 2
     texts = [view.table.item(row, 3).text() for row in range(2)]
-    assert texts == ["No memory. It is full.", "The run went on with one device. rank 1 died before the first step"]
+    assert texts == ["No memory. It is full.", "The run continued on one device. rank 1 died before the first step"]
     assert view.table.item(0, 1).text() == "7" and view.table.item(1, 1).text() == "–"
     assert [view.table.item(row, 2).text() for row in range(2)] == ["0, 1", "all"]
     assert alert_words({"event": "alert", "ts": 1.0, "value": 3}) == "value: 3"

@@ -41,6 +41,11 @@ def store(tmp_path: Path, runs_dir: Path) -> RunStore:
         ),
         ({"event": "commit", "step": 5, "generation": 2}, "step 5: generation 2 committed"),
         ({"event": "fallback", "reason": "Rank 1 died."}, "Falling back to one device: Rank 1 died."),
+        (
+            {"event": "fallback", "reason": "Rank 1 died.", "mode": "independent"},
+            "Falling back to independent training on all devices, of which the best is kept: Rank 1 died.",
+        ),
+        ({"event": "retry", "reason": "Rank 1 died."}, "Rank 1 died. Trying once more as asked."),
         ({"event": "alert", "title": "A", "cause": "B.", "next_step": "C."}, "Alert: A. B. C."),
     ],
 )

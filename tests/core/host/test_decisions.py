@@ -13,7 +13,7 @@ from core.host.failures import Sign, describe, last_lines, root_cause
 from core.host.gathering import Gathered, Next, next_action
 from core.host.ledger_keeper import epochs_of
 from core.host.stop_ladder import Rung, StopLadder
-from core.host.work_plan import on_one_device, total_steps
+from core.host.work_plan import independent_on_all, on_one_device, total_steps
 from core.launch_plan import LaunchPlan
 from core.ledger import Ledger
 from core.messages import ChunkDone, MergeReady, Position, RankDone, RankFailed
@@ -186,4 +186,13 @@ def test_a_fallback_keeps_the_global_batch() -> None:
     alone = on_one_device(config, Device("cpu:1", "cpu", 1, "CPU"), resolve_batch(config, 2, 8))
     batch = resolve_batch(alone, 1, 8)
     assert (batch.micro, batch.accumulation, batch.global_) == (4, 6, 24)
-    assert (alone.mode, alone.devices) == ("single", ("cpu:1",))
+    assert (alone.mode, alone.devices) == ("single", ("cpu:0",))  # a lone CPU device, whichever it was
+
+
+@pytest.mark.parametrize(("asked", "kept"), [("best", "best"), ("average", "best"), ("none", "none")])
+def test_a_fallback_to_independent_devices_keeps_the_best_and_each_devices_share(asked: str, kept: str) -> None:
+    config = RunConfig(mode="ddp", devices=("cpu:2",), global_batch_size=24, merge_policy=asked, sync_every=5)
+    apart = independent_on_all(config, resolve_batch(config, 2, 4))
+    batch = resolve_batch(apart, 1, 8)
+    assert (batch.micro, batch.accumulation, batch.global_) == (4, 3, 12)
+    assert (apart.mode, apart.merge_policy, apart.sync_every) == ("independent", kept, None)
