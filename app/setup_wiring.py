@@ -12,7 +12,7 @@ from app.controllers.installing import Installing
 from app.controllers.operation import Operation, OperationRunner
 from app.controllers.previewing import Previewing
 from app.controllers.scripting import Scripting
-from app.models.chart_names import names_in
+from app.models.chart_names import names_in, unread_numbers
 from app.models.device_table import DeviceTable
 from app.models.draft import CheckedDraft, Draft
 from app.models.run_data import RunData
@@ -101,7 +101,8 @@ class SetupWiring(QObject):
         self._drafting.set_problems("script", problems)
 
     def _on_charts_requested(self) -> None:
-        self._setup.choose_charts(names_in(self._data.series.events))
+        events = self._data.series.events
+        self._setup.choose_charts(names_in(events), unread_numbers(events))
 
     # --- the data ----------------------------------------------------------------------------------------
 

@@ -73,14 +73,14 @@ class Reporter:
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
         self._thread.start()
 
-    def log(self, step: int, **scalars: Value) -> None:
+    def log(self, step: int, /, **scalars: Value) -> None:
         """One `step` line; None leaves a name out. Takes about a microsecond and never blocks."""
         if len(self._pending) >= self._limit:
             self.dropped += 1
             return
         self._append((step, time.time(), scalars))
 
-    def event(self, name: str, **fields: Any) -> None:
+    def event(self, name: str, /, **fields: Any) -> None:
         """One line of another kind (`eval`, `sample`, `chunk_complete`, `alert`, …); never dropped."""
         self._append(self._line(time.time(), name, fields))
         self._wake.set()

@@ -9,7 +9,11 @@ from typing import Final
 from app.models.metrics_batch import Event
 from core.user_script import DROP
 
+NOT_CHARTED: Final = "not_charted"
+"""The kind of alert that says so."""
+
 PLACES: Final[Mapping[str, str]] = {
+    "step": "counts the steps",
     "loss": "Loss plot",
     "val_loss": "Loss plot, evaluations",
     "tokens_per_s": "Throughput plot",
@@ -42,12 +46,26 @@ class ChartName:
 
 
 def names_in(events: Iterable[Event]) -> dict[str, str]:
-    """Printed name → chart, as the ranks of a run have told."""
+    """Printed name → chart, as the ranks of a run have told; also of names from which nothing could be charted."""
     found: dict[str, str] = {}
     for event in events:
         names = event.get("names")
-        if event.get("event") == "charts" and isinstance(names, dict):
+        if (event.get("event") == "charts" or event.get("kind") == NOT_CHARTED) and isinstance(names, dict):
             found |= {str(printed): str(chart) for printed, chart in names.items()}
+    return found
+
+
+def unread_numbers(events: Iterable[Event]) -> dict[str, str]:
+    """Printed name → its last numbers, where nothing that the run printed could be charted; else empty."""
+    found: dict[str, str] = {}
+    for event in events:
+        numbers = event.get("numbers")
+        if event.get("kind") == NOT_CHARTED and isinstance(numbers, dict):
+            for printed, last in numbers.items():
+                shown = [f"{value:g}" for value in last if isinstance(value, int | float)]
+                found[str(printed)] = ", ".join(shown)
+        elif event.get("event") == "charts":
+            found.clear()
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Final
 from app.models.run_series import RunSeries
 from core.mode_choice import MODE_NAMES
 from core.run_state import RunState
+from core.user_script import RECIPE as USER_SCRIPT
 
 RATE_ROWS: Final = 64
 """The time left is judged by so many of the newest steps: enough to be steady, few enough to follow a change."""
@@ -21,6 +22,8 @@ class Standing:
     Attributes:
         word: Its state.
         detail: What it is doing just now ("rank 1: importing torch"), or what is wrong with it; else on what it trains.
+        step: None where there is nothing to say: no run, or a script of which no step was recognised.
+        epoch: As a person counts: a recipe's first is 1; a script's number is the one it printed.
         seconds_left: Estimated; None when not known.
     """
 
@@ -54,13 +57,14 @@ def standing_of(state: RunState | None, series: RunSeries, names: Mapping[str, s
     newest = clock.last("step")
     step = max(state.step, int(newest)) if newest is not None and state.is_live else state.step
     training = state.state == "training"
+    is_script = state.recipe == USER_SCRIPT
     paced = training and not state.trouble  # while nothing is written the last steps say nothing about the pace
     return Standing(
         word=state.state,
         detail=_doing(state) or (_place(state, names or {}) if training and step else ""),
-        step=step,
+        step=None if is_script and not step else step,
         total_steps=state.total_steps,
-        epoch=state.epoch,
+        epoch=(state.epoch or None) if is_script else state.epoch + 1,
         seconds_left=_seconds_left(series, step, state.total_steps) if paced else None,
         tokens_per_s=state.tokens_per_s if paced else None,
     )

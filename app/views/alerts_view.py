@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.models.chart_names import NOT_CHARTED
 from app.views.empty_note import WithNote
 from app.views.icons import icon
 from app.views.numbers import UNKNOWN, count
@@ -41,6 +42,8 @@ def alert_words(event: Mapping[str, Any]) -> str:
     error = event.get("error")
     source: Mapping[str, Any] = error if isinstance(error, Mapping) else event
     parts = [str(source[key]) for key in ("title", "message", "reason", "cause", "next_step") if source.get(key)]
+    if event.get("kind") == NOT_CHARTED and event.get("names"):
+        parts.append("Charts in Setup lists the names")
     if parts:
         return " ".join(part if part.endswith((".", ":", "!", "?")) else f"{part}." for part in parts)
     rest = {key: value for key, value in event.items() if key not in ("ts", "event", "rank", "attempt", "step")}

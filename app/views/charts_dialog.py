@@ -33,7 +33,11 @@ _HELP: Final = (
     "What the script prints under a name is drawn as the chart beside it. Names that the shown run has printed are "
     "listed. What is chosen here is saved with the run that is started next."
 )
-_PRINTED, _CHART, _PLACE = range(3)
+_NOTHING_CHARTED: Final = (
+    "Nothing that the shown run printed could be charted. These are the names and the last numbers behind them. Choose "
+    "a chart for those that matter, such as the loss and the step, and start the script again."
+)
+_PRINTED, _NUMBERS, _CHART, _PLACE = range(4)
 
 
 class ChartsDialog(QDialog):
@@ -43,6 +47,7 @@ class ChartsDialog(QDialog):
         text: What the field holds, see `core.user_script.parse_charts`; what cannot be read is not shown.
         seen: Printed name → chart in the run that is shown.
         parent: The window.
+        unread: Printed name → its last numbers, where nothing that the run printed could be charted.
 
     Signals:
         chosen: The field's new text.
@@ -50,11 +55,20 @@ class ChartsDialog(QDialog):
 
     chosen = Signal(str)
 
-    def __init__(self, text: str, seen: Mapping[str, str], parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        seen: Mapping[str, str],
+        parent: QWidget | None = None,
+        *,
+        unread: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(parent)
+        self._unread = unread or {}
         self.setWindowTitle("Charts of the script")
-        self.table = QTableWidget(0, 3)
-        self.table.setHorizontalHeaderLabels(["Printed name", "Chart", "Drawn in"])
+        self.table = QTableWidget(0, 4)
+        self.table.setHorizontalHeaderLabels(["Printed name", "Last numbers", "Chart", "Drawn in"])
+        self.table.setColumnHidden(_NUMBERS, not self._unread)
         self.table.setAccessibleName("Which printed name is which chart")
         self.table.verticalHeader().hide()
         self.table.setTabKeyNavigation(False)
@@ -63,7 +77,8 @@ class ChartsDialog(QDialog):
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         for column in (_PRINTED, _CHART):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
-        header.setSectionResizeMode(_PLACE, QHeaderView.ResizeMode.ResizeToContents)
+        for column in (_NUMBERS, _PLACE):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
         self.add = QPushButton("&Add a name")
         self.add.clicked.connect(self._on_add_clicked)
         self.problem = ProblemLabel()
@@ -74,7 +89,7 @@ class ChartsDialog(QDialog):
         buttons.addButton(self.add, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.accepted.connect(self._on_accepted)
         buttons.rejected.connect(self.reject)
-        hint = QLabel(_HELP)
+        hint = QLabel(_NOTHING_CHARTED if self._unread else _HELP)
         hint.setWordWrap(True)
         hint.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         column_of_all = QVBoxLayout(self)
@@ -123,9 +138,10 @@ class ChartsDialog(QDialog):
         item = QTableWidgetItem(name.printed)
         item.setData(Qt.ItemDataRole.UserRole, "" if name.chosen else name.chart)
         self.table.setItem(row, _PRINTED, item)
-        place = QTableWidgetItem()
-        place.setFlags(Qt.ItemFlag.ItemIsEnabled)
-        self.table.setItem(row, _PLACE, place)
+        for column, shown in ((_NUMBERS, self._unread.get(name.printed, "")), (_PLACE, "")):
+            fixed = QTableWidgetItem(shown)
+            fixed.setFlags(Qt.ItemFlag.ItemIsEnabled)
+            self.table.setItem(row, column, fixed)
         self.table.setCellWidget(row, _CHART, self._make_combo(name))
         self.table.blockSignals(blocked)
         self.choose(row, name.chart if name.chosen else "")

@@ -84,7 +84,7 @@ class RunHeader(QWidget):
         for widget in (self.left, self.rate):
             widget.setVisible(there and live)
         of = f" / {count(standing.total_steps)}" if standing.total_steps else ""
-        epoch = f"epoch {standing.epoch + 1} · " if standing.epoch is not None else ""
+        epoch = f"epoch {standing.epoch} · " if standing.epoch is not None else ""
         self.step.setText(f"{epoch}step {count(standing.step)}{of}")
         share = standing.share
         self.bar.setValue(0 if share is None else math.floor(share * 1000))

@@ -266,15 +266,16 @@ class SetupPanel(QWidget):
         if isinstance(row, InterpreterRow):
             row.show_interpreters(found)
 
-    def choose_charts(self, seen: Mapping[str, str]) -> None:
+    def choose_charts(self, seen: Mapping[str, str], unread: Mapping[str, str]) -> None:
         """Opens the table of charts.
 
         Args:
             seen: Printed name → chart in the run that is shown.
+            unread: Printed name → its last numbers, where nothing could be charted.
         """
         from app.views.charts_dialog import ChartsDialog  # here: the window opens without it
 
-        dialog = ChartsDialog(self.form.row("charts").text(), seen, self)
+        dialog = ChartsDialog(self.form.row("charts").text(), seen, self, unread=unread)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.chosen.connect(lambda text: self.set_field("charts", text))
         dialog.open()

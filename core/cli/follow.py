@@ -151,6 +151,7 @@ class Follower:
 
     def _show_progress(self, state: RunState) -> None:
         self._progress.total_steps = state.total_steps or self._progress.total_steps
+        self._progress.first_epoch = 0 if state.recipe == USER_SCRIPT else 1
         phase = f"{state.state}: {state.phase}" if state.phase else state.state
         text = phase
         if self._trouble:
@@ -220,6 +221,8 @@ def event_words(line: Mapping[str, Any]) -> str:
         return f"step {step}: shares by measured speed: {line.get('text')}"
     if event == "alert":
         words = [str(line[name]) for name in ("message", "cause", "next_step") if line.get(name)]
+        if line.get("kind") == "not_charted" and isinstance(line.get("names"), dict) and line["names"]:
+            words.append(f"For example: --map {next(iter(line['names']))}=loss")
         return f"Alert: {line.get('title') or 'look at this'}. {' '.join(words)}".rstrip()
     return ""
 

@@ -141,7 +141,10 @@ def _add_run(run: Parser) -> None:
     run.add_argument("--no-torchrun", action="store_true", help="On one device: leave torchrun's variables out.")
     run.add_argument("--env", metavar="NAME=VALUE", action="append", help="A variable for it; may be repeated.")
     run.add_argument(
-        "--map", metavar="NAME=CHART", action="append", help="Chart a printed name so; NAME=- leaves it out."
+        "--map",
+        metavar="NAME=CHART",
+        action="append",
+        help="Chart a printed name so; NAME=step: it counts steps; NAME=-: leave it out.",
     )
     run.add_argument("--mode", metavar="MODE", help="ddp, or independent: each process has a world of its own.")
     run.add_argument("--stop-signal", metavar="HOW", help="auto, interrupt, terminate or none.")

@@ -9,6 +9,8 @@ from typing import Any, Final
 from core.cli.words import count, duration, number
 
 _RATE_WINDOW_STEPS: Final = 200
+MOST_EPOCHS: Final = 1e9
+"""A script may print anything."""
 
 
 class RunProgress:
@@ -19,6 +21,8 @@ class RunProgress:
         self.mode = ""
         self.val_loss: float | None = None
         self.epoch = 0
+        self.first_epoch = 1
+        """What the first epoch is called: recipes count from 0; a script's number is shown as it was printed (0)."""
         self._last: dict[int, Mapping[str, Any]] = {}
         self._times: deque[tuple[int, float]] = deque(maxlen=_RATE_WINDOW_STEPS)
         self._ranks = 1
@@ -69,7 +73,7 @@ class RunProgress:
         """``step 120/300 · loss 2.31 · val 2.40 · 3,921 tok/s · 1 m 20 s left``."""
         parts = [f"step {count(self.step)}" + (f"/{count(self.total_steps)}" if self.total_steps else "")]
         if self.epoch:
-            parts.append(f"epoch {self.epoch + 1}")
+            parts.append(f"epoch {self.epoch + self.first_epoch}")
         parts.append(f"loss {number(self.loss)}")
         if self.val_loss is not None:
             parts.append(f"val {number(self.val_loss)}")
@@ -84,8 +88,9 @@ class RunProgress:
         if not isinstance(step, int) or not isinstance(rank, int):
             return
         self._last[rank] = line
-        if isinstance(line.get("epoch"), int):
-            self.epoch = int(line["epoch"])
+        epoch = line.get("epoch")
+        if isinstance(epoch, int | float) and 0 <= epoch < MOST_EPOCHS:
+            self.epoch = int(epoch)
         if rank == min(self._last) and isinstance(line.get("ts"), int | float):
             self._times.append((step, float(line["ts"])))
 

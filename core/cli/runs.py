@@ -133,7 +133,8 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
     stop_run(store, now=arguments.now)
     terminal.say(_stop_text(state, arguments.now))
     state = _ended(store, store.config().stop_timeout_s + STOP_WAIT_EXTRA_S)
-    terminal.say(f"{state.run_id} is {state.state} at step {count(state.step)}.")
+    at = f" at step {count(state.step)}" if state.step or state.recipe != USER_SCRIPT else ""
+    terminal.say(f"{state.run_id} is {state.state}{at}.")
     if state.error is None:
         return 0
     error = run_error(state, store)
@@ -208,6 +209,8 @@ def _ended(store: RunStore, timeout_s: float) -> RunState:
 
 
 def _steps(state: RunState) -> str:
+    if state.recipe == USER_SCRIPT and not state.step:
+        return UNKNOWN  # a script may print none that is recognised
     return count(state.step) + (f" of {count(state.total_steps)}" if state.total_steps else "")
 
 

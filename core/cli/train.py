@@ -168,11 +168,16 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
     """Says how a run ended: its losses and where the model lies, or its error."""
     state = ending.state
     if state.state in ("finished", "stopped"):
-        losses = f"loss {number(_first(ending.progress.loss, state.loss))}"
-        val_loss = _first(ending.progress.val_loss, state.val_loss)
-        losses += f", validation loss {number(val_loss)}" if val_loss is not None else ""
+        loss, val_loss = _first(ending.progress.loss, state.loss), _first(ending.progress.val_loss, state.val_loss)
+        figures = [f"loss {number(loss)}"] if loss is not None else []
+        figures += [f"validation loss {number(val_loss)}"] if val_loss is not None else []
+        at = f" at step {state.step}" if state.step or figures else ""
         took = duration(state.updated - state.created)
-        terminal.say(f"{state.state.capitalize()} at step {state.step} after {took}: {losses}")
+        losses = f": {', '.join(figures)}" if figures else "."
+        terminal.say(f"{state.state.capitalize()}{at} after {took}{losses}")
+        if state.recipe == USER_SCRIPT and not at:
+            terminal.say("The script printed no step or loss that Rankdeck recognises.")
+            terminal.say("To chart its numbers, name them with --map NAME=CHART or call rankdeck.log in the script.")
         if state.error is not None and state.exit_code == RUN_FAILED:
             terminal.error(run_error(state, store))
             return

@@ -97,7 +97,8 @@ class Rank:
             if self.phase not in _OWN_PROGRAM:
                 self.phase = "training"
         epoch = value.get("epoch")
-        self.epoch = epoch if isinstance(epoch, int) else self.epoch
+        if isinstance(epoch, int | float) and 0 <= epoch < 1e9:  # a script's may be 0.69, or anything
+            self.epoch = int(epoch)
         self.loss = float(loss) if isinstance(loss, int | float) else None
         self.tokens_per_s = float(tokens) if isinstance(tokens, int | float) else None
 

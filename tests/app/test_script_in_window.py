@@ -135,6 +135,37 @@ def test_pythons_are_offered_and_another_can_be_chosen(
 
 
 @pytest.mark.slow
+def test_a_script_of_which_nothing_is_charted_shows_its_names_and_numbers(
+    open_window: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script.write_text("for i in range(60): print(f'round {i} criterion: {i / 8}')\n", encoding="utf-8", newline="\n")
+    rankdeck = open_window()
+    window, setup = rankdeck.window, rankdeck.window.setup
+    choose_script_recipe(rankdeck)
+    pick("script", script, rankdeck, qtbot, monkeypatch)
+    setup.devices.select([device.uuid for device in rankdeck.table.devices if device.kind == "cpu"][:1])
+    setup.devices.selection_changed.emit()
+    qtbot.waitUntil(window.actions_.start.isEnabled, timeout=SOON_MS)
+    window.actions_.start.trigger()
+    qtbot.waitUntil(lambda: (s := rankdeck.data.state) is not None and s.state == "finished", timeout=RUN_MS)
+    alerts = window.tabs.alerts.table
+    qtbot.waitUntil(lambda: alerts.rowCount() == 1, timeout=SOON_MS)
+    item = alerts.item(0, 3)
+    assert item is not None and "Charts in Setup lists the names." in item.text() and "--map" not in item.text()
+    assert not window.header.step.isVisible(), "never step 0"
+    button = setup.form.row("charts").browse
+    assert button is not None
+    qtbot.mouseClick(button, LEFT)
+    dialog = setup.findChild(ChartsDialog)
+    assert dialog is not None and not dialog.table.isColumnHidden(1)
+    numbers = dialog.table.item(dialog.row_of("criterion"), 1)
+    assert numbers is not None and numbers.text() == "7.25, 7.375"
+    dialog.choose(dialog.row_of("criterion"), "loss")
+    dialog.choose(dialog.row_of("round"), "step")
+    qtbot.mouseClick(dialog.use, LEFT)
+    assert setup.draft().fields["charts"] == "criterion=loss, round=step"
+
+
 def test_it_runs_and_its_names_are_charted_as_one_says(
     open_window: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:

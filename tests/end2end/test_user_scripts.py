@@ -101,6 +101,28 @@ def test_charts_can_be_named(script_run: MakeScriptRun) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.windows
+def test_output_that_cannot_be_charted_is_told_with_its_names(script_run: MakeScriptRun) -> None:
+    text = "for i in range(60): print(f'round {i} criterion: {2.5 / (i + 1):.3f}')\n"
+    run = script_run(text, devices=("cpu:1",)).start()
+    state = run.end()
+    assert (state.state, state.step, state.loss) == (FINISHED, 0, None)
+    (alert,) = run.events("alert")
+    assert alert["title"] == "Nothing in the script's output could be charted"
+    assert "criterion (0.042, 0.042)" in alert["cause"] or "criterion (0.0" in alert["cause"]
+    assert list(alert["names"]) == ["criterion", "round"] and alert["numbers"]["round"] == [58, 59]
+    mapped = script_run(text, options={"charts": "criterion=loss, round=step"}, devices=("cpu:1",)).start()
+    assert mapped.end().step == 59 and not mapped.events("alert")
+
+
+@pytest.mark.windows
+def test_names_that_metrics_lines_have_themselves_harm_nothing(script_run: MakeScriptRun) -> None:
+    text = "print('self: 3 name: 4 ts: 5 event: 6 attempt: 7 loss: 2')\n"
+    run = script_run(text, devices=("cpu:1",)).start()
+    assert run.end().state == FINISHED
+    assert [(line["step"], line["loss"], line["attempt"]) for line in run.events("step")] == [(1, 2, 1)]
+
+
 # --- failing ---------------------------------------------------------------------------------------------
 
 

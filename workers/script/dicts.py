@@ -74,12 +74,15 @@ def read_dict(found: Mapping[Any, Any], reading: Reading, names: Names) -> None:
             continue
         chart, factor = names.chart(key)
         if chart:
+            names.note(key, number)
             part.add(chart, number * factor, names)
     if nested and step is None and not part.is_known:
         return
     if step is not None and math.isfinite(plain_values[step]):
         kind = GLOBAL if step in ("global_step", "num_updates") else STEP
         reading.count(Counter(kind, int(plain_values[step]), form=f"{{{step}}}"))
+    if part.counter is not None:
+        reading.count(part.counter)
     reading.epoch = part.epoch
     reading.is_known = reading.is_known or part.is_known
     for chart, value in {**part.values, **part.evaluation}.items():

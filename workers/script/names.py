@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,10 @@ _NOT_METRICS: Final = frozenset((
     "grad_accum_steps", "line", "files", "size", "python", "torch", "runtime", "eval_runtime",
     "eval_samples_per_second", "eval_steps_per_second", "train_runtime", "eval_model_preparation_time",
 ))  # fmt: skip
+STEP: Final = "step"
+"""A name that is mapped to it counts the steps."""
+RESERVED: Final = frozenset(("ts", "event", "rank", "attempt", "step", "nonfinite"))
+"""What each line of metrics.jsonl has of its own: no printed number may replace it."""
 _VAGUE: Final = frozenset(("time", "data", "norm", "dt", "wps", "tps"))
 """They mean what they are taken for in a line about training; a script that logs such a name itself means its own."""
 _UNITS_IN_NAMES: Final[Mapping[str, float]] = {
@@ -80,10 +85,12 @@ class Names:
     Attributes:
         charts: Printed name, as `plain` gives it → chart; `DROP` leaves it out.
         seen: Names that were printed → chart, as `charts` could name them; of the first `MOST_SEEN`.
+        numbers: Names that were printed → the last two different numbers behind them.
     """
 
     charts: Mapping[str, str] = field(default_factory=dict)
     seen: dict[str, str] = field(default_factory=dict, compare=False)
+    numbers: dict[str, list[float]] = field(default_factory=dict, compare=False)
 
     def chart(self, name: str, evaluation: bool = False, *, logged: bool = False) -> tuple[str, float]:
         """`chart_of`, and remembers that the name was there."""
@@ -91,6 +98,13 @@ class Names:
         if chart and len(self.seen) < MOST_SEEN:
             self.seen.setdefault(plain(name), chart)
         return chart, factor
+
+    def note(self, name: str, number: float) -> None:
+        """Remembers a number that stood behind a name."""
+        if (key := plain(name)) in self.seen and math.isfinite(number):
+            before = self.numbers.setdefault(key, [])
+            if number not in before:
+                before[:] = [*before[-1:], number]
 
     def chart_of(self, name: str, evaluation: bool = False, *, logged: bool = False) -> tuple[str, float]:
         """The chart of a printed name, and by what its numbers are multiplied; an empty chart is none.
@@ -103,7 +117,9 @@ class Names:
         key, factor = (plain(name), 1.0) if logged else _without_unit(plain(name))
         told = self.charts.get(plain(name), self.charts.get(key))
         if told is not None:
-            return ("" if told == DROP else told), factor
+            return ("" if told == DROP or told in RESERVED - {STEP} else told), factor
+        if key in RESERVED:
+            return "", factor
         if ((key in _NOT_METRICS or "_every_" in key) and not logged) or not re.search(r"[a-z]", key):
             return "", factor
         if logged and key in _VAGUE:

@@ -112,6 +112,7 @@ def _pairs(text: str, names: Names, evaluating: bool) -> Iterator[tuple[str, flo
         chart, factor = names.chart(name, evaluating)
         number = None if found["unit"] == "M" else _value(found, unit)  # megabytes are no minutes
         if chart and number is not None:
+            names.note(name, number)
             yield chart, number * factor, sure
 
 

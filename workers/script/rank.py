@@ -47,7 +47,7 @@ from workers.script.ending import Launched, describe_failure
 from workers.script.launch import Place, script_environment
 from workers.script.ledger_link import LedgerLink, Record, exists, finish_record, place_of, read_record
 from workers.script.life_signs import LifeSigns
-from workers.script.names import Names
+from workers.script.names import RESERVED, Names
 from workers.script.sdk_server import ENV_PORT as SDK_PORT
 from workers.script.sdk_server import ENV_TOKEN as SDK_TOKEN
 from workers.script.sdk_server import Peer, SdkServer
@@ -158,6 +158,7 @@ class _Wrapper:
         self._finish = self._polls = self._logs = False
         self._charted: set[str] = set()
         self._told: dict[str, str] = {}
+        self._told_unread = False
         self._looked_at = (0, 0)
         self._step = before.step
         self._spoke_at = 0.0
@@ -219,12 +220,14 @@ class _Wrapper:
             self._stop_harder(script, now)
             life.look(now, max(output.heard_at, self._spoke_at))
             self._tell_names()
+            self._tell_unread(output.printed)
             self._ledger.tick(now)
             self._server.poll(BUSY_POLL_S if self._ledger.is_waiting else POLL_S)
         self._server.poll(0.0)  # what it logged last
         for point in [*output.read(), *output.printed.finish()]:
             self._chart(point)
         self._tell_names()
+        self._tell_unread(output.printed, ended=code == 0)
         return code
 
     # numbers
@@ -239,6 +242,15 @@ class _Wrapper:
         if new:
             self._told |= new
             self._reporter.event("charts", names=new)
+
+    def _tell_unread(self, printed: PrintedMetrics, ended: bool = False) -> None:
+        """Says once that nothing could be charted, with the names and numbers that could be mapped by hand."""
+        if self._told_unread or self._charted or self._logs or self._place.rank != 0:
+            return
+        unread = printed.describe_unread(ended)
+        if unread is not None:
+            self._told_unread = True
+            self._reporter.event("alert", kind="not_charted", **unread)
 
     def _chart(self, point: Point) -> None:
         if self._logs:
@@ -264,7 +276,7 @@ class _Wrapper:
         evaluated: dict[str, Any] = {}
         for name, number in values.items():
             chart, factor = self._names.chart(str(name), logged=True)
-            if not isinstance(number, int | float) or not chart or chart in ("ts", "event", "rank", "attempt", "step"):
+            if not isinstance(number, int | float) or not chart or chart in RESERVED:
                 continue
             number = number if factor == 1.0 else number * factor
             (evaluated if self._names.is_evaluation(chart) else train)[chart] = number

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Final
 
+from workers.script.names import STEP as MAPPED_STEP
 from workers.script.names import Names
 
 # Counters from the surest to the weakest; what a line has of the surest kind is its step.
@@ -82,6 +83,10 @@ class Reading:
 
     def add(self, chart: str, number: float, names: Names) -> None:
         """Takes a number; the first of a name counts, since running means follow it."""
+        if chart == MAPPED_STEP:  # the person says that this name counts steps
+            if math.isfinite(number):
+                self.count(Counter(STEP, int(number), form="mapped"))
+            return
         if chart == "epoch":
             self.epoch = number if self.epoch is None and math.isfinite(number) else self.epoch
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from workers.script.evidence import Evidence
 from workers.script.lines import read_line
@@ -16,6 +16,7 @@ from workers.script.names import Names
 from workers.script.readings import BAR, ITERATION, STEP, Bar, Counter, Reading
 from workers.script.segments import Segments
 from workers.script.tables import Tables
+from workers.script.unread import PATIENCE, Unread
 
 _COUNTED: Final = 99
 """The kind of counter used where lines name none: weaker than all others."""
@@ -119,6 +120,7 @@ class PrintedMetrics:
         self._segments = Segments()
         self._tables = Tables()
         self._evidence = Evidence(self._names)
+        self._unread = Unread(self._names)
         self._counter = StepCounter()
         self._pending: _Pending | None = None
         self._points: list[Point] = []
@@ -138,6 +140,15 @@ class PrintedMetrics:
     def has_pending(self) -> bool:
         """A step was read that may get more lines; `flush` gives it as it is."""
         return self._pending is not None or self._held is not None or self._tables.is_open
+
+    def describe_unread(self, ended: bool = False) -> dict[str, Any] | None:
+        """What was printed where nothing of it could be charted; None where something was, or too little is printed.
+
+        Args:
+            ended: No more will come.
+        """
+        enough = self._unread.lines >= PATIENCE or (ended and bool(self._names.numbers))
+        return self._unread.describe() if enough and not self._given else None
 
     @property
     def _follows_bar(self) -> bool:
@@ -168,6 +179,8 @@ class PrintedMetrics:
     def _take(self, pieces: list[str]) -> list[Point]:
         for text in pieces:
             reading = read_line(text, self._names, self._evaluating)
+            if not self._given and (reading is None or reading.bar is None):
+                self._unread.take(text)
             if reading is None:
                 continue
             if reading.heading is not None or reading.evaluation:

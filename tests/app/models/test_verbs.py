@@ -83,6 +83,13 @@ def test_the_time_left_follows_the_newest_steps() -> None:
     assert standing_of(None, series).word == "idle"
 
 
+def test_a_scripts_step_and_epoch_are_those_it_printed() -> None:
+    assert standing_of(going(epoch=2), RunSeries()).epoch == 3, "recipes count from 0"
+    assert standing_of(going(recipe="script", epoch=2), RunSeries()).epoch == 2
+    nothing = standing_of(going(recipe="script", epoch=0, step=0), RunSeries())
+    assert (nothing.epoch, nothing.step) == (None, None)
+
+
 def test_what_is_wrong_while_it_trains_is_said_in_place_of_where_it_trains() -> None:
     assert standing_of(going(), RunSeries()).detail == "on cpu:0"
     assert standing_of(going(phase="Rank 0 may hang: see Alerts"), RunSeries()).detail == "Rank 0 may hang: see Alerts"

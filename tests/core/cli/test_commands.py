@@ -77,6 +77,15 @@ def test_attach_to_a_run_that_has_ended_says_how(store: RunStore, capsys: pytest
     assert f"rankdeck resume {store.dir.name}" in out
 
 
+def test_a_script_without_metrics_never_stands_at_step_0(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    store.write_state(store.state().replace(state="finished", recipe="script", step=0, loss=None, val_loss=None))
+    store.metrics.write_text("", encoding="utf-8")
+    assert main(["attach", store.dir.name]) == 0
+    out = capsys.readouterr().out
+    assert "Finished after" in out and "step 0" not in out and "loss –" not in out
+    assert "printed no step or loss that Rankdeck recognises" in out and "--map NAME=CHART" in out
+
+
 def test_attach_as_json_begins_with_the_first_line(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["attach", store.dir.name, "--json"]) == 0
     values = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

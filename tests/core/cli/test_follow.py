@@ -47,6 +47,11 @@ def store(tmp_path: Path, runs_dir: Path) -> RunStore:
         ),
         ({"event": "retry", "reason": "Rank 1 died."}, "Rank 1 died. Trying once more as asked."),
         ({"event": "alert", "title": "A", "cause": "B.", "next_step": "C."}, "Alert: A. B. C."),
+        (
+            {"event": "alert", "kind": "not_charted", "title": "A", "cause": "B.", "names": {"criterion": "criterion"}},
+            "Alert: A. B. For example: --map criterion=loss",
+        ),
+        ({"event": "alert", "kind": "not_charted", "title": "A", "cause": "B.", "names": {}}, "Alert: A. B."),
     ],
 )
 def test_what_a_person_sees_on_a_line_of_its_own(line: dict[str, Any], words: str) -> None:

@@ -24,6 +24,15 @@ def test_nothing_seen_yet() -> None:
     assert progress.text() == "step 0 · loss –"
 
 
+def test_a_scripts_epoch_is_shown_as_it_was_printed() -> None:
+    progress = RunProgress()
+    progress.take(_launch())
+    progress.first_epoch = 0
+    for epoch, shown in ((1, "epoch 1 "), (1.69, "epoch 1 "), (2, "epoch 2 "), (1e300, "epoch 2 ")):
+        progress.take(_step(3, 0, loss=2.0, epoch=epoch))
+        assert shown in progress.text()
+
+
 def test_ranks_in_step_add_up_their_tokens() -> None:
     progress = RunProgress()
     progress.take(_launch())

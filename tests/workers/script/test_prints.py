@@ -357,6 +357,57 @@ def test_the_person_says_what_a_name_means() -> None:
     assert trained("criterion: 2.5\n", names) == [(1, {"loss": 2.5})]
 
 
+def test_the_person_says_what_counts_steps() -> None:
+    names = Names({"round": "step", "criterion": "loss"})
+    text = "".join(f"round {n:03d} criterion {1 / n:.3f}\n" for n in range(5, 8))
+    assert [step for step, _ in trained(text, names)] == [5, 6, 7]
+    assert [step for step, _ in trained("{'round': 5, 'criterion': 2}\n{'round': 9, 'criterion': 1}\n", names)] == [
+        5,
+        9,
+    ]
+
+
+def test_a_printed_name_never_replaces_what_each_metrics_line_has() -> None:
+    assert trained("attempt: 3 event: 4 ts: 5 rank: 6 loss: 2\n") == [(1, {"loss": 2})]
+    assert trained("{'step': 1, 'nonfinite': 3, 'loss': 2}\n") == [(1, {"loss": 2})]
+
+
+UNREAD = "".join(f"round {n:03d} criterion: {2.5 / n:.3f} on board 7\n" for n in range(1, 61))
+
+
+def test_output_that_cannot_be_charted_is_described() -> None:
+    printed = PrintedMetrics()
+    lines = UNREAD.splitlines(keepends=True)
+    assert printed.feed("".join(lines[:49]).encode()) == [] and printed.describe_unread() is None
+    assert printed.feed("".join(lines[49:]).encode()) == []
+    described = printed.describe_unread()
+    assert described is not None and "printed 60 lines with numbers" in described["cause"]
+    assert "criterion (0.043, 0.042), round (59, 60)." in described["cause"]
+    assert next(iter(described["names"])) == "criterion" and described["numbers"]["round"] == [59, 60]
+    mapped = [step for step, _ in trained(UNREAD, Names({"criterion": "loss", "round": "step"}))]
+    assert mapped == list(range(1, 61)), "what it advises helps"
+
+
+def test_numbers_without_names_are_shown_as_they_are() -> None:
+    printed = PrintedMetrics()
+    printed.feed("".join(f"12:00:01 {n} {2.5 / n}\n" for n in range(1, 60)).encode())
+    described = printed.describe_unread()
+    assert described is not None and described["names"] == {} and "“59 0.042" in described["cause"]
+
+
+@pytest.mark.parametrize(
+    "text", ["step 1 loss 2\n", "words and no numbers\n", "2026-11-23 12:00:01 INFO ready\n", '"depth": 3,\n']
+)
+def test_what_needs_no_description(text: str) -> None:
+    printed = PrintedMetrics()
+    printed.feed((text * 60).encode())
+    printed.finish()
+    assert printed.describe_unread() is None
+    bars = PrintedMetrics()
+    bars.feed("".join(bar(n, 200) for n in range(1, 200)).encode())  # the first loss may come late
+    assert bars.describe_unread() is None
+
+
 def test_long_lines_and_broken_bytes_cost_nothing() -> None:
     long = b"x" * (3 * MAX_SEGMENT_BYTES) + b"\n"
     assert trained(b"step 1 loss 2.5\n" + long + b"\xff\xfe step 2 loss 2.4 \xc3\nstep 3 loss 2.3") == [
