@@ -90,7 +90,7 @@ def preview_data(
         (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
         argv = (sys.executable, "-m", "workers.preview", str(folder))
         with ProcessTree() as tree:
-            child = tree.spawn(argv, program_environment(os.environ), folder, folder / "preview.log")
+            child = tree.spawn(argv, program_environment(os.environ, config.env), folder, folder / "preview.log")
             _wait(child, folder, limit_s, progress, cancelled)
             found = _result(child, folder)
     found["epoch"] = epoch_of(found["samples"], config, recipe, available, platform)

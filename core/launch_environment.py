@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from core import rank_environment
+from core.config import RunConfig
 from core.devices.model import Device
 from core.platforms import Platform
 
@@ -43,6 +45,33 @@ def of_rank(rank: int, devices: Sequence[Device], platform: Platform, backend: s
     if backend == "nccl":
         env["NCCL_SOCKET_IFNAME"] = "lo"
     return env
+
+
+def hash_seed(config: RunConfig) -> str:
+    """The order in which Python goes through sets of texts, as 32 bits of the run's seed."""
+    return str(config.seed % (1 << 32))
+
+
+def defaults_of_rank(config: RunConfig, device: Device, platform: Platform, *, own_program: bool) -> dict[str, str]:
+    """Variables that a rank gets where the person has not set them in their own environment.
+
+    Args:
+        config: What was asked.
+        device: The rank's.
+        platform: The machine.
+        own_program: It runs Rankdeck's program, not a script of the person's.
+    """
+    env = {} if own_program else {"PYTHONHASHSEED": hash_seed(config)}
+    if config.expandable_segments and platform.name == "linux" and device.kind == "cuda":
+        env[_allocator_variable(platform.torch_version)] = "expandable_segments:True"
+    return env
+
+
+def _allocator_variable(torch_version: str | None) -> str:
+    """torch 2.13 reads the new name; 2.9 reads this setting from the old one only (pytorch/pytorch#183387)."""
+    found = re.match(r"(\d+)\.(\d+)", torch_version or "")
+    old = found is None or (int(found[1]), int(found[2])) < (2, 13)
+    return "PYTORCH_CUDA_ALLOC_CONF" if old else "PYTORCH_ALLOC_CONF"
 
 
 def of_script(

@@ -6,7 +6,7 @@ Nothing here asks the machine anything, so every platform's plan can be tested o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath, PureWindowsPath
 
@@ -14,8 +14,8 @@ from core import rank_environment
 from core.config import RunConfig
 from core.devices.model import Device
 from core.errors import ConfigError
-from core.launch_environment import REMOVED, of_rank, of_script
-from core.mode_choice import CONNECTED_MODES, check_gloo, choose_mode, platform_of
+from core.launch_environment import REMOVED, defaults_of_rank, hash_seed, of_rank, of_script
+from core.mode_choice import backend_of, check_gloo, choose_mode, platform_of
 from core.platforms import Platform
 from core.program_environment import program_environment
 from core.recipes import Recipe
@@ -57,6 +57,7 @@ class RankCommand:
         rank: Its number, from 0.
         argv: Program and arguments.
         env: Variables that it gets on top of the host's own.
+        default_env: Variables that it gets where the host's own environment does not have them.
         removed_env: Patterns (``KUBERNETES_*``) of variables that it must not inherit.
         cwd: Its working directory.
         log: Gets its standard output and standard error.
@@ -70,6 +71,7 @@ class RankCommand:
     cwd: Path
     log: Path
     device: Device
+    default_env: Mapping[str, str] = field(default_factory=dict)
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """The rank's whole environment: what is inherited, less `removed_env`, plus `env` (`program_environment`)."""
@@ -78,7 +80,7 @@ class RankCommand:
             for name, value in inherited.items()
             if not any(fnmatchcase(name.upper(), pattern) for pattern in self.removed_env)
         }
-        return program_environment(kept, self.env)
+        return program_environment({**self.default_env, **kept}, self.env)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ def plan_launch(
             f"{recipe.title} cannot be trained in mode {choice.mode!r}.",
             f"Choose one of: {', '.join(recipe.modes)}.",
         )
-    backend = "" if recipe.self_contained else _backend(config, choice.mode, devices, platform)
+    backend = "" if recipe.self_contained else backend_of(config, choice.mode, devices, platform)
     told = {
         **_site_environment(site),
         rank_environment.ENV_MODE: choice.mode,
@@ -145,10 +147,14 @@ def plan_launch(
         if recipe.self_contained:
             together = choice.mode == "ddp"
             return {**of_script(rank, devices, platform, site.master_port, together=together), **told}
-        return {**of_rank(rank, devices, platform, backend), **told}
+        seeded = {"PYTHONHASHSEED": hash_seed(config)}
+        return {**of_rank(rank, devices, platform, backend), **seeded, **told, **config.env}
+
+    def default(device: Device) -> dict[str, str]:
+        return defaults_of_rank(config, device, platform, own_program=not recipe.self_contained)
 
     program = (str(recipe.folder / recipe.program),) if recipe.program else ("-m", "workers.rank_main")
-    ranks = _commands(devices, (site.python, *program), environment, site.run_dir, site.run_dir / "logs")
+    ranks = _commands(devices, (site.python, *program), environment, site.run_dir, site.run_dir / "logs", default)
     lanes = len(devices) if choice.mode == "independent" else 1
     return LaunchPlan(
         choice.mode,
@@ -169,10 +175,11 @@ def _commands(
     environment: Callable[[int], Mapping[str, str]],
     cwd: Path,
     logs: Path,
+    default: Callable[[Device], Mapping[str, str]] = lambda _: {},
 ) -> tuple[RankCommand, ...]:
     """One process a device: all alike but for their environment and their log."""
     return tuple(
-        RankCommand(rank, argv, environment(rank), REMOVED, cwd, logs / f"rank{rank}.log", device)
+        RankCommand(rank, argv, environment(rank), REMOVED, cwd, logs / f"rank{rank}.log", device, default(device))
         for rank, device in enumerate(devices)
     )
 
@@ -186,13 +193,6 @@ def _site_environment(site: LaunchSite) -> dict[str, str]:
         rank_environment.ENV_GENERATION: "" if site.generation is None else str(site.generation),
         rank_environment.ENV_HOST_PID: str(site.host_pid) if site.host_pid else "",
     }
-
-
-def _backend(config: RunConfig, mode: str, devices: Sequence[Device], platform: Platform) -> str:
-    meets = mode == "independent" and config.sync_every is not None
-    if mode not in CONNECTED_MODES and not meets:
-        return ""
-    return "nccl" if platform.has_nccl and all(device.kind == "cuda" for device in devices) else "gloo"
 
 
 def plan_link_test(

@@ -159,8 +159,35 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
             "then; that would stay in, and no step after it would count.",
             "Choose bf16 or fp32 as precision, or another gradient exchange, for example fp16.",
         )
+    backend_of(config, mode, devices, platform)
     note = _engine_note(config, engine, platform.deepspeed_version) if mode == "zero" else ""
     return ModeChoice(mode, engine, (*notes, *engine_notes), note)
+
+
+def backend_of(config: RunConfig, mode: str, devices: Sequence[Device], platform: Platform) -> str:
+    """What connects the ranks: ``nccl``, ``gloo``, or empty when they exchange nothing.
+
+    Raises:
+        ConfigError: NCCL was asked for, and these devices or this torch cannot use it.
+    """
+    meets = mode == "independent" and config.sync_every is not None
+    if mode not in CONNECTED_MODES and not meets:
+        return ""
+    problem = _without_nccl(devices, platform)
+    if config.backend == "nccl" and problem:
+        raise ConfigError("backend", f"NCCL cannot be used: {problem}.", "Choose the backend auto or gloo.")
+    return "gloo" if problem or config.backend == "gloo" else "nccl"
+
+
+def _without_nccl(devices: Sequence[Device], platform: Platform) -> str:
+    """Why NCCL cannot connect these devices; empty where it can."""
+    if not all(device.kind == "cuda" for device in devices):
+        return "it connects NVIDIA GPUs only, and CPU devices were chosen"
+    if platform.name != "linux":
+        return "PyTorch has it under Linux only"
+    if not platform.has_nccl:
+        return "this PyTorch was built without CUDA"
+    return ""
 
 
 def not_as_asked(config: RunConfig, mode: str) -> tuple[str, ...]:

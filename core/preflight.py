@@ -23,6 +23,7 @@ from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.extras import check_packages
 from core.files import explain
 from core.hub_dataset import HubName, check_download
+from core.low_level_notes import low_level_notes
 from core.mode_choice import DEEPSPEED, TORCH, ModeChoice, choose_devices, choose_mode, not_as_asked, platform_of
 from core.platforms import Platform
 from core.recipe_check import check_by_recipe, check_text_column
@@ -114,7 +115,7 @@ def check(
     if not recipe.self_contained:
         check_torch(platform)
     elif recipe.name == USER_SCRIPT:
-        read_script(config.options)
+        read_script(config.options, config.env)
     check_folder(run_dir or runs_dir, needed_bytes=MIN_FREE_BYTES + 2 * dataset.size_bytes)
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
@@ -123,6 +124,8 @@ def check(
     own_notes = (*own_notes, *_notes(config, mode, len(devices), samples))
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))
+    if not recipe.self_contained:
+        own_notes = (*low_level_notes(config, choice, devices, platform), *own_notes)
     own_notes = (*_settings_without_effect(config, choice, len(devices)), *own_notes)
     engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
     notes = (*choice_notes, *engine_notes, *own_notes, *asked_notes)

@@ -101,7 +101,7 @@ def _ask(program: tuple[str, ...], config: RunConfig, limit_s: float, *, resumes
         settings.write_text(json.dumps(asked), encoding="utf-8")
         argv = (sys.executable, *program, str(settings))
         with ProcessTree() as tree:
-            child = tree.spawn(argv, program_environment(os.environ), folder, log)
+            child = tree.spawn(argv, program_environment(os.environ, config.env), folder, log)
             deadline = time.monotonic() + limit_s
             while child.poll() is None and time.monotonic() < deadline:
                 time.sleep(_POLL_S)

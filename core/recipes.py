@@ -53,7 +53,7 @@ _TRAINABLE_MODES: Final = tuple(mode for mode in MODES if mode != "auto")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _OPTION: Final = re.compile(r"[a-z][a-z0-9_]*")
 _MODULE: Final = re.compile(r"[^\W\d]\w*")
-_TYPES: Final = tuple(get_args(FieldType))
+_TYPES: Final = tuple(kind for kind in get_args(FieldType) if kind != "variables")
 _PICKS: Final = tuple(get_args(Picks))
 _KINDS: Final = {"label": str, "help": str, "unit": str, "common": bool, "optional": bool, "patterns": str}
 _SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec))
@@ -62,7 +62,7 @@ _MANIFEST_KEYS: Final = (
     "defaults", "fields", "exports", "requires", "check", "own_samples", "uses_model",
 )  # fmt: skip
 _EXPORTS: Final = ("hf",)
-_NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file")
+_NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env")
 
 
 @dataclass(frozen=True, slots=True)

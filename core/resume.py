@@ -17,7 +17,7 @@ from core.carry_over import carry_over
 from core.checkpoint_choice import choose_checkpoint, list_checkpoints, newer_than
 from core.chunk_grid import ChunkGrid
 from core.config.device_names import count_notes, with_counts
-from core.config.given import config_from_given, device_texts, normalise, with_absolute_paths
+from core.config.given import Given, config_from_given, device_texts, normalise, with_absolute_paths
 from core.config.run_config import RunConfig
 from core.dataset import DatasetIdentity, check_size, identify
 from core.devices import Device, DeviceMonitor
@@ -199,7 +199,7 @@ def _plan_own(
             f"{recipe.title} runs a program that decides itself where it continues.", "Leave --checkpoint out."
         )
     elif recipe.name == USER_SCRIPT:
-        read_script(config.options)
+        read_script(config.options, config.env)
     check_folder(store.dir, needed_bytes=MIN_FREE_BYTES)
     code = outside_code(config)
     accepted = code is None or accept_code or code.is_known
@@ -261,7 +261,8 @@ def _changed(config: RunConfig, changes: dict[str, Any], folder: Path) -> RunCon
             f"The run in {folder} trains {config.recipe}, not {changes['recipe']}.",
             "Leave --recipe out, or start a new run.",
         )
-    given = with_absolute_paths(normalise(changes), Path.cwd())
+    before = Given({"env": config.env} if config.env else {})
+    given = with_absolute_paths(normalise(changes), Path.cwd()).over(before)
     if "dataset_chunk_size" in changes:
         wanted = config_from_given(given, config).dataset_chunk_size
         if wanted != config.dataset_chunk_size:

@@ -15,8 +15,9 @@ from core.state_header import read_values
 
 _HOW: Final = (
     "lr", "mode", "zero_stage", "zero_engine", "offload_optimizer", "offload_parameters", "deepspeed_config",
-    "gradient_exchange", "static_graph", "balance", "work_stealing", "sync_every", "sync_method", "outer_lr",
-    "outer_momentum", "precision", "merge_policy", "merge_every_chunks",
+    "gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers", "backend",
+    "collective_timeout_s", "balance", "work_stealing", "sync_every", "sync_method", "outer_lr", "outer_momentum",
+    "precision", "merge_policy", "merge_every_chunks", "cudnn_benchmark", "expandable_segments", "env",
 )  # fmt: skip
 _BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
 CHANGES: Final = (*_HOW, *_BATCH)
@@ -50,6 +51,10 @@ def change_lines(
             continue
         if name == "deepspeed_config":
             lines.append(f"{spec.label}: {'changed' if new else 'as Rankdeck has them for this stage'}.")
+            continue
+        if name == "env":  # the names only: a value may be a password
+            names = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+            lines.append(f"{spec.label}: {', '.join(names)} changed.")
             continue
         unit = f" {spec.unit}" if spec.unit else ""
         was, will = (f"{spec.text(value)}{unit}" if value is not None else "not set" for value in (old, new))

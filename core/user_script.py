@@ -1,7 +1,7 @@
 """What the recipe `script` is told, checked: which program, which interpreter, which words.
 
-Its options are texts, since forms, flags and files hold those. `split_words` reads a line of arguments alike on every
-platform: quotes hold words together and a backslash is only a backslash, so that ``C:\\data`` needs no care.
+Its options are texts, since forms, flags and files hold those. `core.config.arguments` reads a line of arguments alike
+on every platform.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from core.config.arguments import split_words
 from core.config.fields import FieldValue
 from core.errors import ConfigError
 
@@ -23,7 +23,6 @@ RECIPE: Final = "script"
 DROP: Final = "-"
 """Written for a chart it says: do not chart this."""
 _NAME: Final = re.compile(r"[A-Za-z_][\w./@ -]{0,63}")
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_()]*")
 _MODULE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
@@ -70,8 +69,12 @@ class UserScript:
         return tuple(dict.fromkeys([*found, *(folder.resolve() for folder in found)]))
 
 
-def read_script(options: Mapping[str, FieldValue]) -> UserScript:
+def read_script(options: Mapping[str, FieldValue], environment: Mapping[str, str] | None = None) -> UserScript:
     """The program that a run's options name.
+
+    Args:
+        options: The recipe's.
+        environment: The run's variables (`RunConfig.env`).
 
     Raises:
         ConfigError: Script, interpreter or folder is not there, or a line of words cannot be read; names the option.
@@ -97,7 +100,7 @@ def read_script(options: Mapping[str, FieldValue]) -> UserScript:
         target=target,
         arguments=tuple(split_words(_text(options, "arguments"), "arguments")),
         folder=folder,
-        environment=_variables(_text(options, "environment")),
+        environment=dict(environment or {}),
         plain=options.get("leave_out_torchrun_variables") is True,
         charts=parse_charts(_text(options, "charts")),
         stop_signal=_text(options, "stop_signal") or "auto",
@@ -123,71 +126,6 @@ def with_absolute_places(options: Mapping[str, FieldValue], folders: Sequence[Pa
     if _text(options, "module") and not _text(options, "working_directory"):
         found["working_directory"] = str(folders[0].absolute())
     return found
-
-
-def split_words(text: str, option: str = "arguments") -> list[str]:
-    """A line of arguments as words.
-
-    Blanks separate; ``"…"``, and ``'…'`` at a word's beginning or behind ``=``, hold together. Before a double quote
-    backslashes count as in Windows programs (``\\"`` is a quote, ``\\\\"`` a backslash and the end); elsewhere they are
-    ordinary letters. `join_words` is the inverse.
-
-    Raises:
-        ConfigError: A quote is never closed.
-    """
-    words: list[str] = []
-    word: list[str] | None = None
-    quote = ""
-    index = 0
-    while index < len(text):
-        sign = text[index]
-        if quote == "'":
-            if sign == "'":
-                quote = ""
-            else:
-                _grown(word).append(sign)
-        elif sign == "\\":
-            run = len(text[index:]) - len(text[index:].lstrip("\\"))
-            before_quote = text[index + run : index + run + 1] == '"'
-            word = _grown(word)
-            word.append("\\" * (run // 2 if before_quote else run))
-            index += run
-            if before_quote and run % 2:
-                word.append('"')
-                index += 1
-            continue
-        elif sign == '"':
-            word = _grown(word)
-            quote = "" if quote else '"'
-        elif sign == "'" and not quote and (not word or "".join(word).endswith("=")):
-            word, quote = _grown(word), "'"
-        elif sign.isspace() and not quote:
-            if word is not None:
-                words.append("".join(word))
-            word = None
-        else:
-            word = _grown(word)
-            word.append(sign)
-        index += 1
-    if quote:
-        raise ConfigError(option, f"A quote is never closed in: {text}", f"Add the missing {quote}")
-    return words if word is None else [*words, "".join(word)]
-
-
-def join_words(words: Sequence[str]) -> str:
-    """Words as a line that `split_words` reads back."""
-    return " ".join(_quoted(word) for word in words)
-
-
-def _quoted(word: str) -> str:
-    if word and not re.search(r"[\s\"']", word):
-        return word
-    # A leading blank makes list2cmdline quote whatever the word holds.
-    return '"' + subprocess.list2cmdline([" " + word])[2:]
-
-
-def _grown(word: list[str] | None) -> list[str]:
-    return [] if word is None else word
 
 
 def _text(options: Mapping[str, FieldValue], name: str) -> str:
@@ -216,16 +154,6 @@ def _interpreter(text: str) -> str:
     if not os.access(path, os.X_OK):
         raise ConfigError("python", f"{path} cannot be executed.", "Choose a Python interpreter.")
     return str(path)
-
-
-def _variables(text: str) -> dict[str, str]:
-    variables = {}
-    for word in split_words(text, "environment"):
-        name, equals, value = word.partition("=")
-        if not equals or not _VARIABLE.fullmatch(name):
-            raise ConfigError("environment", f"{word!r} is not NAME=VALUE.", "Write it so: HF_HOME=/data/hf A='b c'")
-        variables[name] = value
-    return variables
 
 
 def plain(name: str) -> str:

@@ -14,13 +14,13 @@ from core.errors import RankdeckError, UsageError
 from core.messages import RankFailed
 
 _PEER_GONE: Final = re.compile(
-    r"closed by peer|reset by peer|Broken pipe|Connection refused|Timed out waiting|remote process exited"
-    r"|ncclRemoteError|ncclSystemError|Socket closed|Application timeout",
+    r"closed by peer|reset by peer|Broken pipe|Connection refused|remote process exited"
+    r"|ncclRemoteError|ncclSystemError|Socket closed",
     re.IGNORECASE,
 )
 _HOST_MEMORY: Final = re.compile(r"DefaultCPUAllocator|can't allocate memory|not enough memory", re.IGNORECASE)
-
-
+_WAITED_TOO_LONG: Final = re.compile(r"Timed out waiting \d+ ?ms|Application timeout|Watchdog caught collective", re.I)
+_UNUSED: Final = "find_unused_parameters=True"
 _NOT_GATHERED: Final = "mixed torch.Tensor and DTensor"
 
 
@@ -75,6 +75,21 @@ def _words(error: BaseException, device: str) -> tuple[str, str, str, bool]:
             f"called; the recipe used some of them without calling it ({_short(text)}).",
             "In the recipe, call the model that loss and sample are given, not a part of it; "
             "or choose ZeRO stage 1 or DDP.",
+            False,
+        )
+    if isinstance(error, RuntimeError) and _UNUSED in text:
+        return (
+            "Some parameters got no gradient",
+            "In DDP every parameter must take part in every step, and the loss did not depend on some of them.",
+            "Turn on Unused parameters (--find-unused-parameters), or leave those parameters out of the model.",
+            False,
+        )
+    if isinstance(error, RuntimeError) and _WAITED_TOO_LONG.search(text):
+        return (
+            "Another rank does not answer",
+            f"This rank waited for the others longer than the collective timeout ({_short(text)}).",
+            "See the other ranks' logs for what they were doing. If their work may take that long, raise the "
+            "collective timeout (--collective-timeout-s).",
             False,
         )
     if isinstance(error, RuntimeError) and _PEER_GONE.search(text):

@@ -115,7 +115,7 @@ def _make_session(connection: HostConnection, reporter: Reporter, run_dir: Path,
 
     let_compiler_sleep()
     threads = os.environ.get("OMP_NUM_THREADS")
-    if threads:
+    if threads and threads.isdecimal():  # "4,2" is for nested regions, which torch does not have
         torch.set_num_threads(int(threads))
     on_cpu = os.environ.get(ENV_DEVICE, "cpu").startswith("cpu")
     device = torch.device("cpu") if on_cpu else torch.device("cuda", 0)  # CUDA_VISIBLE_DEVICES shows it one GPU only
@@ -123,12 +123,14 @@ def _make_session(connection: HostConnection, reporter: Reporter, run_dir: Path,
         torch.cuda.set_device(device)
         torch.set_float32_matmul_precision("high")  # TF32 for what stays fp32
         torch.backends.cudnn.allow_tf32 = True
+        torch.backends.cudnn.benchmark = config.cudnn_benchmark
     place = RankPlace(
         _rank(),
         int(os.environ.get("WORLD_SIZE") or 1),
         device,
         os.environ.get(ENV_BACKEND, ""),
         os.environ.get(ENV_RENDEZVOUS, ""),
+        config.collective_timeout_s,
     )
     config = config.replace(zero_engine=os.environ.get(ENV_ENGINE) or config.zero_engine)
     strategy = make_strategy(os.environ.get(ENV_MODE, "single"), place, config)

@@ -35,6 +35,8 @@ MODE_FIELDS: Final = (
 OF_MODE: Final = {
     "gradient_exchange": ("ddp",),
     "static_graph": ("ddp",),
+    "find_unused_parameters": ("ddp", "zero"),
+    "broadcast_buffers": ("ddp", "zero"),
     "balance": ("ddp", "zero"),
     "work_stealing": ("independent",),
     "sync_method": ("independent",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final, TypeAlias
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPalette
@@ -16,6 +17,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
+    QPlainTextEdit,
     QToolButton,
     QWidget,
 )
@@ -24,6 +26,8 @@ from app.views.icons import icon
 from app.views.tones import tone
 from core.config.fields import FieldSpec
 from core.errors import RankdeckError
+
+_BOX_LINES: Final = 3
 
 
 class ProblemLabel(QLabel):
@@ -66,6 +70,9 @@ def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
+Editor: TypeAlias = QLineEdit | QComboBox | QCheckBox | QPlainTextEdit
+
+
 class FieldRow(QObject):
     """Editor for one `FieldSpec`. It holds text and never refuses any: what is wrong is shown under it.
 
@@ -95,7 +102,7 @@ class FieldRow(QObject):
         self.unit.setVisible(bool(spec.unit))
         self.unit.setForegroundRole(QPalette.ColorRole.PlaceholderText)
 
-    def _make_editor(self, parent: QWidget) -> QLineEdit | QComboBox | QCheckBox:
+    def _make_editor(self, parent: QWidget) -> Editor:
         if self.spec.type == "bool":
             box = QCheckBox(parent)
             box.toggled.connect(self._on_edited)
@@ -108,12 +115,25 @@ class FieldRow(QObject):
             combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             combo.currentTextChanged.connect(self._on_edited)
             return combo
+        if self.spec.type == "variables":
+            return self._make_text_box(parent)
         line = QLineEdit(parent)
         line.setMinimumWidth(48)
         line.textEdited.connect(self._on_edited)
         if self.spec.type == "path":
             self._add_browse(parent)
         return line
+
+    def _make_text_box(self, parent: QWidget) -> QPlainTextEdit:
+        """A few lines; Tab leaves it, as every other field."""
+        box = QPlainTextEdit(parent)
+        box.setTabChangesFocus(True)
+        box.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        box.setPlaceholderText("NAME=VALUE")
+        box.setMinimumWidth(48)
+        box.setFixedHeight(box.fontMetrics().lineSpacing() * _BOX_LINES + 2 * box.frameWidth() + 10)
+        box.textChanged.connect(self._on_edited)
+        return box
 
     def _add_browse(self, parent: QWidget) -> None:
         folder = self.spec.picks == "folder"
@@ -125,7 +145,8 @@ class FieldRow(QObject):
 
     def place(self, grid: QGridLayout, row: int) -> int:
         """Puts the row into columns 0 to 2 of `grid`; returns the next free row."""
-        grid.addWidget(self.label, row, 0)
+        beside = Qt.AlignmentFlag.AlignTop if isinstance(self.editor, QPlainTextEdit) else Qt.AlignmentFlag(0)
+        grid.addWidget(self.label, row, 0, beside)
         if self.browse is not None:
             line = QHBoxLayout()  # both columns together: the button ends where fields without a unit do
             line.setSpacing(grid.horizontalSpacing())
@@ -144,6 +165,8 @@ class FieldRow(QObject):
         """What was entered, as text."""
         if isinstance(self.editor, QCheckBox):
             return "true" if self.editor.isChecked() else "false"
+        if isinstance(self.editor, QPlainTextEdit):
+            return self.editor.toPlainText()
         return str(self.editor.currentData()) if isinstance(self.editor, QComboBox) else self.editor.text()
 
     def set_text(self, text: str) -> None:
@@ -153,6 +176,9 @@ class FieldRow(QObject):
             self.editor.setChecked(text.lower() in ("true", "1", "yes", "on"))
         elif isinstance(self.editor, QComboBox):
             self.editor.setCurrentIndex(max(0, self.editor.findData(text)))
+        elif isinstance(self.editor, QPlainTextEdit):
+            if self.editor.toPlainText() != text:  # else the cursor would jump
+                self.editor.setPlainText(text)
         elif self.editor.text() != text:
             self.editor.setText(text)
         self.editor.blockSignals(blocked)

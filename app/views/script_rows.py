@@ -7,9 +7,9 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLabel, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QLineEdit, QToolButton, QWidget
 
-from app.views.field_row import FieldRow
+from app.views.field_row import Editor, FieldRow
 from app.views.icons import icon
 from core.config.fields import FieldSpec
 from core.interpreters import Interpreter
@@ -29,7 +29,7 @@ class InterpreterRow(FieldRow):
         super().__init__(spec, parent, words)
         self._shown = True
 
-    def _make_editor(self, parent: QWidget) -> QLineEdit | QComboBox | QCheckBox:
+    def _make_editor(self, parent: QWidget) -> Editor:
         combo = QComboBox(parent)
         combo.setEditable(True)
         combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
@@ -127,7 +127,7 @@ class ChartsRow(FieldRow):
 
     table_requested = Signal()
 
-    def _make_editor(self, parent: QWidget) -> QLineEdit | QComboBox | QCheckBox:
+    def _make_editor(self, parent: QWidget) -> Editor:
         editor = super()._make_editor(parent)
         assert isinstance(editor, QLineEdit)
         editor.setPlaceholderText("as printed")

@@ -9,8 +9,9 @@ from typing import Final
 from core.cli.parser import parse
 from core.cli.terminal import Terminal
 from core.cli.train import train
+from core.config.arguments import join_words
 from core.errors import UsageError
-from core.user_script import RECIPE, join_words
+from core.user_script import RECIPE
 
 _PASSED_ON: Final = ("devices", "mode", "run_dir", "runs_dir", "log_file", "steps")
 
@@ -49,7 +50,6 @@ def train_words(arguments: argparse.Namespace, folder: Path) -> list[str]:
         "arguments": join_words(rest),
         "python": arguments.python or "",
         "working_directory": arguments.cwd or str(folder),
-        "environment": join_words(arguments.env or []),
         "charts": ", ".join(arguments.map or []),
         "leave_out_torchrun_variables": "true" if arguments.no_torchrun else "false",
         "stop_signal": arguments.stop_signal or "",
@@ -61,6 +61,7 @@ def train_words(arguments: argparse.Namespace, folder: Path) -> list[str]:
             words.append(f"--{name.replace('_', '-')}={getattr(arguments, name)}")
     if arguments.restarts is not None:
         words.append(f"--max-restarts={arguments.restarts}")
+    words += [f"--env={item}" for item in arguments.env or []]
     words += [flag for flag in ("--json", "--detach") if getattr(arguments, flag[2:])]
     for name, value in options.items():
         if value:

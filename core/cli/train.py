@@ -59,7 +59,7 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _what_words(checked: Checked) -> str:
     if checked.recipe.name == USER_SCRIPT:
-        script = read_script(checked.config.options)
+        script = read_script(checked.config.options, checked.config.env)
         devices = ", ".join(device.uuid for device in checked.devices)
         return f"{script.name} with {script.python} in {script.folder}: {checked.mode} on {devices}"
     return f"{checked.recipe.title} on {checked.dataset.path}: {_plan_words(checked)}"

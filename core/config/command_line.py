@@ -171,6 +171,8 @@ def _add_field(group: argparse._ArgumentGroup, spec: FieldSpec, with_default: bo
     flag = _flag(spec.name)
     if spec.type == "bool":
         group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=words)
+    elif spec.type == "variables":
+        group.add_argument(flag, metavar="NAME=VALUE", action="append", help=f"{words} May be repeated.")
     else:
         group.add_argument(flag, metavar=_metavar(spec), help=words)
 
@@ -245,6 +247,8 @@ def _needed(config: RunConfig, base: Callable[[Collection[str]], RunConfig]) -> 
 
 def _flag_words(spec: FieldSpec, value: Any) -> list[str]:
     flag = _flag(spec.name)
+    if isinstance(value, Mapping):
+        return [word for name, item in value.items() for word in (flag, f"{name}={item}")]
     if isinstance(value, bool):
         return [flag if value else flag.replace("--", "--no-", 1)]
     text = spec.text(value)

@@ -1,7 +1,8 @@
 """Config files: TOML, YAML and JSON in and out, with the version they were written by.
 
 A file's keys are the flags' names, with dashes or underscores; sections one level deep are only headings,
-except ``[options]``, which holds the recipe's own fields. What the keys mean is `core.config.given`'s business.
+except ``[options]``, which holds the recipe's own fields, and ``[env]``, which holds
+environment variables. What the keys mean is `core.config.given`'s business.
 """
 
 from __future__ import annotations
@@ -135,10 +136,12 @@ def to_toml(config: RunConfig) -> str:
     """
     lines = [f"{VERSION_KEY} = {VERSION}"]
     values, options = _sorted_values(config)
+    env = values.pop("env")
     lines += [f"{key} = {_toml_value(key, value)}" for key, value in values.items()]
-    if options:
-        lines += ["", "[options]"]
-        lines += [f"{_toml_key(key)} = {_toml_value(key, value)}" for key, value in options.items()]
+    for heading, table in (("env", env), ("options", options)):
+        if table:
+            lines += ["", f"[{heading}]"]
+            lines += [f"{_toml_key(key)} = {_toml_value(key, value)}" for key, value in table.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -161,6 +164,7 @@ def _sorted_values(config: RunConfig) -> tuple[dict[str, Any], dict[str, FieldVa
     """The fields in their own order, None included, and the options by name."""
     values = {name: getattr(config, name) for name in RunConfig.__dataclass_fields__ if name != "options"}
     values["devices"] = list(config.devices)
+    values["env"] = dict(config.env)
     return values, dict(sorted(config.options.items()))
 
 

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from core.config.variables import read_variables, variable_lines
 from core.errors import ConfigError
 
-FieldType = Literal["int", "float", "bool", "str", "choice", "path"]
+FieldType = Literal["int", "float", "bool", "str", "choice", "path", "variables"]
 Picks = Literal["name", "file", "folder"]
-FieldValue = bool | int | float | str | None
+FieldValue = bool | int | float | str | Mapping[str, str] | None
 
 _TRUTH: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
@@ -27,7 +28,7 @@ class FieldSpec:
     Attributes:
         name: Key in `RunConfig` (or in its `options`) and, with dashes, the flag's name.
         label: What the form calls it.
-        type: How it is entered and stored.
+        type: How it is entered and stored; "variables" is NAME=VALUE, any number of times.
         default: The value when nothing is said; None leaves it to be worked out.
         minimum, maximum: Inclusive limits of a number.
         choices: What a "choice" may be.
@@ -59,6 +60,8 @@ class FieldSpec:
         Raises:
             ConfigError: Wrong type, out of range, or not one of the choices; names the field and what is allowed.
         """
+        if self.type == "variables":
+            return read_variables({} if value is None else value)
         if value is None or value == "":
             if self.optional:
                 return None
@@ -86,7 +89,7 @@ class FieldSpec:
             ConfigError: As `check`.
         """
         text = text.strip()
-        if not text or self.type in ("str", "choice", "path"):
+        if not text or self.type in ("str", "choice", "path", "variables"):
             return self.check(text)
         if self.optional and text.lower() == "none":
             return None
@@ -98,6 +101,8 @@ class FieldSpec:
 
     def text(self, value: FieldValue) -> str:
         """`value` as `parse` reads it back: the shortest text that gives the same value."""
+        if isinstance(value, Mapping):
+            return variable_lines(value)
         if value is None:
             return "" if self.type in ("str", "choice", "path") else "none"
         if isinstance(value, bool):
@@ -141,6 +146,8 @@ class FieldSpec:
             return "a file or a folder"
         if self.type == "str":
             return "some text"
+        if self.type == "variables":
+            return "NAME=VALUE, one a line"
         words = "a whole number" if self.type == "int" else "a number"
         if self.minimum is not None and self.maximum is not None:
             return f"{words} from {_plain(self.minimum)} to {_plain(self.maximum)}"

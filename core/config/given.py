@@ -12,10 +12,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PureWindowsPath
 from typing import Any, Final
 
+from core.config.arguments import split_words
 from core.config.device_names import count_devices
 from core.config.documents import MAX_FILE_BYTES, line_of
 from core.config.fields import FieldSpec, FieldValue
 from core.config.run_config import FIELD_BY_NAME, RunConfig
+from core.config.variables import FIELD, is_decided, read_variables
 from core.errors import ConfigError
 
 PLACE_KEYS: Final = ("run_dir", "runs_dir")
@@ -31,6 +33,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "device": "devices",
     "set": "options",
 }
+_TABLES: Final = ("options", "set", FIELD)
 _AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size")
 _ZERO_WORDS: Final[Mapping[str, int]] = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}
 
@@ -54,9 +57,10 @@ class Given:
     def over(self, earlier: Given) -> Given:
         """This layer laid over an `earlier` one."""
         size = self.world_size if self.world_size is not None or "devices" in self.values else earlier.world_size
-        return Given(
-            {**earlier.values, **self.values}, {**earlier.options, **self.options}, size, self.source or earlier.source
-        )
+        values = {**earlier.values, **self.values}
+        if FIELD in earlier.values and FIELD in self.values:  # variables are laid over each other by name
+            values[FIELD] = {**read_variables(earlier.values[FIELD]), **read_variables(self.values[FIELD])}
+        return Given(values, {**earlier.options, **self.options}, size, self.source or earlier.source)
 
 
 def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
@@ -75,6 +79,7 @@ def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
         if name in values:
             raise ConfigError(name, f"{key} is given twice.", f"Keep one line for {name}.")
         values[name] = value
+    _translate_script_environment(values, options)
     world_size = _translate_aios(values)
     return Given(values, options, world_size, source)
 
@@ -224,6 +229,15 @@ def device_texts(value: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
+def _translate_script_environment(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Runs of older versions gave a script its variables as an option of its own, one line of ``NAME=VALUE`` words."""
+    if values.get("recipe") != "script" or not isinstance(options.get("environment"), str):
+        return
+    words = split_words(options.pop("environment"), FIELD)
+    given = {name: value for name, _, value in (word.partition("=") for word in words) if not is_decided(name)}
+    values[FIELD] = {**given, **read_variables(values.get(FIELD, {}))}
+
+
 # --- AI-OS's names ---------------------------------------------------------------------------------------
 
 
@@ -294,9 +308,9 @@ def _contradiction(field_name: str, what: str) -> ConfigError:
 
 def _flat(mapping: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     for key, value in mapping.items():
-        if isinstance(value, Mapping) and key not in ("options", "set"):
+        if isinstance(value, Mapping) and key not in _TABLES:
             for inner, inner_value in value.items():
-                if isinstance(inner_value, Mapping) and inner not in ("options", "set"):
+                if isinstance(inner_value, Mapping) and inner not in _TABLES:
                     raise ConfigError(
                         str(inner), f"[{key}.{inner}] is a section in a section.", "Sections are one level deep."
                     )

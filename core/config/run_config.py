@@ -17,6 +17,7 @@ ZERO_ENGINES: Final = ("auto", "deepspeed", "torch")
 SYNC_METHODS: Final = ("auto", "average", "diloco")
 EXCHANGES: Final = ("auto", "shared", "plain", "fp16", "bf16", "powersgd")
 BALANCES: Final = ("equal", "measured")
+BACKENDS: Final = ("auto", "nccl", "gloo")
 
 FIELDS: Final = (
     FieldSpec(
@@ -96,6 +97,39 @@ FIELDS: Final = (
         "bool",
         False,
         help="DDP: promise that every step uses the same parameters in the same order, which saves a little time.",
+    ),
+    FieldSpec(
+        "find_unused_parameters",
+        "Unused parameters",
+        "bool",
+        False,
+        help="DDP: look in every step for parameters that the loss does not depend on. Needed for models that skip "
+        "some of theirs; costs a little time.",
+    ),
+    FieldSpec(
+        "broadcast_buffers",
+        "Broadcast buffers",
+        "bool",
+        True,
+        help="DDP: copy the first device's buffers (running means of batch normalisation) to the others in every step.",
+    ),
+    FieldSpec(
+        "backend",
+        "Backend",
+        "choice",
+        "auto",
+        choices=BACKENDS,
+        help="Which library connects the devices. auto: NCCL for GPUs on Linux, else gloo.",
+    ),
+    FieldSpec(
+        "collective_timeout_s",
+        "Collective timeout",
+        "float",
+        300.0,
+        1.0,
+        86_400.0,
+        unit="s",
+        help="Devices that wait longer than this for another one during training give up, and the run fails.",
     ),
     FieldSpec(
         "balance",
@@ -307,6 +341,31 @@ FIELDS: Final = (
     FieldSpec(
         "model", "Model", "str", None, optional=True, help="A model's name or folder, for recipes that take one."
     ),
+    FieldSpec(
+        "cudnn_benchmark",
+        "cuDNN benchmark",
+        "bool",
+        False,
+        help="Let cuDNN time its algorithms and take the fastest. Often faster for convolutions of one size, but a "
+        "resumed run may then differ in the last bits.",
+    ),
+    FieldSpec(
+        "expandable_segments",
+        "Expandable segments",
+        "bool",
+        False,
+        help="GPUs under Linux: let PyTorch's memory segments grow. Helps if memory runs out although much is reserved "
+        "and unused; some virtual GPUs do not support it.",
+    ),
+    FieldSpec(
+        "env",
+        "Environment",
+        "variables",
+        None,
+        optional=True,
+        help="Environment variables for every process of the run, one NAME=VALUE a line, for example NCCL_DEBUG=INFO. "
+        "They are saved with the run: keep passwords and tokens out.",
+    ),
     FieldSpec("strict", "Strict", "bool", False, help="Fail instead of falling back to a lesser mode."),
     FieldSpec(
         "max_restarts",
@@ -366,6 +425,10 @@ class RunConfig:
     deepspeed_config: str | None = None
     gradient_exchange: str = "auto"
     static_graph: bool = False
+    find_unused_parameters: bool = False
+    broadcast_buffers: bool = True
+    backend: str = "auto"
+    collective_timeout_s: float = 300.0
     balance: str = "equal"
     work_stealing: bool = False
     sync_every: int | None = None
@@ -391,6 +454,9 @@ class RunConfig:
     merge_policy: str = "best"
     merge_every_chunks: int | None = None
     model: str | None = None
+    cudnn_benchmark: bool = False
+    expandable_segments: bool = False
+    env: Mapping[str, str] = field(default_factory=dict)
     strict: bool = False
     max_restarts: int = 0
     start_timeout_s: float = 180.0
@@ -420,4 +486,5 @@ class RunConfig:
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         values["devices"] = list(self.devices)
         values["options"] = dict(self.options)
+        values["env"] = dict(self.env)
         return {name: value for name, value in values.items() if value is not None}

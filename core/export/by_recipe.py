@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,7 +80,7 @@ def run_export(
         log = Path(name) / "export.log"
         argv = (sys.executable, "-m", "workers.export_main", str(store.dir), str(weights), str(target))
         with ProcessTree() as tree:
-            child = tree.spawn(argv, _environment(recipe), Path(name), log)
+            child = tree.spawn(argv, _environment(recipe, store.config().env), Path(name), log)
             _wait(child, time.monotonic() + limit_s, limit_s, cancelled)
         if child.returncode != 0:
             raise _failure(recipe, child, log)
@@ -90,8 +90,8 @@ def run_export(
         )
 
 
-def _environment(recipe: Recipe) -> dict[str, str]:
-    own = {ENV_RECIPE_DIR: str(recipe.folder), "PYTHONIOENCODING": "utf-8"}
+def _environment(recipe: Recipe, variables: Mapping[str, str]) -> dict[str, str]:
+    own = {"PYTHONIOENCODING": "utf-8", **variables, ENV_RECIPE_DIR: str(recipe.folder)}
     return program_environment(os.environ, own)
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from core.config.arguments import join_words, split_words
 from core.errors import ConfigError
-from core.user_script import join_words, read_script, split_words, with_absolute_places
+from core.user_script import read_script, with_absolute_places
 
 pytestmark = pytest.mark.windows
 
@@ -64,9 +65,9 @@ def test_a_script_as_it_will_run(script: Path) -> None:
         {
             "script": str(script),
             "arguments": "--lr 3 'a b'",
-            "environment": "A=1 B='x y'",
             "charts": "acc1=accuracy, foo=-",
-        }
+        },
+        {"A": "1", "B": "x y"},
     )
     assert told.argv == (sys.executable, str(script), "--lr", "3", "a b")
     assert (told.folder, told.name) == (script.parent, "train.py")
@@ -97,7 +98,6 @@ def test_places_are_made_absolute(script: Path, tmp_path: Path) -> None:
         ({"module": "not a module"}, "module", "no module's name"),
         ({"script": "SCRIPT", "python": "/nowhere/python"}, "python", "no interpreter"),
         ({"script": "SCRIPT", "working_directory": "/nowhere"}, "working_directory", "no folder"),
-        ({"script": "SCRIPT", "environment": "oops"}, "environment", "NAME=VALUE"),
         ({"script": "SCRIPT", "arguments": '"'}, "arguments", "never closed"),
         ({"script": "SCRIPT", "charts": "loss"}, "charts", "which chart"),
     ],

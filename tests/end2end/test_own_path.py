@@ -16,9 +16,13 @@ from tests.helpers import run_logs
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[2]
-CHECK = 'import json, their_module\nprint(json.dumps({"notes": [f"Checked with {their_module.SIGN}."]}))\n'
+CHECK = """
+import json, os, their_module
+print(json.dumps({"notes": [f"Checked with {their_module.SIGN} and {os.environ['THEIR_VALUE']}."]}))
+"""
+TRAIN = "import os, their_module\nassert os.environ['THEIR_VALUE'] == 'a b'\n"
 SMALL = ("--mode", "single", "--steps", "3", "--dataset-file", "a text.txt", "--precision", "fp32")
-
+VALUE = ("--env", "THEIR_VALUE=a b")
 
 # Without PYTHONPATH, as an installed `rankdeck` starts: only what the test puts there is in it.
 PROGRAM = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from core.cli.entry import main; sys.exit(main())"
@@ -46,12 +50,12 @@ def test_a_recipe_finds_the_persons_modules_wherever_it_runs(tmp_path: Path, rel
     (libraries / "their_module.py").write_text("SIGN = 'theirs'\n", encoding="utf-8")
     (libraries / "core.py").write_text("raise RuntimeError('theirs, and not to be taken for ours')\n", encoding="utf-8")
     recipe = new_recipe("mine", tmp_path)
-    for file, text in (("check.py", CHECK), ("train.py", "import their_module\n" + (recipe / "train.py").read_text())):
+    for file, text in (("check.py", CHECK), ("train.py", TRAIN + (recipe / "train.py").read_text())):
         (recipe / file).write_text(text, encoding="utf-8", newline="\n")
     manifest = recipe / "recipe.toml"
     manifest.write_text(manifest.read_text().replace("\n[defaults]", 'check = "check.py"\n\n[defaults]', 1))
     (tmp_path / "a text.txt").write_text("some words of text\n" * 2000, encoding="utf-8", newline="\n")
     env = {"PYTHONPATH": "my libraries" if relative else str(libraries)}
-    seen = rankdeck(tmp_path, "train", "--recipe", str(recipe), "--devices", "cpu:0", *SMALL, env=env)
-    assert "Checked with theirs." in seen
-    rankdeck(tmp_path, "preview", "--recipe", str(recipe), "--dataset-file", "a text.txt", env=env)
+    seen = rankdeck(tmp_path, "train", "--recipe", str(recipe), "--devices", "cpu:0", *SMALL, *VALUE, env=env)
+    assert "Checked with theirs and a b." in seen
+    rankdeck(tmp_path, "preview", "--recipe", str(recipe), "--dataset-file", "a text.txt", *VALUE, env=env)

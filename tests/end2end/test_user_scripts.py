@@ -68,8 +68,9 @@ def test_a_module_in_its_own_folder_with_its_own_variables(script_run: MakeScrip
     package = run.folder / "pkg"
     package.mkdir()
     (package / "train.py").write_text(text, encoding="utf-8")
-    options = {"script": "", "module": "pkg.train", "environment": "'MINE=x y'", "working_directory": str(run.folder)}
-    run._config = run._config.replace(options={**run._config.options, **options, "arguments": "--a 1"})
+    options = {"script": "", "module": "pkg.train", "working_directory": str(run.folder)}
+    options = {**run._config.options, **options, "arguments": "--a 1"}
+    run._config = run._config.replace(options=options, env={"MINE": "x y"})
     assert run.start().end().state == FINISHED
     assert f"here {run.folder} x y pkg ['--a', '1']" in run.printed()
 

@@ -27,6 +27,8 @@ class OutOfMemoryError(RuntimeError):
         (ModuleNotFoundError("No module named 'tokenizers'", name="tokenizers"), "A package is missing", "token", True),
         (OSError(errno.ENOSPC, "No space", "/x/y"), "The disk is full", "/x/y", False),
         (RuntimeError("[gloo/pair.cc] Connection closed by peer [127.0.0.1]"), "Another rank ended", "gloo", False),
+        (RuntimeError("gloo: Timed out waiting 300000ms for recv"), "Another rank does not answer", "timeout", False),
+        (RuntimeError("… `find_unused_parameters=True` …"), "Some parameters got no gradient", "every step", False),
         (ZeroDivisionError("division by zero"), "The training code failed", "ZeroDivisionError: division", False),
     ],
 )

@@ -143,7 +143,7 @@ class _Wrapper:
         run_dir = Path(os.environ[ENV_RUN_DIR])
         config = config_from_mapping(read_config(Path(os.environ.get(ENV_CONFIG) or run_dir / "run.toml")), RunConfig())
         self._config = apply_recipe(config, get_recipe(os.environ.get(ENV_RECIPE_DIR) or config.recipe))
-        self._script: UserScript = read_script(self._config.options)
+        self._script: UserScript = read_script(self._config.options, self._config.env)
         self._names = Names(self._script.charts)
         self._place = _place(connection.run_id, self._config.max_restarts)
         generation = place_of(run_dir, os.environ.get(ENV_GENERATION, ""))

@@ -6,7 +6,7 @@ from core.config import RunConfig
 from core.config.dial import synchronisation_of
 from core.errors import ConfigError
 from workers.strategies.base import RankPlace, Strategy
-from workers.strategies.ddp import DdpStrategy
+from workers.strategies.ddp import DdpOptions, DdpStrategy
 from workers.strategies.dial import DialStrategy
 from workers.strategies.independent import IndependentStrategy
 from workers.strategies.replica import Replica
@@ -32,7 +32,7 @@ def make_strategy(mode: str, place: RankPlace, config: RunConfig) -> Strategy:
     if mode == "independent" and (rule := synchronisation_of(config)) is not None:
         return DialStrategy(place, rule)
     if mode == "ddp":
-        return DdpStrategy(place, config.gradient_exchange, config.static_graph)
+        return DdpStrategy(place, config.gradient_exchange, DdpOptions.of(config))
     for kind in (SingleStrategy, IndependentStrategy):
         if kind.name == mode:
             return kind(place)
@@ -50,7 +50,7 @@ def _zero(place: RankPlace, config: RunConfig) -> Strategy:
 
         return DeepSpeedStrategy(place, config)
     if config.zero_stage == 1:
-        return ZeroStrategy(place, config.gradient_exchange, config.static_graph)
+        return ZeroStrategy(place, config.gradient_exchange, DdpOptions.of(config))
     from workers.strategies.fsdp import FsdpStrategy
 
     return FsdpStrategy(place, config)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
+from core.config import RunConfig
 from workers.exchange import Exchange, choose_exchange
 from workers.optimization import Optimization
 from workers.pieces import StatePart
@@ -23,13 +24,33 @@ from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import Replica
 
 
+@dataclass(frozen=True, slots=True)
+class DdpOptions:
+    """Arguments of `DistributedDataParallel` under its own names.
+
+    Attributes:
+        static_graph: Every step uses the same parameters in the same order.
+        find_unused_parameters: Look in every backward pass for parameters that the loss does not depend on.
+        broadcast_buffers: Copy rank 0's buffers to the others in every synchronised forward pass.
+    """
+
+    static_graph: bool = False
+    find_unused_parameters: bool = False
+    broadcast_buffers: bool = True
+
+    @classmethod
+    def of(cls, config: RunConfig) -> DdpOptions:
+        """Those that a run asks for."""
+        return cls(config.static_graph, config.find_unused_parameters, config.broadcast_buffers)
+
+
 class DdpStrategy(Strategy):
     """All ranks in one lane, in step.
 
     Args:
         place: This rank's.
         exchange: How gradients are to travel (`workers.exchange.WANTED`).
-        static_graph: Every step uses the same parameters in the same order.
+        options: How the model is put behind DDP.
 
     Attributes:
         wanted_exchange: As given, or what an earlier attempt came to.
@@ -37,10 +58,10 @@ class DdpStrategy(Strategy):
 
     name = "ddp"
 
-    def __init__(self, place: RankPlace, exchange: str = "auto", static_graph: bool = False) -> None:
+    def __init__(self, place: RankPlace, exchange: str = "auto", options: DdpOptions | None = None) -> None:
         super().__init__(place)
         self.wanted_exchange = exchange
-        self._static_graph = static_graph
+        self._options = options or DdpOptions()
         self._exchange: Exchange | None = None
         self._flags: dist.ProcessGroup | None = None
         self._vote: torch.Tensor | None = None
@@ -90,7 +111,7 @@ class DdpStrategy(Strategy):
         assert self._flags is not None
         size = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
         self._exchange = choose_exchange(self._flags, self.place, size, self.wanted_exchange)
-        return Wrapping(self.place, self._exchange, self._static_graph)
+        return Wrapping(self.place, self._exchange, self._options)
 
     def agree(self, flag: int) -> int:
         """Starts an all_reduce(MAX) of this step's flag and returns the outcome of the step before.
@@ -124,12 +145,12 @@ class Wrapping:
     Attributes:
         place: This rank.
         exchange: How gradients travel.
-        static_graph: Every step uses the same parameters in the same order.
+        options: DDP's own arguments.
     """
 
     place: RankPlace
     exchange: Exchange
-    static_graph: bool
+    options: DdpOptions
 
     def wrap(self, model: nn.Module) -> DistributedDataParallel:
         """`model` behind DDP; its gradients live in DDP's buckets, so none is copied."""
@@ -138,7 +159,7 @@ class Wrapping:
             model,
             device_ids=None if on_cpu else [self.place.device],
             gradient_as_bucket_view=True,
-            static_graph=self.static_graph,
+            **asdict(self.options),
             **self.exchange.ddp_options,
         )
         self.exchange.register(wrapped)
@@ -165,7 +186,7 @@ class DdpReplica(Replica):
         self._exchange = wrapping.exchange
         self._wrapped = wrapping.wrap(model)
         self.module = self._wrapped
-        if wrapping.static_graph:
+        if wrapping.options.static_graph:
             self.passes_to_settle = 2  # in its first DDP only counts how often each gradient comes
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:

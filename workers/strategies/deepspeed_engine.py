@@ -6,6 +6,7 @@ Everything that depends on a version of DeepSpeed stands here and in `deepspeed_
 
 from __future__ import annotations
 
+import datetime
 import logging
 import os
 import types
@@ -13,7 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import nn
+from torch.distributed.distributed_c10d import _set_pg_timeout
 from torch.optim import Optimizer
 
 from core.errors import RankdeckError
@@ -83,9 +86,19 @@ def make_engine(
             f"DeepSpeed {deepspeed.__version__} could not be set up ({type(error).__name__}: {_first_line(error)}).",
             "Choose the engine torch, or look at this rank's log for the rest.",
         ) from error
+    _limit_waiting(engine, place.timeout_s)
     for module, held in buffers:
         module._buffers.update(held)  # DeepSpeed 0.16 casts them with the weights; a running mean has to stay exact
     return engine
+
+
+def _limit_waiting(engine: Any, timeout_s: float) -> None:
+    """Sets the collective timeout in DeepSpeed's own process groups, which it makes with torch's 10 or 30 minutes."""
+    names = ("data_parallel_group", "seq_data_parallel_group", "expert_data_parallel_group")
+    groups = [getattr(engine, name, None) for name in names]
+    for group in groups:
+        if isinstance(group, dist.ProcessGroup):
+            _set_pg_timeout(datetime.timedelta(seconds=timeout_s), group)
 
 
 def forget_gradients(engine: Any) -> None:

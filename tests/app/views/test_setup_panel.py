@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QComboBox, QScrollArea
+from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QScrollArea
 from pytestqt.qtbot import QtBot
 
-from app.models.draft import OF_MODE, Draft, check_draft
+from app.models.draft import OF_MODE, Draft, check_draft, draft_from_config
 from app.models.surroundings import Surroundings
 from app.views.deepspeed_dialog import DeepSpeedDialog
 from app.views.field_row import FieldRow
@@ -137,6 +137,43 @@ def test_what_means_nothing_here_says_why(panel: SetupPanel) -> None:
     assert not box.isEnabled() and "stage 1 keeps" in box.toolTip()
 
 
+def test_variables_are_typed_one_a_line(panel: SetupPanel) -> None:
+    recipe = get_recipe("minigpt")
+    panel.devices.set_devices([A, B], None)
+    panel.devices.select(("GPU-a", "GPU-b"))
+    with_variables = "NCCL_DEBUG=INFO\n\nGREETING=a b"
+    panel.set_field("env", with_variables)
+    row = panel.form.row("env")
+    assert isinstance(row.editor, QPlainTextEdit) and row.text() == with_variables
+    checked = check_draft(panel.draft(), recipe, [A, B], LINUX)
+    assert checked.config is not None and dict(checked.config.env) == {"NCCL_DEBUG": "INFO", "GREETING": "a b"}
+    assert "--env" in checked.command and panel.form.row("env").text() == with_variables
+    again = draft_from_config(checked.config, [A, B])
+    panel.set_draft(again)
+    assert panel.form.row("env").text() == "NCCL_DEBUG=INFO\nGREETING=a b"
+    panel.set_field("env", "MASTER_PORT=1")
+    checked = check_draft(panel.draft(), recipe, [A, B], LINUX)
+    assert checked.config is None and "MASTER_PORT cannot be set" in checked.problems["env"].cause
+    panel.show_checked(checked)
+    assert "MASTER_PORT cannot be set" in row.problem.text()
+
+
+def test_low_level_settings_are_rows_of_the_form(panel: SetupPanel) -> None:
+    chosen = {"backend": "gloo", "collective_timeout_s": "60", "find_unused_parameters": "true"}
+    chosen |= {"broadcast_buffers": "false", "cudnn_benchmark": "true", "expandable_segments": "true"}
+    panel.devices.set_devices([A, B], None)
+    panel.mode.radio("ddp").click()
+    for name, text in chosen.items():
+        panel.set_field(name, text)
+    config = check_draft(panel.draft(), get_recipe("minigpt"), [A, B], LINUX).config
+    assert config is not None
+    assert (config.backend, config.collective_timeout_s, config.find_unused_parameters) == ("gloo", 60.0, True)
+    assert (config.broadcast_buffers, config.cudnn_benchmark, config.expandable_segments) == (False, True, True)
+    panel.set_field("backend", "nccl")
+    problem = check_draft(panel.draft(), get_recipe("minigpt"), [A, B], LINUX).problems["backend"]
+    assert "built without CUDA" in problem.cause
+
+
 def test_settings_of_other_modes_are_left_out(panel: SetupPanel) -> None:
     panel.show()
     panel.form.more.setChecked(True)
@@ -145,7 +182,8 @@ def test_settings_of_other_modes_are_left_out(panel: SetupPanel) -> None:
     def shown() -> set[str]:
         return {name for name in OF_MODE if panel.form.row(name).editor.isVisible()}
 
-    assert shown() == {"gradient_exchange", "static_graph", "balance"}
+    of_ddp = {"gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers", "balance"}
+    assert shown() == of_ddp
     panel.mode.radio("independent").click()
     assert shown() == {"work_stealing"}
     panel.mode.dial.slider.setValue(3)

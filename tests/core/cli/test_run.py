@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def told(*words: str) -> tuple[UserScript, object]:
     """The script and the config that `rankdeck run` comes to."""
     request = request_from_arguments(parse(train_words(parse(["run", *words]), Path.cwd())))
-    return read_script(request.config.options), request.config
+    return read_script(request.config.options, request.config.env), request.config
 
 
 def test_what_follows_the_script_is_the_scripts(folder: Path) -> None:

@@ -1,0 +1,77 @@
+"""A line of arguments as words, and back, alike on every platform.
+
+Quotes hold words together and a backslash is only a backslash, so that ``C:\\data`` needs no care.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Sequence
+
+from core.errors import ConfigError
+
+
+def split_words(text: str, option: str = "arguments") -> list[str]:
+    """A line of arguments as words.
+
+    Blanks separate; ``"…"``, and ``'…'`` at a word's beginning or behind ``=``, hold together. Before a double quote
+    backslashes count as in Windows programs (``\\"`` is a quote, ``\\\\"`` a backslash and the end); elsewhere they are
+    ordinary letters. `join_words` is the inverse.
+
+    Raises:
+        ConfigError: A quote is never closed.
+    """
+    words: list[str] = []
+    word: list[str] | None = None
+    quote = ""
+    index = 0
+    while index < len(text):
+        sign = text[index]
+        if quote == "'":
+            if sign == "'":
+                quote = ""
+            else:
+                _grown(word).append(sign)
+        elif sign == "\\":
+            run = len(text[index:]) - len(text[index:].lstrip("\\"))
+            before_quote = text[index + run : index + run + 1] == '"'
+            word = _grown(word)
+            word.append("\\" * (run // 2 if before_quote else run))
+            index += run
+            if before_quote and run % 2:
+                word.append('"')
+                index += 1
+            continue
+        elif sign == '"':
+            word = _grown(word)
+            quote = "" if quote else '"'
+        elif sign == "'" and not quote and (not word or "".join(word).endswith("=")):
+            word, quote = _grown(word), "'"
+        elif sign.isspace() and not quote:
+            if word is not None:
+                words.append("".join(word))
+            word = None
+        else:
+            word = _grown(word)
+            word.append(sign)
+        index += 1
+    if quote:
+        raise ConfigError(option, f"A quote is never closed in: {text}", f"Add the missing {quote}")
+    return words if word is None else [*words, "".join(word)]
+
+
+def join_words(words: Sequence[str]) -> str:
+    """Words as a line that `split_words` reads back."""
+    return " ".join(_quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    if word and not re.search(r"[\s\"']", word):
+        return word
+    # A leading blank makes list2cmdline quote whatever the word holds.
+    return '"' + subprocess.list2cmdline([" " + word])[2:]
+
+
+def _grown(word: list[str] | None) -> list[str]:
+    return [] if word is None else word

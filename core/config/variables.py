@@ -1,0 +1,102 @@
+"""Environment variables that a person gives a run: NAME=VALUE, checked. What Rankdeck decides itself is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from core.errors import ConfigError
+
+FIELD: Final = "env"
+MAX_LETTERS: Final = 32_767
+"""Of a value: Windows allows no more."""
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_()]*")
+_RANKS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_*")
+_WHERE: Final = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_*")
+_CARDS: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+DECIDED: Final[Mapping[str, tuple[str, str]]] = {
+    **dict.fromkeys(
+        _RANKS,
+        ("It tells a process its place among the others, so each needs another value.", "Choose devices and mode."),
+    ),
+    **dict.fromkeys(
+        _WHERE,
+        ("It says where the processes of a run meet; Rankdeck chooses that for each attempt.", "Leave it out."),
+    ),
+    **dict.fromkeys(
+        _CARDS, ("Each process sees the device that was chosen for it.", "Choose devices: Devices, or --devices.")
+    ),
+    "RANKDECK_*": ("These variables are how Rankdeck talks to its own processes.", "Leave it out."),
+}
+"""Names, or patterns of names, that cannot be given: why, and what to do."""
+
+
+def read_variables(value: object) -> dict[str, str]:
+    """Variables as a mapping, a list of ``NAME=VALUE`` or lines of them; empty lines are passed over.
+
+    Raises:
+        ConfigError: It is none of these, a name or value cannot be used, or Rankdeck decides that variable itself.
+    """
+    if isinstance(value, str):
+        value = [line.strip() for line in value.splitlines() if line.strip()]
+    pairs: list[tuple[object, object]]
+    if isinstance(value, Mapping):
+        pairs = list(value.items())
+    elif isinstance(value, Sequence):
+        pairs = [_split(item) for item in value]
+    else:
+        raise _wrong(f"{value!r} does not name variables")
+    variables: dict[str, str] = {}
+    for name, item in pairs:
+        text = _text(str(name), item)
+        _check(str(name), text)
+        variables[str(name)] = text
+    return variables
+
+
+def variable_lines(variables: Mapping[str, str]) -> str:
+    """Variables as lines that `read_variables` reads back."""
+    return "\n".join(f"{name}={value}" for name, value in variables.items())
+
+
+def is_decided(name: str) -> bool:
+    """Whether Rankdeck decides this variable itself."""
+    return _deciding(name) is not None
+
+
+def _deciding(name: str) -> str | None:
+    return next((pattern for pattern in DECIDED if fnmatchcase(name.upper(), pattern)), None)
+
+
+def _split(item: object) -> tuple[str, str]:
+    name, equals, value = str(item).partition("=")
+    if not isinstance(item, str) or not equals:
+        raise _wrong(f"{item!r} is not NAME=VALUE")
+    return name.strip(), value
+
+
+def _text(name: str, item: object) -> str:
+    if isinstance(item, bool):  # a file's `true`; which of 1, true and True is meant only the person knows
+        raise _wrong(f"{name} is {str(item).lower()}, not text", f'Write it in quotes, for example {name} = "1".')
+    if not isinstance(item, str | int | float):
+        raise _wrong(f"{name} is neither text nor a number")
+    return str(item)
+
+
+def _check(name: str, value: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise _wrong(f"{name!r} cannot be a variable's name")
+    pattern = _deciding(name)
+    if pattern is not None:
+        why, next_step = DECIDED[pattern]
+        error = ConfigError(FIELD, f"{name} cannot be set for a run. {why}", next_step)
+        error.title = "This variable is set by Rankdeck"
+        raise error
+    if len(value) > MAX_LETTERS or any(sign in value for sign in "\0\r\n"):
+        raise _wrong(f"The value of {name} has a line break or is too long")
+
+
+def _wrong(what: str, next_step: str = "Write one variable a line, for example NCCL_DEBUG=INFO.") -> ConfigError:
+    return ConfigError(FIELD, f"Environment (env): {what}.", next_step)

@@ -1,0 +1,105 @@
+"""Backend, DDP's arguments and settings of one kind of device: refused if impossible, noted if they do nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig
+from core.devices.model import Device
+from core.errors import ConfigError
+from core.launch_plan import LaunchPlan, LaunchSite, plan_launch
+from core.low_level_notes import low_level_notes
+from core.mode_choice import choose_mode
+from core.platforms import Platform
+from core.recipes import Recipe
+
+pytestmark = pytest.mark.windows
+
+LINUX = Platform("linux", "2.13.0+cu128", "12.8", 8)
+LINUX_CPU = Platform("linux", "2.13.0+cpu", None, 8)
+WINDOWS = Platform("windows", "2.13.0+cu128", "12.8", 8)
+GPUS = [Device(f"GPU-{i}{i}{i}{i}-aa", "cuda", i, f"Card {i}", 24 << 30) for i in range(2)]
+SLOTS = [Device(f"cpu:{i}", "cpu", i, f"CPU {i}") for i in range(2)]
+RECIPE = Recipe("minigpt", "MiniGPT", "", Path("recipes") / "minigpt")
+SCRIPT = dataclasses.replace(RECIPE, name="script", self_contained=True, program="rank.py")
+
+
+def plan(devices: Sequence[Device], platform: Platform, recipe: Recipe = RECIPE, **settings: Any) -> LaunchPlan:
+    config = RunConfig(**{"mode": "ddp", **settings})
+    rendezvous = PureWindowsPath("C:/run/x") if platform.name == "windows" else PurePosixPath("/run/x")
+    site = LaunchSite(Path("run"), 1, rendezvous, 4321, "s3cret", None, "py", master_port=1)
+    return plan_launch(config, devices, platform, recipe, site)
+
+
+@pytest.mark.parametrize(
+    ("devices", "platform", "words"),
+    [(SLOTS, LINUX, "CPU devices were chosen"), (GPUS, WINDOWS, "under Linux only"), (GPUS, LINUX_CPU, "without CUDA")],
+)
+def test_nccl_is_refused_where_it_cannot_be(devices: list[Device], platform: Platform, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        choose_mode(RunConfig(mode="ddp", backend="nccl"), devices, platform)
+    assert caught.value.field == "backend" and "auto or gloo" in caught.value.next_step
+
+
+def test_gloo_connects_gpus_when_asked_to() -> None:
+    assert plan(GPUS, LINUX).backend == "nccl" == plan(GPUS, LINUX, backend="nccl").backend
+    asked = plan(GPUS, LINUX, backend="gloo")
+    assert asked.backend == "gloo" and "NCCL_SOCKET_IFNAME" not in asked.ranks[0].env
+    assert plan(GPUS, LINUX, backend="gloo", mode="independent").backend == ""
+    assert plan(GPUS, LINUX, backend="gloo", mode="independent", sync_every=5).backend == "gloo"
+
+
+def test_variables_reach_every_rank_and_win_over_what_rankdeck_chooses() -> None:
+    own = {"NCCL_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "3", "PYTHONHASHSEED": "0"}
+    for rank in plan(GPUS, LINUX, env=own).ranks:
+        assert own.items() <= rank.environment({"OMP_NUM_THREADS": "9", "PYTHONHASHSEED": "9"}).items()
+
+
+def test_the_hash_seed_is_the_runs_seed_in_32_bits() -> None:
+    for rank in plan(SLOTS, WINDOWS, seed=(1 << 32) + 7).ranks:
+        assert rank.environment({"PYTHONHASHSEED": "random"})["PYTHONHASHSEED"] == "7"
+    script = plan(SLOTS, LINUX, SCRIPT, seed=7).ranks[0]
+    assert script.environment({})["PYTHONHASHSEED"] == "7"
+    assert script.environment({"PYTHONHASHSEED": "random"})["PYTHONHASHSEED"] == "random"  # a script is theirs
+
+
+def test_expandable_segments_are_asked_for_by_the_name_that_this_torch_reads() -> None:
+    def asked(platform: Platform, devices: list[Device] = GPUS) -> dict[str, str]:
+        env = plan(devices, platform, expandable_segments=True).ranks[0].environment({})
+        return {name: value for name, value in env.items() if "ALLOC_CONF" in name}
+
+    assert asked(LINUX) == {"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
+    older = dataclasses.replace(LINUX, torch_version="2.9.1+cu128")
+    assert asked(older) == {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+    assert asked(WINDOWS) == asked(LINUX, SLOTS) == {}
+    assert "PYTORCH_ALLOC_CONF" not in plan(GPUS, LINUX).ranks[0].environment({})
+    theirs = {"PYTORCH_ALLOC_CONF": "max_split_size_mb:128"}
+    assert theirs.items() <= plan(GPUS, LINUX, expandable_segments=True).ranks[0].environment(theirs).items()
+
+
+@pytest.mark.parametrize(
+    ("settings", "devices", "words"),
+    [
+        ({"find_unused_parameters": True, "mode": "fsdp"}, GPUS, "find_unused_parameters has an effect in mode ddp"),
+        ({"broadcast_buffers": False, "mode": "independent"}, GPUS, "broadcast_buffers has an effect in mode ddp"),
+        ({"static_graph": True, "find_unused_parameters": True}, GPUS, "static_graph finds unused parameters"),
+        ({"backend": "gloo", "mode": "independent"}, GPUS, "backend gloo has no effect"),
+        ({"cudnn_benchmark": True}, SLOTS, "cudnn_benchmark has an effect on GPUs only"),
+        ({"expandable_segments": True}, SLOTS, "expandable_segments has an effect on GPUs under Linux"),
+    ],
+)
+def test_what_does_nothing_here_is_noted(settings: dict[str, Any], devices: list[Device], words: str) -> None:
+    config = RunConfig(**{"mode": "ddp", **settings})
+    (note,) = low_level_notes(config, choose_mode(config, devices, LINUX), devices, LINUX)
+    assert words in note
+
+
+def test_settings_that_work_are_not_noted() -> None:
+    settings = {"find_unused_parameters": True, "broadcast_buffers": False, "backend": "gloo"}
+    config = RunConfig(mode="ddp", cudnn_benchmark=True, expandable_segments=True, **settings)
+    assert low_level_notes(config, choose_mode(config, GPUS, LINUX), GPUS, LINUX) == ()
