@@ -7,10 +7,10 @@ chunks trained twice or not at all.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from core.errors import NewerVersionError, StateFileError
 from core.files import kind_of, read_json, require_format
@@ -21,6 +21,18 @@ FILE_NAME: Final = "chunk_tracker_state.json"
 _CHUNK_SIZE_IN_FOLDER: Final = re.compile(r"_cs(\d+)$")
 _OLDER_CHUNK_KEYS: Final = frozenset(("step", "true_steps", "samples_trained"))
 _LARGEST: Final = 2**63 - 1
+_NAMED: Final = 5
+"""So many are named in a note, the others counted."""
+_OWN_KEYS: Final = frozenset(("samples_per_block", "chunk_size", "lanes", "dataset"))
+_AIOS_KEYS: Final = frozenset(
+    (
+        *("brain_id", "dataset_name", "completed_chunks", "started_blocks", "completed_blocks", "current_epoch"),
+        *("blocks_this_epoch", "total_blocks_in_dataset", "in_progress_chunks"),
+        *("total_steps", "total_true_steps", "total_samples_trained"),
+        *("block_id", "chunk_id", "gpu_id", "optimizer_step", "steps", *_OLDER_CHUNK_KEYS),
+    )
+)
+"""Of the file and of a completed chunk, in both forms."""
 
 Form = Literal["rankdeck", "aios", "aios-older"]
 
@@ -61,6 +73,9 @@ class ChunkInProgress:
     samples_done: int
 
 
+C = TypeVar("C", CompletedChunk, ChunkInProgress)
+
+
 @dataclass(frozen=True, slots=True)
 class LedgerFile:
     """What a state file says. None is what it does not say.
@@ -74,6 +89,7 @@ class LedgerFile:
         total_blocks: Blocks in the dataset.
         total_samples: Samples in all completed chunks of all epochs.
         chunk_size: From the file, or for AI-OS's from the name of its folder.
+        notes: What was odd about AI-OS's file and how it was taken, one sentence each.
         samples, samples_per_block, seed, dataset, world_size, lanes, epochs, generation: Rankdeck's form only.
     """
 
@@ -90,6 +106,7 @@ class LedgerFile:
     brain_id: str | None = None
     dataset_name: str | None = None
     chunk_size: int | None = None
+    notes: tuple[str, ...] = ()
     samples: int | None = None
     samples_per_block: int | None = None
     seed: int | None = None
@@ -128,13 +145,18 @@ def parse_state(document: Any, path: Path = Path(FILE_NAME)) -> LedgerFile:
     Raises:
         StateFileError: As `read_state_file`.
     """
-    if isinstance(document, Mapping) and not document.keys() & {"format", "samples_per_block"}:
+    if isinstance(document, Mapping) and not _is_own(document):
         if "completed_chunks" in document:
             return _parse_aios(_Fields(document, path))
         raise StateFileError(
             f"{path} is not a chunk tracker's state: it has no completed_chunks.", "Check that this is the right file."
         )
     return _parse_own(_Fields(require_format(document, path, FORMAT, VERSION), path))
+
+
+def _is_own(document: Mapping[str, Any]) -> bool:
+    """Whether Rankdeck wrote it; AI-OS's files may have keys that we do not know, even one named format or version."""
+    return str(document.get("format")).startswith("rankdeck") or len(document.keys() & _OWN_KEYS) > 1
 
 
 def _parse_own(fields: _Fields) -> LedgerFile:
@@ -177,23 +199,27 @@ def _parse_own(fields: _Fields) -> LedgerFile:
 
 
 def _parse_aios(fields: _Fields) -> LedgerFile:
-    version = fields.document.get("version", 0)
-    if isinstance(version, int) and version > VERSION:
-        raise NewerVersionError(
-            f"{fields.path} says version {version} of its format; this Rankdeck knows none so new.",
-            "Use the newer program that wrote it.",
-        )
     chunks = fields.objects("completed_chunks")
     older = "in_progress_chunks" not in fields.document and "started_blocks" not in fields.document
     older = older or any(_OLDER_CHUNK_KEYS & chunk.document.keys() for chunk in chunks)
     epoch = fields.whole("current_epoch", default=0)
     this_epoch = fields.wholes("blocks_this_epoch", optional=True)
+    completed = [_aios_chunk(chunk, epoch, this_epoch) for chunk in chunks]
+    once = _once(completed)
+    claimed = _in_progress(fields, epoch)
+    blocks = {*fields.wholes("completed_blocks", optional=True), *this_epoch}
+    notes = (
+        *_unknown_keys(fields.document, chunks),
+        *_repetitions(completed, claimed),
+        *_other_epochs(epoch),
+        *_empty_blocks(blocks, completed),
+    )
     folder_size = _CHUNK_SIZE_IN_FOLDER.search(fields.path.absolute().parent.name)
     return LedgerFile(
         path=fields.path,
         form="aios-older" if older else "aios",
-        completed=tuple(_aios_chunk(chunk, epoch, this_epoch) for chunk in chunks),
-        in_progress=_in_progress(fields, epoch),
+        completed=tuple(once.values()),
+        in_progress=tuple(item for key, item in _once(claimed).items() if key not in once),
         current_epoch=epoch,
         started_blocks=fields.wholes("started_blocks", optional=True),
         completed_blocks=fields.wholes("completed_blocks", optional=True),
@@ -203,7 +229,76 @@ def _parse_aios(fields: _Fields) -> LedgerFile:
         brain_id=fields.text_or_none("brain_id"),
         dataset_name=fields.text_or_none("dataset_name"),
         chunk_size=int(folder_size[1]) if folder_size and int(folder_size[1]) > 0 else None,
+        notes=notes,
     )
+
+
+def _once(chunks: Iterable[C]) -> dict[tuple[int, int, int], C]:
+    """Chunks by epoch, block and chunk; of several entries for one chunk the first."""
+    found: dict[tuple[int, int, int], C] = {}
+    for chunk in chunks:
+        found.setdefault(_key(chunk), chunk)
+    return found
+
+
+def _key(chunk: CompletedChunk | ChunkInProgress) -> tuple[int, int, int]:
+    return chunk.epoch, chunk.block_id, chunk.chunk_id
+
+
+def _unknown_keys(document: Mapping[str, Any], chunks: Sequence[_Fields]) -> list[str]:
+    unknown = sorted({*document.keys(), *(key for chunk in chunks for key in chunk.document)} - _AIOS_KEYS)
+    if not unknown:
+        return []
+    named = ", ".join(f"{key!r:.40}" for key in unknown[:_NAMED])
+    return [f"The file has keys that Rankdeck does not know and ignores: {named}{_more(unknown)}."]
+
+
+def _repetitions(completed: Sequence[CompletedChunk], claimed: Sequence[ChunkInProgress]) -> list[str]:
+    """Chunks that stand there more than once. AI-OS's claims expire, so that a slow chunk is trained twice."""
+    done, taken = _once(completed), _once(claimed)
+    again = [(chunk, done[_key(chunk)]) for chunk in completed if chunk is not done[_key(chunk)]]
+    return [
+        *_about("as completed more than once; each counts once", [chunk for chunk, first in again if chunk == first]),
+        *_about(
+            "as completed more than once with different values; the first entry of each counts",
+            [chunk for chunk, first in again if chunk != first],
+        ),
+        *_about("as completed and as claimed; each counts as completed", [done[key] for key in taken if key in done]),
+        *_about(
+            "as claimed more than once; each is trained once",
+            [item for item in claimed if item is not taken[_key(item)]],
+        ),
+    ]
+
+
+def _about(what: str, chunks: Sequence[CompletedChunk | ChunkInProgress]) -> list[str]:
+    names = list(dict.fromkeys(f"chunk {chunk.chunk_id} of block {chunk.block_id}" for chunk in chunks))
+    if not names:
+        return []
+    return [f"The file lists these chunks {what}: {', '.join(names[:_NAMED])}{_more(names)}."]
+
+
+def _other_epochs(epoch: int) -> list[str]:
+    if epoch == 0:
+        return []
+    return [
+        f"The file is in epoch {epoch + 1} and does not say in which epoch a chunk was completed. Chunks of the blocks "
+        f"in blocks_this_epoch count for epoch {epoch + 1}, all others for epoch {epoch}."
+    ]
+
+
+def _empty_blocks(blocks: Iterable[int], completed: Sequence[CompletedChunk]) -> list[str]:
+    empty = [f"block {block}" for block in sorted(set(blocks) - {chunk.block_id for chunk in completed})]
+    if not empty:
+        return []
+    return [
+        "The file lists these blocks as completed, but none of their chunks; they are trained: "
+        f"{', '.join(empty[:_NAMED])}{_more(empty)}."
+    ]
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
 
 
 def _aios_chunk(chunk: _Fields, epoch: int, this_epoch: Sequence[int]) -> CompletedChunk:

@@ -113,10 +113,14 @@ def _state_file_of(text: str) -> Path | None:
         return None
     if path.is_file() and path.name not in ("run.toml", "state.json", "metrics.jsonl"):
         return path.absolute()
+    if path.is_dir() and path.name == FILE_NAME:
+        raise StateFileError(f"{path} is a folder, not a state file.", "Name the file in it.")
     if path.is_dir() and not any((path / name).exists() for name in ("run.toml", "state.json")):
         inside = path / FILE_NAME
         if inside.is_file():
             return inside.absolute()
+        if inside.is_dir():
+            raise StateFileError(f"{inside} is a folder, not a state file.", "Name the file itself.")
         raise RunNotFoundError(f"{path} holds neither a run nor a {FILE_NAME}.", "Look at the list: rankdeck runs.")
     if path.name == FILE_NAME and not path.parent.joinpath("run.toml").exists():
         raise RunNotFoundError(f"There is no file {path}.", "Check the path.", title="The state file is missing")
@@ -442,6 +446,7 @@ def _aios_warnings(file: LedgerFile) -> tuple[str, ...]:
         "AI-OS's weights are not read: the new run starts with fresh ones and trains the chunks that are not done.",
         "AI-OS cuts text into samples in another way, so a chunk's number there and here means different text.",
         f"Nothing in {file.path.parent} is changed.",
+        *file.notes,
     ]
     if file.chunk_size is None:
         warnings.append(

@@ -154,10 +154,70 @@ def test_our_own_form_lacks_nothing_in_silence(tmp_path: Path, name: str) -> Non
             read_state_file(write(tmp_path, document))
 
 
-@pytest.mark.parametrize("document", [own() | {"version": 2}, CURRENT | {"version": 99}])
-def test_a_newer_version_is_refused_as_such(tmp_path: Path, document: dict[str, Any]) -> None:
+def test_a_newer_version_is_refused_as_such(tmp_path: Path) -> None:
     with pytest.raises(NewerVersionError):
-        read_state_file(write(tmp_path, document))
+        read_state_file(write(tmp_path, own() | {"version": 2}))
+
+
+def test_keys_of_ai_os_that_are_not_known_are_named_and_ignored(tmp_path: Path) -> None:
+    chunk = {**CURRENT["completed_chunks"][0], "worker": "a"}
+    extra = {"version": 99, "format": "aios", "samples_per_block": 7, "completed_chunks": [chunk]}
+    file = read_state_file(write(tmp_path, CURRENT | extra))
+    assert file.form == "aios" and file.completed == (CompletedChunk(0, 0, 3, 1, 500, 4000),)
+    (note,) = file.notes
+    assert note.endswith("does not know and ignores: 'format', 'samples_per_block', 'version', 'worker'.")
+    many = CURRENT | {f"key{n}": n for n in range(1000)}
+    (note,) = read_state_file(write(tmp_path, many)).notes
+    assert "and 995 more" in note
+
+
+def test_an_ordinary_file_of_ai_os_has_no_notes(tmp_path: Path) -> None:
+    chunks = [{**CURRENT["completed_chunks"][0], "chunk_id": n} for n in range(3)]
+    for document in (CURRENT | {"completed_chunks": chunks}, OLDER):
+        assert read_state_file(write(tmp_path, document)).notes == ()
+
+
+def test_what_ai_os_lists_twice_is_said_and_counts_once(tmp_path: Path) -> None:
+    chunk = CURRENT["completed_chunks"][0]
+    claim = CURRENT["in_progress_chunks"][0]
+    document = CURRENT | {
+        "completed_chunks": [chunk, chunk, {**chunk, "chunk_id": 5}, {**chunk, "chunk_id": 5, "gpu_id": 0}],
+        "in_progress_chunks": [{**claim, "chunk_id": 3}, claim, {**claim, "gpu_id": 1}],
+    }
+    file = read_state_file(write(tmp_path, document))
+    assert [(item.chunk_id, item.gpu_id) for item in file.completed] == [(3, 1), (5, 1)]
+    assert [item.chunk_id for item in file.in_progress] == [4]
+    same, other, both, twice = file.notes
+    assert (
+        "each counts once: chunk 3 of block 0" in same and "different values" in other and "chunk 5 of block 0" in other
+    )
+    assert "each counts as completed: chunk 3 of block 0" in both and "as claimed more than once" in twice
+
+
+def test_a_second_epoch_of_ai_os_is_said(tmp_path: Path) -> None:
+    document = CURRENT | {"current_epoch": 1, "blocks_this_epoch": [], "completed_blocks": [0, 4]}
+    file = read_state_file(write(tmp_path, document))
+    assert file.completed[0].epoch == 0
+    epoch, empty = file.notes
+    assert "in epoch 2" in epoch and "all others for epoch 1" in epoch
+    assert "none of their chunks" in empty and "block 4" in empty
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_another_encoding_is_called_by_its_name(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "chunk_tracker_state.json"
+    path.write_bytes(json.dumps(CURRENT).encode(encoding))
+    with pytest.raises(StateFileError, match=f"{encoding[:6].upper()} text, not UTF-8"):
+        read_state_file(path)
+
+
+def test_a_file_that_was_cut_off_names_line_and_column(tmp_path: Path) -> None:
+    text = json.dumps(CURRENT, indent=1)
+    path = write(tmp_path, text[: text.index("optimizer_step")])
+    with pytest.raises(StateFileError) as caught:
+        read_state_file(path)
+    line = text[: text.index("optimizer_step")].count("\n") + 1
+    assert f"{path} was cut off" in caught.value.cause and f"line {line}, column" in caught.value.cause
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:

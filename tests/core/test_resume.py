@@ -297,6 +297,21 @@ def test_aios_file_in_bf16_is_refused_on_a_gpu_without_it(runs: Path) -> None:
         plan_resume(str(path), runs, given, available=[old], platform=replace(LINUX, cuda_build="13.0"))
 
 
+def test_aios_file_says_what_is_odd_about_it(runs: Path) -> None:
+    chunk = {"block_id": 0, "chunk_id": 0, "gpu_id": 0, "optimizer_step": 0, "steps": CHUNK}
+    path = aios_file(runs / f"text_cs{CHUNK}", completed_chunks=[chunk, chunk], version=9)
+    lines = plan(path, runs, dataset_file=str(runs / "text.txt")).lines()
+    assert any("ignores: 'version'" in line for line in lines) and any("each counts once" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["", "chunk_tracker_state.json"])
+def test_a_folder_in_the_place_of_the_state_file_is_called_one(runs: Path, name: str) -> None:
+    folder = runs / "brain" / "chunk_tracker_state.json"
+    folder.mkdir(parents=True)
+    with pytest.raises(StateFileError, match="is a folder"):
+        plan(runs / "brain" / name, runs)
+
+
 def test_aios_file_needs_its_dataset_named(runs: Path) -> None:
     with pytest.raises(DatasetError, match="'text'") as caught:
         plan(aios_file(runs / f"text_cs{CHUNK}"), runs)
