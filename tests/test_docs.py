@@ -87,13 +87,14 @@ OF_RUN = {"--python", "--cwd", "--restarts", "--no-torchrun", "--env", "--map", 
 OF_EXPORT = {"--to", "--out", "--overwrite", "--generation", "--allow-diverged", "--samples", "--step", "--folder"}
 OF_RESUME = {"--checkpoint", "--yes", "--trust-recipe"}
 OF_PREVIEW = {"--all", "--documents"}
-OF_OTHERS = {"--help", "--logdir", "--csv", "--strict", "--halt-max-steps"}
+OF_OTHERS = {"--help", "--logdir", "--csv", "--strict"}
+OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 
 def test_flags_in_the_text_exist() -> None:
     """Inline code such as `--steps` names a flag of some command."""
     known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME}
-    known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_PREVIEW | OF_OTHERS
+    known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_PREVIEW | OF_OTHERS | OF_AIOS
     wrong = []
     for page in PAGES:
         for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
+from core.cli.aliases import our_words, with_dashes
 from core.config.command_line import add_extension_flags, add_train_flags
 from core.errors import UsageError
 from core.export.kinds import KINDS
@@ -23,6 +24,10 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises the parser's complaint in our words."""
         raise UsageError(_sentence(message), self._next_step(message), title="The command cannot be understood")
+
+    def flags(self) -> dict[str, bool]:
+        """Its flags, and whether a value follows."""
+        return {flag: action.nargs != 0 for flag, action in self._option_string_actions.items()}
 
     def _next_step(self, message: str) -> str:
         wrong = re.search(r"(?:unrecognized arguments|ambiguous option): (--?[\w-]+)", message)
@@ -52,7 +57,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         SystemExit: After --help.
     """
     parser, commands = _build()
-    arguments, rest = parser.parse_known_args(list(words))
+    flags = {name: command.flags() for name, command in commands.items()}
+    arguments, rest = parser.parse_known_args(with_dashes(our_words(words), flags))
     if rest:
         commands.get(arguments.command, parser).error(f"unrecognized arguments: {' '.join(rest)}")
     return arguments
@@ -133,6 +139,7 @@ def _add_run(run: Parser) -> None:
     run.usage = "rankdeck run [FLAGS] SCRIPT [ARGS …] | rankdeck run [FLAGS] -m MODULE [-- ARGS …]"
     run.add_argument("-m", "--module", metavar="MODULE", help="Run a module, as python -m does.")
     run.add_argument("--devices", metavar="LIST", help="auto, cpux2, cuda:0,cuda:1 or GPU UUIDs; one process each.")
+    run.add_argument("--num-gpus", metavar="N", help="So many GPUs, -1 for all; without a GPU so many CPU devices.")
     run.add_argument(
         "--python", metavar="PATH", help="The interpreter, or its environment's folder. Default: this one."
     )

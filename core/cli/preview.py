@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
+from core.cli.device_request import with_devices
 from core.cli.terminal import Terminal
-from core.cli.train import first_devices
 from core.config.command_line import request_from_arguments
 from core.data_preview import DOCUMENTS, preview_data
 from core.devices import DeviceMonitor
@@ -33,11 +33,14 @@ def preview(arguments: argparse.Namespace, terminal: Terminal) -> int:
         )
     with DeviceMonitor() as monitor:
         available = monitor.devices()
+        cpus = monitor.cpu_slots()
+    platform = this_platform()
+    config, _ = with_devices(request, available, cpus, platform)
     found = preview_data(
-        first_devices(request.config, request.world_size, available),
+        config,
         request.recipe,
         available,
-        this_platform(),
+        platform,
         documents=documents,
         read_all=arguments.all,
         limit_s=None if arguments.all else 600.0,

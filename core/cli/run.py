@@ -13,7 +13,7 @@ from core.config.arguments import join_words
 from core.errors import UsageError
 from core.user_script import RECIPE
 
-_PASSED_ON: Final = ("devices", "mode", "run_dir", "runs_dir", "log_file", "steps")
+_PASSED_ON: Final = ("devices", "num_gpus", "mode", "run_dir", "runs_dir", "log_file", "steps")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from core.cli.device_request import with_ddp_spawn, with_devices
 from core.cli.follow import INTERRUPTED_TWICE, Ending, Follower, StopLadder
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
 from core.cli.words import duration, number
 from core.client import resume_run, start_run
 from core.config.command_line import TrainRequest, request_from_arguments
-from core.config.device_names import cpu_texts
-from core.config.run_config import RunConfig
-from core.devices import Device, DeviceMonitor
-from core.devices.visible import VARIABLE
-from core.errors import ConfigError, DatasetError, RankdeckError
+from core.devices import DeviceMonitor
+from core.errors import DatasetError, RankdeckError
 from core.metrics_file import whole_bytes
-from core.mode_choice import platform_of, usable_devices
 from core.outside_code import OutsideCode, check_accepted
 from core.platforms import this_platform
 from core.preflight import Checked, check
@@ -89,35 +85,11 @@ def check_request(request: TrainRequest, runs_dir: Path) -> Checked:
     platform = this_platform()
     with DeviceMonitor() as monitor:
         available = monitor.devices()
-    usable, notes = usable_devices(available, platform_of(request.recipe, platform))
-    config = first_devices(request.config, request.world_size, usable)
-    checked = check(config, request.recipe, available, platform, runs_dir, request.run_dir)
-    return checked if config is request.config else replace(checked, notes=(*notes, *checked.notes))
-
-
-def first_devices(config: RunConfig, world_size: int | None, usable: Sequence[Device]) -> RunConfig:
-    """`config` on the first `world_size` GPUs, or on so many CPU devices where there is no GPU.
-
-    Raises:
-        ConfigError: There are not so many GPUs.
-    """
-    if world_size is None:
-        return config
-    gpus = [device.uuid for device in usable if device.kind == "cuda"]
-    if not gpus:
-        return config.replace(devices=cpu_texts(range(world_size)))
-    if len(gpus) < world_size:
-        raise ConfigError(
-            "world_size",
-            f"--world-size asks for {world_size} devices, and {_count_of_gpus(len(gpus))}.",
-            f"Ask for at most {len(gpus)}, or for CPU devices: --devices cpux{world_size}.",
-        )
-    return config.replace(devices=tuple(gpus[:world_size]))
-
-
-def _count_of_gpus(count: int) -> str:
-    where = f"{VARIABLE}={os.environ[VARIABLE]} leaves" if VARIABLE in os.environ else "this machine has"
-    return f"{where} {count} GPU{'s' if count != 1 else ''}"
+        cpus = monitor.cpu_slots()
+    config, notes = with_devices(request, available, cpus, platform)
+    request, more = with_ddp_spawn(replace(request, config=config), available, os.environ)
+    checked = check(request.config, request.recipe, available, platform, runs_dir, request.run_dir)
+    return replace(checked, notes=(*notes, *more, *checked.notes))
 
 
 def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:

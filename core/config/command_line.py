@@ -29,7 +29,9 @@ _AIOS_FLAGS: Final = (
     ("--parallel-independent", None, "The same as --mode independent."),
     ("--cuda-ids", "0,1", "The same as --devices cuda:0,cuda:1."),
     ("--world-size", "N", "How many devices to use when --devices is auto."),
+    ("--num-gpus", "N", "Train on so many GPUs, -1 for all; without a GPU on so many CPU devices."),
     ("--halt-max-steps", "N", "Longest reasoning of a sample, for recipes that have it."),
+    ("--num-episodes", "N", "Stop after so many episodes on each device, for recipes that have it."),
 )
 
 
@@ -43,6 +45,8 @@ class TrainRequest:
         run_dir: The run's own folder, when one was named.
         runs_dir: The folder of runs, when one was named.
         world_size: So many of the devices that "auto" finds, when asked for.
+        num_gpus: So many GPUs, -1 for all, when asked for.
+        cuda_ids: The devices were given as ``--cuda-ids``.
     """
 
     config: RunConfig
@@ -50,6 +54,8 @@ class TrainRequest:
     run_dir: Path | None = None
     runs_dir: Path | None = None
     world_size: int | None = None
+    num_gpus: int | None = None
+    cuda_ids: bool = False
 
 
 def add_train_flags(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +113,7 @@ def request_from_arguments(arguments: argparse.Namespace, recipe_folders: Sequen
     given = _given(arguments)
     name = given.values.get("recipe", RunConfig.__dataclass_fields__["recipe"].default)
     recipe = get_recipe(str(FIELD_BY_NAME["recipe"].check(name)), recipe_folders)
-    given = _place_halt_max_steps(given, recipe)
+    _check_aios_options(given, recipe)
     named = {key for key, value in given.values.items() if value is not None}
     base = RunConfig(**recipe_defaults(recipe, named))
     config = config_from_given(given, base, recipe.fields)
@@ -119,7 +125,8 @@ def request_from_arguments(arguments: argparse.Namespace, recipe_folders: Sequen
     if given.options and not recipe.fields:
         check_options(recipe, given.options)
     places = {key: Path(str(given.values[key])) if given.values.get(key) else None for key in PLACE_KEYS}
-    return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], given.world_size)
+    counts = (given.world_size, given.num_gpus, given.cuda_ids)
+    return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], *counts)
 
 
 def _with_absolute_paths(
@@ -146,15 +153,16 @@ def _given(arguments: argparse.Namespace) -> Given:
     return layer.over(with_absolute_paths(normalise(read_config(path), path), path.absolute().parent))
 
 
-def _place_halt_max_steps(given: Given, recipe: Recipe) -> Given:
-    """AI-OS's ``--halt-max-steps`` is an option of the recipes that reason in steps."""
-    if "halt_max_steps" not in given.values or any(spec.name == "halt_max_steps" for spec in recipe.fields):
-        return given
-    raise ConfigError(
-        "halt_max_steps",
-        f"--halt-max-steps is given, but the recipe {recipe.title} has no such setting.",
-        "Leave it out, or choose a recipe that has it.",
-    )
+def _check_aios_options(given: Given, recipe: Recipe) -> None:
+    """Refuses flags that set an option which only some recipes have, where this one has not."""
+    own = {spec.name for spec in recipe.fields}
+    for name in ("halt_max_steps", "num_episodes"):
+        if name in given.values and name not in own:
+            raise ConfigError(
+                name,
+                f"{_flag(name)} is given, but the recipe {recipe.title} has no such setting.",
+                "Leave it out, or choose a recipe that has it.",
+            )
 
 
 def _add_devices(parser: argparse.ArgumentParser) -> None:

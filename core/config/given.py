@@ -34,7 +34,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "set": "options",
 }
 _TABLES: Final = ("options", "set", FIELD)
-_AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size")
+_AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size", "num_gpus")
 _ZERO_WORDS: Final[Mapping[str, int]] = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}
 
 
@@ -46,21 +46,33 @@ class Given:
         values: `RunConfig` fields, `PLACE_KEYS`, and unknown keys that may be a recipe's.
         options: The recipe's own fields.
         world_size: Ranks asked for with ``--world-size``, for when the devices are still "auto".
+        num_gpus: GPUs asked for with ``--num-gpus``; -1: all.
+        cuda_ids: The devices come from ``--cuda-ids``.
         source: The file it stands in, for error messages.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     world_size: int | None = None
+    num_gpus: int | None = None
+    cuda_ids: bool = False
     source: Path | None = None
 
     def over(self, earlier: Given) -> Given:
         """This layer laid over an `earlier` one."""
-        size = self.world_size if self.world_size is not None or "devices" in self.values else earlier.world_size
+        names_devices = self.world_size is not None or self.num_gpus is not None or "devices" in self.values
+        chosen = self if names_devices else earlier
         values = {**earlier.values, **self.values}
         if FIELD in earlier.values and FIELD in self.values:  # variables are laid over each other by name
             values[FIELD] = {**read_variables(earlier.values[FIELD]), **read_variables(self.values[FIELD])}
-        return Given(values, {**earlier.options, **self.options}, size, self.source or earlier.source)
+        return Given(
+            values,
+            {**earlier.options, **self.options},
+            chosen.world_size,
+            chosen.num_gpus,
+            chosen.cuda_ids,
+            self.source or earlier.source,
+        )
 
 
 def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
@@ -80,8 +92,8 @@ def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
             raise ConfigError(name, f"{key} is given twice.", f"Keep one line for {name}.")
         values[name] = value
     _translate_script_environment(values, options)
-    world_size = _translate_aios(values)
-    return Given(values, options, world_size, source)
+    num_gpus, cuda_ids = _num_gpus(values), "cuda_ids" in values
+    return Given(values, options, _translate_aios(values), num_gpus, cuda_ids, source)
 
 
 def with_absolute_paths(given: Given, folder: Path) -> Given:
@@ -297,6 +309,19 @@ def _world_size(values: dict[str, Any]) -> int | None:
     if count != size:
         raise _contradiction("world_size", f"--world-size {size} is given, but the devices named are {count}")
     return None
+
+
+def _num_gpus(values: dict[str, Any]) -> int | None:
+    spec = FieldSpec("num_gpus", "Number of GPUs", "int", None, -1, 65_536, optional=True)
+    count = _checked(spec, values.pop("num_gpus", None))
+    if not isinstance(count, int):
+        return None
+    if count == 0:
+        raise ConfigError("num_gpus", "--num-gpus 0 asks for no GPU.", "Give a number, -1 for all, or --devices cpux2.")
+    for other in ("devices", "cuda_ids", "world_size"):
+        if other in values:
+            raise _contradiction("num_gpus", f"--num-gpus and --{other.replace('_', '-')} are both given")
+    return count
 
 
 def _contradiction(field_name: str, what: str) -> ConfigError:

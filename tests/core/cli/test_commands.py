@@ -17,8 +17,7 @@ from core.cli.follow import Follower
 from core.cli.interrupts import Interrupts
 from core.cli.terminal import Terminal
 from core.config.run_config import RunConfig
-from core.devices import Device
-from core.errors import ConfigError, RankdeckError
+from core.errors import RankdeckError
 from core.run_store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 
@@ -186,19 +185,6 @@ def test_ctrl_c_outside_a_run_is_quiet(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setattr(entry, "parse", interrupt)
     assert main(["runs"]) == 130
     assert capsys.readouterr().err == ""
-
-
-def test_the_first_devices_are_taken_by_uuid() -> None:
-    from core.cli.train import first_devices
-
-    config = RunConfig()
-    gpus = [Device(f"GPU-{n}", "cuda", n, "RTX") for n in range(3)]
-    slots = [Device("cpu:0", "cpu", 0, "Processor")]
-    assert first_devices(config, None, gpus) == config
-    assert first_devices(config, 2, gpus).devices == ("GPU-0", "GPU-1")
-    assert first_devices(config, 2, slots).devices == ("cpux2",)
-    with pytest.raises(ConfigError, match="3 GPUs"):
-        first_devices(config, 4, gpus)
 
 
 @pytest.mark.parametrize("words", [["runs"], ["devices"], ["recipes"], ["doctor"], ["train", "--help"]])

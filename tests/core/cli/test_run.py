@@ -67,13 +67,13 @@ def test_without_a_script_there_is_nothing_to_run(folder: Path, words: list[str]
 
 @pytest.mark.usefixtures("folder")
 def test_a_script_that_is_not_there_starts_nothing(runs_dir: Path) -> None:
-    done = command("run", "--devices", "cpu:1", "trian.py")
+    done = command("run", "--devices", "cpu:0", "trian.py")
     assert done.returncode == 2 and "There is no file" in done.stderr and list(runs_dir.iterdir()) == []
 
 
 @pytest.mark.usefixtures("folder")
 def test_it_runs_and_says_so(runs_dir: Path) -> None:
-    done = command("run", "--devices", "cpu:1", "--json", "train.py", "a b")
+    done = command("run", "--devices", "cpu:0", "--json", "train.py", "a b")
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     steps = [line for line in lines if line["event"] == "step"]

@@ -1,0 +1,105 @@
+"""The devices that `--world-size`, `--num-gpus` and `--cuda-ids` ask for, which depend on what this machine has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from core.config.command_line import TrainRequest
+from core.config.device_names import cpu_texts
+from core.config.run_config import RunConfig
+from core.devices import Device
+from core.devices.resolve import resolve_devices
+from core.devices.visible import VARIABLE
+from core.errors import ConfigError, PreflightError
+from core.mode_choice import platform_of, usable_devices
+from core.platforms import Platform
+
+DDP_SPAWN: Final = "AIOS_DDP_SPAWN"
+
+
+def with_devices(
+    request: TrainRequest, available: Sequence[Device], cpus: Sequence[Device], platform: Platform
+) -> tuple[RunConfig, tuple[str, ...]]:
+    """The config with its devices named, and what a person should know about how the flags were understood.
+
+    Args:
+        request: What was asked.
+        available: This machine's devices.
+        cpus: The CPU devices that it offers.
+        platform: This machine.
+
+    Raises:
+        ConfigError: There are not so many GPUs.
+        PreflightError: GPUs are asked for with ``--strict``, and there is none.
+    """
+    config, count = request.config, request.num_gpus or request.world_size
+    if count is None:
+        return _without_gpus(request, available) if request.cuda_ids else (config, ())
+    usable, notes = usable_devices(available, platform_of(request.recipe, platform))
+    gpus = [device for device in usable if device.kind == "cuda"]
+    if count == -1:
+        count = len(gpus) or len(cpus)
+    if gpus:
+        return first_devices(config, count, gpus), notes
+    asked = "" if request.num_gpus is None else f"--num-gpus {request.num_gpus}"
+    changed, more = _on_cpu(config, count, asked)
+    return changed, (*notes, *more)
+
+
+def first_devices(config: RunConfig, count: int, gpus: Sequence[Device]) -> RunConfig:
+    """`config` on the first `count` GPUs.
+
+    Raises:
+        ConfigError: There are not so many.
+    """
+    if len(gpus) < count:
+        where = f"{VARIABLE}={os.environ[VARIABLE]} leaves" if VARIABLE in os.environ else "this machine has"
+        raise ConfigError(
+            "world_size",
+            f"{count} devices are asked for, and {where} {len(gpus)} GPU{'s' if len(gpus) != 1 else ''}.",
+            f"Ask for at most {len(gpus)}, or for CPU devices: --devices cpux{count}.",
+        )
+    return config.replace(devices=tuple(device.uuid for device in gpus[:count]))
+
+
+def with_ddp_spawn(
+    request: TrainRequest, available: Sequence[Device], environment: Mapping[str, str]
+) -> tuple[TrainRequest, tuple[str, ...]]:
+    """Understands `AIOS_DDP_SPAWN=1`: several devices train in mode ddp unless a mode was chosen.
+
+    Raises:
+        ConfigError: The devices cannot be found.
+    """
+    config = request.config
+    is_set = environment.get(DDP_SPAWN, "").strip().lower() in ("1", "true", "yes", "on")
+    if not is_set or config.mode != "auto" or config.sync_every is not None or request.recipe.self_contained:
+        return request, ()
+    if len(resolve_devices(config.devices, available)) < 2:
+        return request, ()
+    note = f"{DDP_SPAWN}={environment[DDP_SPAWN]} is set and no mode was chosen: the devices train in mode ddp."
+    return replace(request, config=config.replace(mode="ddp")), (note,)
+
+
+def _without_gpus(request: TrainRequest, available: Sequence[Device]) -> tuple[RunConfig, tuple[str, ...]]:
+    """``--cuda-ids`` on a machine without GPUs: as many CPU devices."""
+    config = request.config
+    if any(device.kind == "cuda" and not device.hidden_by for device in available):
+        return config, ()
+    ids = ",".join(text.removeprefix("cuda:") for text in config.devices)
+    return _on_cpu(config, len(config.devices), f"--cuda-ids {ids}")
+
+
+def _on_cpu(config: RunConfig, count: int, asked: str) -> tuple[RunConfig, tuple[str, ...]]:
+    devices = f"{count} CPU devices" if count > 1 else "one CPU device"
+    if asked and config.strict:
+        raise PreflightError(
+            f"{asked} asks for GPUs, and this machine has none that can be used.",
+            "Leave out --strict to train on CPU devices instead.",
+        )
+    notes = (
+        f"{asked} asks for GPUs, and this machine has none that can be used: the run trains on {devices} instead.",
+    )
+    return config.replace(devices=cpu_texts(range(count))), notes if asked else ()

@@ -1,0 +1,92 @@
+"""Command lines of AI-OS and of torchrun's users, as they are written in guides: accepted, and doing what they say."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.devices import DeviceMonitor
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+ROOT = Path(__file__).parents[2]
+TINY = "--seq-len 32 --set n_head=2 --set n_embd=32 --set h_layers=1 --set l_layers=1 --eval-every 1000"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A working folder with the guide's dataset; no GPU."""
+    with DeviceMonitor() as monitor:
+        if any(device.kind == "cuda" for device in monitor.devices()):
+            pytest.skip("the notes are those of a machine without GPUs")
+    text = tmp_path / "training_data" / "curated_datasets" / "test_sample.txt"
+    text.parent.mkdir(parents=True)
+    text.write_text("the quick brown fox jumps over the lazy dog\n" * 2000, encoding="utf-8", newline="\n")
+    return tmp_path
+
+
+def rankdeck(folder: Path, words: str, **environment: str) -> str:
+    """Runs a command to its end; its stderr."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "RANKDECK_HOME": str(folder / "runs"), **environment}
+    command = [sys.executable, "-m", "core", *shlex.split(words)]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, encoding="utf-8", timeout=240, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stderr
+
+
+def lines(path: Path, event: str) -> list[dict[str, Any]]:
+    """The metrics of one kind."""
+    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [line for line in found if line["event"] == event]
+
+
+def test_train_actv1_by_ddp(folder: Path) -> None:
+    said = rankdeck(
+        folder,
+        'hrm-hf train-actv1 --ddp --cuda-ids "0,1" --world-size 2 --model gpt2 '
+        "--dataset-file training_data/curated_datasets/test_sample.txt --steps 10 --batch-size 4 --halt-max-steps 1 "
+        f"--log-file artifacts/brains/actv1/metrics.jsonl {TINY}",
+        AIOS_DDP_SPAWN="1",
+    )
+    assert "--cuda-ids 0,1 asks for GPUs" in said and "2 CPU devices" in said
+    log = folder / "artifacts" / "brains" / "actv1" / "metrics.jsonl"
+    steps = lines(log, "step")
+    assert [line["step"] for line in steps if line["rank"] == 0] == list(range(1, 11))
+    assert {line["rank"] for line in steps} == {0, 1}
+    (launch,) = lines(log, "launch")
+    assert launch["mode"] == "ddp"
+
+
+def test_train_actv1_in_parallel(folder: Path) -> None:
+    rankdeck(
+        folder,
+        'train-actv1 --parallel-independent --cuda-ids "0,1" --model gpt2 '
+        "--dataset-file training_data/curated_datasets/test_sample.txt --steps 10 --batch-size 4 "
+        "--dataset-chunk-size 40 --halt-max-steps 1 --log-file artifacts/brains/actv1/metrics.jsonl "
+        f"--samples-per-block 4000 {TINY}",
+    )
+    log = folder / "artifacts" / "brains" / "actv1" / "metrics.jsonl"
+    (launch,) = lines(log, "launch")
+    assert launch["mode"] == "independent"
+    steps = lines(log, "step")
+    by_rank = [{(line["block_id"], line["chunk_id"]) for line in steps if line["rank"] == rank} for rank in (0, 1)]
+    assert by_rank[0] and by_rank[1] and not by_rank[0] & by_rank[1]
+
+
+def test_a_script_on_all_gpus(folder: Path) -> None:
+    (folder / "run_hf_standalone.py").write_text(
+        "import os\nprint('step: 1, loss: 2.5, world:', os.environ['WORLD_SIZE'])\n", encoding="utf-8"
+    )
+    said = rankdeck(folder, "run --num-gpus -1 run_hf_standalone.py")
+    with DeviceMonitor() as monitor:
+        count = len(monitor.cpu_slots())
+    assert f"--num-gpus -1 asks for GPUs, and this machine has none that can be used: the run trains on {count}" in said
+    (log,) = folder.glob("runs/*/logs/rank0.log")
+    assert f"world: {count}" in log.read_text(encoding="utf-8")
