@@ -110,7 +110,7 @@ def find_tokenizer_folder(model: str) -> Path:
             return snapshot
     raise TokenizerError(
         f"The tokenizer of {repo} is not on this machine (looked in {hub_cache()}).",
-        "To use it, choose a folder that holds it as the model, or allow downloads (allow_download).",
+        "To use it, choose a folder that holds it as the model, or turn on Allow downloads (allow_download).",
         downloadable=repo + (f"@{revision}" if revision else ""),
     )
 

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("huggingface_hub", reason="downloads are its business")
 
 from tests.helpers.rank_processes import run_rank_processes
+from workers.data.model_tokenizer import find_tokenizer_folder
 from workers.recipes.hf_causal_lm.download import local_folder, size_words, wanted_files
 from workers.recipes.hf_causal_lm.refusal import RefusalError
 from workers.recipes.hf_causal_lm.source import Source, find_source
@@ -85,13 +86,15 @@ def hub() -> Iterator[str]:
     server.server_close()
 
 
-def fetched(folder: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str) -> dict[str, Any]:
+def fetched(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, process: str = "fetch_process"
+) -> dict[str, Any]:
     """What a process of its own says of fetching owner/name: huggingface_hub reads its settings when it is imported."""
     monkeypatch.setenv("HF_ENDPOINT", endpoint)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HF_HOME", str(folder / "hf"))
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    return run_rank_processes("tests.workers.recipes.hf_causal_lm.fetch_process", 1, folder, fresh=True)[0]
+    return run_rank_processes(f"tests.workers.recipes.hf_causal_lm.{process}", 1, folder, fresh=True)[0]
 
 
 def test_a_download_says_what_it_fetches_before_it_does_and_is_found_afterwards(
@@ -107,6 +110,15 @@ def test_a_download_says_what_it_fetches_before_it_does_and_is_found_afterwards(
     source = find_source("owner/name")
     assert source.folder is not None and source.folder.samefile(folder), "the next run needs no network"
     assert local_folder(source, False, lambda _: None) == source.folder
+
+
+def test_a_tokenizer_is_fetched_without_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: str) -> None:
+    folder = Path(fetched(tmp_path, monkeypatch, hub, "fetch_tokenizer_process")["folder"])
+    assert [path.name for path in folder.iterdir()] == ["tokenizer.json"]
+    assert not any("model.safetensors" in path and "resolve" in path for path in Hub.asked)
+    assert find_tokenizer_folder("owner/name").samefile(folder), "the next run needs no network"
+    found = fetched(tmp_path / "again", monkeypatch, "http://127.0.0.1:9", "fetch_tokenizer_process")
+    assert "owner/name could not be downloaded" in found["cause"] and "Check the name" in found["next_step"]
 
 
 def test_a_model_with_nothing_but_pickles_is_refused_before_it_is_fetched(
