@@ -13,11 +13,12 @@ import contextlib
 import hashlib
 import os
 import secrets
-import signal
 import sys
 import time
 from pathlib import Path
 from typing import Final
+
+import psutil
 
 from core.processes import ProcessId, identify, is_alive
 from core.rank_environment import ENV_RUN_MARK
@@ -77,8 +78,8 @@ def end_marked(prefix: str, limit_s: float = 5.0) -> tuple[list[int], list[int]]
             break
         for process in living:
             if is_alive(process):
-                with contextlib.suppress(OSError):  # it has just ended
-                    os.kill(process.pid, signal.SIGKILL)
+                with contextlib.suppress(psutil.Error):  # it has just ended
+                    psutil.Process(process.pid).kill()
         time.sleep(_POLL_S)
     left = {process for process in seen if is_alive(process)}
     return sorted(p.pid for p in seen - left), sorted(p.pid for p in left)

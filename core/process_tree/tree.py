@@ -249,6 +249,7 @@ def _platform_rules(mark: str) -> PlatformRules:
         from core.process_tree.windows import JobObjectRules
 
         return JobObjectRules()
-    from core.process_tree.posix import SessionRules
+    else:  # noqa: RET505, or mypy looks for sessions on Windows
+        from core.process_tree.posix import SessionRules
 
-    return SessionRules(mark)
+        return SessionRules(mark)
