@@ -15,6 +15,7 @@ from workers.batches import Indices
 from workers.measured import Measured
 from workers.precision import Precision
 from workers.strategies import Strategy
+from workers.task import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,13 @@ class Evaluation:
     batch: Callable[[Indices], Any]
     loss: Callable[[nn.Module, Any], Tensor | Measured]
     precision: Precision
+
+    @classmethod
+    def of(cls, task: Task, held_out: int, micro_batch: int, precision: Precision) -> Evaluation | None:
+        """A task's; None where it measures nothing, or no sample is held out."""
+        if task.val_batch is None or held_out < 1:
+            return None
+        return cls(held_out, task.val_batches * micro_batch, micro_batch, task.val_batch, task.loss, precision)
 
     def measure(self, model: nn.Module, strategy: Strategy) -> float:
         """As `measure_all`, the loss alone."""

@@ -53,11 +53,13 @@ from workers.data.tokenizer_spec import Encoder, TokenizerSpec
 from workers.data.window_batches import WindowBatches, spread
 from workers.data.windows import Windows, cut_windows
 from workers.data_folder import DATA_JSON, PreparedData, prepare
+from workers.key_values import KeyValues, attend
 from workers.measured import Measured
 from workers.optimization import Optimization
 from workers.session import Session
 from workers.task import StepSamples, Task
 from workers.trainer import Trainer
+from workers.written_tokens import write_tokens
 
 __all__ = [
     "ConfigError",
@@ -65,6 +67,7 @@ __all__ = [
     "Encoder",
     "Export",
     "Indices",
+    "KeyValues",
     "Measured",
     "Optimization",
     "PreparedData",
@@ -76,10 +79,12 @@ __all__ = [
     "TokenizerSpec",
     "WindowBatches",
     "Windows",
+    "attend",
     "cut_windows",
     "make_tokenizer",
     "spread",
     "tokenizer_in",
+    "write_tokens",
 ]
 
 _TOKEN_CACHE: Final = "token_cache"
@@ -127,6 +132,17 @@ class Run:
         rank would leave the others waiting.
         """
         return self._session.strategy.forward_is_collective
+
+    def keep_sampling(self, broken: bool = False) -> bool:
+        """Whether a text that is being written goes on: to be asked before each token (`write_tokens` does).
+
+        False once the run is to stop or the sample has taken its share of the time, so that a stop need not wait for
+        the text. Where every rank takes part in each forward pass, all get the same answer and all must ask alike.
+
+        Args:
+            broken: What the model gives are no numbers, so that there is no point in writing more.
+        """
+        return self._session.keep_sampling(broken)
 
     @property
     def global_batch(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +30,7 @@ class Session:
         data: What rank 0 prepared; set before training.
         first_step: The first step of this attempt, known after resuming.
         step: Steps done, at the end.
+        keep_sampling: Whether a text that is being written goes on; see `recipe_api.Run.keep_sampling`.
     """
 
     config: RunConfig
@@ -40,6 +42,7 @@ class Session:
     data: DataReady = field(default_factory=lambda: DataReady(0, 0))
     first_step: int = 1
     step: int = 0
+    keep_sampling: Callable[[bool], bool] = field(default=lambda broken: not broken)
 
     @property
     def data_dir(self) -> Path:

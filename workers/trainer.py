@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from core.fault_points import reach
 from core.messages import Claim, Grant, Merge, Position, RankDone
@@ -32,6 +32,7 @@ from workers.merge import MergeRounds, merge
 from workers.precision import Precision, agreed
 from workers.rehearsal import Rehearsal
 from workers.resuming import fresh_seed, taken_up
+from workers.sampling import Sampling
 from workers.schedule import Schedule, saved_schedule
 from workers.session import Session
 from workers.share_out import share_out_of
@@ -81,7 +82,8 @@ class Trainer:
         )
         self._shares = share_out_of(config.balance, self._strategy, self._batches, session.reporter)
         self._schedule = Schedule.new(self._plan_steps(plan), (config.steps, config.epoch_limit))
-        self._evaluation = self._make_evaluation()
+        self._evaluation = Evaluation.of(task, session.data.val_samples, self._batch.micro, self._precision)
+        self._sampling = Sampling(session, task, self._replica, self._model, self._precision)
         self._merges = MergeRounds(config.merge_policy, config.merge_every_chunks, self._strategy.synchronised)
         self._dial = dial_of(self._strategy, self._replica)
         self._commits = Commits(session.reporter, session.inbox)
@@ -106,7 +108,7 @@ class Trainer:
         finished = self._train()
         self._strategy.settle()
         if finished:
-            self._evaluate()
+            self._evaluate(final=True)
         elif self._dial is not None:
             self._dial.withdraw()
         if self._is_committed():
@@ -271,32 +273,22 @@ class Trainer:
         while self._session.inbox.committed:
             self._batches.committed(self._session.inbox.committed.pop(0))
 
-    def _evaluate(self) -> None:
-        """Measures the validation loss at this step, unless that has been done."""
-        if self._evaluation is None or (self._val_loss is not None and self._val_loss[0] == self._step):
+    def _evaluate(self, *, final: bool = False) -> None:
+        """Measures the validation loss at this step and samples a text, unless that has been done."""
+        if self._evaluation is None:
             return
+        if self._val_loss is None or self._val_loss[0] != self._step:
+            self._measure(self._evaluation)
+        self._sampling.take(self._step, final=final)
+
+    def _measure(self, evaluation: Evaluation) -> None:
         self._session.phase("evaluating")
-        val_loss, figures = self._evaluation.measure_all(self._replica.evaluated, self._strategy)
+        val_loss, figures = evaluation.measure_all(self._replica.evaluated, self._strategy)
         self._val_loss = (self._step, val_loss)
         if math.isfinite(val_loss):
             self._known_loss = self._val_loss
         if self._strategy.lane_rank == 0:
             self._session.reporter.event("eval", step=self._step, val_loss=val_loss, **figures)
-        if self._task.sample is not None and (self._strategy.place.rank == 0 or self._strategy.forward_is_collective):
-            text = self._sampled_text(self._task.sample)
-            if self._strategy.place.rank == 0:
-                self._session.reporter.event("sample", step=self._step, prompt=self._task.sample_prompt, text=text)
-
-    def _sampled_text(self, sample: Callable[[nn.Module], str]) -> str:
-        """The same text on every rank: where forward passes need all ranks, all must make the same ones."""
-        with random_state.untouched(self._device), torch.no_grad():
-            random_state.seed_everything(self._session.config.seed + self._step)
-            self._model.eval()
-            try:
-                with self._precision.forward():
-                    return sample(self._replica.evaluated)
-            finally:
-                self._model.train()
 
     # rounds of ranks that train by themselves
 
@@ -456,15 +448,6 @@ class Trainer:
         else:
             of_epochs = plan.lane_steps(epochs, self._strategy.lane, self._strategy.lanes, self._batch.global_)
         return of_epochs if config.steps is None else min(config.steps, of_epochs)
-
-    def _make_evaluation(self) -> Evaluation | None:
-        held_out = self._session.data.val_samples
-        if self._task.val_batch is None or held_out < 1:
-            return None
-        micro = self._batch.micro
-        return Evaluation(
-            held_out, self._task.val_batches * micro, micro, self._task.val_batch, self._task.loss, self._precision
-        )
 
 
 def _passed(every: int | None, before: int, step: int) -> bool:

@@ -219,6 +219,8 @@ def event_words(line: Mapping[str, Any]) -> str:
         return f"Falling back to {what}: {line.get('reason')}"
     if event == "balance":
         return f"step {step}: shares by measured speed: {line.get('text')}"
+    if event == "sample_left_out":
+        return str(line.get("text"))
     if event == "alert":
         words = [str(line[name]) for name in ("message", "cause", "next_step") if line.get(name)]
         if line.get("kind") == "not_charted" and isinstance(line.get("names"), dict) and line["names"]:

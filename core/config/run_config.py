@@ -269,6 +269,17 @@ FIELDS: Final = (
         help="Measure the validation loss this often; always at the end.",
     ),
     FieldSpec(
+        "sample_share",
+        "Time for samples",
+        "float",
+        5.0,
+        0.0,
+        100.0,
+        unit="%",
+        help="How much of the training time sampled text may take; text that would take more is left out, but at the "
+        "end.",
+    ),
+    FieldSpec(
         "checkpoint_every_steps",
         "Commit every",
         "int",
@@ -446,6 +457,7 @@ class RunConfig:
     seed: int = 1234
     precision: str = "auto"
     eval_every: int | None = 100
+    sample_share: float = 5.0
     checkpoint_every_steps: int | None = None
     checkpoint_every_s: float | None = 300.0
     keep_generations: int = 3

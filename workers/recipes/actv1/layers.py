@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from workers.recipe_api import KeyValues, attend
+
 
 @dataclass(frozen=True, slots=True)
 class LayerShape:
@@ -48,16 +50,22 @@ class Layer(nn.Module):
         self.gate_up = nn.Linear(width, 2 * shape.inner, bias=False)
         self.down = nn.Linear(shape.inner, width, bias=False)
 
-    def forward(self, x: Tensor, turns: Tensor) -> Tensor:
-        """Shape (batch, time, width) in and out; `turns` as `rotary_turns` gives them."""
-        x = normed(x + self._dropped(self._attention(x, turns)))
+    def forward(self, x: Tensor, turns: Tensor, kept: KeyValues | None = None) -> Tensor:
+        """Shape (batch, time, width) in and out.
+
+        Args:
+            x: Tokens.
+            turns: Of these tokens, as `rotary_turns` gives them.
+            kept: Of the tokens before them, where this is not the whole text.
+        """
+        x = normed(x + self._dropped(self._attention(x, turns, kept)))
         gate, up = self.gate_up(x).chunk(2, dim=-1)
         return normed(x + self._dropped(self.down(F.silu(gate) * up)))
 
-    def _attention(self, x: Tensor, turns: Tensor) -> Tensor:
+    def _attention(self, x: Tensor, turns: Tensor, kept: KeyValues | None) -> Tensor:
         batch, time, width = x.shape
         q, k, v = self.qkv(x).view(batch, time, 3, self.n_head, width // self.n_head).permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(_turned(q, turns), _turned(k, turns), v, is_causal=True)
+        y = attend(_turned(q, turns), _turned(k, turns), v, kept)
         out: Tensor = self.out(y.transpose(1, 2).reshape(batch, time, width))
         return out
 

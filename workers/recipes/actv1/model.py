@@ -8,7 +8,7 @@ thinks depend on nothing after it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from workers.recipe_api import KeyValues, write_tokens
 from workers.recipes.actv1.halting import Segments, halts, least_steps
 from workers.recipes.actv1.layers import Layer, LayerShape, init_linear, normed, rotary_turns
+from workers.recipes.actv1.thoughts import Segment, Thoughts
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +66,22 @@ class HierarchicalModel(nn.Module):
         self.q_head = nn.Linear(width, 2)
         self._init_weights()
 
-    def forward(self, tokens: Tensor, targets: Tensor | None = None, *, last_only: bool = False) -> Tensor | Segments:
+    def forward(
+        self,
+        tokens: Tensor,
+        targets: Tensor | None = None,
+        *,
+        last_only: bool = False,
+        thoughts: Thoughts | None = None,
+    ) -> Tensor | Segments:
         """Thinks segment after segment until every token has halted.
 
         Args:
             tokens: Ids, shape (batch, time).
             targets: The tokens that follow them, same shape.
             last_only: Only the last token of each row is wanted.
+            thoughts: Of the beginning of this text, without targets: only what is new is computed, and kept there.
+                The last token alone is wanted then.
 
         Returns:
             With targets, what each segment came to (see `Segments`). Without, logits after each token's last segment,
@@ -78,6 +89,8 @@ class HierarchicalModel(nn.Module):
         """
         x = self.tokens(tokens) * math.sqrt(self.shape.layer.n_embd)  # as large as a state
         turns = rotary_turns(tokens.shape[1], self.shape.layer.n_embd // self.shape.layer.n_head, x.device)
+        if thoughts is not None:
+            return self._continued(x, turns, thoughts)
         least = least_steps(tokens.shape, self._most, self._exploration, x.device)
         high = low = torch.zeros_like(x, dtype=torch.float32)
         thinking = torch.ones(tokens.shape, dtype=torch.bool, device=x.device)
@@ -105,7 +118,29 @@ class HierarchicalModel(nn.Module):
         found = {name: torch.stack(parts) for name, parts in zip(names, zip(*answers, strict=True), strict=True)}
         return {**found, "thinking": torch.stack(masks)}
 
-    def _segment(self, x: Tensor, high: Tensor, low: Tensor, turns: Tensor) -> tuple[Tensor, Tensor]:
+    def _continued(self, x: Tensor, turns: Tensor, thoughts: Thoughts) -> Tensor:
+        """As `forward` without targets, for the last token, with what is known of the tokens before it."""
+        before: Segment | None = None
+        for number, segment in enumerate(thoughts.segments, 1):
+            first = segment.length
+            if before is None:
+                high = low = torch.zeros_like(x[:, first:], dtype=torch.float32)
+                thinking = torch.ones(x.shape[0], x.shape[1] - first, dtype=torch.bool, device=x.device)
+            else:
+                high, low, thinking = before.after(first)
+            new_high, new_low = self._segment(x[:, first:], high, low, turns[:, first:], segment.kept)
+            high, low = torch.where(thinking[..., None], new_high, high), torch.where(thinking[..., None], new_low, low)
+            segment.add(high, low, thinking & ~halts(self.q_head(new_high).float(), number, None))
+            before = segment
+            if not self.shape.every_segment and not bool(segment.after(x.shape[1] - 1)[2].any()):
+                break
+        assert before is not None
+        logits: Tensor = self.head(before.after(x.shape[1] - 1)[0][:, -1])
+        return logits
+
+    def _segment(
+        self, x: Tensor, high: Tensor, low: Tensor, turns: Tensor, kept: list[KeyValues] | None = None
+    ) -> tuple[Tensor, Tensor]:
         """N·T updates of the low state, N of the high one ("Hierarchical Reasoning Model", the update rules z_L, z_H).
 
         z_L ← f_L(z_L + z_H + x̃) at each update, z_H ← f_H(z_H + z_L) after every T of them. Only the last update of
@@ -117,22 +152,25 @@ class HierarchicalModel(nn.Module):
         a first segment, in which one summand is not zero, as well as later ones, in which all three are not.
         """
         low_updates = self.shape.h_cycles * self.shape.l_cycles
+        slots = None if kept is None else _slots(kept)
         with torch.no_grad():
             for number in range(1, low_updates):
-                low = self._stack(self.low, low + high + x, turns)
+                low = self._stack(self.low, low + high + x, turns, slots)
                 if number % self.shape.l_cycles == 0:
-                    high = self._stack(self.high, high + low, turns)
+                    high = self._stack(self.high, high + low, turns, slots)
         if low_updates > 1:
             # Autocast keeps the weights it has converted, in some versions of PyTorch also those without a gradient.
             torch.clear_autocast_cache()
-        low = self._stack(self.low, low + high + x, turns)
-        high = self._stack(self.high, high + low, turns)
+        low = self._stack(self.low, low + high + x, turns, slots)
+        high = self._stack(self.high, high + low, turns, slots)
         return high, low
 
-    def _stack(self, layers: nn.ModuleList, x: Tensor, turns: Tensor) -> Tensor:
+    def _stack(
+        self, layers: nn.ModuleList, x: Tensor, turns: Tensor, slots: Iterator[KeyValues] | None = None
+    ) -> Tensor:
         x = normed(x)
         for layer in layers:
-            x = self._checkpointed(layer, x, turns)
+            x = self._checkpointed(layer, x, turns) if slots is None else layer(x, turns, next(slots))
         return x
 
     def _answer(self, high: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -158,24 +196,31 @@ class HierarchicalModel(nn.Module):
         return self.shape.halt_exploration if self.training else 0.0
 
     @torch.no_grad()
-    def generate(self, prompt: Tensor, count: int, temperature: float, generator: torch.Generator) -> Tensor:
-        """Goes on from `prompt`, shape (time,), by `count` tokens; temperature 0 takes the likeliest.
+    def generate(
+        self,
+        prompt: Tensor,
+        count: int,
+        temperature: float,
+        generator: torch.Generator,
+        keep_on: Callable[[bool], bool] = lambda broken: not broken,
+    ) -> Tensor:
+        """Continues `prompt`, shape (time,), by `count` tokens; temperature 0 takes the likeliest.
 
-        For each token it thinks until that token halts.
+        For each token it thinks until that token halts. What it thought of the tokens before is kept, until the text
+        is longer than it looks back: from there on the first token of the window is another one at each step.
 
         Returns:
             Prompt and continuation, shape (time + count,).
         """
-        text = prompt
-        for _ in range(count):
-            logits = self(text[None, -self.shape.seq_len :], last_only=True)[0].float()
-            if temperature > 0:
-                chances = F.softmax(logits / temperature, dim=-1).cpu()
-                chosen = torch.multinomial(chances, 1, generator=generator).to(text.device)
-            else:
-                chosen = logits.argmax().view(1)
-            text = torch.cat([text, chosen])
-        return text
+        thoughts = Thoughts(self._most)
+
+        def next_logits(text: Tensor) -> Tensor:
+            fits = len(text) <= self.shape.seq_len
+            window = text[None, -self.shape.seq_len :]
+            logits: Tensor = self(window, last_only=True, thoughts=thoughts if fits else None)[0]
+            return logits
+
+        return write_tokens(next_logits, prompt, count, temperature, generator, keep_on)
 
     def _init_weights(self) -> None:
         """LeCun's; the heads begin by knowing nothing, and by valuing halting and going on alike."""
@@ -187,3 +232,11 @@ class HierarchicalModel(nn.Module):
         nn.init.normal_(self.head.weight, 0.0, 0.02)
         nn.init.zeros_(self.q_head.weight)
         nn.init.zeros_(self.q_head.bias)
+
+
+def _slots(kept: list[KeyValues]) -> Iterator[KeyValues]:
+    """One for each application of a layer, in their order; new ones where a segment is computed for the first time."""
+    yield from list(kept)
+    while True:
+        kept.append(KeyValues())
+        yield kept[-1]

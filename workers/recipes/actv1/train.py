@@ -44,7 +44,8 @@ def main(run: Run) -> None:
     def sample(_: nn.Module) -> str:
         prompt = torch.tensor(tokens.prompt(tokenizer, o["sample_prompt"] or "\n"), device=run.device)
         generator = torch.Generator().manual_seed(run.config.seed)
-        text = model.generate(prompt, o["sample_tokens"], o["sample_temperature"], generator)
+        asked = (o["sample_tokens"], o["sample_temperature"], generator, run.keep_sampling)
+        text = model.generate(prompt, *asked)
         return tokenizer.decode(text[len(prompt) :].tolist())
 
     run.fit(

@@ -80,6 +80,8 @@ def main(run: Run) -> None:
         config.seed,
         tokens.end,
         run.device,
+        run.keep_sampling,
+        keeps_past=not run.forward_is_collective,
     )
     run.fit(
         Task(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
+
+from workers.recipe_api import KeyValues, attend, write_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,18 @@ class Shape:
     grad_checkpointing: bool = False
 
 
+class Written:
+    """What each layer keeps of the tokens that are written already."""
+
+    def __init__(self, layers: int) -> None:
+        self.layers = [KeyValues() for _ in range(layers)]
+
+    @property
+    def length(self) -> int:
+        """Tokens seen."""
+        return self.layers[0].length
+
+
 class Attention(nn.Module):
     """Causal self-attention over `n_head` heads."""
 
@@ -34,12 +49,12 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(shape.n_embd, 3 * shape.n_embd, bias=False)
         self.out = nn.Linear(shape.n_embd, shape.n_embd, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Shape (batch, time, width) in and out."""
+    def forward(self, x: Tensor, kept: KeyValues | None = None) -> Tensor:
+        """Shape (batch, time, width) in and out; `kept` is of the tokens before these."""
         batch, time, width = x.shape
         q, k, v = self.qkv(x).view(batch, time, 3, self.n_head, width // self.n_head).permute(2, 0, 3, 1, 4)
         dropout = self.dropout if self.training else 0.0
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=dropout)
+        y = attend(q, k, v, kept, dropout)
         out: Tensor = self.out(y.transpose(1, 2).reshape(batch, time, width))
         return out
 
@@ -56,9 +71,9 @@ class Block(nn.Module):
         self.down = nn.Linear(4 * shape.n_embd, shape.n_embd)
         self.dropout = nn.Dropout(shape.dropout)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, kept: KeyValues | None = None) -> Tensor:
         """Shape (batch, time, width) in and out."""
-        x = x + self.dropout(self.attention(self.norm1(x)))
+        x = x + self.dropout(self.attention(self.norm1(x), kept))
         out: Tensor = x + self.dropout(self.down(F.gelu(self.up(self.norm2(x)))))
         return out
 
@@ -76,34 +91,50 @@ class MiniGPT(nn.Module):
         self.norm = nn.LayerNorm(shape.n_embd)
         self._init_weights()
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """Token ids of shape (batch, time) to logits of shape (batch, time, vocabulary)."""
-        places = torch.arange(tokens.shape[1], device=tokens.device)
+    def forward(self, tokens: Tensor, written: Written | None = None) -> Tensor:
+        """Token ids of shape (batch, time) to logits of shape (batch, time, vocabulary).
+
+        Args:
+            tokens: The text, or what follows on the tokens that `written` has seen.
+            written: Taken note of these tokens too; None where this is the whole text.
+        """
+        first = 0 if written is None else written.length
+        places = torch.arange(first, first + tokens.shape[1], device=tokens.device)
         x = self.dropout(self.tokens(tokens) + self.positions(places))
-        for block in self.blocks:
+        for number, block in enumerate(self.blocks):
             if self.shape.grad_checkpointing and self.training:
                 x = checkpoint(block, x, use_reentrant=False)
             else:
-                x = block(x)
+                x = block(x, None if written is None else written.layers[number])
         return F.linear(self.norm(x), self.tokens.weight)
 
     @torch.no_grad()
-    def generate(self, prompt: Tensor, count: int, temperature: float, generator: torch.Generator) -> Tensor:
-        """Goes on from `prompt`, shape (time,), by `count` tokens; temperature 0 takes the likeliest.
+    def generate(
+        self,
+        prompt: Tensor,
+        count: int,
+        temperature: float,
+        generator: torch.Generator,
+        keep_on: Callable[[bool], bool] = lambda broken: not broken,
+    ) -> Tensor:
+        """Continues `prompt`, shape (time,), by `count` tokens; temperature 0 takes the likeliest.
+
+        Each token is one pass over that token alone, until the text is longer than the model looks back: from there
+        on every token of the window has another position at each step, so nothing can be kept.
 
         Returns:
             Prompt and continuation, shape (time + count,).
         """
-        text = prompt
-        for _ in range(count):
-            logits = self(text[None, -self.shape.seq_len :])[0, -1].float()
-            if temperature > 0:
-                chances = F.softmax(logits / temperature, dim=-1).cpu()
-                chosen = torch.multinomial(chances, 1, generator=generator).to(text.device)
+        written = Written(self.shape.n_layer)
+
+        def next_logits(text: Tensor) -> Tensor:
+            if len(text) > self.shape.seq_len:
+                logits: Tensor = self(text[None, -self.shape.seq_len :])[0, -1]
             else:
-                chosen = logits.argmax().view(1)
-            text = torch.cat([text, chosen])
-        return text
+                logits = self(text[None, written.length :], written)[0, -1]
+            return logits
+
+        return write_tokens(next_logits, prompt, count, temperature, generator, keep_on)
 
     def _init_weights(self) -> None:
         """GPT-2's: normal with 0.02, and what is added to the residual stream smaller the deeper the model is."""

@@ -1,7 +1,7 @@
 """MiniGPT: a small GPT trained on any text, from the first byte to sampled text.
 
-Simplified where it costs little: learned positions, no key-value cache when sampling, samples are neighbouring
-windows of the text (each token is predicted exactly once an epoch). The rest is what one would train seriously.
+Simplified where it costs little: learned positions, samples are neighbouring windows of the text (each token is
+predicted exactly once an epoch). The rest is what one would train seriously.
 
     rankdeck train --recipe minigpt --dataset-file my_texts/ --devices cpux2 --mode ddp
 """
@@ -43,7 +43,8 @@ def main(run: Run) -> None:
         ids = tokenizer.encode([o["sample_prompt"].encode("utf-8") or b"\n"])[0]
         prompt = torch.tensor(ids.tolist(), device=run.device)
         generator = torch.Generator().manual_seed(run.config.seed)
-        text = model.generate(prompt, o["sample_tokens"], o["sample_temperature"], generator)
+        asked = (o["sample_tokens"], o["sample_temperature"], generator, run.keep_sampling)
+        text = model.generate(prompt, *asked)
         return tokenizer.decode(text[len(prompt) :].tolist())
 
     run.fit(

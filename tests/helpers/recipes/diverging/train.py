@@ -37,6 +37,16 @@ def main(run: Run) -> None:
     def batch(indices: np.ndarray) -> Tensor:
         return torch.tensor(indices % 7, dtype=torch.float32)[:, None] / 7
 
+    def sample(model: nn.Module) -> str:
+        written = 0
+        while written < o["sample_tokens"] and run.keep_sampling():
+            model(torch.ones(1, 1))  # ranks that share the weights out wait for each other here
+            time.sleep(o["token_s"])
+            written += 1
+        if o["draws"]:
+            torch.multinomial(model(torch.ones(1, 1)).softmax(-1), 1)
+        return "x" * written
+
     start = run._session.start
     first = 0 if start is None else start.step
     run.fit(
@@ -47,6 +57,7 @@ def main(run: Run) -> None:
             loss=loss,
             optimization=Optimization(clip_norm=1.0, warmup_steps=0),
             before_step=before_step,
+            sample=sample if o["sample_tokens"] else None,
             shuffled=False,
         )
     )
