@@ -133,7 +133,7 @@ def test_going_back_to_a_checkpoint_trains_the_same_steps_again(tmp_path: Path) 
     newest = max(kept)
     first = store.generations / "1" / "rank0.safetensors"
     content = first.read_bytes()
-    assert main(["resume", str(store.dir), "--checkpoint", "1"]) == 0
+    assert main(["resume", str(store.dir), "--checkpoint", "1", "--yes"]) == 0
     assert first.read_bytes() == content
     again = {line["step"]: line["loss"] for line in lines(store, "step") if line["attempt"] == 2}
     assert again == {step: loss for step, loss in before.items() if step > kept[1]}
