@@ -347,7 +347,7 @@ class Rankdeck(QObject):
         self.showing.show(run_dir)
 
     def _on_noted(self, notes: Sequence[str]) -> None:
-        self.window.setup.notice.say("info", "Started, and worth knowing", " ".join(notes))
+        self.window.setup.notice.say("info", "Run started, with notes", " ".join(notes))
 
     def _on_start_failed(self, error: RankdeckError) -> None:
         setup = self.window.setup

@@ -55,6 +55,7 @@ def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
             ("Python", check_python),
             ("PyTorch", lambda: torch_build(platform)),
             ("Several devices", lambda: gloo(platform)),
+            ("ZeRO", lambda: zero_engine(platform)),
             ("torchvision", lambda: torchvision(platform)),
             ("Window", pyside),
             ("GPUs", lambda: gpus(monitor, platform)),
@@ -105,6 +106,13 @@ def gloo(platform: Platform) -> Finding:
     if platform.torch_version is None:
         return Finding("Several devices", "warn", "not known without PyTorch", f"Install torch {GOOD_TORCH}.")
     return Finding("Several devices", "ok", "NCCL and gloo" if platform.has_nccl else "gloo")
+
+
+def zero_engine(platform: Platform) -> Finding:
+    """Which engine ZeRO takes unless one is chosen."""
+    version = platform.deepspeed_version
+    text = "PyTorch's own engine: DeepSpeed is not installed" if version is None else f"DeepSpeed {version}"
+    return Finding("ZeRO", "ok", text)
 
 
 def torchvision(platform: Platform) -> Finding:

@@ -28,6 +28,8 @@ def test_every_check_of_this_machine_answers(tmp_path: Path) -> None:
         (checks.torch_build(Platform("linux", "2.13.0", "12.8", 2)), "ok", "CUDA 12.8"),
         (checks.gloo(WINDOWS_BAD_TORCH), "warn", "gloo"),
         (checks.gloo(Platform("linux", None, None, 2)), "warn", "not known"),
+        (checks.zero_engine(Platform("linux", "2.13.0", None, 2, "0.19.8")), "ok", "DeepSpeed 0.19.8"),
+        (checks.zero_engine(Platform("linux", "2.13.0", None, 2)), "ok", "DeepSpeed is not installed"),
         (checks.disk(Path(__file__)), "fail", "is a file"),
         (
             checks.sleep_setting(lambda: "Minimum: 0x00000000\nAC: 0x00000708\nDC: 0x0000012c"),
