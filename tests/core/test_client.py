@@ -153,7 +153,7 @@ def test_a_host_killed_in_its_first_second_is_known_to_be_dead_at_once(make_run:
     host.kill()
     psutil.wait_procs([host], timeout=10)
     began = time.monotonic()
-    assert run.store.state().state == "interrupted"
+    assert wait_for_end(run.store, 2.0).state == "interrupted"  # at once; a moment later where python.exe starts python
     with pytest.raises(ConnectionRefusedByHostError, match="its state is: interrupted"):
         stop_run(run.store)
     assert time.monotonic() - began < 2.0

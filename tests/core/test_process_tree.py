@@ -141,7 +141,7 @@ LEAVES_ALL_TIES = f"""
 import signal, subprocess, sys
 detached_in_a_new_group = {{"creationflags": 0x208}}
 how = detached_in_a_new_group if sys.platform == "win32" else {{"start_new_session": True}}
-subprocess.Popen([sys.executable, "-S", "-c", {DEAF!r}], **how)
+subprocess.Popen([sys.executable, "-S", "-c", {DEAF!r}], stdout=sys.stdout, **how)
 if sys.argv[1] == "stay":
     {SLEEP}
 """
@@ -163,7 +163,8 @@ def test_another_trees_processes_are_none_of_ours(run: Callable[..., Child], tmp
     child = run(SLEEP)
     with ProcessTree() as other:
         sibling = other.spawn([sys.executable, "-S", "-c", SLEEP], dict(os.environ), tmp_path, tmp_path / "log")
-        assert {member.pid for member in other.members()} == {sibling.pid}
+        members = {member.pid for member in other.members()}
+        assert sibling.pid in members and child.pid not in members
     assert is_alive(child.identity) and not is_alive(sibling.identity)
 
 
