@@ -224,7 +224,11 @@ class PrintedMetrics:
             self._add(reading, named or (self._bar is not None and self._follows_bar))
         if reading.evaluation and not self._is_drawn_again(reading):
             self._end_step()
-            self._give(Point(self._counter.step, reading.evaluation, evaluation=True, epoch=reading.epoch))
+            point = Point(self._counter.step, reading.evaluation, evaluation=True, epoch=reading.epoch)
+            if reading.bar is not None and not self._counter.step:
+                self._given[True] = point  # Lightning's sanity check, before the first step
+            else:
+                self._give(point)
 
     def _is_drawn_again(self, reading: Reading) -> bool:
         """A bar shows the last evaluation's numbers until there is another."""

@@ -9,12 +9,9 @@ from tests.workers.script.scores import CHARTS, Program, programs, read, score, 
 pytestmark = pytest.mark.windows
 
 PROGRAMS = programs()
-NOT_YET = {
-    "lightning_rich": "its bar shows the sanity check's loss as if it were an evaluation",
-}
 
 
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in NOT_YET])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_is_read_as_it_was(name: str) -> None:
     one = score(PROGRAMS[name])
     assert (one.precision, one.recall) == (1.0, 1.0), one.wrong
