@@ -62,6 +62,10 @@ def defaults_of_rank(config: RunConfig, device: Device, platform: Platform, *, o
         own_program: It runs Rankdeck's program, not a script of the person's.
     """
     env = {} if own_program else {"PYTHONHASHSEED": hash_seed(config)}
+    if own_program and device.kind == "cpu":
+        # OpenMP's threads sleep while they wait for each other. Spinning, they take the cores from the very threads
+        # that they wait for as soon as another program runs: docs/decisions/0026.
+        env["OMP_WAIT_POLICY"] = "PASSIVE"
     if config.expandable_segments and platform.name == "linux" and device.kind == "cuda":
         env[_allocator_variable(platform.torch_version)] = "expandable_segments:True"
     return env

@@ -121,6 +121,19 @@ def test_only_cpu_ranks_of_ours_under_linux_keep_their_memory() -> None:
     assert kept(SLOTS[:2], LINUX, dataclasses.replace(RECIPE, self_contained=True)) == [False, False]
 
 
+@pytest.mark.parametrize("platform", [LINUX, WINDOWS])
+def test_openmp_threads_of_cpu_ranks_sleep_while_they_wait_unless_the_person_says_otherwise(platform: Platform) -> None:
+    made = plan("independent", [GPUS[0], SLOTS[0]], platform)
+    on_gpu, on_cpu = (rank.environment({}) for rank in made.ranks)
+    assert on_cpu["OMP_WAIT_POLICY"] == "PASSIVE" and "OMP_WAIT_POLICY" not in on_gpu
+    inherited = made.ranks[1].environment({"OMP_WAIT_POLICY": "ACTIVE"})
+    assert inherited["OMP_WAIT_POLICY"] == "ACTIVE"
+    asked = plan("single", SLOTS[:1], platform, env={"OMP_WAIT_POLICY": "ACTIVE"}).ranks[0]
+    assert asked.environment({})["OMP_WAIT_POLICY"] == "ACTIVE"
+    script = plan("single", SLOTS[:1], platform, recipe=dataclasses.replace(RECIPE, self_contained=True))
+    assert "OMP_WAIT_POLICY" not in script.ranks[0].environment({})
+
+
 @pytest.mark.skipif(system.libc_ver()[0] != "glibc", reason="these are settings of glibc's allocator")
 def test_memory_that_a_cpu_rank_keeps_is_not_asked_for_again() -> None:
     blocks = """

@@ -160,18 +160,20 @@ def test_variables_are_typed_one_a_line(panel: SetupPanel) -> None:
 
 def test_low_level_settings_are_rows_of_the_form(panel: SetupPanel) -> None:
     chosen = {"backend": "gloo", "collective_timeout_s": "60", "find_unused_parameters": "true"}
+    cuda = Platform("linux", "2.13.0+cu128", "12.8", 8)
     chosen |= {"broadcast_buffers": "false", "cudnn_benchmark": "true", "expandable_segments": "true"}
     panel.devices.set_devices([A, B], None)
     panel.mode.radio("ddp").click()
     for name, text in chosen.items():
         panel.set_field(name, text)
-    config = check_draft(panel.draft(), get_recipe("minigpt"), [A, B], LINUX).config
+    config = check_draft(panel.draft(), get_recipe("minigpt"), [A, B], cuda).config
     assert config is not None
     assert (config.backend, config.collective_timeout_s, config.find_unused_parameters) == ("gloo", 60.0, True)
     assert (config.broadcast_buffers, config.cudnn_benchmark, config.expandable_segments) == (False, True, True)
     panel.set_field("backend", "nccl")
-    problem = check_draft(panel.draft(), get_recipe("minigpt"), [A, B], LINUX).problems["backend"]
-    assert "built without CUDA" in problem.cause
+    windows = Platform("windows", "2.13.0+cu128", "12.8", 8)
+    problem = check_draft(panel.draft(), get_recipe("minigpt"), [A, B], windows).problems["backend"]
+    assert "under Linux only" in problem.cause
 
 
 def test_settings_of_other_modes_are_left_out(panel: SetupPanel) -> None:
