@@ -52,6 +52,7 @@ from workers.script.sdk_server import ENV_PORT as SDK_PORT
 from workers.script.sdk_server import ENV_TOKEN as SDK_TOKEN
 from workers.script.sdk_server import Peer, SdkServer
 from workers.script.steps import Point, PrintedMetrics
+from workers.script.store import HostedStore, can_host
 
 POLL_S: Final = 0.025
 BUSY_POLL_S: Final = 0.005
@@ -162,6 +163,7 @@ class _Wrapper:
         self._looked_at = (0, 0)
         self._step = before.step
         self._spoke_at = 0.0
+        self._store: HostedStore | None = None
         self._server = SdkServer(self._welcome, self._on_message)
 
     def run(self) -> tuple[Bye | RankFailed, int]:
@@ -183,6 +185,8 @@ class _Wrapper:
                 self._hear(self._inbox.get())
         finally:
             self._server.close()
+            if self._store is not None:
+                self._store.close()
         return Bye(self._step), 0
 
     def _open_output(self) -> _Output:
@@ -195,6 +199,10 @@ class _Wrapper:
     def _start(self) -> Script:
         sdk = {SDK_PORT: str(self._server.port), SDK_TOKEN: self._server.token}
         env = script_environment(self._script, self._place, os.environ, sdk, sys.platform == "linux")
+        if not self._place.alone and can_host(self._script, env):
+            env["TORCHELASTIC_USE_AGENT_STORE"] = "True"
+            if self._place.rank == 0:
+                self._store = HostedStore(self._script, env, int(env["MASTER_PORT"]), self._place.world_size)
         try:
             return Script(self._script.argv, env, self._script.folder)
         except OSError as error:
@@ -218,6 +226,7 @@ class _Wrapper:
             if code is not None:
                 break
             self._stop_harder(script, now)
+            self._check_store(script)
             life.look(now, max(output.heard_at, self._spoke_at))
             self._tell_names()
             self._tell_unread(output.printed)
@@ -229,6 +238,14 @@ class _Wrapper:
         self._tell_names()
         self._tell_unread(output.printed, ended=code == 0)
         return code
+
+    def _check_store(self, script: Script) -> None:
+        try:
+            if self._store is not None:
+                self._store.check()
+        except RankdeckError:
+            script.end()  # it would wait for the store for half an hour
+            raise
 
     # numbers
 

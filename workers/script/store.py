@@ -1,0 +1,129 @@
+"""The store that a script's ranks meet at, hosted for them on loopback.
+
+torch's own TCPStore, which rank 0 of a process group makes, listens on all interfaces and asks for no password. Under
+torchrun the agent hosts it and ranks are clients (``TORCHELASTIC_USE_AGENT_STORE``); here rank 0's wrapper does, on
+a socket that it has bound to 127.0.0.1 (`workers.script.store_process`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from core.errors import RankdeckError
+from core.user_script import UserScript
+
+_PROGRAM: Final = Path(__file__).with_name("store_process.py")
+_FIND_TORCH: Final = "import importlib.util as u; s = u.find_spec('torch'); print(s.origin if s else '')"
+_FIND_LIMIT_S: Final = 30.0
+_END_LIMIT_S: Final = 5.0
+_OWN_ADDRESS: Final = re.compile(r"tcp://|TCPStore\(|MASTER_(?:ADDR|PORT)['\"]\]\s*=[^=]")
+"""What a script writes that meets at an address of its own: rank 0 must host the store there, as without an agent."""
+_VARIABLES: Final = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE")
+
+
+def can_host(script: UserScript, env: Mapping[str, str]) -> bool:
+    """Whether a store can be hosted for this script; every rank's wrapper must come to the same answer.
+
+    Args:
+        script: What is started.
+        env: Its environment.
+    """
+    if sys.platform != "linux" or any(name in script.environment for name in _VARIABLES) or _meets_elsewhere(script):
+        return False
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        words = [script.python, "-c", _FIND_TORCH]
+        done = subprocess.run(
+            words,
+            env=dict(env),
+            cwd=script.folder,
+            capture_output=True,
+            timeout=_FIND_LIMIT_S,
+            stdin=subprocess.DEVNULL,
+        )
+        torch = Path(done.stdout.decode("utf-8", errors="replace").strip()).parent
+        stubs = torch / "_C" / "_distributed_c10d.pyi"  # they say what this build's TCPStore takes
+        return "master_listen_fd" in stubs.read_text(encoding="utf-8", errors="replace")
+    return False
+
+
+def _meets_elsewhere(script: UserScript) -> bool:
+    if len(script.target) != 1:
+        return False
+    try:
+        return _OWN_ADDRESS.search(Path(script.target[0]).read_text(encoding="utf-8", errors="replace")) is not None
+    except OSError:
+        return False
+
+
+class HostedStore:
+    """A running store. It ends with this process, or when it is closed.
+
+    Args:
+        script: Whose ranks meet there.
+        env: The script's environment.
+        port: Where, on 127.0.0.1.
+        world_size: How many they are.
+
+    Raises:
+        RankdeckError: The port is taken, or the store's process cannot be started.
+    """
+
+    def __init__(self, script: UserScript, env: Mapping[str, str], port: int, world_size: int) -> None:
+        kept = {name: value for name, value in env.items() if not name.startswith("RANKDECK_SDK_") and name != "RANK"}
+        listener = socket.socket()
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            listener.listen(128)
+            self._process = subprocess.Popen(
+                [script.python, str(_PROGRAM), str(listener.fileno()), str(world_size)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                cwd=script.folder,
+                env={**kept, "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"},
+                pass_fds=[listener.fileno()],
+            )
+        except OSError as error:
+            raise _trouble(error.strerror or str(error)) from error
+        finally:
+            listener.close()
+
+    def check(self) -> None:
+        """Looks whether it still runs.
+
+        Raises:
+            RankdeckError: It has ended.
+        """
+        if self._process.poll() is not None:
+            assert self._process.stderr is not None
+            lines = self._process.stderr.read().decode("utf-8", errors="replace").split("\n")
+            raise _trouble(next((line.strip() for line in reversed(lines) if line.strip()), "it ended"))
+
+    def close(self) -> None:
+        """Ends it."""
+        assert self._process.stdin is not None and self._process.stderr is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(_END_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stderr.close()
+
+
+def _trouble(why: str) -> RankdeckError:
+    return RankdeckError(
+        f"The store at which the script's processes meet could not be hosted ({why}).",
+        "Start the run again. If that does not help, let rank 0 of the script host it: "
+        "--env TORCHELASTIC_USE_AGENT_STORE=False.",
+        title="The process group's store failed",
+    )
