@@ -40,6 +40,11 @@ _HINTS: Final = (
         "Another program took the port that the ranks meet at; start the run again.",
     ),
     (
+        re.compile(r"client socket has timed out .*trying to connect", re.IGNORECASE),
+        "If the script meets at a port of its own, let its rank 0 host the store there: "
+        "--env TORCHELASTIC_USE_AGENT_STORE=False, or the same under Variables.",
+    ),
+    (
         re.compile(_ABORTED),
         "PyTorch may do so when a script ends without torch.distributed.destroy_process_group(); call it at the end.",
     ),

@@ -24,7 +24,9 @@ _FIND_TORCH: Final = "import importlib.util as u; s = u.find_spec('torch'); prin
 _FIND_LIMIT_S: Final = 30.0
 _END_LIMIT_S: Final = 5.0
 _OWN_ADDRESS: Final = re.compile(r"tcp://|TCPStore\(|MASTER_(?:ADDR|PORT)['\"]\]\s*=[^=]")
-"""What a script writes that meets at an address of its own: rank 0 must host the store there, as without an agent."""
+"""What a project writes that meets at an address of its own: rank 0 must host the store there, as without an agent."""
+_IMPORT: Final = re.compile(r"^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+_MOST_FILES: Final = 200
 _VARIABLES: Final = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE")
 
 
@@ -54,12 +56,21 @@ def can_host(script: UserScript, env: Mapping[str, str]) -> bool:
 
 
 def _meets_elsewhere(script: UserScript) -> bool:
-    if len(script.target) != 1:
-        return False
+    """Whether the script, or what it imports of its own project, names an address."""
+    main = _text(Path(script.target[0])) if len(script.target) == 1 else f"import {script.target[1]}"
+    texts = [main]
+    for name in sorted(set(_IMPORT.findall(main))):
+        for folder in script.project_folders[:2]:
+            files = [folder / f"{name}.py", *folder.glob(f"{name}/*.py"), *folder.glob(f"{name}/*/*.py")]
+            texts += [_text(path) for path in files[:_MOST_FILES]]
+    return any(_OWN_ADDRESS.search(text) for text in texts)
+
+
+def _text(path: Path) -> str:
     try:
-        return _OWN_ADDRESS.search(Path(script.target[0]).read_text(encoding="utf-8", errors="replace")) is not None
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
+        return ""
 
 
 class HostedStore:
