@@ -49,5 +49,5 @@ class CloseQuestion(QMessageBox):
         if scripts < runs:
             text = f"Stop and commit: {it} commit{s} at the next step and end{s}. You can resume later."
             return f"{text} Scripts are asked to stop and decide what they save." if scripts else text
-        asked = "The scripts are asked to stop and decide what they save." if runs > 1 else ""
-        return f"Stop: {asked or 'The script is asked to stop and decides what it saves.'}"
+        asked = "the scripts are asked to stop and decide what they save." if runs > 1 else ""
+        return f"Stop: {asked or 'the script is asked to stop and decides what it saves.'}"

@@ -257,7 +257,7 @@ def test_closing_asks_once_while_a_run_is_going(open_window: OpenWindow, qtbot: 
     [
         (0, "&Stop and commit", "they commit at the next step and end. You can resume later."),
         (1, "&Stop and commit", "Scripts are asked to stop and decide what they save."),
-        (2, "&Stop", "Stop: The scripts are asked to stop and decide what they save."),
+        (2, "&Stop", "Stop: the scripts are asked to stop and decide what they save."),
     ],
 )
 def test_closing_says_what_a_stop_does_to_scripts(
