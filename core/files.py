@@ -300,6 +300,11 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def is_too_long(error: OSError) -> bool:
+    """Whether a name or a path is longer than this system allows."""
+    return error.errno == errno.ENAMETOOLONG or getattr(error, "winerror", None) == _WINDOWS_NAME_TOO_LONG
+
+
 def explain(error: OSError, what: str) -> RankdeckError:
     """An operating system's refusal as title, cause and next step.
 
@@ -312,7 +317,7 @@ def explain(error: OSError, what: str) -> RankdeckError:
         return PreflightError(
             f"{what}: the disk is full.", "Free some space or choose another drive.", title="The disk is full"
         )
-    if number == errno.ENAMETOOLONG or winerror == _WINDOWS_NAME_TOO_LONG:
+    if is_too_long(error):
         return PreflightError(
             f"{what}: the path is too long.", "Choose a shorter folder.", title="The path is too long"
         )

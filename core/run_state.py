@@ -197,7 +197,7 @@ def _checked_number(name: str, value: float, path: Path) -> float:
     least, largest = _LIMITS.get(name, (0, _LARGEST))
     as_float = float(value)  # no overflow: `core.parsing` bounds the digits
     if not (math.isfinite(as_float) and least <= value <= largest):
-        raise _wrong(path, f"{name} is {as_float:.3g}, which cannot be")
+        raise _wrong(path, f"{name} is {as_float:.3g}, which is not a possible value")
     return as_float if float in _ALLOWED[name] else value
 
 

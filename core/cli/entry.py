@@ -14,7 +14,8 @@ from typing import Final
 import core
 from core.cli.parser import parse
 from core.cli.terminal import Terminal
-from core.errors import RankdeckError
+from core.errors import RankdeckError, UsageError
+from core.files import is_too_long
 from core.run_store import default_runs_dir
 
 # Each command's module is imported when it is asked for: `rankdeck runs` needs no device library.
@@ -61,8 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         terminal.end_progress()
         return INTERRUPTED
     except Exception as error:
-        terminal.error(_defect(error))
-        return RankdeckError.exit_code
+        failure = _name_too_long(error) or _defect(error)
+        terminal.error(failure)
+        return failure.exit_code
 
 
 def _run(words: Sequence[str], terminal: Terminal) -> int:
@@ -76,6 +78,18 @@ def _run(words: Sequence[str], terminal: Terminal) -> int:
     module = importlib.import_module(_COMMANDS[arguments.command])
     code: int = getattr(module, arguments.command)(arguments, terminal)
     return code
+
+
+def _name_too_long(error: Exception) -> UsageError | None:
+    """What to say where a word of the command is no file's name on any system; it may stand for one in many flags."""
+    if not isinstance(error, OSError) or not is_too_long(error):
+        return None
+    name = str(error.filename)
+    return UsageError(
+        f"The path {name[:60]}… has {len(name):,} characters, and no file can have such a name.",
+        "Give a shorter path.",
+        title="The path is too long",
+    )
 
 
 def _defect(error: Exception) -> RankdeckError:

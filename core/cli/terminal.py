@@ -17,6 +17,8 @@ from typing import Any, Final, TextIO
 
 from core.errors import RankdeckError
 
+MAX_SENTENCE: Final = 2000
+"""Characters of a line of an error; a path and its reason stay far below it."""
 # C0 but for tab and line feed, DEL, C1, and what turns the direction of text around (Unicode's Trojan Source).
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -29,6 +31,11 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """As `visible`, line breaks and tabs made blanks, so that nothing looks like a line of ours."""
     return visible(text).replace("\n", " ").replace("\t", " ")
+
+
+def _shortened(text: str) -> str:
+    """A sentence that repeats what a person gave, without the middle where that is thousands of characters."""
+    return text if len(text) <= MAX_SENTENCE else f"{text[: MAX_SENTENCE // 2]} … {text[-MAX_SENTENCE // 2 :]}"
 
 
 class Terminal:
@@ -104,7 +111,7 @@ class Terminal:
         """Three lines on stderr: title, cause, next step."""
         self.end_progress()
         parts = (error.title, error.cause, error.next_step)
-        self._write(sys.stderr, "".join(visible(" ".join(part.split())) + "\n" for part in parts))
+        self._write(sys.stderr, "".join(_shortened(visible(" ".join(part.split()))) + "\n" for part in parts))
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         """Rows under headings, in columns as wide as their longest cell."""

@@ -129,6 +129,32 @@ def test_a_name_that_no_file_can_have_is_no_run(command: str, name: str, capsys:
     assert err.splitlines()[0] == "There is no such run" and len(err) < 1000
 
 
+LONG = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "--steps", LONG],
+        ["train", "--devices", f"cpu:{LONG}"],
+        ["train", "--recipe", LONG],
+        ["train", "--model", LONG],
+        ["train", "--run-dir", LONG],
+        ["train", "--log-file", LONG],
+        ["train", "--config", LONG],
+        ["train", "--dataset-file", LONG],
+        ["show", "x", "--step", LONG],
+        ["run", LONG],
+        ["recipes", LONG],
+    ],
+    ids=lambda words: " ".join(words)[:24],
+)
+def test_a_word_of_thousands_of_letters_is_bad_input(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    err = capsys.readouterr().err
+    assert len(err.splitlines()) == 3 and len(err) < 5000
+
+
 @pytest.mark.parametrize(
     ("text", "cause"),
     [
