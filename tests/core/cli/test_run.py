@@ -78,7 +78,7 @@ def test_it_runs_and_says_so(runs_dir: Path) -> None:
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     steps = [line for line in lines if line["event"] == "step"]
     assert [(line["step"], line["loss"]) for line in steps] == [(1, 0.5)]
-    assert len(list(runs_dir.iterdir())) == 1
+    assert len(list(runs_dir.glob("*/run.toml"))) == 1
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
