@@ -80,6 +80,11 @@ class CarryOver:
     words: str = ""
 
 
+def policy_for(policy: str, fell_back: bool) -> str:
+    """The merge policy for a generation's copies: those that a fallback trained apart are never averaged."""
+    return "best" if fell_back and policy == AVERAGE else policy
+
+
 def carry_over(
     generation: Generation | None, mode: str, world: int, policy: str, *, synchronise: bool = False
 ) -> CarryOver:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from core.carry_over import carry_over
+from core.carry_over import carry_over, policy_for
 from core.checkpoint_choice import choose_checkpoint, list_checkpoints, newer_than
 from core.chunk_grid import ChunkGrid
 from core.config.device_names import count_notes, with_counts
@@ -229,7 +229,7 @@ def _plan_own(
         devices_then=state.devices,
         devices_now=devices_now,
         damaged=tuple(_passed_over(item, generation) for item in damaged),
-        copies=_copies_words(generation, mode, len(devices), config),
+        copies=_copies_words(generation, mode, len(devices), config, state.fallback is not None),
         changed=change_lines(before, config, (then, world_then), (mode, len(devices))),
         code=code,
         code_accepted=accepted,
@@ -326,10 +326,11 @@ def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
     return identity
 
 
-def _copies_words(generation: Generation | None, mode: str, world: int, config: RunConfig) -> str:
+def _copies_words(generation: Generation | None, mode: str, world: int, config: RunConfig, fell_back: bool) -> str:
     """Whose weights go on, where not every rank goes on with its own."""
     synchronise = mode == "independent" and config.sync_every is not None
-    return carry_over(generation, mode, world, config.merge_policy, synchronise=synchronise).words
+    policy = policy_for(config.merge_policy, fell_back)
+    return carry_over(generation, mode, world, policy, synchronise=synchronise).words
 
 
 def _own_warnings(state: RunState, fresh: bool, mode: str, then: str, devices_now: tuple[str, ...]) -> tuple[str, ...]:

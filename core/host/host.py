@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from core.carry_over import CarryOver, carry_over
+from core.carry_over import CarryOver, carry_over, policy_for
 from core.config import RunConfig
 from core.config.documents import to_toml
 from core.devices import Device, DeviceMonitor
@@ -235,7 +235,8 @@ class RunHost:
         await self._on_disk(
             write_atomic, self._store.environment, orjson.dumps(environment, option=orjson.OPT_INDENT_2)
         )
-        carry = self._carry = await self._on_disk(lambda: _carry_over(setting.generation, plan, config))
+        fell_back = self._first.fallback is not None
+        carry = self._carry = await self._on_disk(lambda: _carry_over(setting.generation, plan, config, fell_back))
         self._announce(config, plan)
         extra_env = {ENV_CONFIG: "", ENV_RESTART: str(self._restarts)}
         if config != setting.config:
@@ -502,13 +503,14 @@ def _log_failure(task: asyncio.Task[None]) -> None:
         log.error("the state is not made known any more", exc_info=task.exception())
 
 
-def _carry_over(generation: Generation | None, plan: LaunchPlan, config: RunConfig) -> CarryOver:
+def _carry_over(generation: Generation | None, plan: LaunchPlan, config: RunConfig, fell_back: bool) -> CarryOver:
     if plan.self_contained:
         positions = {} if generation is None else generation.positions
         steps = tuple(positions[rank].step if rank in positions else 0 for rank in range(plan.world_size))
         return CarryOver(("",) * plan.world_size, steps)
     synchronise = plan.lanes > 1 and config.sync_every is not None
-    return carry_over(generation, plan.mode, plan.world_size, config.merge_policy, synchronise=synchronise)
+    policy = policy_for(config.merge_policy, fell_back)
+    return carry_over(generation, plan.mode, plan.world_size, policy, synchronise=synchronise)
 
 
 def _moved(ladder: StopLadder, timeout_s: float) -> StopLadder:

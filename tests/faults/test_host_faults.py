@@ -15,6 +15,7 @@ import pytest
 
 from core.config.documents import read_config
 from core.generations import Generations
+from core.resume import plan_resume
 from core.run_store import RunState
 from tests.helpers.host_fixture import FAILED, FAKE_RECIPE, FINISHED, STOPPED, FakeRun, MakeRun, make_run
 
@@ -168,6 +169,12 @@ def test_an_average_that_was_asked_for_is_not_made_of_a_fallback(make_run: MakeR
     run = make_run(merge_policy="average").fail_at(1, "ready", "exit:3", fail_attempts=[1]).start()
     on_fallback(run, "ddp", "independent")
     assert read_config(run.run_dir / "attempt.toml")["merge_policy"] == "best"
+    run.behave(steps=30)
+    plan = plan_resume(str(run.run_dir), run.run_dir.parent, {"steps": 30})
+    assert "copy" in plan.copies and "average" not in plan.copies
+    assert run.resume(steps=30).end().state == FINISHED
+    (weights,) = [note for note in run.events("launch")[-1]["notes"] if note.startswith("Weights: ")]
+    assert run.events("launch")[-1]["mode"] == "ddp" and plan.copies in weights
 
 
 def test_independent_devices_asked_for_do_not_fall_back(make_run: MakeRun) -> None:
