@@ -39,7 +39,8 @@ _ALIASES: Final[Mapping[str, str]] = {
         "mfu": "mfu bf16_mfu",
         "tokens_seen": "tokens_seen num_tokens num_input_tokens_seen consumed_tokens",
         "loss_scale": "loss_scale",
-        "reward": "reward mean_reward episode_reward ep_rew_mean return episode_return episodic_return averageepret",
+        "reward": "reward mean_reward episode_reward ep_rew_mean return episode_return episodic_return averageepret "
+        "eprewmean",
     }.items()
     for alias in aliases.split()
 }

@@ -61,4 +61,4 @@ class Tables:
         if not value:
             self._section = "" if key in _PLAIN_SECTIONS else name if name.endswith("/") else self._section
         elif _NUMBER.fullmatch(value) and key not in _OTHER_COUNTERS:
-            self._rows["global_step" if key in _STEPS else f"{self._section}{name}"] = float(value)
+            self._rows["global_step" if key.rpartition("/")[2] in _STEPS else f"{self._section}{name}"] = float(value)

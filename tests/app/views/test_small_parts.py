@@ -136,7 +136,7 @@ def test_the_header_keeps_its_shape_while_figures_run(qtbot: QtBot) -> None:
     header.show()
     places = set()
     for step, speed, left in ((9, 8.0, 9.0), (1000, 312_000.0, 3000.0), (99_999, 9_990.0, 600.0)):
-        header.show_standing(Standing("training", "", step, 100_000, 0, left, speed))
+        header.show_standing(Standing("training", "", step, 100_000, 1, left, speed))
         QApplication.processEvents()
         places.add((header.bar.x(), header.bar.width(), header.left.x()))
     assert len(places) == 1

@@ -384,6 +384,42 @@ def stable_baselines3() -> Program:
 
 
 @style
+def openai_baselines() -> Program:
+    text = "Logging to /tmp/openai-2026-11-23-12-00-01\n"
+    for step, loss in every(2048, 2048).items():
+        text += f"{'-' * 40}\n| eplenmean                | 200       |\n| eprewmean                | {loss} |\n"
+        text += f"| loss/policy_loss         | -0.0123   |\n| misc/nupdates            | {step // 2048} |\n"
+        text += f"| misc/total_timesteps     | {step}  |\n{'-' * 40}\n"
+    return program(text, {}, reward=every(2048, 2048))
+
+
+@style
+def mask_rcnn_reference() -> Program:
+    return _two_epochs(
+        "Epoch: [{epoch}]  [{place}/8]  eta: 0:01:02  lr: 0.000090  loss: {loss:.4f} ({loss:.4f})  loss_classifier: 0.7 (0.7)  "
+        "time: 1.0321  data: 0.4213  max mem: 2173",
+    )
+
+
+@style
+def yolox() -> Program:
+    return _two_epochs(
+        "2026-11-23 12:00:01 | INFO     | yolox.core.trainer:261 - epoch: {one}/2, iter: {place}/8, gpu mem: 1200Mb, mem: 3.2Gb, "
+        "iter_time: 0.412s, data_time: 0.002s, total_loss: {loss}, iou_loss: 2.1, conf_loss: 3.2, lr: 1.000e-05, size: 640, "
+        "ETA: 3:12:01",
+        first=2,
+    )
+
+
+@style
+def coqui_tts() -> Program:
+    return by_step(
+        "   --> TIME: 2026-11-23 12:00:0{second} -- STEP: {step}/406 -- GLOBAL_STEP: {step}\n     | > loss: {loss:.5f}  "
+        "({loss:.5f})\n     | > grad_norm: 0.2 (0.2)\n     | > current_lr: 2.5e-07 \n     | > step_time: 0.3 (0.3)"
+    )
+
+
+@style
 def cleanrl() -> Program:
     return program(
         "".join(f"global_step={step}, episodic_return=[{loss}]\nSPS: 512\n" for step, loss in every(128, 128).items()),
