@@ -16,7 +16,10 @@ from core.launch_plan import LaunchPlan, LaunchSite, plan_launch
 from core.low_level_notes import low_level_notes
 from core.mode_choice import choose_mode
 from core.platforms import Platform
-from core.recipes import Recipe
+from core.recipes import Recipe, get_recipe, recipe_defaults
+from core.resume import CHANGEABLE, plan_resume
+from core.resume_changes import change_lines
+from core.run_store import RunStore
 
 pytestmark = pytest.mark.windows
 
@@ -103,3 +106,17 @@ def test_settings_that_work_are_not_noted() -> None:
     settings = {"find_unused_parameters": True, "broadcast_buffers": False, "backend": "gloo"}
     config = RunConfig(mode="ddp", cudnn_benchmark=True, expandable_segments=True, **settings)
     assert low_level_notes(config, choose_mode(config, GPUS, LINUX), GPUS, LINUX) == ()
+
+
+def test_all_of_them_may_change_on_resume_and_values_of_variables_stay_out_of_the_plan(tmp_path: Path) -> None:
+    names = {"find_unused_parameters", "broadcast_buffers", "backend", "collective_timeout_s"}
+    assert names | {"cudnn_benchmark", "expandable_segments", "env"} <= set(CHANGEABLE)
+    text = tmp_path / "text.txt"
+    text.write_text("some words\n" * 5000, encoding="utf-8", newline="\n")
+    values = {**recipe_defaults(get_recipe("minigpt")), "dataset_file": str(text), "devices": ("cpu:0",)}
+    store = RunStore.create(tmp_path, RunConfig(**values, env={"KEPT": "1", "TOKEN": "old secret"}), tmp_path / "run")
+    store.write_state(store.stored_state().replace(state="stopped"))
+    plan = plan_resume(str(store.dir), tmp_path, {"env": ["TOKEN=new secret"], "backend": "gloo"})
+    assert dict(plan.config.env) == {"KEPT": "1", "TOKEN": "new secret"} and plan.config.backend == "gloo"
+    said = change_lines(store.config(), plan.config, ("ddp", 2), ("ddp", 2))
+    assert "Environment: TOKEN changed." in said and "secret" not in " ".join(said)
