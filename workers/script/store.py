@@ -87,7 +87,7 @@ class HostedStore:
     """
 
     def __init__(self, script: UserScript, env: Mapping[str, str], port: int, world_size: int) -> None:
-        kept = {name: value for name, value in env.items() if not name.startswith("RANKDECK_SDK_") and name != "RANK"}
+        kept = {name: value for name, value in env.items() if not name.startswith("RANKDECK_SDK_")}
         listener = socket.socket()
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
