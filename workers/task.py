@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -26,6 +26,25 @@ class StepSamples:
     epoch: int
     batch: Indices
     own: Indices
+
+
+class Goal(Protocol):
+    """An end of training that only the recipe can count towards, such as a number of episodes.
+
+    Its counters are saved with each checkpoint and come back with it. It is asked between chunks.
+    """
+
+    def is_reached(self) -> bool:
+        """Whether training is done; the same answer on every rank that trains in step."""
+        ...
+
+    def counters(self) -> dict[str, float]:
+        """What has been counted so far."""
+        ...
+
+    def restore(self, counters: Mapping[str, float]) -> None:
+        """Counts on from what `counters` gave."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +69,7 @@ class Task:
         shuffled: Samples of a chunk come in a shuffled order; False: as they are numbered.
         whole_chunks: The run evaluates, commits and stops at the ends of chunks only, since what `before_step` made
             for a chunk cannot be made again with later weights. A stop then takes until the chunk is done.
+        goal: Ends the training before its steps and epochs are done.
     """
 
     model: nn.Module
@@ -64,3 +84,4 @@ class Task:
     before_step: Callable[[StepSamples], bool] | None = None
     shuffled: bool = True
     whole_chunks: bool = False
+    goal: Goal | None = None

@@ -126,7 +126,7 @@ class Trainer:
         """Steps until the work is done (True) or the host wants a stop (False)."""
         if self._dial is not None and self._dial.due(self._step) and not self._meet():  # resumed just before a round
             return False
-        while self._step < self._last_step:
+        while self._step < self._last_step and not self._has_reached_goal:
             # Asked before a step, not after one, so that a run resumed between commit and merge merges first.
             if self._merges.due(self._batches.progress.chunks_done) and self._wait_for_merge():
                 return False
@@ -298,7 +298,7 @@ class Trainer:
         met = self._dial.meet(
             self._step,
             self._batches.progress.samples_seen,
-            active=self._step < self._total_steps and not self._batches.exhausted,
+            active=self._step < self._total_steps and not self._batches.exhausted and not self._has_reached_goal,
             stop=self._session.inbox.stop_asked,
             newest=lambda: self._commits.newest,
             meanwhile=self._join_if_asked,
@@ -388,6 +388,8 @@ class Trainer:
                 self._known_loss = (int(counters["val_step"]), float(counters["val_loss"]))
             if (schedule := saved_schedule(counters.get("schedule"))) is not None:
                 self._schedule = schedule.resumed(self._schedule, self._step)
+            if self._task.goal is not None and counters.get("goal"):
+                self._task.goal.restore(counters["goal"])
             if counters.get("scaler"):
                 self._precision.scaler.load_state_dict(counters["scaler"])
         if self._shares is not None:
@@ -414,6 +416,7 @@ class Trainer:
             "mode": self._strategy.name,
             "world_size": self._strategy.place.world_size,
             **self._strategy.counters(),
+            **({} if self._task.goal is None else {"goal": self._task.goal.counters()}),
             **({} if self._shares is None else self._shares.counters()),
             **({} if self._dial is None else self._dial.counters()),
         }
@@ -425,6 +428,11 @@ class Trainer:
         if self._strategy.synchronised or not config.work_stealing:
             return self._total_steps
         return config.steps if config.steps is not None else math.inf
+
+    @property
+    def _has_reached_goal(self) -> bool:
+        goal = self._task.goal
+        return goal is not None and self._batches.between_chunks and goal.is_reached()
 
     def _expect(self) -> None:
         """Lays the rest of the schedule out over this batch and those that this lane may still expect."""

@@ -34,6 +34,8 @@ _AIOS_FLAGS: Final = (
     ("--num-episodes", "N", "Stop after so many episodes on each device, for recipes that have it."),
 )
 
+_MANY_EPOCHS: Final = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class TrainRequest:
@@ -117,6 +119,7 @@ def request_from_arguments(arguments: argparse.Namespace, recipe_folders: Sequen
     named = {key for key, value in given.values.items() if value is not None}
     base = RunConfig(**recipe_defaults(recipe, named))
     config = config_from_given(given, base, recipe.fields)
+    config = _until_episodes(config, named)
     beside = [Path.cwd(), *([] if arguments.config is None else [Path(arguments.config).absolute().parent])]
     if recipe.name == USER_SCRIPT:
         config = config.replace(options=with_absolute_places(config.options, beside))
@@ -151,6 +154,13 @@ def _given(arguments: argparse.Namespace) -> Given:
         return layer
     path = Path(arguments.config)
     return layer.over(with_absolute_paths(normalise(read_config(path), path), path.absolute().parent))
+
+
+def _until_episodes(config: RunConfig, named: Collection[str]) -> RunConfig:
+    """Where episodes alone were asked for, they end the run, and not the recipe's one epoch."""
+    if config.options.get("num_episodes") and not {"steps", "epochs"} & set(named):
+        return config.replace(epochs=_MANY_EPOCHS)
+    return config
 
 
 def _check_aios_options(given: Given, recipe: Recipe) -> None:

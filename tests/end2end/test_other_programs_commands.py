@@ -90,3 +90,17 @@ def test_a_script_on_all_gpus(folder: Path) -> None:
     assert f"--num-gpus -1 asks for GPUs, and this machine has none that can be used: the run trains on {count}" in said
     (log,) = folder.glob("runs/*/logs/rank0.log")
     assert f"world: {count}" in log.read_text(encoding="utf-8")
+
+
+def test_episodes_on_all_gpus(folder: Path) -> None:
+    pytest.importorskip("gymnasium", reason="the recipe's environments are made of it")
+    rankdeck(
+        folder,
+        "train --recipe clstm_ppo --num_gpus 2 --num_episodes 10 --batch_size 4 --mode ddp --log-file rl.jsonl "
+        "--seq-len 8 --dataset-chunk-size 64 --samples-per-block 640 --eval-every 100000 "
+        "--set hidden=8 --set passes=2 --set eval_episodes=2",
+    )
+    (launch,) = lines(folder / "rl.jsonl", "launch")
+    assert launch["world_size"] == 2
+    counted = [line["episodes"] for line in lines(folder / "rl.jsonl", "step") if "episodes" in line]
+    assert counted[-1] >= 10 and len({count for count in counted if count >= 10}) == 1

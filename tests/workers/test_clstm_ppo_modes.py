@@ -80,6 +80,29 @@ def test_a_run_that_is_killed_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert by_rank[0] == by_rank[1] and any(by_rank[0].values()), "returns are those of all ranks"
 
 
+def episodes(store: RunStore) -> dict[int, float]:
+    """Episodes a device by step, as the newest attempt counted them; steps that the KL stop leaves out say nothing."""
+    return {line["step"]: line["episodes"] for line in lines(store, "step") if "episodes" in line}
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_episodes_end_a_run_and_are_counted_through_a_kill(tmp_path: Path, world: int) -> None:
+    """The run ends with the round in which each device has played enough, though its epochs would go on."""
+    wanted = {"options": {**TINY, "num_episodes": 12}, "epochs": 100}
+    straight = make_played(tmp_path / "straight", world, **wanted)
+    killed = make_played(tmp_path / "killed", world, **wanted)
+    assert host(straight) == 0
+    rounds = list(dict.fromkeys(episodes(straight).values()))
+    assert len(rounds) > 2 and rounds[-2] < 12 <= rounds[-1]
+    steps = max(curve(straight, "lr"))
+    assert steps % (32 // 4) == 0, "whole rounds"
+    assert host(killed, f"mid_chunk@{steps - 3}") != 0
+    assert host(killed) == 0
+    assert episodes(killed) == episodes(straight)
+    assert straight.model.read_bytes() == killed.model.read_bytes()
+    assert host(killed) == 0 and max(curve(killed, "lr")) == steps, "resumed, it has nothing left to play"
+
+
 def test_a_price_file_is_traded_on(tmp_path: Path) -> None:
     """Prices that go up and down by turns, with rows that cannot be used among them."""
     rows = [f"2024-{1 + day // 28:02}-{1 + day % 28:02},{100 + (day % 2)}" for day in range(320)]

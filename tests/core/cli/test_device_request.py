@@ -89,3 +89,12 @@ def test_ddp_spawn_is_understood_unless_a_mode_was_chosen() -> None:
     for same, value in ((request, "0"), (request, ""), (alone, "1"), (chosen, "1")):
         assert with_ddp_spawn(same, CPUS, {"AIOS_DDP_SPAWN": value}) == (same, ())
     assert with_ddp_spawn(request, CPUS, {}) == (request, ())
+
+
+def test_episodes_alone_end_a_run() -> None:
+    episodes = ["train", "--recipe", "clstm_ppo", "--num_episodes", "20"]
+    config = request_from_arguments(parse(episodes)).config
+    assert config.options["num_episodes"] == 20 and (config.epoch_limit or 0) > 1000
+    assert request_from_arguments(parse([*episodes, "--epochs", "2"])).config.epochs == 2
+    with pytest.raises(ConfigError, match="--num-episodes is given, but the recipe MiniGPT has no such setting"):
+        request_from_arguments(parse(["train", "--num-episodes", "20"]))

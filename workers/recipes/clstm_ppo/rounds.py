@@ -21,12 +21,43 @@ from workers.recipes.clstm_ppo.ppo import Floats, advantages
 _STOP_AT: Final = 1.5
 """A round is over when the policy has moved so many times as far as it should (as in OpenAI's Spinning Up)."""
 
+_ROUNDING: Final = 1e-6
+"""Episodes of three ranks come in thirds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
     """One environment's round, cut into sequences: tensors with sequences and time in front."""
 
     tensors: Mapping[str, Tensor]
+
+
+class EpisodeGoal:
+    """So many episodes on each device, as the mean over the ranks that train in step.
+
+    Args:
+        wanted: How many; 0: no end.
+    """
+
+    def __init__(self, wanted: int) -> None:
+        self.wanted = wanted
+        self.played = 0.0
+
+    def add(self, episodes: float, ranks: float) -> None:
+        """Counts a round's episodes, over all ranks."""
+        self.played += episodes / ranks
+
+    def is_reached(self) -> bool:
+        """Whether each device has played so many."""
+        return 0 < self.wanted <= self.played + _ROUNDING
+
+    def counters(self) -> dict[str, float]:
+        """What has been played so far, for a checkpoint."""
+        return {"episodes": self.played}
+
+    def restore(self, counters: Mapping[str, float]) -> None:
+        """Counts on from a checkpoint."""
+        self.played = float(counters["episodes"])
 
 
 class Rounds:
@@ -40,6 +71,7 @@ class Rounds:
         kl_target: How far the policy may move in a round; 0: as far as it likes.
         total: Sums over the ranks that train in step.
         collective: Every rank has to make equally many passes.
+        goal: Is told of the episodes played.
 
     Attributes:
         figures: What the newest round came to, over all ranks, by the names of charts.
@@ -54,7 +86,9 @@ class Rounds:
         kl_target: float,
         total: Callable[[Sequence[float]], list[float]],
         collective: bool,
+        goal: EpisodeGoal | None = None,
     ) -> None:
+        self._goal = goal or EpisodeGoal(0)
         self.figures: dict[str, float] = {}
         self._player, self._stage, self._grid, self._trace = player, stage, grid, trace
         self._kl_target, self._total, self._collective = kl_target, total, collective
@@ -129,7 +163,7 @@ class Rounds:
 
     def _come_to(self, played: tuple[Played, Floats] | None) -> tuple[float, float]:
         """Adds up the round over all ranks: the charts' figures, and mean and spread of the advantages."""
-        sums = [0.0] * 8
+        sums = [0.0] * 9
         if played is not None:
             round_, gained = played
             targets = gained + round_.values
@@ -142,13 +176,18 @@ class Rounds:
                 float(len(round_.episodes)),
                 sum(episode.reward for episode in round_.episodes),
                 float(sum(episode.steps for episode in round_.episodes)),
+                0.0,
             ]
-        count, first, second, target, target_squared, episodes, reward, steps = self._total(sums)
+        sums[-1] = 1.0  # counts the ranks
+        count, first, second, target, target_squared, episodes, reward, steps, ranks = self._total(sums)
+        self._goal.add(episodes, ranks)
         mean, spread = first / count, math.sqrt(max(0.0, second / count - (first / count) ** 2))
         targets_spread = target_squared / count - (target / count) ** 2
         self.figures = {"explained_variance": 1 - second / count / targets_spread} if targets_spread > 0 else {}
         if episodes:
             self.figures |= {"episode_return": reward / episodes, "episode_length": steps / episodes}
+        if self._goal.wanted:
+            self.figures["episodes"] = self._goal.played
         return mean, spread + 1e-8
 
     def _has_moved_far(self) -> bool:

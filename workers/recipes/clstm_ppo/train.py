@@ -27,7 +27,7 @@ from workers.recipes.clstm_ppo.playing import LONGEST, Episode, Player, Stage
 from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape
 from workers.recipes.clstm_ppo.ppo import Rule, losses
 from workers.recipes.clstm_ppo.refusal import RefusalError
-from workers.recipes.clstm_ppo.rounds import Rounds
+from workers.recipes.clstm_ppo.rounds import EpisodeGoal, Rounds
 
 EPISODES: Final = "episodes"
 """Under this name a batch says which evaluation episodes to play."""
@@ -55,7 +55,8 @@ def main(run: Run) -> None:
     # episodes: to learn from, and to see how good the policy is
     player = Player(policy, run.device, config.seed, o["discount"], o["reward_scale"])
     stage, examination = Stage(world, held_out=False), Stage(world, held_out=True)
-    rounds = Rounds(player, stage, grid, o["trace"], o["kl_target"], run.total, run.forward_is_collective)
+    goal = EpisodeGoal(o["num_episodes"])
+    rounds = Rounds(player, stage, grid, o["trace"], o["kl_target"], run.total, run.forward_is_collective, goal)
     together = (lambda value: run.total([value])[0]) if run.forward_is_collective else None
 
     def examine(numbers: list[int]) -> list[Episode]:
@@ -94,6 +95,7 @@ def main(run: Run) -> None:
                 before_step=rounds.before_step,
                 shuffled=False,
                 whole_chunks=True,
+                goal=goal,
             )
         )
     finally:
