@@ -55,8 +55,10 @@ def _parsed(text: str) -> Mapping[str, Any] | None:
         bare = re.sub(r"(?<![\w'\".])(-?)(nan|inf)(?![\w'\"])", r"'\1\2'", WRAPPED_NUMBER.sub(r"\1", text))
         try:
             value = ast.literal_eval(bare)
-        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-            return None
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, SystemError):
+            return (
+                None  # SystemError: CPython 3.11 while garbage is collected (github.com/python/cpython/issues/106905)
+            )
     return value if isinstance(value, dict) else None
 
 
