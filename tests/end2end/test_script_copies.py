@@ -24,7 +24,6 @@ GROUPS = {
 }
 
 
-@pytest.mark.windows
 def test_ranks_that_train_copies_of_their_own_are_told(script_run: MakeScriptRun) -> None:
     run = script_run(STEPS + "    train(100_000)\n").start()
     (alert,) = run.wait_for_event("alert")

@@ -168,6 +168,7 @@ def test_the_cause_names_the_scripts_own_line(log: str, where: str) -> None:
     assert where in told(1, log)[1]
 
 
+WINE_IS_SLOW = "under Wine torch takes minutes in several processes; the pool's case shows the same"
 WORK = "import json\ndef work(number):\n    return json.loads('{')\n"
 REAL = {
     "spawn": "    import torch.multiprocessing as mp\n    mp.spawn(work, nprocs=2)\n",
@@ -176,7 +177,18 @@ REAL = {
 }
 
 
-@pytest.mark.parametrize("how", [pytest.param(how, marks=() if how == "pool" else pytest.mark.slow) for how in REAL])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "pool",
+        *(
+            pytest.param(
+                how, marks=[pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason=WINE_IS_SLOW)]
+            )
+            for how in ("spawn", "loader")
+        ),
+    ],
+)
 def test_a_workers_exception_names_the_scripts_own_line(tmp_path: Path, how: str) -> None:
     script = tmp_path / "train.py"
     script.write_text(f"{WORK}if __name__ == '__main__':\n{REAL[how]}", encoding="utf-8", newline="\n")
