@@ -90,7 +90,9 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
         "--trust-recipe", action="store_true", help="Run that code even where it lies in the run's own folder."
     )
     _add_output(resume)
-    stop = command("stop", "Stop a live run at its next step boundary, with everything committed.")
+    stop = command(
+        "stop", "Stop a live run at its next step boundary, with everything committed; ask a script to stop."
+    )
     stop.add_argument("--now", action="store_true", help="End at once, without committing.")
     pause = command("pause", "Pause a live run (comes with a later version).")
     attach = command("attach", "Watch a live run; Ctrl+C leaves it going.")
