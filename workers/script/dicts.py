@@ -56,9 +56,8 @@ def _parsed(text: str) -> Mapping[str, Any] | None:
         try:
             value = ast.literal_eval(bare)
         except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, SystemError):
-            return (
-                None  # SystemError: CPython 3.11 while garbage is collected (github.com/python/cpython/issues/106905)
-            )
+            # SystemError: CPython 3.11 after a parse that failed (github.com/python/cpython/issues/106905)
+            return None
     return value if isinstance(value, dict) else None
 
 
