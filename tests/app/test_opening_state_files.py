@@ -145,7 +145,6 @@ BAD: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "a list": (lambda path: path.write_text("[1, 2]"), "cannot be used", "chunk_tracker_state.json"),
     "something else": (lambda path: path.write_text('{"a": 1}'), "cannot be used", "no completed_chunks"),
     "chunks of a wrong type": (rewritten(completed_chunks=[{"block_id": "x"}]), "cannot be used", "block_id"),
-    "from a newer version": (rewritten(version=99), "newer", "version 99"),
     "ours, from a newer version": (rewritten(format="rankdeck-ledger", version=99), "newer", "99"),
     "gone": (Path.unlink, "", "chunk_tracker_state.json"),
 }
