@@ -16,43 +16,43 @@ from PySide6.QtCore import QObject, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication
 
-from app.controllers.drafting import DatasetSize, Drafting
-from app.controllers.exporting import Exporting
-from app.controllers.launching import Launching
-from app.controllers.operation import OperationRunner, unexpected
-from app.controllers.pricing import Pricing
-from app.controllers.showing import Showing
+from app.controllers.background import OperationRunner, unexpected
+from app.controllers.export import Exporting
+from app.controllers.run_control import Launching
+from app.controllers.setup import SetupWiring
+from app.controllers.setup_checks import DatasetSize, Drafting
+from app.controllers.shown_run import Showing
+from app.controllers.sync_pricing import Pricing
 from app.models.device_table import DeviceTable, monitor_for
-from app.models.draft import CheckedDraft, Draft, draft_from_config, mode_changes
-from app.models.facts import Facts
 from app.models.ledger_data import LedgerData
-from app.models.preview_words import data_words
 from app.models.rank_log import RankLog
 from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
 from app.models.run_list import RunList
-from app.models.standing import Standing, standing_of
-from app.models.verbs import Situation, verbs_of
 from app.settings import Settings, user_settings
-from app.setup_wiring import SetupWiring
-from app.views.device_row import label_of
-from app.views.main_window import MainWindow
-from app.views.notice_bar import Step
-from app.views.theme import Theme
+from app.state.available_actions import Situation, verbs_of
+from app.state.preview_text import data_words
+from app.state.run_notes import Facts
+from app.state.run_summary import Standing, standing_of
+from app.state.setup_form import CheckedDraft, Draft, draft_from_config, mode_changes
+from app.views.setup.device_row import label_of
+from app.views.style.theme import Theme
+from app.views.widgets.notice_bar import Step
+from app.views.window.main_window import MainWindow
 from core import __version__, client
 from core.config.run_config import RunConfig
-from core.devices import device_texts
 from core.errors import ConfigError, DatasetError, RankdeckError
 from core.export.kinds import KINDS
-from core.extras import MissingPackageError
-from core.recipes import find_recipes
-from core.resume_plan import ResumePlan
-from core.run_state import RunState
-from core.run_store import RunEntry, default_runs_dir
-from core.user_script import RECIPE as USER_SCRIPT
+from core.machine.devices import device_texts
+from core.machine.packages import MissingPackageError
+from core.recipes.manifest import find_recipes
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.resume.plan import ResumePlan
+from core.run_folder.state import RunState
+from core.run_folder.store import RunEntry, default_runs_dir
 
 if TYPE_CHECKING:
-    from app.views.resume_dialog import ResumeDialog
+    from app.views.dialogs.resume_dialog import ResumeDialog
     from core.export.export import Exported
 
 _log = logging.getLogger(__name__)
@@ -396,7 +396,7 @@ class Rankdeck(QObject):
         if self.dialog is not None:
             self.dialog.raise_()
             return
-        from app.views.resume_dialog import ResumeDialog  # here, as other dialogs: the window opens without it
+        from app.views.dialogs.resume_dialog import ResumeDialog  # here, as other dialogs: the window opens without it
 
         ticked = device_texts(self.window.setup.devices.selected())
         dialog = ResumeDialog(self._entries(), ticked, mode_changes(self.window.setup.draft()), self.window)

@@ -1,7 +1,7 @@
 """Starts, finds, reaches and stops run hosts: the only door to them for the window and the command line.
 
-Nothing here waits without a bound. What a run has done is read from its folder (`core.run_store`); a connection only
-says when to look again, and carries wishes.
+Nothing here waits without a bound. What a run has done is read from its folder (`core.run_folder.store`); a connection
+only says when to look again, and carries wishes.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from core.checkpoints.store import Generations
 from core.config import RunConfig
-from core.config.documents import to_toml
+from core.config.config_file import to_toml
 from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError, RunBusyError
-from core.files import copy_atomic, write_atomic
-from core.generations import Generations
-from core.messages import Hello, Message, Refused, StopRequest, Welcome
-from core.outside_code import check_accepted, outside_code
-from core.places import PACKAGE_FOLDER
-from core.process_tree import end_marked, find_marked, folder_mark, spawn_detached
-from core.program_environment import program_environment
-from core.protocol import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
-from core.rank_environment import ENV_RUN_MARK
-from core.resume_plan import ResumePlan
-from core.run_store import HostInfo, RunState, RunStore, default_runs_dir
-from core.spawned_host import write_spawned_host
+from core.files.atomic import copy_atomic, write_atomic
+from core.paths import PACKAGE_FOLDER
+from core.processes import end_marked, find_marked, folder_mark, spawn_detached
+from core.processes.program_environment import program_environment
+from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
+from core.protocol.messages import Hello, Message, Refused, StopRequest, Welcome
+from core.protocol.rank_context import ENV_RUN_MARK
+from core.recipes.outside_code import check_accepted, outside_code
+from core.resume.plan import ResumePlan
+from core.run_folder.spawned_host import write_spawned_host
+from core.run_folder.store import HostInfo, RunState, RunStore, default_runs_dir
 
 CONNECT_TIMEOUT_S: Final = 10.0
 STOP_ANSWER_S: Final = 5.0
@@ -40,7 +40,7 @@ def start_run(config: RunConfig, runs_dir: Path | None = None, run_dir: Path | N
     """Makes a run's folder and starts its host, which outlives this process. Returns at once.
 
     Args:
-        config: What is asked, checked (`core.preflight.check`).
+        config: What is asked, checked (`core.launch.preflight.check`).
         runs_dir: Where run folders live; None is the person's own place.
         run_dir: Exactly this folder instead of a new one.
 

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from typing import Final
 
-from core.rank_environment import ENV_HOST_PID
+from core.protocol.rank_context import ENV_HOST_PID
 
 ENV_FAULT: Final = "RANKDECK_FAULT"
 

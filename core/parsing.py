@@ -5,7 +5,7 @@ The parsers of the standard library stop at nothing: one dotted TOML key of 40 K
 is read in whatever encoding it seems to have. Here everything that is wrong with a text is a `ParseError`, and the
 limits are checked before, or soon after, the parser is asked.
 
-This module needs the standard library only, because `core.protocol` runs in a rank's environment.
+This module needs the standard library only, because `core.protocol.codec` runs in a rank's environment.
 """
 
 from __future__ import annotations

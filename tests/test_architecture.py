@@ -49,10 +49,10 @@ def test_types_for_windows() -> None:
     """Of what does one thing there and another elsewhere; PyTorch's and Qt's types are the same on both."""
     named = [word for name in ("core", "installer", "workers.script") for word in ("-p", name)]
     for name in (
-        "workers.parent_watch",
-        "workers.data.pool",
-        "workers.exchange.peer_watch",
-        "workers.exchange.shared_arena",
+        "workers.host_link.parent_watch",
+        "workers.data.tokens.pool",
+        "workers.all_reduce.peer_watch",
+        "workers.all_reduce.shared_arena",
     ):
         named += ["-m", name]
     quick = ["--follow-imports", "skip", "--no-warn-unused-ignores", "--cache-dir", ".mypy_cache/win32"]

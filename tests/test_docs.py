@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from core.cli.parser import parse
-from core.config.command_line import request_from_arguments
 from core.config.run_config import FIELD_BY_NAME
 from core.errors import RankdeckError
-from core.new_recipe import new_recipe
+from core.launch.command_line import request_from_arguments
+from core.recipes.scaffold import new_recipe
 from installer.start import EXTRAS
 from tests.benchmarks import run_all
 

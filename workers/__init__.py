@@ -1,0 +1,1 @@
+"""Rank processes: training with PyTorch, and the programs that look at data and devices."""

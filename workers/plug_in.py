@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from core.errors import ConfigError
-from core.recipes import Recipe
+from core.recipes.manifest import Recipe
 
 
 def load_function(recipe: Recipe, name: str, file: str = "") -> Callable[..., Any]:

@@ -41,25 +41,25 @@ import torch
 
 from core.config import RunConfig
 from core.config.fields import FieldValue
-from core.dataset import is_hub, list_files
+from core.data.dataset import is_hub, list_files
 from core.errors import ConfigError, DatasetError
-from core.places import token_cache_dir
-from workers.batches import Indices
-from workers.data.byte_or_bpe import TextSource, make_tokenizer, tokenizer_in
-from workers.data.corpus import MAX_BAD_ROWS, OPTIONS, Corpus, open_corpus, texts
-from workers.data.row_counts import BadRowLimit
-from workers.data.token_cache import TokenData, is_whole, open_ends, open_tokens, tokenise
-from workers.data.tokenizer_spec import Encoder, TokenizerSpec
+from core.paths import token_cache_dir
+from workers.data.prepared import DATA_JSON, PreparedData, prepare
+from workers.data.reading.corpus import MAX_BAD_ROWS, OPTIONS, Corpus, open_corpus, texts
+from workers.data.reading.row_counts import BadRowLimit
+from workers.data.tokens.byte_or_bpe import TextSource, make_tokenizer, tokenizer_in
+from workers.data.tokens.token_cache import TokenData, is_whole, open_ends, open_tokens, tokenise
+from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
 from workers.data.window_batches import WindowBatches, spread
 from workers.data.windows import Windows, cut_windows
-from workers.data_folder import DATA_JSON, PreparedData, prepare
-from workers.key_values import KeyValues, attend
-from workers.measured import Measured
-from workers.optimization import Optimization
-from workers.session import Session
-from workers.task import StepSamples, Task
-from workers.trainer import Trainer
-from workers.written_tokens import write_tokens
+from workers.decoding.key_values import KeyValues, attend
+from workers.decoding.written_tokens import write_tokens
+from workers.optim.optimizer import Optimization
+from workers.training.batches import Indices
+from workers.training.measured import Measured
+from workers.training.session import Session
+from workers.training.task import StepSamples, Task
+from workers.training.trainer import Trainer
 
 __all__ = [
     "ConfigError",
@@ -196,7 +196,7 @@ class Run:
         """The start of the dataset's text, whatever its format, for learning a tokenizer; see `TextSource`.
 
         Raises:
-            DatasetError, ConfigError, PreflightError: See `workers.data.corpus.open_corpus`.
+            DatasetError, ConfigError, PreflightError: See `workers.data.reading.corpus.open_corpus`.
         """
         return texts(self._open_corpus(), limit_bytes)
 

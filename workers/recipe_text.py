@@ -4,7 +4,6 @@ A preview of a dataset asks a recipe for its tokenizer and nothing else. One tha
 in a file `tokenizer.py` beside its `train.py` answers without torch, two seconds sooner. A `check.py` may use it too.
 """
 
-from workers.data.byte_or_bpe import TextSource, make_tokenizer, tokenizer_in
 from workers.data.hub_cache import hub_cache, snapshot_folder
 from workers.data.model_tokenizer import (
     TOKENIZER,
@@ -17,7 +16,8 @@ from workers.data.model_tokenizer import (
     has_tokenizer,
     tokens_in,
 )
-from workers.data.tokenizer_spec import Encoder, TokenizerSpec
+from workers.data.tokens.byte_or_bpe import TextSource, make_tokenizer, tokenizer_in
+from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
 
 __all__ = [
     "TOKENIZER",

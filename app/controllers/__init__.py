@@ -1,0 +1,1 @@
+"""Turns what a person asks for into calls of `core`, off the GUI thread."""

@@ -1,1 +1,1 @@
-"""What the window shows, as plain values and NumPy arrays: testable without a window."""
+"""Qt feeds: what views listen to, filled from `app.run_data` and the bridge."""

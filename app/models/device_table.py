@@ -11,9 +11,9 @@ from typing import Final, Protocol
 from PySide6.QtCore import QObject, Signal
 
 from app.bridge import Feed, Send
-from core.devices import Device, DeviceMonitor, DeviceSample, HostSample
-from core.mode_choice import why_no_cuda
-from core.platforms import Platform, this_platform
+from core.launch.mode import why_no_cuda
+from core.machine.devices import Device, DeviceMonitor, DeviceSample, HostSample
+from core.machine.platform import Platform, this_platform
 
 SAMPLE_S: Final = 1.0
 HISTORY: Final = 120
@@ -21,7 +21,7 @@ GRACE_S: Final = 0.04
 
 
 class Monitor(Protocol):
-    """What is used of `core.devices.DeviceMonitor`. Its calls come back within a limit of their own."""
+    """What is used of `core.machine.devices.DeviceMonitor`. Its calls come back within a limit of their own."""
 
     @property
     def problem(self) -> str | None: ...

@@ -11,8 +11,8 @@ from PySide6.QtCore import QObject, Signal
 
 from app.bridge import Feed, Send
 from core.errors import RankdeckError
-from core.ledger import BlockProgress, Ledger, LedgerProgress, read_state_file
-from core.run_store import RunStore
+from core.ledger.ledger import BlockProgress, Ledger, LedgerProgress, read_state_file
+from core.run_folder.store import RunStore
 
 POLL_S: Final = 1.0
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal
 
 from app.bridge import Feed
-from app.models import run_follower
-from app.models.metrics_batch import Event, MetricsBatch
-from app.models.run_follower import CaughtUp, Kept, Means, OldEvents, Opened, Problem, Progress, RunFollower
-from app.models.run_series import ChangeSet, RunSeries
-from core.run_store import RunState, RunStore
+from app.run_data import run_follower
+from app.run_data.metrics_batch import Event, MetricsBatch
+from app.run_data.run_follower import CaughtUp, Kept, Means, OldEvents, Opened, Problem, Progress, RunFollower
+from app.run_data.run_series import ChangeSet, RunSeries
+from core.run_folder.store import RunState, RunStore
 
 Connect = Callable[[RunStore, float], run_follower.Connection]
 

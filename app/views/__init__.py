@@ -1,0 +1,1 @@
+"""Widgets: they draw state and emit what a person asks for."""

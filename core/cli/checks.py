@@ -14,16 +14,16 @@ from typing import Final, Literal
 
 import psutil
 
-from core import installed
-from core.cli.words import gibibytes
 from core.client import find_leftovers
-from core.devices import DeviceMonitor
 from core.errors import RankdeckError
-from core.mode_choice import GOOD_TORCH, check_cuda, check_gloo
-from core.platforms import Platform
-from core.preflight import check_folder, check_torch
-from core.recipes import find_recipes
-from core.run_store import RunStore, list_runs
+from core.formatting import gibibytes
+from core.launch.mode import GOOD_TORCH, check_cuda, check_gloo
+from core.launch.preflight import check_folder, check_torch
+from core.machine import installed
+from core.machine.devices import DeviceMonitor
+from core.machine.platform import Platform
+from core.recipes.manifest import find_recipes
+from core.run_folder.store import RunStore, list_runs
 
 Level = Literal["ok", "warn", "fail"]
 OLDEST_PYTHON: Final = (3, 11)
@@ -283,7 +283,9 @@ def _long_paths_enabled() -> bool:
 
 
 def sleep_setting(ask: Callable[[], str] | None = None) -> Finding:
-    """Windows: when the machine falls asleep. While a run trains it does not (`core.awake`), unless it is told to."""
+    """Windows: when the machine falls asleep. While a run trains it does not (`core.machine.keep_awake`), unless it
+    is told to.
+    """
     try:
         answer = (ask or _ask_powercfg)()
     except (OSError, subprocess.SubprocessError):

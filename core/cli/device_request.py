@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from core.config.command_line import TrainRequest
 from core.config.device_names import cpu_texts
 from core.config.run_config import RunConfig
-from core.devices import Device
-from core.devices.resolve import resolve_devices
 from core.devices.visible import VARIABLE
 from core.errors import ConfigError, PreflightError
-from core.mode_choice import platform_of, usable_devices
-from core.platforms import Platform
+from core.launch.command_line import TrainRequest
+from core.launch.mode import platform_of, usable_devices
+from core.machine.devices import Device
+from core.machine.devices.resolve import resolve_devices
+from core.machine.platform import Platform
 
 DDP_SPAWN: Final = "AIOS_DDP_SPAWN"
 

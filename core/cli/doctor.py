@@ -9,7 +9,7 @@ from core.cli.checks import examine
 from core.cli.runs import runs_dir_of
 from core.cli.terminal import Terminal
 from core.errors import PreflightError
-from core.platforms import this_platform
+from core.machine.platform import this_platform
 
 
 def doctor(arguments: argparse.Namespace, terminal: Terminal) -> int:

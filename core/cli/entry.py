@@ -15,13 +15,13 @@ import core
 from core.cli.parser import parse
 from core.cli.terminal import Terminal
 from core.errors import RankdeckError, UsageError
-from core.files import is_too_long
-from core.run_store import default_runs_dir
+from core.files.atomic import is_too_long
+from core.run_folder.store import default_runs_dir
 
 # Each command's module is imported when it is asked for: `rankdeck runs` needs no device library.
 _COMMANDS: Final = {
     "train": "core.cli.train",
-    "run": "core.cli.run",
+    "run": "core.cli.run_script",
     "resume": "core.cli.train",
     "stop": "core.cli.runs",
     "pause": "core.cli.runs",

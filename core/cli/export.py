@@ -9,7 +9,7 @@ from core.cli.runs import runs_dir_of
 from core.cli.terminal import Terminal
 from core.export.export import export_run
 from core.export.kinds import KINDS
-from core.run_store import find_run
+from core.run_folder.store import find_run
 
 
 def export(arguments: argparse.Namespace, terminal: Terminal) -> int:

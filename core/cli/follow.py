@@ -11,13 +11,13 @@ from core.cli.interrupts import Interrupts
 from core.cli.live_status import LiveStatus
 from core.cli.progress_line import RunProgress
 from core.cli.terminal import Terminal
-from core.cli.words import UNKNOWN, count, number
 from core.client import stop_run
 from core.errors import RankdeckError, StateFileError
+from core.formatting import UNKNOWN, count, number
 from core.parsing import ParseError, parse_json
-from core.run_state import RunState
-from core.run_store import MetricsTail, RunStore
-from core.user_script import RECIPE as USER_SCRIPT
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.run_folder.state import RunState
+from core.run_folder.store import MetricsTail, RunStore
 
 POLL_S: Final = 0.1
 PLAIN_LINE_EVERY_S: Final = 5.0

@@ -7,12 +7,12 @@ from typing import Final
 
 from core.client import HostConnection
 from core.errors import RankdeckError
-from core.messages import RunStatus
-from core.run_state import RunState
-from core.run_store import RunStore
+from core.protocol.messages import RunStatus
+from core.run_folder.state import RunState
+from core.run_folder.store import RunStore
 
 QUIET_S: Final = 4.0
-"""A host writes its progress every 3 s (`core.host.status_board`), if there is any."""
+"""A host writes its progress every 3 s (`core.host.metrics.status`), if there is any."""
 RETRY_S: Final = 5.0
 CONNECT_LIMIT_S: Final = 1.0
 _LOOK_S: Final = 0.001

@@ -7,14 +7,14 @@ import dataclasses
 from pathlib import Path
 
 from core.cli.terminal import Terminal
-from core.cli.words import UNKNOWN, gibibytes, number
 from core.config.fields import FieldSpec, FieldValue
-from core.devices import DeviceMonitor, DeviceSample
 from core.errors import UsageError
-from core.mode_choice import why_no_cuda
-from core.new_recipe import new_recipe
-from core.platforms import this_platform
-from core.recipes import Recipe, find_recipes, get_recipe, user_recipes_folder
+from core.formatting import UNKNOWN, gibibytes, number
+from core.launch.mode import why_no_cuda
+from core.machine.devices import DeviceMonitor, DeviceSample
+from core.machine.platform import this_platform
+from core.recipes.manifest import Recipe, find_recipes, get_recipe, user_recipes_folder
+from core.recipes.scaffold import new_recipe
 
 
 def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -8,13 +8,13 @@ from typing import Final
 
 from core.cli.runs import runs_dir_of
 from core.cli.terminal import Terminal
-from core.devices import Device, DeviceMonitor
-from core.devices.resolve import resolve_devices
-from core.dial import BYTES_PER_PARAMETER, price
 from core.errors import UsageError
-from core.link_test import keep_link, measure_link
-from core.mode_choice import check_cuda, usable_devices
-from core.platforms import Platform, this_platform
+from core.launch.mode import check_cuda, usable_devices
+from core.machine.devices import Device, DeviceMonitor
+from core.machine.devices.resolve import resolve_devices
+from core.machine.platform import Platform, this_platform
+from core.probes.link_speed import keep_link, measure_link
+from core.probes.sync_cost import BYTES_PER_PARAMETER, price
 
 _INTERVALS: Final = (1, 10, 50, 500, None)
 

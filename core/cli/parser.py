@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from core.cli.aliases import our_words, with_dashes
-from core.config.command_line import add_extension_flags, add_train_flags
 from core.errors import UsageError
 from core.export.kinds import KINDS
-from core.resume_changes import CHANGES
+from core.launch.command_line import add_extension_flags, add_train_flags
+from core.resume.changes import CHANGES
 
 VERSION_FLAG: Final = "--version"
 _RUN_HELP: Final = "A run's id, the start of one, its name, or its folder."

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from core.cli.device_request import with_devices
 from core.cli.terminal import Terminal
-from core.config.command_line import request_from_arguments
-from core.data_preview import DOCUMENTS, preview_data
-from core.devices import DeviceMonitor
 from core.errors import ConfigError
-from core.platforms import this_platform
+from core.launch.command_line import request_from_arguments
+from core.machine.devices import DeviceMonitor
+from core.machine.platform import this_platform
+from core.probes.data_preview import DOCUMENTS, preview_data
 
 _MOST: Final = 100
 _SHOWN_COLUMNS: Final = 12

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
-from core.cli.words import count, duration, number
+from core.formatting import count, duration, number
 
 _RATE_WINDOW_STEPS: Final = 200
 MOST_EPOCHS: Final = 1e9

@@ -8,19 +8,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from core.checkpoint_choice import list_checkpoints
 from core.cli.follow import Ending, Follower
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
 from core.cli.train import RUN_FAILED, exit_code, report_ending, run_error
-from core.cli.words import UNKNOWN, count, moment, number
 from core.client import end_leftovers, find_leftovers, stop_run, wait_for_end
-from core.config.command_line import command_text, to_command_line
 from core.errors import RankdeckError, UsageError
 from core.export.lines import MetricsLines
-from core.run_state import RunState
-from core.run_store import RunEntry, RunStore, default_runs_dir, find_run, list_runs
-from core.user_script import RECIPE as USER_SCRIPT
+from core.formatting import UNKNOWN, count, moment, number
+from core.launch.command_line import command_text, to_command_line
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.resume.checkpoint_choice import list_checkpoints
+from core.run_folder.state import RunState
+from core.run_folder.store import RunEntry, RunStore, default_runs_dir, find_run, list_runs
 
 STOP_WAIT_EXTRA_S: Final = 15.0
 """Beyond the run's own stop limit: for its host to end the ranks and write its last words."""

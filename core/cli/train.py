@@ -12,20 +12,20 @@ from core.cli.device_request import with_ddp_spawn, with_devices
 from core.cli.follow import INTERRUPTED_TWICE, Ending, Follower, StopLadder
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
-from core.cli.words import duration, number
 from core.client import resume_run, start_run
-from core.config.command_line import TrainRequest, request_from_arguments
-from core.devices import DeviceMonitor
 from core.errors import DatasetError, RankdeckError
-from core.metrics_file import whole_bytes
-from core.outside_code import OutsideCode, check_accepted
-from core.platforms import this_platform
-from core.preflight import Checked, check
-from core.resume import CHANGEABLE, plan_resume
-from core.run_state import RunState
-from core.run_store import RunStore, default_runs_dir
-from core.user_script import RECIPE as USER_SCRIPT
-from core.user_script import read_script
+from core.formatting import duration, number
+from core.launch.command_line import TrainRequest, request_from_arguments
+from core.launch.preflight import Checked, check
+from core.machine.devices import DeviceMonitor
+from core.machine.platform import this_platform
+from core.metrics.metrics_file import whole_bytes
+from core.recipes.outside_code import OutsideCode, check_accepted
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.recipes.user_script import read_script
+from core.resume.planner import CHANGEABLE, plan_resume
+from core.run_folder.state import RunState
+from core.run_folder.store import RunStore, default_runs_dir
 
 RUN_FAILED: Final = 1
 

@@ -1,9 +1,9 @@
 """What a run is asked to do: `RunConfig`, its fields' meaning and limits, its file formats and its flags."""
 
 from core.config.batch import Batch, resolve_batch
-from core.config.documents import read_config, to_toml
+from core.config.config_file import read_config, to_toml
 from core.config.fields import FieldSpec, FieldValue
-from core.config.given import config_from_mapping
+from core.config.layers import config_from_mapping
 from core.config.run_config import RunConfig
 
 __all__ = [

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.errors import RankdeckError
+from core.export.destination import refused
 from core.export.lines import ExportCancelledError
-from core.export.place import refused
 from core.parsing import parse_json
-from core.process_tree import Child, ProcessTree
-from core.program_environment import program_environment
-from core.rank_environment import ENV_RECIPE_DIR
-from core.recipes import Recipe
-from core.run_store import RunStore
+from core.processes import Child, ProcessTree
+from core.processes.program_environment import program_environment
+from core.protocol.rank_context import ENV_RECIPE_DIR
+from core.recipes.manifest import Recipe
+from core.run_folder.store import RunStore
 
 LIMIT_S: Final = 3600.0
 WHAT: Final = {"hf": "a Hugging Face folder"}
@@ -78,7 +78,7 @@ def run_export(
     """
     with tempfile.TemporaryDirectory(prefix="rankdeck-export-", ignore_cleanup_errors=True) as name:
         log = Path(name) / "export.log"
-        argv = (sys.executable, "-m", "workers.export_main", str(store.dir), str(weights), str(target))
+        argv = (sys.executable, "-m", "workers.programs.export_main", str(store.dir), str(weights), str(target))
         with ProcessTree() as tree:
             child = tree.spawn(argv, _environment(recipe, store.config().env), Path(name), log)
             _wait(child, time.monotonic() + limit_s, limit_s, cancelled)

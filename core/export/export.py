@@ -9,16 +9,16 @@ from typing import Final
 
 from core.errors import ConfigError
 from core.export.by_recipe import check_recipe, run_export
+from core.export.destination import check_file_place, check_folder_place, refused, staged_folder
 from core.export.kinds import KINDS
 from core.export.lines import MetricsLines, Progress
-from core.export.place import check_file_place, check_folder_place, refused, staged_folder
 from core.export.tables import write_tables
 from core.export.tensorboard import write_event_files
 from core.export.weights import write_weights
 from core.links import refuse_links_below
-from core.outside_code import OutsideCodeError, outside_code
-from core.recipes import Recipe, get_recipe
-from core.run_store import RunStore
+from core.recipes.manifest import Recipe, get_recipe
+from core.recipes.outside_code import OutsideCodeError, outside_code
+from core.run_folder.store import RunStore
 
 _EXPORTS_FOLDER: Final = "exports"
 _MODEL_NAME: Final = "model.safetensors"

@@ -9,8 +9,8 @@ from typing import Any, Final
 import orjson
 
 from core.errors import RankdeckError
-from core.files import explain
-from core.metrics_file import whole_bytes
+from core.files.atomic import explain
+from core.metrics.metrics_file import whole_bytes
 
 Line = dict[str, Any]
 Progress = Callable[[float], None]

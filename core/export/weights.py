@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from core.checkpoints.full_weights import export_weights
+from core.checkpoints.store import Generation, Generations
 from core.errors import NewerVersionError, RankdeckError, StateFileError, UsageError
+from core.export.destination import refused
 from core.export.lines import MetricsLines
-from core.export.place import refused
-from core.files import explain
-from core.generations import Generation, Generations
-from core.recipes import Recipe
-from core.run_store import RunStore
-from core.tensor_shards import export_weights
+from core.files.atomic import explain
+from core.recipes.manifest import Recipe
+from core.run_folder.store import RunStore
 
 _TRIES: Final = 3
 
@@ -23,7 +23,7 @@ class Weights:
     """Where whole weights come from.
 
     Attributes:
-        sources: One file, or every rank's shards (`core.tensor_shards.export_weights`).
+        sources: One file, or every rank's shards (`core.checkpoints.full_weights.export_weights`).
         words: What they are, for a person.
     """
 

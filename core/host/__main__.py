@@ -10,10 +10,10 @@ import sys
 import time
 from pathlib import Path
 
-from core.awake import kept_awake
 from core.errors import RankdeckError, UsageError
 from core.host.host import RunHost
-from core.run_store import RunStore
+from core.machine.keep_awake import kept_awake
+from core.run_folder.store import RunStore
 
 
 def main(arguments: list[str]) -> int:

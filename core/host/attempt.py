@@ -12,26 +12,26 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-from core.carry_over import CarryOver
+from core.checkpoints.restore_plan import CarryOver
+from core.checkpoints.store import Generation, Generations
 from core.config import RunConfig
 from core.errors import RankdeckError, UsageError
-from core.generations import Generation, Generations
-from core.host.commit_runner import CommitRunner
+from core.host.commits.gathering import Next
+from core.host.commits.ledger_keeper import LedgerKeeper
+from core.host.commits.rank_barrier import Gatherer
+from core.host.commits.runner import CommitRunner
 from core.host.failures import SETTLE_S, describe, root_cause
-from core.host.gatherer import Gatherer
-from core.host.gathering import Next
-from core.host.ledger_keeper import LedgerKeeper
+from core.host.hang_watch import Silence
 from core.host.loss_watch import LossWatch
 from core.host.outcome import Outcome, diverged, stopped_short
 from core.host.own_copies import OwnCopies
 from core.host.ranks import Rank, Ranks
-from core.host.rescue import Rescue
-from core.host.silence import Silence
 from core.host.stop_ladder import KILL_WAIT_S, Rung, StopLadder
+from core.host.survivor_commit import Rescue
 from core.host.work_plan import rank_starts
-from core.launch_plan import LaunchPlan
-from core.listener import Connection
-from core.messages import (
+from core.launch.plan import LaunchPlan
+from core.processes import ProcessTree
+from core.protocol.messages import (
     Bye,
     Claim,
     CommitBegin,
@@ -48,7 +48,7 @@ from core.messages import (
     RankFailed,
     Stop,
 )
-from core.process_tree import ProcessTree
+from core.protocol.server import Connection
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from core.devices import Device, DeviceMonitor
+from core.machine.devices import Device, DeviceMonitor
 
 log = logging.getLogger(__name__)
 

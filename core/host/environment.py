@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import core
-from core import installed
-from core.devices import Device
-from core.launch_plan import LaunchPlan
-from core.platforms import Platform
+from core.launch.plan import LaunchPlan
+from core.machine import installed
+from core.machine.devices import Device
+from core.machine.platform import Platform
 
 PACKAGES: Final = (
     "torch", "numpy", "safetensors", "tokenizers", "deepspeed", "transformers", "accelerate", "psutil",

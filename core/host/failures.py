@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core.messages import RankFailed
-from core.process_tree import describe_exit, ended_by_force
+from core.processes import describe_exit, ended_by_force
+from core.protocol.messages import RankFailed
 
 SETTLE_S: Final = 1.5
 """How long after the first sign others are waited for: a killed rank's socket closes before its exit code is known."""

@@ -16,39 +16,39 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from core.carry_over import CarryOver, carry_over, policy_for
+from core.checkpoints.full_weights import export_weights
+from core.checkpoints.restore_plan import CarryOver, carry_over, policy_for
+from core.checkpoints.store import Generation, Generations
 from core.config import RunConfig
-from core.config.documents import to_toml
-from core.devices import Device, DeviceMonitor
+from core.config.config_file import to_toml
 from core.errors import RankdeckError
-from core.files import write_atomic
-from core.generations import Generation, Generations
+from core.files.atomic import write_atomic
 from core.host.attempt import Attempt, Given
+from core.host.context import Setting, damaged_alert, survey
 from core.host.device_samples import DeviceSampler, sampled
+from core.host.disk.folder_watch import folder_gone, until_gone
+from core.host.disk.reserved_space import Reserve
 from core.host.environment import describe_environment
-from core.host.folder_watch import folder_gone, until_gone
-from core.host.late_columns import LateColumns
 from core.host.lifecycle import NextAttempt, StartFallbacks, launch_notes, leftovers_alert
-from core.host.metrics_stream import MetricsStream
+from core.host.metrics.background_columns import LateColumns
+from core.host.metrics.status import StatusBoard
+from core.host.metrics.stream import MetricsStream
 from core.host.outcome import EXIT_FAILED, Outcome, exit_code, own_failure, with_unkillable
-from core.host.reserve import Reserve
 from core.host.states import HostState
-from core.host.status_board import StatusBoard
 from core.host.stop_ladder import StopLadder
-from core.host.survey import Setting, damaged_alert, survey
 from core.host.work_plan import total_steps
-from core.launch_plan import LaunchPlan, LaunchSite, plan_launch
-from core.listener import Connection, Listener
-from core.messages import CommitRequest, Message, StopRequest
-from core.metrics_file import MetricsWriter
-from core.platforms import free_port, rendezvous_folder
-from core.preflight import batch_of
-from core.process_tree import end_marked, folder_mark, new_mark
-from core.processes import own
-from core.rank_environment import ENV_CONFIG, ENV_RESTART
-from core.recipes import apply_recipe, get_recipe
-from core.run_store import RunState, RunStore
-from core.tensor_shards import export_weights
+from core.launch.plan import LaunchPlan, LaunchSite, plan_launch
+from core.launch.preflight import batch_of
+from core.machine.devices import Device, DeviceMonitor
+from core.machine.platform import free_port, rendezvous_folder
+from core.metrics.metrics_file import MetricsWriter
+from core.processes import end_marked, folder_mark, new_mark
+from core.processes.identity import own
+from core.protocol.messages import CommitRequest, Message, StopRequest
+from core.protocol.rank_context import ENV_CONFIG, ENV_RESTART
+from core.protocol.server import Connection, Listener
+from core.recipes.manifest import apply_recipe, get_recipe
+from core.run_folder.store import RunState, RunStore
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from core.config import RunConfig
 from core.config.batch import Batch
-from core.devices import Device
 from core.host.outcome import Outcome
 from core.host.work_plan import independent_on_all, on_one_device, with_torchs_engine
-from core.launch_plan import LaunchPlan
-from core.mode_choice import DEEPSPEED, MODE_NAMES, TORCH, pytorch_engine_note
-from core.preflight import batch_of
+from core.launch.mode import DEEPSPEED, MODE_NAMES, TORCH, pytorch_engine_note
+from core.launch.plan import LaunchPlan
+from core.launch.preflight import batch_of
+from core.machine.devices import Device
 
 INDEPENDENT: Final = "independent"
 

@@ -1,4 +1,4 @@
-"""Says so when a script's loss is not finite. Recipes say it themselves (`workers.divergence`)."""
+"""Says so when a script's loss is not finite. Recipes say it themselves (`workers.training.divergence`)."""
 
 from __future__ import annotations
 

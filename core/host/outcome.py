@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from core.generations import Generation
+from core.checkpoints.store import Generation
 from core.host.failures import Sign
 
 EXIT_FAILED: Final = 1
@@ -24,7 +24,7 @@ class Outcome:
         error: Title, cause and next step, for a failure or a stop without a commit.
         root: The failure that came first.
         usage: The person's input is at fault.
-        model: The files to export as `model.safetensors` (`core.tensor_shards`); empty for none.
+        model: The files to export as `model.safetensors` (`core.checkpoints.full_weights`); empty for none.
         unkillable: Pids that would not die.
     """
 

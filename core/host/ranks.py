@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from core.host.failures import Sign, last_lines
-from core.launch_plan import LaunchPlan, RankCommand
-from core.listener import Connection
-from core.messages import Bye, MergeReady, Message, RankDone, RankFailed
-from core.process_tree import Child
+from core.launch.plan import LaunchPlan, RankCommand
+from core.processes import Child
+from core.protocol.messages import Bye, MergeReady, Message, RankDone, RankFailed
+from core.protocol.server import Connection
 
 log = logging.getLogger(__name__)
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.carry_over import CarryOver
+from core.checkpoints.restore_plan import CarryOver
+from core.checkpoints.store import Generation
 from core.config import RunConfig
 from core.config.batch import Batch
-from core.devices import Device, device_texts
-from core.generations import Generation
-from core.host.ledger_keeper import epochs_of
-from core.launch_plan import LaunchPlan
-from core.ledger import Ledger
-from core.messages import RankStart
-from core.mode_choice import TORCH
-from core.preflight import batch_of
+from core.host.commits.ledger_keeper import epochs_of
+from core.launch.mode import TORCH
+from core.launch.plan import LaunchPlan
+from core.launch.preflight import batch_of
+from core.ledger.ledger import Ledger
+from core.machine.devices import Device, device_texts
+from core.protocol.messages import RankStart
 
 
 def total_steps(config: RunConfig, plan: LaunchPlan, ledger: Ledger, done: Mapping[int, int]) -> int | None:

@@ -20,8 +20,8 @@ from typing import Final
 
 import psutil
 
-from core.processes import ProcessId, identify, is_alive
-from core.rank_environment import ENV_RUN_MARK
+from core.processes.identity import ProcessId, identify, is_alive
+from core.protocol.rank_context import ENV_RUN_MARK
 
 _POLL_S: Final = 0.02
 

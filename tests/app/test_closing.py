@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.views.close_question import CloseQuestion
-from core.generations import Generations
+from app.views.window.close_question import CloseQuestion
+from core.checkpoints.store import Generations
 from tests.helpers.host_fixture import STOPPED, FakeRun, MakeRun, make_run
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, shut
 

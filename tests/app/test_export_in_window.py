@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from core.run_store import RunStore
+from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
 

@@ -23,8 +23,8 @@ from PySide6.QtWidgets import QApplication
 
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.device_row import DeviceRow
 from app.views.plots.curve_controls import QuantityBox
+from app.views.setup.device_row import DeviceRow
 from tests.helpers.host_fixture import FakeRun
 from tests.helpers.nvml_sim import NEEDS_SIMULATOR, pretend_cuda_torch, with_gpus
 

@@ -14,10 +14,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.controllers.installing import explain
+from app.controllers.install import explain
 from app.main import Rankdeck
-from app.views.install_dialog import InstallDialog
-from core.extras import MissingPackageError
+from app.views.dialogs.install_dialog import InstallDialog
+from core.machine.packages import MissingPackageError
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

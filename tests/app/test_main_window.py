@@ -25,11 +25,11 @@ from pytestqt.qtbot import QtBot
 
 from app.main import LOOKS_SOON_MS, Rankdeck
 from app.settings import settings_in
-from app.views.close_question import CloseQuestion
-from app.views.ruled_splitter import RuledSplitter
-from app.views.runs_panel import INVITATION
-from core import processes
-from core.run_store import RunState
+from app.views.run_list.runs_panel import INVITATION
+from app.views.widgets.ruled_splitter import RuledSplitter
+from app.views.window.close_question import CloseQuestion
+from core.processes import identity
+from core.run_folder.store import RunState
 from tests.helpers.synthetic_run import Shape, make_run, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, shut, type_into
 
@@ -236,7 +236,7 @@ def test_closing_asks_once_while_a_run_is_going(open_window: OpenWindow, qtbot: 
     store = write_lines(runs_dir / "live", Shape(steps=20))
     rankdeck = open_window()
     # This process stands for the host: it lives, it does not listen.
-    store.write_state(RunState("live", "live", "training", host=processes.own(), step=20, devices=("cpu:0",)))
+    store.write_state(RunState("live", "live", "training", host=identity.own(), step=20, devices=("cpu:0",)))
     window = rankdeck.window
     qtbot.waitUntil(lambda: any(e.state is not None and e.state.is_live for e in rankdeck.runs.model.entries()))
     window.close()
@@ -276,7 +276,7 @@ def test_closing_says_what_a_stop_does_to_scripts(
 def test_a_live_run_is_found_when_the_window_opens(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
     write_lines(runs_dir / "old", Shape(steps=10))
     store = write_lines(runs_dir / "live", Shape(steps=40))
-    state = RunState("live", "live", "training", host=processes.own(), step=40, total_steps=80, devices=("cpu:0",))
+    state = RunState("live", "live", "training", host=identity.own(), step=40, total_steps=80, devices=("cpu:0",))
     store.write_state(state)
     rankdeck = open_window()
     qtbot.waitUntil(lambda: rankdeck.data.is_caught_up)

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QComboBox
 from pytestqt.qtbot import QtBot
 
-from core.deepspeed_config import own_text
+from core.launch.deepspeed import own_text
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

@@ -12,8 +12,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.views.resume_dialog import ResumeDialog
-from core.run_store import RunStore
+from app.views.dialogs.resume_dialog import ResumeDialog
+from core.run_folder.store import RunStore
 from tests.helpers.made_runs import CHUNK, TEXT, aios_file, tree
 from tests.helpers.quick_hosts import quick_hosts
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window

@@ -11,8 +11,8 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.models.preview_words import data_words
-from app.views.preview_dialog import PreviewDialog
+from app.state.preview_text import data_words
+from app.views.dialogs.preview_dialog import PreviewDialog
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from core.new_recipe import new_recipe
+from core.recipes.scaffold import new_recipe
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.views.charts_dialog import ChartsDialog
-from app.views.script_rows import InterpreterRow
-from core.run_store import RunStore
+from app.views.dialogs.charts_dialog import ChartsDialog
+from app.views.setup.script_rows import InterpreterRow
+from core.run_folder.store import RunStore
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

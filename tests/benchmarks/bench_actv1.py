@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from core.dataset import list_files
+from core.data.dataset import list_files
 from tests.workers.hosted_run import host, lines, make_run
 from tests.workers.plain_transformer import PlainTransformer
 from workers.recipes.actv1.halting import Rule, judge

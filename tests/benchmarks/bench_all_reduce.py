@@ -29,7 +29,7 @@ BYTES_A_ROUND: Final = 16 << 20
 RANK: Final = """
 import json, sys, time
 import torch, torch.distributed as dist
-from workers.exchange.choice import _SharedMemory
+from workers.all_reduce.choice import _SharedMemory
 from workers.strategies.base import RankPlace
 from workers.strategies.process_group import make_process_group
 

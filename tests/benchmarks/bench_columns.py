@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from core.columns import ColumnsWriter, is_current, rebuild
-from core.metrics_file import MetricsWriter
+from core.metrics.columns import ColumnsWriter, is_current, rebuild
+from core.metrics.metrics_file import MetricsWriter
 
 pytestmark = pytest.mark.benchmark
 LINES = 200_000

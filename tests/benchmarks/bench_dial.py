@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.config.dial import AVERAGE, DILOCO, Synchronisation
-from core.dataset import list_files
+from core.config.sync import AVERAGE, DILOCO, Synchronisation
+from core.data.dataset import list_files
 from tests.workers.hosted_run import host, lines, make_run
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
@@ -134,9 +134,9 @@ class Simulation:
         import torch
         from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-        from workers.optimization import Optimization
+        from workers.optim.optimizer import Optimization
         from workers.recipes.minigpt.model import MiniGPT, Shape
-        from workers.strategies.outer import Outer
+        from workers.strategies.outer_optimizer import Outer
 
         rule = Optimization(
             options={"betas": (0.9, 0.95)}, weight_decay=0.1, warmup_steps=20, min_lr_ratio=0.1, clip_norm=1.0

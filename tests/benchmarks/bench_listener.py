@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import pytest
 
-from core.columns import ColumnsWriter, is_current
-from core.host.metrics_sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, MetricsSink
-from core.listener import Connection, Listener
-from core.messages import Message
-from core.metrics_file import MetricsWriter
+from core.host.metrics.sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, MetricsSink
+from core.metrics.columns import ColumnsWriter, is_current
+from core.metrics.metrics_file import MetricsWriter
+from core.protocol.messages import Message
+from core.protocol.server import Connection, Listener
 
 pytestmark = pytest.mark.benchmark
 

@@ -30,7 +30,7 @@ from PySide6.QtWidgets import QApplication
 import psutil
 marks["Qt"] = time.time()
 from app.models.run_data import RunData
-from app.views.plots.evidence_panel import EvidencePanel
+from app.views.plots.plots_panel import EvidencePanel
 marks["imports"] = time.time()
 app = QApplication([])
 data = RunData()
@@ -63,7 +63,7 @@ marks["Qt"] = time.time()
 import psutil
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.theme import Theme
+from app.views.style.theme import Theme
 marks["imports"] = time.time()
 app = QApplication([])
 Theme(app)

@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.platforms import physical_cores
+from core.machine.platform import physical_cores
 from tests.benchmarks.loops.common import LEARNING_RATE, SHAPE, Job
 from tests.benchmarks.taking_turns import Contender, Ends, Timed, median_ratio, rate, ratio, take_turns
 from tests.workers.hosted_run import ROOT, lines, make_run, write_text

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.models.run_data import RunData
-from app.views.plots.evidence_panel import EvidencePanel
+from app.views.plots.plots_panel import EvidencePanel
 from tests.helpers.synthetic_run import Shape, write_columns
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]

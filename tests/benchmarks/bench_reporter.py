@@ -18,7 +18,7 @@ from statistics import median, quantiles
 
 import pytest
 
-from workers.reporter import Reporter
+from workers.host_link.reporter import Reporter
 
 pytestmark = pytest.mark.benchmark
 CALLS = 20_000

@@ -12,10 +12,10 @@ from statistics import median
 import numpy as np
 import pytest
 
-from app.models.curves import reduce_range, smooth
-from app.models.metrics_batch import parse_lines
-from app.models.run_series import RunSeries
-from app.models.series import Series
+from app.run_data.curves import reduce_range, smooth
+from app.run_data.metrics_batch import parse_lines
+from app.run_data.run_series import RunSeries
+from app.run_data.series import Series
 from tests.helpers.synthetic_run import Shape, metrics_lines
 
 pytestmark = pytest.mark.benchmark

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from core.ledger_file import read_state_file
-from core.run_store import RunStore
+from core.ledger.state_file import read_state_file
+from core.run_folder.store import RunStore
 from tests.workers.hosted_run import ROOT, host, lines, make_run, write_text
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]

@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 
-from core.ledger import Ledger
-from core.messages import ChunkDone, Grant, Position
+from core.ledger.ledger import Ledger
+from core.protocol.messages import ChunkDone, Grant, Position
 
 Sample = tuple[int, int, int]
 """Epoch, chunk index, place in the chunk's shuffled order."""

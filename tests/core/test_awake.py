@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core import awake
+from core.machine import keep_awake
 
 pytestmark = pytest.mark.windows
 on_linux = pytest.mark.skipif(sys.platform == "win32", reason="systemd is Linux's")
@@ -32,7 +32,7 @@ def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program.write_text(INHIBIT.format(noted=tmp_path / "noted"), encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
-    monkeypatch.setattr(awake, "SYSTEMD_RUNS", tmp_path)
+    monkeypatch.setattr(keep_awake, "SYSTEMD_RUNS", tmp_path)
     return tmp_path / "noted"
 
 
@@ -50,7 +50,7 @@ def holder(noted: Path) -> psutil.Process:
 
 @on_linux
 def test_systemd_is_asked_for_as_long_as_the_block_lasts(noted: Path) -> None:
-    with awake.kept_awake():
+    with keep_awake.kept_awake():
         process = holder(noted)
         asked = noted.read_text(encoding="utf-8")
         assert "--what=idle:sleep" in asked
@@ -87,15 +87,15 @@ def test_a_refusal_and_an_absence_change_nothing(
         monkeypatch.setenv("PATH", str(program.parent))
     else:
         program.write_text(f"#!/bin/sh\n{answer}\n", encoding="utf-8")
-    with awake.kept_awake():
+    with keep_awake.kept_awake():
         pass
     assert not noted.exists()
 
 
 @on_linux
 def test_without_systemd_nothing_is_started(noted: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(awake, "SYSTEMD_RUNS", tmp_path / "absent")
-    with awake.kept_awake():
+    monkeypatch.setattr(keep_awake, "SYSTEMD_RUNS", tmp_path / "absent")
+    with keep_awake.kept_awake():
         time.sleep(0.05)
     assert not noted.exists()
 
@@ -111,6 +111,6 @@ def test_windows_is_asked_and_told_when_it_is_over() -> None:
         return found
 
     kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined, unused-ignore]
-    with awake.kept_awake():
+    with keep_awake.kept_awake():
         assert state() & 0x80000001 == 0x80000001
     assert not state() & 1

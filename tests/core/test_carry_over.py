@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from core.carry_over import AVERAGE, carry_over
-from core.generations import Generation
-from core.messages import Position
-from core.state_header import read_values
+from core.checkpoints.restore_plan import AVERAGE, carry_over
+from core.checkpoints.state_header import read_values
+from core.checkpoints.store import Generation
+from core.protocol.messages import Position
 from tests.helpers.made_runs import write_values
 
 pytestmark = pytest.mark.windows

@@ -16,10 +16,10 @@ import pytest
 from core.client import connect, is_live, resume_run, start_run, stop_run, wait_for_end
 from core.config import RunConfig
 from core.errors import ConnectionRefusedByHostError, RunBusyError, UsageError
-from core.processes import ProcessId, own
-from core.resume import plan_resume
-from core.run_store import RunStore
-from core.spawned_host import write_spawned_host
+from core.processes.identity import ProcessId, own
+from core.resume.planner import plan_resume
+from core.run_folder.spawned_host import write_spawned_host
+from core.run_folder.store import RunStore
 from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make_run
 
 __all__ = ["make_run"]

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from core.column_index import safe_stem
-from core.columns import ColumnsWriter, is_current, main, rebuild
 from core.config import RunConfig
-from core.metrics_file import MetricsWriter
-from core.run_store import RunStore
+from core.metrics.column_index import safe_stem
+from core.metrics.columns import ColumnsWriter, is_current, rebuild
+from core.metrics.metrics_file import MetricsWriter
+from core.run_folder.rebuild_columns import main
+from core.run_folder.store import RunStore
 
 pytestmark = pytest.mark.windows
 
@@ -354,7 +355,7 @@ def test_the_command_makes_columns_and_says_how_far_it_is(runs_dir: Path) -> Non
     store = RunStore.create(runs_dir, RunConfig())
     store.metrics.write_bytes(b"".join(json.dumps(step(0, n, loss=1.0)).encode() + b"\n" for n in range(1, 100)))
     root = Path(__file__).resolve().parents[2]
-    command = [sys.executable, "-m", "core.columns", str(store.dir)]
+    command = [sys.executable, "-m", "core.run_folder.rebuild_columns", str(store.dir)]
     ended = subprocess.run(command, cwd=root, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr
     shown = [float(line) for line in ended.stdout.split()]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from core.data_preview import PreviewError, _as_error
+from core.data.hub import DownloadNeededError
 from core.errors import ConfigError, RankdeckError
-from core.extras import MissingPackageError
-from core.hub_dataset import DownloadNeededError
+from core.machine.packages import MissingPackageError
+from core.probes.data_preview import PreviewError, _as_error
 
 pytestmark = pytest.mark.windows
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.dataset import check_size, estimate_samples, identify, list_files
+from core.data.dataset import check_size, estimate_samples, identify, list_files
 from core.errors import DatasetError
 
 pytestmark = pytest.mark.windows

@@ -10,10 +10,10 @@ import pytest
 
 from core.config import RunConfig
 from core.config.batch import Batch
-from core.config.given import normalise, with_absolute_paths
-from core.deepspeed_config import STAGES, check_run, check_text, config_text, effective_config, own_text
-from core.deepspeed_config import without_open_values as final
+from core.config.layers import normalise, with_absolute_paths
 from core.errors import ConfigError
+from core.launch.deepspeed import STAGES, check_run, check_text, config_text, effective_config, own_text
+from core.launch.deepspeed import without_open_values as final
 
 BATCH = Batch(4, 2, 3, 24)
 

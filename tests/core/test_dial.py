@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from core.config import RunConfig
-from core.config.dial import AVERAGE, DILOCO, DILOCO_FROM, synchronisation_of
-from core.dial import FREE, Link, achieved, price, sent_bytes
+from core.config.sync import AVERAGE, DILOCO, DILOCO_FROM, synchronisation_of
 from core.errors import ConfigError
+from core.probes.sync_cost import FREE, Link, achieved, price, sent_bytes
 
 pytestmark = pytest.mark.windows
 LINK = Link(mb_per_s=500.0, latency_s=0.001, ranks=2, backend="gloo")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.extras import (
+from core.machine.packages import (
     CHECKOUT,
     MissingPackageError,
     check_packages,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import NewerVersionError, PreflightError, RankdeckError, StateFileError
-from core.files import (
+from core.files.atomic import (
     copy_atomic,
     explain,
     kind_of,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from core.checkpoints.store import Generation, Generations
 from core.errors import NewerVersionError, PreflightError, StateFileError
-from core.generations import Generation, Generations
-from core.messages import ChunkDone, CommitStaged, Position, StagedFile
+from core.protocol.messages import ChunkDone, CommitStaged, Position, StagedFile
 
 pytestmark = pytest.mark.windows
 LEDGER: dict[str, Any] = {"format": "rankdeck-ledger", "note": "as it was"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.interpreters import describe, find_interpreters, parse_py_list, program_in
+from core.machine.interpreters import describe, find_interpreters, parse_py_list, program_in
 
 
 @pytest.mark.windows

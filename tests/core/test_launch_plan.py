@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from core import rank_environment
 from core.config import RunConfig
-from core.devices.model import Device
 from core.errors import ConfigError, PreflightError, RankdeckError
-from core.launch_plan import LaunchPlan, LaunchSite, file_url, plan_launch
-from core.mode_choice import choose_devices, choose_mode
-from core.platforms import Platform, rendezvous_folder, this_platform
-from core.recipes import Recipe
+from core.launch.mode import choose_devices, choose_mode
+from core.launch.plan import LaunchPlan, LaunchSite, file_url, plan_launch
+from core.machine.devices.device import Device
+from core.machine.platform import Platform, rendezvous_folder, this_platform
+from core.protocol import rank_context
+from core.recipes.manifest import Recipe
 
 pytestmark = pytest.mark.windows
 
@@ -108,7 +108,7 @@ def test_ranks_that_meet_now_and_then_are_connected(
     assert (made.mode, made.backend) == (mode, backend)
     assert made.lanes == (len(devices) if mode == "independent" else 1)
     assert words in " ".join(made.notes)
-    assert all(bool(rank.env[rank_environment.ENV_RENDEZVOUS]) == bool(backend) for rank in made.ranks)
+    assert all(bool(rank.env[rank_context.ENV_RENDEZVOUS]) == bool(backend) for rank in made.ranks)
 
 
 def test_only_cpu_ranks_of_ours_under_linux_keep_their_memory() -> None:
@@ -217,7 +217,7 @@ def test_the_engine_is_known_before_a_rank_starts(changes: dict[str, Any], deeps
     platform = Platform("linux", "2.13.0", None, 8, deepspeed)
     made = plan(changes.pop("mode"), SLOTS[:2], platform, **changes)
     assert made.engine == engine
-    assert {rank.env[rank_environment.ENV_ENGINE] for rank in made.ranks} == {engine}
+    assert {rank.env[rank_context.ENV_ENGINE] for rank in made.ranks} == {engine}
 
 
 @pytest.mark.parametrize(
@@ -282,13 +282,13 @@ def test_each_gpu_rank_sees_its_own_card_by_uuid() -> None:
         assert [rank.env["CUDA_VISIBLE_DEVICES"] for rank in made.ranks] == [gpu.uuid for gpu in chosen]
         assert [rank.device for rank in made.ranks] == chosen
         assert {rank.env["CUDA_DEVICE_ORDER"] for rank in made.ranks} == {"PCI_BUS_ID"}
-        assert {rank.env[rank_environment.ENV_DEVICE] for rank in made.ranks} == {"cuda:0"}
+        assert {rank.env[rank_context.ENV_DEVICE] for rank in made.ranks} == {"cuda:0"}
 
 
 def test_cpu_ranks_see_no_card() -> None:
     assert [rank.env["CUDA_VISIBLE_DEVICES"] for rank in plan("ddp", SLOTS[:2], LINUX).ranks] == ["", ""]
     assert [rank.env["CUDA_VISIBLE_DEVICES"] for rank in plan("ddp", SLOTS[:2], WINDOWS).ranks] == ["-1", "-1"]
-    assert plan("ddp", SLOTS[:2], LINUX).ranks[0].env[rank_environment.ENV_DEVICE] == "cpu"
+    assert plan("ddp", SLOTS[:2], LINUX).ranks[0].env[rank_context.ENV_DEVICE] == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_what_every_rank_is_told() -> None:
     made = plan("ddp", SLOTS[:2], LINUX, generation=4)
     for number, rank in enumerate(made.ranks):
         assert rank.rank == number
-        assert rank.argv == ("py", "-m", "workers.rank_main")
+        assert rank.argv == ("py", "-m", "workers.programs.rank_main")
         assert rank.log == Path("runs") / "a run" / "logs" / f"rank{number}.log"
         told = {name: rank.env[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")}
         assert told == {
@@ -317,15 +317,15 @@ def test_what_every_rank_is_told() -> None:
         environment = rank.environment({"PYTHONPATH": str(Path("theirs").absolute())})
         assert environment["PYTHONUNBUFFERED"] == environment["PYTHONUTF8"] == "1"
         ours, theirs = environment["PYTHONPATH"].split(os.pathsep)
-        assert (Path(ours) / "core" / "launch_plan.py").is_file() and Path(theirs) == Path("theirs").absolute()
-        assert rank.env[rank_environment.ENV_PORT] == "4321"
-        assert rank.env[rank_environment.ENV_TOKEN] == "s3cret"
-        assert rank.env[rank_environment.ENV_ATTEMPT] == "2"
-        assert rank.env[rank_environment.ENV_GENERATION] == "4"
-        assert rank.env[rank_environment.ENV_HOST_PID] == "77"
-        assert rank.env[rank_environment.ENV_MODE] == "ddp"
-        assert rank.env[rank_environment.ENV_RENDEZVOUS].endswith("rendezvous-2")
-    assert plan("single", SLOTS[:1], LINUX).ranks[0].env[rank_environment.ENV_GENERATION] == ""
+        assert (Path(ours) / "core" / "client.py").is_file() and Path(theirs) == Path("theirs").absolute()
+        assert rank.env[rank_context.ENV_PORT] == "4321"
+        assert rank.env[rank_context.ENV_TOKEN] == "s3cret"
+        assert rank.env[rank_context.ENV_ATTEMPT] == "2"
+        assert rank.env[rank_context.ENV_GENERATION] == "4"
+        assert rank.env[rank_context.ENV_HOST_PID] == "77"
+        assert rank.env[rank_context.ENV_MODE] == "ddp"
+        assert rank.env[rank_context.ENV_RENDEZVOUS].endswith("rendezvous-2")
+    assert plan("single", SLOTS[:1], LINUX).ranks[0].env[rank_context.ENV_GENERATION] == ""
 
 
 def test_network_settings_by_platform() -> None:
@@ -337,7 +337,7 @@ def test_network_settings_by_platform() -> None:
     assert windows["USE_LIBUV"] == "0"
     assert not {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"} & set(windows)
     assert not {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "USE_LIBUV"} & set(alone)
-    assert alone[rank_environment.ENV_RENDEZVOUS] == alone[rank_environment.ENV_BACKEND] == ""
+    assert alone[rank_context.ENV_RENDEZVOUS] == alone[rank_context.ENV_BACKEND] == ""
 
 
 def test_what_leads_torch_astray_is_not_inherited() -> None:

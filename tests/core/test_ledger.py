@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from core.errors import StateFileError
-from core.ledger import Ledger, LedgerConflictError
-from core.ledger_file import parse_state
-from core.messages import ChunkDone, Grant, Position
+from core.ledger.ledger import Ledger, LedgerConflictError
+from core.ledger.state_file import parse_state
+from core.protocol.messages import ChunkDone, Grant, Position
 from tests.core.ledger_lanes import Training
 
 pytestmark = pytest.mark.windows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.ledger import Ledger
+from core.ledger.ledger import Ledger
 from tests.core.ledger_lanes import Training
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")

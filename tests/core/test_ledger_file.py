@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from core.errors import NewerVersionError, StateFileError
-from core.ledger import Ledger
-from core.ledger_file import CompletedChunk, read_state_file
-from core.messages import Position
+from core.ledger.ledger import Ledger
+from core.ledger.state_file import CompletedChunk, read_state_file
+from core.protocol.messages import Position
 
 pytestmark = pytest.mark.windows
 DATASET = {"path": "/data/text.txt", "size_bytes": 1234, "sha256": "ab" * 32, "files": 1}

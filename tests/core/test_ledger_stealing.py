@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.ledger import Ledger, LedgerConflictError
-from core.messages import ChunkDone, Grant, Position
+from core.ledger.ledger import Ledger, LedgerConflictError
+from core.protocol.messages import ChunkDone, Grant, Position
 
 DATASET = {"path": "text.txt", "size_bytes": 1, "sha256": "0", "files": 1}
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import pytest
 
-from core import messages, protocol
-from core.listener import MAX_HELLO_BYTES, MAX_STRANGERS, Connection, Listener, repair
-from core.messages import Hello, Message, Phase, StopRequest
-from core.protocol import encode
+from core.protocol import codec, messages
+from core.protocol.codec import encode
+from core.protocol.messages import Hello, Message, Phase, StopRequest
+from core.protocol.server import MAX_HELLO_BYTES, MAX_STRANGERS, Connection, Listener, repair
 
 pytestmark = pytest.mark.windows
 
@@ -290,7 +290,7 @@ def test_a_line_over_the_limit_closes_the_connection() -> None:
     async def test(place: Place) -> None:
         for end in (b"", b'"}\n'):
             peer = await place.rank()
-            await peer.say(line()[:-2] + b',"text":"' + b"x" * (protocol.MAX_LINE_BYTES + 100) + end)
+            await peer.say(line()[:-2] + b',"text":"' + b"x" * (codec.MAX_LINE_BYTES + 100) + end)
             assert "longer than the limit" in (await peer.answer())["reason"]
             assert await peer.rest() == b""
             assert place.heard.lines == []

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig
-from core.devices.model import Device
 from core.errors import ConfigError
-from core.launch_plan import LaunchPlan, LaunchSite, plan_launch
-from core.low_level_notes import low_level_notes
-from core.mode_choice import choose_mode
-from core.platforms import Platform
-from core.recipes import Recipe, get_recipe, recipe_defaults
-from core.resume import CHANGEABLE, plan_resume
-from core.resume_changes import change_lines
-from core.run_store import RunStore
+from core.launch.low_level_notes import low_level_notes
+from core.launch.mode import choose_mode
+from core.launch.plan import LaunchPlan, LaunchSite, plan_launch
+from core.machine.devices.device import Device
+from core.machine.platform import Platform
+from core.recipes.manifest import Recipe, get_recipe, recipe_defaults
+from core.resume.changes import change_lines
+from core.resume.planner import CHANGEABLE, plan_resume
+from core.run_folder.store import RunStore
 
 pytestmark = pytest.mark.windows
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import RankdeckError
-from core.metrics_file import MetricsTail, MetricsWriter, repair, whole_bytes
+from core.metrics.metrics_file import MetricsTail, MetricsWriter, repair, whole_bytes
 
 pytestmark = pytest.mark.windows
 

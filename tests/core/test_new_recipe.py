@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from core import new_recipe as module
 from core.cli import main
 from core.errors import UsageError
-from core.new_recipe import MANIFEST, TRAIN, new_recipe
-from core.recipes import find_recipes, get_recipe, user_recipes_folder, user_recipes_folders
+from core.recipes import scaffold as module
+from core.recipes.manifest import find_recipes, get_recipe, user_recipes_folder, user_recipes_folders
+from core.recipes.scaffold import MANIFEST, TRAIN, new_recipe
 
 pytestmark = pytest.mark.windows
 

@@ -13,8 +13,8 @@ from core.cli import main
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
 from core.export.export import export_run
-from core.outside_code import FILE_NAME, OutsideCodeError, outside_code
-from core.resume import plan_resume
+from core.recipes.outside_code import FILE_NAME, OutsideCodeError, outside_code
+from core.resume.planner import plan_resume
 from tests.helpers.made_runs import TEXT, make_run
 
 pytestmark = pytest.mark.windows

@@ -13,9 +13,9 @@ from core.parsing import MAX_DEPTH, MAX_DIGITS, ParseError, parse_json, parse_to
 
 pytestmark = pytest.mark.windows
 OWN_READERS = {
-    "core/columns.py": "orjson, falling back to json, on lines that the run's own host wrote",
+    "core/metrics/columns.py": "orjson, falling back to json, on lines that the run's own host wrote",
     "core/export/lines.py": "orjson: millions of lines",
-    "core/listener.py": "orjson: the hot path of ranks",
+    "core/protocol/server.py": "orjson: the hot path of ranks",
 }
 LAUGHS = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10))])
 

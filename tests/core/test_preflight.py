@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from core.config.run_config import RunConfig
-from core.devices import Device
 from core.errors import RankdeckError
-from core.platforms import Platform
-from core.preflight import Checked, check, check_folder
-from core.recipes import get_recipe, recipe_defaults
+from core.launch.preflight import Checked, check, check_folder
+from core.machine.devices import Device
+from core.machine.platform import Platform
+from core.recipes.manifest import get_recipe, recipe_defaults
 
 LINUX = Platform("linux", "2.13.0+cpu", None, 4)
 WINDOWS = Platform("windows", "2.13.0+cu128", "12.8", 8)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from core.config.run_config import RunConfig
-from core.devices import Device
 from core.errors import ConfigError
-from core.platforms import Platform
-from core.preflight import Checked, check
-from core.recipes import get_recipe, recipe_defaults
+from core.launch.preflight import Checked, check
+from core.machine.devices import Device
+from core.machine.platform import Platform
+from core.recipes.manifest import get_recipe, recipe_defaults
 
 LINUX = Platform("linux", "2.13.0+cpu", None, 4)
 SLOTS = [Device(f"cpu:{n}", "cpu", n, "Processor") for n in range(2)]

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from core.errors import RankdeckError
-from core.process_tree import Child, ProcessTree, describe_exit, end_marked, ended_by_force, spawn_detached
-from core.processes import ProcessId, identify, is_alive
+from core.processes import Child, ProcessTree, describe_exit, end_marked, ended_by_force, spawn_detached
+from core.processes.identity import ProcessId, identify, is_alive
 
 pytestmark = pytest.mark.windows
 
@@ -207,7 +207,7 @@ def test_leaving_the_block_ends_everything(tmp_path: Path) -> None:
 OWNER = """
 import os, sys
 from pathlib import Path
-from core.process_tree import ProcessTree
+from core.processes import ProcessTree
 folder = Path(sys.argv[1])
 tree = ProcessTree()
 for rank in range(2):
@@ -299,7 +299,7 @@ def test_a_folder_that_is_not_there_is_an_error_in_words(tree: ProcessTree, tmp_
 DETACHER = """
 import os, sys
 from pathlib import Path
-from core.process_tree import spawn_detached
+from core.processes import spawn_detached
 folder = Path(sys.argv[1])
 process = spawn_detached([sys.executable, "-S", "-c", sys.argv[2]], folder, dict(os.environ), folder / "host.log")
 print(process.pid, process.started, flush=True)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from core.processes import ProcessId, identify, is_alive, own
+from core.processes.identity import ProcessId, identify, is_alive, own
 
 pytestmark = pytest.mark.windows
 

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import pytest
 
-from core import messages
 from core.errors import ProtocolError
-from core.messages import MESSAGE_TYPES, Hello, Message, Phase
-from core.protocol import MAX_LINE_BYTES, decode, encode
+from core.protocol import messages
+from core.protocol.codec import MAX_LINE_BYTES, decode, encode
+from core.protocol.messages import MESSAGE_TYPES, Hello, Message, Phase
 
 pytestmark = pytest.mark.windows
 

@@ -9,9 +9,9 @@ import pytest
 
 from core.config import RunConfig
 from core.errors import ConfigError
-from core.extras import MissingPackageError
-from core.recipe_check import check_by_recipe, check_text_column
-from core.recipes import Recipe, apply_recipe, get_recipe
+from core.machine.packages import MissingPackageError
+from core.recipes.check import check_by_recipe, check_text_column
+from core.recipes.manifest import Recipe, apply_recipe, get_recipe
 
 pytestmark = pytest.mark.windows
 

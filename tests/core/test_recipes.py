@@ -9,7 +9,7 @@ import pytest
 
 from core.config import FieldSpec, RunConfig
 from core.errors import ConfigError
-from core.recipes import (
+from core.recipes.manifest import (
     Recipe,
     apply_recipe,
     check_options,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.devices import Device
+from core.checkpoints.store import Generations
 from core.errors import (
     ConfigError,
     DatasetError,
@@ -19,9 +19,9 @@ from core.errors import (
     StateFileError,
     UsageError,
 )
-from core.generations import Generations
-from core.platforms import Platform
-from core.resume import ResumePlan, plan_resume
+from core.machine.devices import Device
+from core.machine.platform import Platform
+from core.resume.planner import ResumePlan, plan_resume
 from tests.helpers.made_runs import CHUNK, TEXT, aios_file, make_run, tree
 
 pytestmark = pytest.mark.windows
@@ -118,7 +118,7 @@ def test_a_missing_top_level_file_is_no_obstacle(runs: Path) -> None:
 
 
 def test_a_live_run_is_busy(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.resume.HOST_LEAVES_S", 0.2)
+    monkeypatch.setattr("core.resume.planner.HOST_LEAVES_S", 0.2)
     store = make_run(runs)
     with store.lock(), pytest.raises(RunBusyError, match=r"stopped|live"):
         plan_resume(str(store.dir), runs, available=SLOTS, platform=LINUX)

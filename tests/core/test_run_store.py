@@ -24,12 +24,12 @@ from core.errors import (
     UsageError,
 )
 from core.export.export import export_run
+from core.files.lock import lock_holder
 from core.links import LinkError
-from core.metrics_file import MetricsWriter
-from core.processes import ProcessId, own
-from core.run_lock import lock_holder
-from core.run_state import HOST_START_LIMIT_S, RunState
-from core.run_store import HostInfo, RunStore, default_runs_dir, find_run, list_runs
+from core.metrics.metrics_file import MetricsWriter
+from core.processes.identity import ProcessId, own
+from core.run_folder.state import HOST_START_LIMIT_S, RunState
+from core.run_folder.store import HostInfo, RunStore, default_runs_dir, find_run, list_runs
 
 pytestmark = pytest.mark.windows
 DEAD = ProcessId(2**22 - 7, 1.0)
@@ -220,7 +220,7 @@ def test_a_lock_dies_with_its_process(store: RunStore) -> None:
     script = textwrap.dedent("""
         import os, sys
         from pathlib import Path
-        from core.run_store import RunStore
+        from core.run_folder.store import RunStore
         held = RunStore.open(Path(sys.argv[1])).lock()
         print("held", flush=True)
         sys.stdin.read()

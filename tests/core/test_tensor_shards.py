@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from core.checkpoints.full_weights import export_weights
 from core.errors import StateFileError
-from core.tensor_shards import export_weights
 
 torch = pytest.importorskip("torch", reason="makes real weights")
-tensor_files = pytest.importorskip("workers.tensor_files")
-pieces = pytest.importorskip("workers.pieces")
+tensor_files = pytest.importorskip("workers.state_files.safetensors_files")
+pieces = pytest.importorskip("workers.state_files.slices")
 
 
 def weights() -> dict[str, Any]:

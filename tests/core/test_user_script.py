@@ -9,7 +9,7 @@ import pytest
 
 from core.config.arguments import join_words, split_words
 from core.errors import ConfigError
-from core.user_script import read_script, with_absolute_places
+from core.recipes.user_script import read_script, with_absolute_places
 
 pytestmark = pytest.mark.windows
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from core.cli import main
-from core.listener import Listener
-from core.processes import own
-from core.run_store import RunStore
+from core.processes.identity import own
+from core.protocol.server import Listener
+from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, aios_file, make_run, tree
 
 pytestmark = pytest.mark.windows

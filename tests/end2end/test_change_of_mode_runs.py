@@ -15,8 +15,8 @@ import pytest
 
 from core.cli import main
 from core.client import stop_run, wait_for_end
-from core.ledger import Ledger, read_state_file
-from core.run_store import RunStore
+from core.ledger.ledger import Ledger, read_state_file
+from core.run_folder.store import RunStore
 from tests.helpers.quick_hosts import quick_hosts
 from tests.workers.hosted_run import lines, write_text
 

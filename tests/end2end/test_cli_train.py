@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from core.cli import main
-from core.run_store import RunStore, find_run
+from core.run_folder.store import RunStore, find_run
 from tests.helpers import run_logs
 from tests.helpers.quick_hosts import quick_hosts
 

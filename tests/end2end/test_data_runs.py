@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from core.places import token_cache_dir
-from core.run_store import RunStore
+from core.paths import token_cache_dir
+from core.run_folder.store import RunStore
 from tests.workers.data.written import write_rows
 from tests.workers.hosted_run import curve, host, lines, make_run
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core.run_store import RunStore
+from core.run_folder.store import RunStore
 from tests.helpers.deepspeed_here import needs_deepspeed
 from tests.workers.hosted_run import ROOT, curve, host, lines, make_run, write_text
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from core.generations import Generations
-from core.run_store import RunStore
+from core.checkpoints.store import Generations
+from core.run_folder.store import RunStore
 from tests.workers.hosted_run import curve, host, lines, make_run, processes, write_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]

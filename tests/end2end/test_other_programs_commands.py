@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.devices import DeviceMonitor
+from core.machine.devices import DeviceMonitor
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

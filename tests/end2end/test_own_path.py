@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.new_recipe import new_recipe
+from core.recipes.scaffold import new_recipe
 from tests.helpers import run_logs
 
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(300)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
-from core.run_store import RunStore, list_runs
+from core.run_folder.store import RunStore, list_runs
 from tests.helpers.made_runs import TEXT, make_run, tree
 from tests.workers.hosted_run import curve
 

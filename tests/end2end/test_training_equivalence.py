@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.run_store import RunStore
+from core.run_folder.store import RunStore
 from tests.workers.hosted_run import curve, host, lines, make_run, write_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]

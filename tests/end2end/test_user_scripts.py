@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import UsageError
-from core.resume import plan_resume
+from core.resume.planner import plan_resume
 from tests.helpers.host_fixture import FAILED, FINISHED, STOPPED
 from tests.helpers.script_runs import MakeScriptRun, ScriptRun, script_run
 

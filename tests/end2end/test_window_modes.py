@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from core.run_store import RunStore
+from core.run_folder.store import RunStore
 from tests.end2end.test_window_trains import TRAIN_MS, set_up, state_of, steps_shown
 from tests.helpers.quick_hosts import quick_hosts
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, type_into

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QComboBox
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from core.run_store import RunStore
+from core.run_folder.store import RunStore
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, shut, type_into
 
 pytestmark = [

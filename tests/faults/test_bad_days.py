@@ -22,10 +22,10 @@ import pytest
 
 from core.cli import main
 from core.client import resume_run
-from core.columns import is_current
 from core.errors import RunBusyError, StateFileError
-from core.resume import plan_resume
-from core.run_store import HostInfo
+from core.metrics.columns import is_current
+from core.resume.planner import plan_resume
+from core.run_folder.store import HostInfo
 from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make_run
 
 __all__ = ["make_run"]

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 import pytest
 
-from app.models.metrics_batch import parse_lines
 from app.models.run_list import RunListModel, RunScanner
+from app.run_data.metrics_batch import parse_lines
 from core.cli import main
-from core.run_store import RunStore
+from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 
 pytestmark = pytest.mark.windows

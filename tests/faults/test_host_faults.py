@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.config.documents import read_config
-from core.generations import Generations
-from core.resume import plan_resume
-from core.run_store import RunState
+from core.checkpoints.store import Generations
+from core.config.config_file import read_config
+from core.resume.planner import plan_resume
+from core.run_folder.store import RunState
 from tests.helpers.host_fixture import FAILED, FAKE_RECIPE, FINISHED, STOPPED, FakeRun, MakeRun, make_run
 
 __all__ = ["make_run"]

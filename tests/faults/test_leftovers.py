@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from core.client import end_leftovers, find_leftovers
-from core.config.documents import to_toml
+from core.config.config_file import to_toml
 from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make_run
 
 __all__ = ["make_run"]
@@ -33,8 +33,8 @@ START = """
 import sys
 from pathlib import Path
 from core.client import start_run
-from core.config.documents import read_config
-from core.config.given import config_from_mapping
+from core.config.config_file import read_config
+from core.config.layers import config_from_mapping
 asked, folder = map(Path, sys.argv[1:])
 start_run(config_from_mapping(read_config(asked), source=asked), run_dir=folder)
 """

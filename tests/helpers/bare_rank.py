@@ -1,4 +1,4 @@
-"""Begins and ends a bare rank as `workers.rank_main` does: `python -m tests.helpers.bare_rank MODULE ARGUMENTS…`."""
+"""Begins and ends a bare rank as `workers.programs.rank_main` does: `python -m tests.helpers.bare_rank MODULE …`."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from core.messages import (
+from core.protocol.codec import decode, encode
+from core.protocol.messages import (
     Bye,
     ChunkDone,
     Claim,
@@ -51,8 +52,15 @@ from core.messages import (
     Stop,
     Welcome,
 )
-from core.protocol import decode, encode
-from core.rank_environment import ENV_ATTEMPT, ENV_CONFIG, ENV_GENERATION, ENV_MODE, ENV_PORT, ENV_RUN_DIR, ENV_TOKEN
+from core.protocol.rank_context import (
+    ENV_ATTEMPT,
+    ENV_CONFIG,
+    ENV_GENERATION,
+    ENV_MODE,
+    ENV_PORT,
+    ENV_RUN_DIR,
+    ENV_TOKEN,
+)
 
 BEHAVIOUR_FILE: Final = "fake.json"
 HOST_GONE: Final = 70

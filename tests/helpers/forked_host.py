@@ -46,7 +46,7 @@ def _host(run_dir: str, environment: dict[str, str]) -> NoReturn:
     """The host's process."""
     from core import fault_points
     from core.host.__main__ import main
-    from core.process_tree.posix import SessionRules
+    from core.processes.posix import SessionRules
 
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):

@@ -15,9 +15,9 @@ import pytest
 from core.client import resume_run, start_run, stop_run, wait_until
 from core.config import RunConfig
 from core.host.states import HostState
-from core.rank_environment import ENV_RUN_DIR
-from core.resume import plan_resume
-from core.run_store import MetricsTail, RunState, RunStore
+from core.protocol.rank_context import ENV_RUN_DIR
+from core.resume.planner import plan_resume
+from core.run_folder.store import MetricsTail, RunState, RunStore
 from tests.helpers.fake_rank import BEHAVIOUR_FILE, as_table
 
 FAKE_RECIPE: Final = str(Path(__file__).parent / "recipes" / "fake")
@@ -87,7 +87,7 @@ class FakeRun:
         return self
 
     def resume(self, **changes: Any) -> FakeRun:
-        """Resumes it through `core.resume` and `core.client`."""
+        """Resumes it through `core.resume.planner` and `core.client`."""
         resume_run(plan_resume(str(self.run_dir), self._runs_dir, changes, accept_code=True))
         return self
 

@@ -8,13 +8,13 @@ import struct
 from pathlib import Path
 from typing import Any, Final
 
+from core.checkpoints.store import Generations
 from core.config.run_config import RunConfig
-from core.dataset import identify
-from core.generations import Generations
-from core.ledger import Ledger
-from core.messages import ChunkDone, CommitStaged, Position, StagedFile
-from core.recipes import get_recipe, recipe_defaults
-from core.run_store import RunStore
+from core.data.dataset import identify
+from core.ledger.ledger import Ledger
+from core.protocol.messages import ChunkDone, CommitStaged, Position, StagedFile
+from core.recipes.manifest import get_recipe, recipe_defaults
+from core.run_folder.store import RunStore
 
 CHUNK: Final = 50
 TEXT: Final = b"some text to learn\n" * 4000

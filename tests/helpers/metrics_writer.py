@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from core.columns import ColumnsWriter
-from core.run_store import MetricsWriter, RunStore
+from core.metrics.columns import ColumnsWriter
+from core.run_folder.store import MetricsWriter, RunStore
 
 RANKS = 2
 

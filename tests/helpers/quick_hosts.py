@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from core import client
-from core.run_store import RunStore
+from core.run_folder.store import RunStore
 from tests.helpers import forked_host
 
 ROOT: Final = Path(__file__).resolve().parents[2]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from core import columns
-from core.column_index import BIN_ROWS, EVENTS_NAME, ColumnsIndex, GroupIndex, safe_stem, tail_sha256
 from core.config import RunConfig
-from core.config.documents import to_toml
-from core.run_store import RunState, RunStore
+from core.config.config_file import to_toml
+from core.metrics import columns
+from core.metrics.column_index import BIN_ROWS, EVENTS_NAME, ColumnsIndex, GroupIndex, safe_stem, tail_sha256
+from core.run_folder.store import RunState, RunStore
 
 START_S = 1_780_000_000.0
 BYTES_PER_STEP = 230

@@ -15,7 +15,7 @@ from shiboken6 import isValid
 from app.main import Rankdeck
 from app.settings import settings_in
 from core import client
-from core.run_store import RunStore, list_runs
+from core.run_folder.store import RunStore, list_runs
 
 # Qt's offscreen platform says so of every window with a smallest size; nothing can be done about it.
 # Windows also tells of a window that grows because its words wrap before its layout has asked for the room.

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 
-from core import client, platforms
+from core import client
 from core.config import RunConfig
-from core.run_store import RunStore
+from core.machine import platform
+from core.run_folder.store import RunStore
 from tests.screenshots.make_screenshots import PICTURE_AT, STEPS, Studio
 
 
@@ -32,6 +33,6 @@ def gpu_picture(studio: Studio) -> None:
 
 
 if __name__ == "__main__":
-    platforms._torch_build = lambda: ("2.13.0+cu130", "13.0")  # a CPU build would leave the cards unticked
+    platform._torch_build = lambda: ("2.13.0+cu130", "13.0")  # a CPU build would leave the cards unticked
     with tempfile.TemporaryDirectory(prefix="rankdeck pictures ", ignore_cleanup_errors=True) as home:
         gpu_picture(Studio(QApplication([]), Path(home), Path(sys.argv[1]).absolute()))

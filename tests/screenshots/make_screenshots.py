@@ -28,13 +28,13 @@ from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.close_question import CloseQuestion
-from app.views.field_row import FieldRow
-from app.views.sync_dial import STOPS
-from app.views.theme import Theme
+from app.views.setup.sync_dial import STOPS
+from app.views.style.theme import Theme
+from app.views.widgets.field_row import FieldRow
+from app.views.window.close_question import CloseQuestion
 from core import client
-from core.rank_environment import ENV_RUN_DIR
-from core.run_store import RunStore
+from core.protocol.rank_context import ENV_RUN_DIR
+from core.run_folder.store import RunStore
 from tests.helpers.nvml_sim import SIMULATOR, with_gpus
 
 FOLDER = Path(__file__).resolve().parents[2] / "resources" / "screenshots"

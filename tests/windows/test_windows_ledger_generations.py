@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from core.columns import ColumnsWriter
+from core.checkpoints.store import Generations
 from core.errors import PreflightError
-from core.files import explain, read_json, replace_with_retry, write_atomic
-from core.generations import Generations
-from core.ledger import Ledger, read_state_file
-from core.messages import CommitStaged, Position, StagedFile
-from core.metrics_file import MetricsWriter
+from core.files.atomic import explain, read_json, replace_with_retry, write_atomic
+from core.ledger.ledger import Ledger, read_state_file
+from core.metrics.columns import ColumnsWriter
+from core.metrics.metrics_file import MetricsWriter
+from core.protocol.messages import CommitStaged, Position, StagedFile
 
 pytestmark = [
     pytest.mark.windows,

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.process_tree import ProcessTree, spawn_detached
-from core.processes import identify, is_alive
+from core.processes import ProcessTree, spawn_detached
+from core.processes.identity import identify, is_alive
 
 pytestmark = [
     pytest.mark.windows,
@@ -84,7 +84,7 @@ def test_the_exit_code_of_an_ended_tree_is_told_in_words(tmp_path: Path) -> None
 STARTER_IN_A_JOB = """
 import os, sys
 from pathlib import Path
-from core.process_tree import ProcessTree
+from core.processes import ProcessTree
 folder = Path(sys.argv[1])
 tree = ProcessTree()
 env = {**os.environ, "PYTHONPATH": os.getcwd()}
@@ -96,7 +96,7 @@ sys.stdin.read()
 DETACHES = """
 import os, sys, time
 from pathlib import Path
-from core.process_tree import spawn_detached
+from core.processes import spawn_detached
 folder = Path(sys.argv[1])
 code = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 spawn_detached([sys.executable, "-S", "-c", code], folder, dict(os.environ), folder / "detached.log")

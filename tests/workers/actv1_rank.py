@@ -14,16 +14,16 @@ import torch
 from torch import Tensor, nn
 
 from core.config import RunConfig
-from workers import random_state
-from workers.evaluation import Evaluation
-from workers.measured import Measured
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.optim import seeding
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.recipes.actv1.halting import Rule
 from workers.recipes.actv1.layers import LayerShape
 from workers.recipes.actv1.model import HierarchicalModel, Shape
 from workers.recipes.actv1.train import measured
 from workers.strategies import RankPlace, Strategy, make_strategy
+from workers.training.evaluation import Evaluation
+from workers.training.measured import Measured
 
 STEPS: Final = 3
 RULE: Final = Rule(3, price=0.01)
@@ -56,7 +56,7 @@ def train(place: tuple[int, int, Path], number: int) -> dict[str, Any]:
     config = RunConfig(**{"mode": mode, "zero_engine": "torch", **settings})
     strategy = make_strategy(mode, RankPlace(rank, world, CPU, backend, url, timeout_s=60.0), config)
     strategy.setup()
-    random_state.seed_everything(3)
+    seeding.seed_everything(3)
     every = strategy.forward_is_collective
     model = HierarchicalModel(
         Shape(
@@ -67,7 +67,7 @@ def train(place: tuple[int, int, Path], number: int) -> dict[str, Any]:
     nn.init.normal_(model.q_head.weight, 0.0, 1.0)
     replica = strategy.replicate(model, Optimization(weight_decay=0.1), 0.01, Precision("fp32", CPU))
     replica.rehearse(loss(replica.module, tokens(1, 7)).loss)
-    random_state.seed_everything(strategy.place.rank)
+    seeding.seed_everything(strategy.place.rank)
     found: dict[str, Any] = {"losses": [], "steps": []}
     for step in range(STEPS):
         share = tokens(8, step).chunk(strategy.lane_size)[strategy.lane_rank]

@@ -19,13 +19,14 @@ import torch
 from torch import Tensor, nn
 
 from core.config import RunConfig
-from core.platforms import deepspeed_version
-from workers import random_state, tensor_files
-from workers.checkpoint import load_part, take_part, write_part
-from workers.optimization import Optimization
-from workers.precision import Precision
-from workers.saved_state import SavedState
+from core.machine.platform import deepspeed_version
+from workers.optim import seeding
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
+from workers.state_files import safetensors_files
+from workers.state_files.saved_state import SavedState
 from workers.strategies import RankPlace, Replica, Strategy, make_strategy
+from workers.training.checkpoint import load_part, take_part, write_part
 
 STEPS: Final = 3
 BATCH: Final = 12
@@ -139,7 +140,7 @@ def write(way: Way, strategy: Strategy, folder: Path) -> None:
     after = whole_weights(strategy, replica, folder / f"scratch-{way}")
     if strategy.lane_rank == 0:
         name = f"next_{strategy.lane}" if way.mode == "independent" else "next_"
-        tensor_files.write(target / f"{name}.safetensors", after)
+        safetensors_files.write(target / f"{name}.safetensors", after)
 
 
 def read(strategy: Strategy, folder: Path, source: Way, copy: str, scratch: Path) -> float:
@@ -152,7 +153,7 @@ def read(strategy: Strategy, folder: Path, source: Way, copy: str, scratch: Path
     if copy == "average":
         expected = average_and_step(generation, source.world, data[STEPS])
     else:
-        expected = tensor_files.read(generation / f"next_{copy}.safetensors")[0]
+        expected = safetensors_files.read(generation / f"next_{copy}.safetensors")[0]
     assert expected.keys() == after.keys()
     if all(torch.equal(after[name], expected[name]) for name in expected):
         return -1.0
@@ -182,7 +183,7 @@ def train_step(strategy: Strategy, replica: Replica, batch: Tensor) -> None:
 def whole_weights(strategy: Strategy, replica: Replica, scratch: Path) -> dict[str, Tensor]:
     """All weights, also where each rank holds a part of them: through files, as an export would."""
     if not any("_shard" in part.name for part in replica.parts() if part.name.startswith("weights")):
-        return tensor_files.snapshot(replica.model.state_dict(keep_vars=True))
+        return safetensors_files.snapshot(replica.model.state_dict(keep_vars=True))
     scratch.mkdir(exist_ok=True)
     write_part(scratch, take_part(strategy, replica, 0, {}))
     strategy.total([0.0])  # every rank's part lies on disk
@@ -194,10 +195,10 @@ def average_and_step(generation: Path, world: int, batch: Tensor) -> dict[str, T
     """The step after the mean of all copies' weights and moments, made with torch alone."""
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(4, 16), nn.GELU(), nn.Linear(16, 17), nn.LayerNorm(17), nn.Linear(17, 1))
-    weights = [tensor_files.read(generation / f"weights_rank{r}.safetensors")[0] for r in range(world)]
+    weights = [safetensors_files.read(generation / f"weights_rank{r}.safetensors")[0] for r in range(world)]
     model.load_state_dict({name: sum(w[name].double() for w in weights).div(world).float() for name in weights[0]})
     optimizer = RULE.optimizer(model, LR)
-    moments = [tensor_files.read(generation / f"optimizer_rank{r}.safetensors")[0] for r in range(world)]
+    moments = [safetensors_files.read(generation / f"optimizer_rank{r}.safetensors")[0] for r in range(world)]
     state: dict[int, dict[str, Any]] = {}
     for name, first in moments[0].items():
         number, _, key = name.partition(".")
@@ -212,5 +213,5 @@ def average_and_step(generation: Path, world: int, batch: Tensor) -> dict[str, T
 
 
 if __name__ == "__main__":
-    random_state.seed_everything(3)
+    seeding.seed_everything(3)
     sys.stdout.write(json.dumps(run(int(sys.argv[1]), Path(sys.argv[3]))) + "\n")

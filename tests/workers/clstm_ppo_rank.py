@@ -15,9 +15,9 @@ import torch
 
 from core.config import RunConfig
 from tests.workers.clstm_ppo_parts import player_of, world_of
-from workers import random_state
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.optim import seeding
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.recipe_api import StepSamples
 from workers.recipes.clstm_ppo.environments import World
 from workers.recipes.clstm_ppo.grid import make_grid
@@ -84,6 +84,6 @@ def main(rank: int, world: int, folder: Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    random_state.seed_everything(3)
+    seeding.seed_everything(3)
     rank_, world_, folder_ = sys.argv[1:]
     sys.stdout.write(json.dumps(main(int(rank_), int(world_), Path(folder_))) + "\n")

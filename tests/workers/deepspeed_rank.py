@@ -17,11 +17,11 @@ import torch
 from torch import Tensor, nn
 
 from tests.workers.sharded_rank import HELD_OUT, RESUMED_AT, STEPS, Training, evaluation, stored
-from workers.checkpoint import load_part
-from workers.precision import Precision
+from workers.optim.precision import Precision
 from workers.strategies import RankPlace
-from workers.strategies.deepspeed_engine import LossScale, import_deepspeed
-from workers.strategies.deepspeed_zero import DeepSpeedReplica
+from workers.strategies.deepspeed.engine import LossScale, import_deepspeed
+from workers.strategies.deepspeed.zero import DeepSpeedReplica
+from workers.training.checkpoint import load_part
 
 STAGES: Final = ("1", "2", "3")
 # One kernel over all elements takes its last few by other instructions, and which are last differs under DeepSpeed.

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from core.config import RunConfig
-from core.config.dial import AVERAGE, DILOCO, Synchronisation
+from core.config.sync import AVERAGE, DILOCO, Synchronisation
 from tests.workers.gloo_rank import STEPS, make_model, train_step
-from workers.dial import Dial
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.strategies import RankPlace, Replica, make_strategy
-from workers.strategies.dial import DialReplica, DialStrategy
+from workers.strategies.local_sgd import DialReplica, DialStrategy
+from workers.training.local_sgd import Dial
 
 RULE = Optimization(kind=torch.optim.SGD)
 OUTER = Synchronisation(3, DILOCO, 0.7, 0.9)

@@ -13,12 +13,12 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 
 from core.config import RunConfig
-from workers import random_state
-from workers.checkpoint import load_part, take_part, write_part
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.optim import seeding
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.strategies import RankPlace, Replica, Strategy, make_strategy
 from workers.strategies.replica import optimizer_state
+from workers.training.checkpoint import load_part, take_part, write_part
 
 STEPS = 6
 
@@ -85,5 +85,5 @@ def train_step(strategy: Strategy, replica: Replica, data: torch.Tensor) -> None
 
 
 if __name__ == "__main__":
-    random_state.seed_everything(3)
+    seeding.seed_everything(3)
     sys.stdout.write(json.dumps(run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))) + "\n")

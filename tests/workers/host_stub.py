@@ -12,7 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from core.messages import (
+from core.protocol.codec import decode, encode
+from core.protocol.messages import (
     Bye,
     Claim,
     CommitBegin,
@@ -33,8 +34,7 @@ from core.messages import (
     Stop,
     Welcome,
 )
-from core.protocol import decode, encode
-from workers.batches import ChunkPlan
+from workers.training.batches import ChunkPlan
 
 
 class HostStub:

@@ -14,9 +14,9 @@ from typing import Any
 from core.client import stop_run
 from core.config import RunConfig
 from core.fault_points import ENV_FAULT
-from core.processes import ProcessId, identify, is_alive
-from core.recipes import apply_recipe
-from core.run_store import RunStore
+from core.processes.identity import ProcessId, identify, is_alive
+from core.recipes.manifest import apply_recipe
+from core.run_folder.store import RunStore
 from tests.helpers import forked_host
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from core.config import RunConfig
-from workers import random_state
-from workers.failures import explain
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.host_link.failures import explain
+from workers.optim import seeding
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.strategies import RankPlace, Replica, Strategy, make_strategy
 
 TIMEOUT_S: Final = 2.0
@@ -50,7 +50,7 @@ def build(place: tuple[int, int, Path], *, timeout_s: float, both: bool, **setti
     where = RankPlace(rank, world, CPU, "gloo", url, config.collective_timeout_s)
     strategy = make_strategy(config.mode, where, config)
     strategy.setup()
-    random_state.seed_everything(3)
+    seeding.seed_everything(3)
     model = TwoHeads(both=both)
     return strategy, strategy.replicate(model, Optimization(clip_norm=1.0), 0.01, Precision("fp32", CPU))
 

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from core.config import RunConfig
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.strategies import RankPlace, Strategy, make_strategy
 
 MODES = {"ddp": "ddp", "zero 1": "zero", "fsdp": "fsdp"}

@@ -18,15 +18,15 @@ from torch.distributed.tensor import DTensor
 from torch.nn import functional as F
 
 from core.config import RunConfig
-from workers import random_state
-from workers.checkpoint import load_part, take_part, write_part
-from workers.evaluation import Evaluation
-from workers.failures import explain
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.host_link.failures import explain
+from workers.optim import seeding
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.recipes.minigpt.model import MiniGPT, Shape
 from workers.strategies import RankPlace, Replica, Strategy, make_strategy
 from workers.strategies.replica import optimizer_state
+from workers.training.checkpoint import load_part, take_part, write_part
+from workers.training.evaluation import Evaluation
 
 STEPS: Final = 40
 RESUMED_AT: Final = 30
@@ -107,7 +107,7 @@ class Training:
             mode, RankPlace(rank, self.world, torch.device("cpu"), "gloo", url, timeout_s=60.0), config
         )
         self.strategy.setup()
-        random_state.seed_everything(seed)
+        seeding.seed_everything(seed)
         self.model = make_model()
         self.precision = Precision(precision, torch.device("cpu"))
         rule = Optimization(options=options or {}, weight_decay=0.1, clip_norm=clip)

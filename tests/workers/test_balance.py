@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from workers.batches import ChunkPlan
+from workers.training.batches import ChunkPlan
 
 pytest.importorskip("torch", reason="imports torch")
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
 
 from tests.workers.test_batches import all_batches, indices, lane, ledger_of, plans  # noqa: E402
-from workers.balance import Balance, Sharing, equal, proportional, step_s  # noqa: E402
+from workers.training.load_balance import Balance, Sharing, equal, proportional, step_s  # noqa: E402
 
 
 class Ranks:

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch", reason="they are torch's collectives")
 
-from workers.strategies.dial import _completed
+from workers.strategies.local_sgd import _completed
 
 pytestmark = pytest.mark.windows
 

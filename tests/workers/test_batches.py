@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from core.ledger import Ledger
-from core.messages import Position
-from workers.batches import ChunkPlan, LaneBatches, LaneProgress, StepBatch
+from core.ledger.ledger import Ledger
+from core.protocol.messages import Position
+from workers.training.batches import ChunkPlan, LaneBatches, LaneProgress, StepBatch
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")

@@ -11,8 +11,8 @@ pytest.importorskip("torch", reason="trains for real")
 from core.errors import StateFileError
 from tests.helpers.rank_processes import run_rank_processes
 from tests.workers.change_rank import WAYS, Way, begin, sources, write
-from workers.checkpoint import load_part
 from workers.strategies import RankPlace, SingleStrategy
+from workers.training.checkpoint import load_part
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(280)]
 BIT_EQUAL = -1.0
@@ -45,8 +45,8 @@ def test_where_the_arithmetic_is_the_same_so_is_every_bit(differences: list[dict
 def test_an_optimizer_of_another_kind_is_refused(tmp_path: Path) -> None:
     import torch
 
-    from workers.optimization import Optimization
-    from workers.precision import Precision
+    from workers.optim.optimizer import Optimization
+    from workers.optim.precision import Precision
 
     strategy = SingleStrategy(RankPlace(0, 1, torch.device("cpu")))
     write(Way("single", 1), strategy, tmp_path)

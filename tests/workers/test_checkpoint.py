@@ -12,14 +12,15 @@ import torch
 from torch import nn
 
 from core.errors import StateFileError
-from core.messages import StagedFile
-from workers import random_state, tensor_files
-from workers.checkpoint import load_part, take_part, write_part
-from workers.optimization import Optimization
-from workers.precision import Precision
-from workers.saved_state import SavedState
+from core.protocol.messages import StagedFile
+from workers.optim import seeding
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
+from workers.state_files import safetensors_files
+from workers.state_files.saved_state import SavedState
 from workers.strategies import RankPlace, Replica, SingleStrategy, Strategy
 from workers.strategies.independent import IndependentStrategy
+from workers.training.checkpoint import load_part, take_part, write_part
 
 CPU = torch.device("cpu")
 
@@ -66,11 +67,11 @@ def committed(tmp_path: Path, strategy: SingleStrategy | IndependentStrategy) ->
 
 def test_weights_optimizer_and_counters_come_back_bit_by_bit(tmp_path: Path) -> None:
     strategy = SingleStrategy(RankPlace(0, 1, CPU))
-    random_state.seed_everything(5)
+    seeding.seed_everything(5)
     model, staged = committed(tmp_path, strategy)
     assert [file.name for file in staged] == ["weights.safetensors", "optimizer.safetensors", "rank0.safetensors"]
     drawn = (random.random(), float(np.random.rand()), float(torch.rand(())))
-    random_state.seed_everything(99)
+    seeding.seed_everything(99)
 
     other, replica = trained(strategy, 1)
     counters = load_part(tmp_path, strategy, replica)
@@ -80,7 +81,7 @@ def test_weights_optimizer_and_counters_come_back_bit_by_bit(tmp_path: Path) -> 
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, other.state_dict()[name]), name
     # the optimizer goes on alike
-    random_state.seed_everything(7)
+    seeding.seed_everything(7)
     reference, fresh = trained(strategy, 0)
     load_part(tmp_path, strategy, fresh)
     for each in (replica, fresh):
@@ -152,25 +153,25 @@ def test_a_rank_that_was_not_there_before_starts_from_rank_0(tmp_path: Path) -> 
 
 def test_tied_weights_are_written_once(tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
-    tensors = tensor_files.snapshot(Tied(64).state_dict(keep_vars=True))
-    tensor_files.write(path, tensors)
+    tensors = safetensors_files.snapshot(Tied(64).state_dict(keep_vars=True))
+    safetensors_files.write(path, tensors)
     assert path.stat().st_size < 2 * 5 * 64 * 4 + 1_500
-    read, values = tensor_files.read(path)
+    read, values = safetensors_files.read(path)
     assert set(read) == set(tensors) and values == {}
     assert torch.equal(read["head.weight"], read["embedding.weight"])
 
 
 def test_the_same_tensors_make_the_same_file(tmp_path: Path) -> None:
     tensors = {"b": torch.arange(3), "a": torch.ones(2, 2, dtype=torch.bfloat16), "c": torch.zeros(0)}
-    tensor_files.write(tmp_path / "1", tensors, {"x": 1})
-    tensor_files.write(tmp_path / "2", dict(reversed(tensors.items())), {"x": 1})
+    safetensors_files.write(tmp_path / "1", tensors, {"x": 1})
+    safetensors_files.write(tmp_path / "2", dict(reversed(tensors.items())), {"x": 1})
     assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
 
 
 def test_what_happens_untouched_leaves_every_generator_alone() -> None:
-    random_state.seed_everything(3)
-    with random_state.untouched(CPU):
+    seeding.seed_everything(3)
+    with seeding.untouched(CPU):
         assert (random.random(), np.random.randn(), torch.randn(3)) is not None
     after = (random.random(), float(np.random.rand()), float(torch.rand(())))
-    random_state.seed_everything(3)
+    seeding.seed_everything(3)
     assert after == (random.random(), float(np.random.rand()), float(torch.rand(())))

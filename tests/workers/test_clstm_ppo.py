@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from core.errors import RankdeckError
-from core.extras import check_packages
-from core.recipe_check import check_by_recipe
-from core.recipes import apply_recipe, get_recipe
+from core.machine.packages import check_packages
+from core.recipes.check import check_by_recipe
+from core.recipes.manifest import apply_recipe, get_recipe
 from tests.workers.clstm_ppo_parts import options, player_of, world_of
 from workers.recipe_api import StepSamples
 from workers.recipes.clstm_ppo.check import check
@@ -402,7 +402,7 @@ def test_the_check_is_asked_as_a_program(tmp_path: Path) -> None:
 
 def test_without_gymnasium_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = get_recipe("clstm_ppo")
-    monkeypatch.setattr("core.extras.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("core.machine.packages.importlib.util.find_spec", lambda _: None)
     with pytest.raises(RankdeckError) as caught:
         check_packages(recipe.requires, f"The recipe {recipe.title}")
     assert "gymnasium" in caught.value.cause and "rankdeck[rl]" in caught.value.next_step

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="trains for real")
 pytest.importorskip("gymnasium", reason="the environments are made of it")
 
-from core.run_store import RunStore
+from core.run_folder.store import RunStore
 from tests.helpers.rank_processes import run_rank_processes
 from tests.workers.hosted_run import curve, host, lines, make_run
 

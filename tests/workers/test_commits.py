@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.messages import CommitTo, Message
-from workers.commits import BUSY, Commits
-from workers.inbox import Inbox
-from workers.reporter import Reporter
+from core.protocol.messages import CommitTo, Message
+from workers.host_link.inbox import Inbox
+from workers.host_link.reporter import Reporter
+from workers.training.commits import BUSY, Commits
 
 
 class Nowhere:
@@ -21,7 +21,7 @@ class Nowhere:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
     now = [1000.0]
-    monkeypatch.setattr("workers.commits.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("workers.training.commits.time.monotonic", lambda: now[0])
     yield now
     monkeypatch.undo()
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from core.errors import ConnectionRefusedByHostError
-from core.messages import Finish, Hello, Stop
+from core.protocol.messages import Finish, Hello, Stop
 from tests.workers.host_stub import HostStub
-from workers.connection import HostAddress, HostConnection
-from workers.inbox import HostSilentError, Inbox
-from workers.parent_watch import HOST_GONE_EXIT_CODE
+from workers.host_link.connection import HostAddress, HostConnection
+from workers.host_link.inbox import HostSilentError, Inbox
+from workers.host_link.parent_watch import HOST_GONE_EXIT_CODE
 
 pytestmark = pytest.mark.windows
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,7 +62,7 @@ def test_a_host_that_does_not_answer_is_not_waited_for_for_ever(host: HostStub) 
 def test_a_rank_that_hangs_ends_when_the_host_is_gone(host: HostStub) -> None:
     """The main thread sleeps as in a collective that never finishes; the reading thread ends the process."""
     code = (
-        "import sys, time; from workers.connection import HostAddress, HostConnection;"
+        "import sys, time; from workers.host_link.connection import HostAddress, HostConnection;"
         "HostConnection(HostAddress(int(sys.argv[1]), sys.argv[2], 0, 0)); print('in', flush=True); time.sleep(60)"
     )
     process = subprocess.Popen(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.tensor_shards import export_weights
+from core.checkpoints.full_weights import export_weights
 from tests.helpers.deepspeed_here import needs_deepspeed
 from tests.helpers.rank_processes import run_rank_processes
 
@@ -95,8 +95,8 @@ def test_evaluation_and_sampling_say_what_ddp_says(two: list[dict[str, Any]]) ->
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_exported_weights_are_a_plain_models(two: list[dict[str, Any]], folder: Path, stage: str) -> None:
     from tests.workers.sharded_rank import evaluation, make_model
+    from workers.state_files.safetensors_files import read
     from workers.strategies import RankPlace, SingleStrategy
-    from workers.tensor_files import read
 
     target = folder / f"model-{stage}.safetensors"
     export_weights(sorted((folder / f"{stage}-end").glob("weights*.safetensors")), target)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.config.dial import DILOCO, Synchronisation
+from core.config.sync import DILOCO, Synchronisation
 from tests.helpers.rank_processes import run_rank_processes
 
 pytestmark = [pytest.mark.slow, pytest.mark.windows, pytest.mark.timeout(240)]

@@ -10,13 +10,13 @@ import pytest
 
 pytest.importorskip("torch", reason="trains for real")
 
+from core.checkpoints.store import Generations
 from core.cli import main
 from core.errors import UsageError
 from core.export.weights import find_weights
-from core.generations import Generations
-from core.ledger import Ledger, read_state_file
-from core.resume import plan_resume
-from core.run_store import RunStore
+from core.ledger.ledger import Ledger, read_state_file
+from core.resume.planner import plan_resume
+from core.run_folder.store import RunStore
 from tests.helpers.quick_hosts import quick_hosts
 from tests.workers.hosted_run import ROOT, host, lines, make_run, write_text
 

@@ -17,15 +17,15 @@ import pytest
 
 pytest.importorskip("numpy", reason="cuts batches")
 
-from core.carry_over import AVERAGE, CarryOver, carry_over
+from core.checkpoints.restore_plan import AVERAGE, CarryOver, carry_over
+from core.checkpoints.store import Generation
 from core.config import RunConfig
-from core.generations import Generation
 from core.host.work_plan import rank_starts
-from core.launch_plan import LaunchPlan
-from core.ledger import Ledger
-from core.messages import Position, RankStart
-from workers.batches import ChunkPlan, LaneBatches, LaneProgress, saved_progress
-from workers.resuming import taken_up
+from core.launch.plan import LaunchPlan
+from core.ledger.ledger import Ledger
+from core.protocol.messages import Position, RankStart
+from workers.training.batches import ChunkPlan, LaneBatches, LaneProgress, saved_progress
+from workers.training.counters import taken_up
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 strategies = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")

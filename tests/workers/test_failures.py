@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from core.errors import DatasetError, RankdeckError
-from workers.failures import explain
+from workers.host_link.failures import explain
 
 pytestmark = pytest.mark.windows
 

@@ -8,8 +8,8 @@ torch = pytest.importorskip("torch", reason="makes real models")
 from torch import Tensor, nn  # noqa: E402
 
 from core.config import RunConfig  # noqa: E402
-from workers.optimization import Optimization  # noqa: E402
-from workers.precision import Precision  # noqa: E402
+from workers.optim.optimizer import Optimization  # noqa: E402
+from workers.optim.precision import Precision  # noqa: E402
 from workers.recipes.minigpt.model import MiniGPT, Shape  # noqa: E402
 from workers.strategies import RankPlace  # noqa: E402
 from workers.strategies.fsdp import FsdpStrategy, NotShardableError, blocks  # noqa: E402

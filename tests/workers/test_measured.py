@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from tests.workers.hosted_run import host, lines, make_run
-from workers.evaluation import Evaluation
-from workers.measured import Measured
-from workers.precision import Precision
+from workers.optim.precision import Precision
 from workers.strategies import RankPlace
 from workers.strategies.single import SingleStrategy
+from workers.training.evaluation import Evaluation
+from workers.training.measured import Measured
 
 CPU = torch.device("cpu")
 

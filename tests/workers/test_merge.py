@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from core.messages import MergeReady
-from workers.merge import AVERAGE, MergeRounds, average, choose
+from core.protocol.messages import MergeReady
+from workers.training.model_merge import AVERAGE, MergeRounds, average, choose
 
 NAMES = ["rank 0", "rank 1", AVERAGE]
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from workers.data.byte_or_bpe import tokenizer_in, train_bpe
-from workers.data.tokenizer_spec import token_type
+from workers.data.tokens.byte_or_bpe import tokenizer_in, train_bpe
+from workers.data.tokens.tokenizer_spec import token_type
 from workers.data.window_batches import spread
 from workers.recipes.minigpt import check as check_module
 from workers.recipes.minigpt.check import check

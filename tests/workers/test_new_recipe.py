@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.new_recipe import new_recipe
+from core.recipes.scaffold import new_recipe
 from tests.workers.hosted_run import curve, host, lines, make_run, write_text
 
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(180)]

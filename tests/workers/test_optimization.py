@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.strategies import RankPlace, SingleStrategy
 
 ALONE = SingleStrategy(RankPlace(0, 1, torch.device("cpu")))

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from core.errors import StateFileError
-from workers import tensor_files
-from workers.pieces import Piece, bare, describe, join
-from workers.saved_state import SavedState
+from workers.state_files import safetensors_files
+from workers.state_files.saved_state import SavedState
+from workers.state_files.slices import Piece, bare, describe, join
 
 
 def cut(tensor: torch.Tensor, *at: int) -> list[Piece]:
@@ -42,10 +42,14 @@ def test_a_state_in_shards_is_read_as_one(tmp_path: Path) -> None:
     weight, bias, moment = torch.randn(5, 3), torch.randn(3), torch.randn(5, 3)
     for rank, (part, share) in enumerate(zip(cut(weight, 6), cut(moment, 9), strict=True)):
         weights = {"w": part, **({"b": bias} if rank == 1 else {})}
-        tensor_files.write(tmp_path / f"weights_shard{rank}.safetensors", bare(weights), {"pieces": describe(weights)})
+        safetensors_files.write(
+            tmp_path / f"weights_shard{rank}.safetensors", bare(weights), {"pieces": describe(weights)}
+        )
         state = {"0.exp_avg": share}
         values = {"pieces": describe(state), "scalars": {"0.step": 3}, "groups": [{"lr": 1.0, "params": [0]}]}
-        tensor_files.write(tmp_path / f"optimizer_shard{rank}.safetensors", bare(state), {**values, "kind": "AdamW"})
+        safetensors_files.write(
+            tmp_path / f"optimizer_shard{rank}.safetensors", bare(state), {**values, "kind": "AdamW"}
+        )
     saved = SavedState(tmp_path)
     assert saved.weight_names() == ["b", "w"]
     assert torch.equal(saved.weight("w"), weight) and torch.equal(saved.weight("b"), bias)
@@ -57,10 +61,10 @@ def test_a_state_in_shards_is_read_as_one(tmp_path: Path) -> None:
 def test_a_shard_that_is_gone_is_refused(tmp_path: Path) -> None:
     pieces = cut(torch.randn(5, 3), 6)
     for rank, piece in enumerate(pieces):
-        tensor_files.write(
+        safetensors_files.write(
             tmp_path / f"weights_shard{rank}.safetensors", {"w": piece.values}, {"pieces": describe({"w": piece})}
         )
-    tensor_files.write(tmp_path / "optimizer.safetensors", {}, {"scalars": {}, "groups": []})
+    safetensors_files.write(tmp_path / "optimizer.safetensors", {}, {"scalars": {}, "groups": []})
     (tmp_path / "manifest.json").write_text(json.dumps({"files": []}), encoding="utf-8")
     (tmp_path / "weights_shard1.safetensors").unlink()
     with pytest.raises(StateFileError, match="do not make a whole"):

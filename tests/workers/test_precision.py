@@ -9,11 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="trains for real")
 
-from core.generations import Generations  # noqa: E402
+from core.checkpoints.store import Generations  # noqa: E402
 from tests.helpers.rank_processes import run_rank_processes  # noqa: E402
 from tests.workers.hosted_run import ROOT, host, lines, make_run, write_text  # noqa: E402
 from tests.workers.precision_rank import MODES, OVERFLOW, SCALE, STEPS, fp16, train  # noqa: E402
-from workers.precision import Precision, SkippedSteps, agreed  # noqa: E402
+from workers.optim.precision import Precision, SkippedSteps, agreed  # noqa: E402
 from workers.strategies import RankPlace, SingleStrategy  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]

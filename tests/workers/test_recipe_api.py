@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from core.run_store import RunStore
+from core.run_folder.store import RunStore
 from tests.workers.hosted_run import curve, host, lines, make_run
 
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(120)]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.messages import Bye, Phase, RankFailed
-from core.protocol import decode
-from workers.reporter import Reporter
+from core.protocol.codec import decode
+from core.protocol.messages import Bye, Phase, RankFailed
+from workers.host_link.reporter import Reporter
 
 pytestmark = pytest.mark.windows
 
@@ -123,7 +123,7 @@ def test_text_that_is_no_unicode_does_not_break_the_line(wire: Wire) -> None:
 def test_the_standard_library_encodes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    import workers.reporter as module
+    import workers.host_link.reporter as module
 
     monkeypatch.setitem(sys.modules, "orjson", None)
     slow: Callable[[dict[str, Any]], bytes] = module._choose_encoder()

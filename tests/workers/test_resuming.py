@@ -8,10 +8,10 @@ import pytest
 
 pytest.importorskip("torch", reason="imports the update rule")
 
-from core.messages import RankStart
-from workers.optimization import Optimization
-from workers.resuming import fresh_seed, taken_up
-from workers.schedule import Schedule, saved_schedule
+from core.protocol.messages import RankStart
+from workers.optim.lr_schedule import Schedule, saved_schedule
+from workers.optim.optimizer import Optimization
+from workers.training.counters import fresh_seed, taken_up
 
 SAVED: dict[str, Any] = {
     "step": 40,

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="trains for real")
 
-from core.run_store import RunStore
+from core.run_folder.store import RunStore
 from tests.workers.hosted_run import ROOT, host, lines, make_run, write_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]

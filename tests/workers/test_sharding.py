@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.tensor_shards import export_weights
+from core.checkpoints.full_weights import export_weights
 from tests.helpers.rank_processes import run_rank_processes
 
 torch = pytest.importorskip("torch", reason="trains for real")
@@ -138,8 +138,8 @@ def test_three_ranks_share_what_three_does_not_divide(tmp_path: Path) -> None:
 def _plain_loss(weights: Path) -> float:
     """The validation loss of a model that knows nothing of ranks, in this process."""
     from tests.workers.sharded_rank import evaluation, make_model
+    from workers.state_files.safetensors_files import read
     from workers.strategies import RankPlace, SingleStrategy
-    from workers.tensor_files import read
 
     model = make_model()
     model.load_state_dict(read(weights)[0])

@@ -22,8 +22,8 @@ def alone() -> float:
     """The sum of all weights after training in one process on the whole batches of two ranks."""
     torch = pytest.importorskip("torch", reason="trains for real")
     from tests.workers.gloo_rank import STEPS, make_model, train_step
-    from workers.optimization import Optimization
-    from workers.precision import Precision
+    from workers.optim.optimizer import Optimization
+    from workers.optim.precision import Precision
     from workers.strategies import RankPlace, SingleStrategy
 
     strategy = SingleStrategy(RankPlace(0, 1, torch.device("cpu")))

@@ -11,9 +11,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="trains for real")
 
-from core.generations import Generations  # noqa: E402
-from core.ledger_file import read_state_file  # noqa: E402
-from core.run_store import RunStore  # noqa: E402
+from core.checkpoints.store import Generations  # noqa: E402
+from core.ledger.state_file import read_state_file  # noqa: E402
+from core.run_folder.store import RunStore  # noqa: E402
 from tests.helpers.rank_processes import run_rank_processes  # noqa: E402
 from tests.workers.hosted_run import ROOT, host, lines, make_run, write_text  # noqa: E402
 from tests.workers.unequal_rank import MICRO, train  # noqa: E402

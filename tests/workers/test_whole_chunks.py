@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("torch", reason="trains for real")
 
-from core.messages import Grant
-from core.run_store import RunStore
+from core.protocol.messages import Grant
+from core.run_folder.store import RunStore
 from tests.workers.hosted_run import curve, host, lines, make_run
-from workers.batches import ChunkPlan, LaneBatches
+from workers.training.batches import ChunkPlan, LaneBatches
 
 MANIFEST = """
 format = "rankdeck-recipe"

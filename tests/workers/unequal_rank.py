@@ -16,13 +16,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from core.ledger import Ledger
-from workers.batches import ChunkPlan, LaneBatches
-from workers.optimization import Optimization
-from workers.precision import Precision
+from core.ledger.ledger import Ledger
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.strategies import RankPlace, Replica, Strategy
 from workers.strategies.ddp import DdpStrategy
 from workers.strategies.zero import ZeroStrategy
+from workers.training.batches import ChunkPlan, LaneBatches
 
 MICRO, STEPS = 4, 5
 PLAN = ChunkPlan(samples=14 * MICRO * STEPS - 17, samples_per_block=100, chunk_size=20, seed=3)

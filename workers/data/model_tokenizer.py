@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from core.errors import ConfigError
 from workers.data.hub_cache import hub_cache, snapshot_folder
-from workers.data.tokenizer_spec import Encoder, TokenizerSpec
+from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
 
 TOKENIZER: Final = "tokenizer.json"
 TOKENIZER_FILES: Final = (

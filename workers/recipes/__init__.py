@@ -1,0 +1,1 @@
+"""Built-in recipes: each a folder that needs nothing but the recipe API."""

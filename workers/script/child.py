@@ -89,7 +89,7 @@ class Script:
 def _start(argv: Sequence[str], env: Mapping[str, str], folder: Path) -> subprocess.Popen[bytes]:
     words = list(argv)
     if sys.platform != "win32":
-        from core.process_tree.posix import LAUNCHER
+        from core.processes.posix import LAUNCHER
 
         # The launcher asks for the death signal and becomes the program. In our session: so the run host, which owns
         # that, also owns whatever the program starts and leaves behind.

@@ -8,8 +8,8 @@ from enum import Enum, auto
 from pathlib import Path, PureWindowsPath
 from typing import Final
 
-from core.messages import RankFailed
-from core.process_tree import describe_exit
+from core.processes import describe_exit
+from core.protocol.messages import RankFailed
 from workers.script.own_code import OwnCode
 
 _TRACEBACK: Final = "Traceback (most recent call last):"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core import rank_environment
-from core.user_script import UserScript
+from core.protocol import rank_context
+from core.recipes.user_script import UserScript
 
 ENV_RUN_ID: Final = "RANKDECK_RUN_ID"
 PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[2]
@@ -69,7 +69,7 @@ def script_environment(
     for name, value in (("TTY_COMPATIBLE", "1"), ("TTY_INTERACTIVE", "1"), ("COLUMNS", "200"), ("NO_COLOR", "1")):
         env.setdefault(name, value)
     if not place.alone:
-        env.setdefault("OMP_NUM_THREADS", ours.get(rank_environment.ENV_THREADS, "1"))
+        env.setdefault("OMP_NUM_THREADS", ours.get(rank_context.ENV_THREADS, "1"))
     if not (script.plain and place.world_size == 1):
         env |= _torchrun(place, ours)
         if linux:
@@ -78,7 +78,7 @@ def script_environment(
         else:
             env.setdefault("USE_LIBUV", "0")  # no Windows build of torch has it
     env[ENV_RUN_ID] = place.run_id
-    for name in (rank_environment.ENV_RUN_DIR, rank_environment.ENV_RUN_MARK):
+    for name in (rank_context.ENV_RUN_DIR, rank_context.ENV_RUN_MARK):
         env[name] = ours.get(name, "")
     return {**env, **sdk, **script.environment}
 

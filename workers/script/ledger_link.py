@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.errors import RankdeckError
-from core.files import replace_with_retry, write_atomic
-from core.messages import (
+from core.files.atomic import replace_with_retry, write_atomic
+from core.protocol.messages import (
     ChunkDone,
     Claim,
     CommitBegin,
@@ -57,7 +57,7 @@ class Record:
     Attributes:
         checkpoint: The program's own checkpoint; None where this rank saved none.
         staged: The name it was written under, until it gets its own.
-        samples_seen: As in `core.protocol.Position`.
+        samples_seen: As in `core.protocol.codec.Position`.
         step: The program's step.
     """
 

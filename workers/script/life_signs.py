@@ -1,7 +1,7 @@
 """Tells the host that a script is alive when no step of it is charted: it prints, or its processes compute.
 
-A script may be silent for long and be well: it compiles, evaluates, saves. The host's hang watch (`core.host.silence`)
-is patient with one that computes, less so with one that neither prints nor computes.
+A script may be silent for long and be well: it compiles, evaluates, saves. The host's hang watch
+(`core.host.hang_watch`) is patient with one that computes, less so with one that neither prints nor computes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final
 
 import psutil
 
-from core.messages import Phase
-from core.rank_environment import ENV_SILENT_AFTER
+from core.protocol.messages import Phase
+from core.protocol.rank_context import ENV_SILENT_AFTER
 
 _WINDOW_S: Final = 5.0
 _BUSY_SHARE: Final = 0.05

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from core.config import RunConfig
-from core.config.documents import read_config
-from core.config.given import config_from_mapping
+from core.config.config_file import read_config
+from core.config.layers import config_from_mapping
 from core.errors import RankdeckError, UsageError
-from core.messages import Bye, Finish, Message, Phase, RankDone, RankFailed, Stop
-from core.rank_environment import (
+from core.protocol.messages import Bye, Finish, Message, Phase, RankDone, RankFailed, Stop
+from core.protocol.rank_context import (
     ENV_ATTEMPT,
     ENV_CONFIG,
     ENV_DEVICE,
@@ -37,21 +37,21 @@ from core.rank_environment import (
     ENV_RUN_DIR,
     ENV_TOKEN,
 )
-from core.recipes import apply_recipe, get_recipe
-from core.user_script import UserScript, read_script
-from workers.connection import HostAddress, HostConnection
-from workers.parent_watch import tie_to_host
-from workers.reporter import Reporter
+from core.recipes.manifest import apply_recipe, get_recipe
+from core.recipes.user_script import UserScript, read_script
+from workers.host_link.connection import HostAddress, HostConnection
+from workers.host_link.parent_watch import tie_to_host
+from workers.host_link.reporter import Reporter
 from workers.script.child import Script, ignore_interrupts
 from workers.script.ending import Launched, describe_failure
 from workers.script.launch import Place, script_environment
 from workers.script.ledger_link import LedgerLink, Record, exists, finish_record, place_of, read_record
 from workers.script.life_signs import LifeSigns
-from workers.script.names import RESERVED, Names
+from workers.script.printed.names import RESERVED, Names
+from workers.script.printed.steps import Point, PrintedMetrics
 from workers.script.sdk_server import ENV_PORT as SDK_PORT
 from workers.script.sdk_server import ENV_TOKEN as SDK_TOKEN
 from workers.script.sdk_server import Peer, SdkServer
-from workers.script.steps import Point, PrintedMetrics
 from workers.script.store import HostedStore, can_host
 
 POLL_S: Final = 0.025

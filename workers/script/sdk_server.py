@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from core.protocol import HELLO_TIMEOUT_S, MAX_LINE_BYTES
+from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES
 
 ENV_PORT: Final = "RANKDECK_SDK_PORT"
 ENV_TOKEN: Final = "RANKDECK_SDK_TOKEN"

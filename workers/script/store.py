@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from core.errors import RankdeckError
-from core.user_script import UserScript
+from core.recipes.user_script import UserScript
 
 _PROGRAM: Final = Path(__file__).with_name("store_process.py")
 _FIND_TORCH: Final = "import importlib.util as u; s = u.find_spec('torch'); print(s.origin if s else '')"

@@ -1,0 +1,1 @@
+"""The module that a person's own script may import as `rankdeck`."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from core.config import RunConfig
-from core.config.dial import synchronisation_of
+from core.config.sync import synchronisation_of
 from core.errors import ConfigError
 from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.ddp import DdpOptions, DdpStrategy
-from workers.strategies.dial import DialStrategy
 from workers.strategies.independent import IndependentStrategy
+from workers.strategies.local_sgd import DialStrategy
 from workers.strategies.replica import Replica
 from workers.strategies.single import SingleStrategy
 from workers.strategies.zero import ZeroStrategy
@@ -20,7 +20,7 @@ def make_strategy(mode: str, place: RankPlace, config: RunConfig) -> Strategy:
     """The strategy for a mode.
 
     Args:
-        mode: As `core.mode_choice` resolved it, never "auto".
+        mode: As `core.launch.mode` resolved it, never "auto".
         place: This rank's.
         config: What was asked; in mode zero `zero_engine` is resolved too ("deepspeed" or "torch").
 
@@ -46,7 +46,7 @@ def make_strategy(mode: str, place: RankPlace, config: RunConfig) -> Strategy:
 def _zero(place: RankPlace, config: RunConfig) -> Strategy:
     """Stage 1 spreads the optimizer's state; 2 and 3 also gradients, and weights where they are not in use."""
     if config.zero_engine == "deepspeed":
-        from workers.strategies.deepspeed_zero import DeepSpeedStrategy
+        from workers.strategies.deepspeed.zero import DeepSpeedStrategy
 
         return DeepSpeedStrategy(place, config)
     if config.zero_stage == 1:

@@ -7,7 +7,7 @@ The trainer is the only caller, always from the training thread, in this order:
 3. `agree` once at every step boundary, `total` at every evaluation;
 4. `close` once, at the end.
 
-A *lane* is a group of ranks that consume the same chunks in step (`core.ledger`). `lane_rank` and `lane_size`
+A *lane* is a group of ranks that consume the same chunks in step (`core.ledger.ledger`). `lane_rank` and `lane_size`
 are this rank's place in its lane.
 """
 
@@ -21,8 +21,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.strategies.replica import Replica
 
 

@@ -14,11 +14,11 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from core.config import RunConfig
-from workers.exchange import Exchange, choose_exchange
-from workers.optimization import Optimization
-from workers.pieces import StatePart
-from workers.precision import Precision
-from workers.saved_state import SavedState
+from workers.all_reduce import Exchange, choose_exchange
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
+from workers.state_files.saved_state import SavedState
+from workers.state_files.slices import StatePart
 from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import Replica
@@ -49,7 +49,7 @@ class DdpStrategy(Strategy):
 
     Args:
         place: This rank's.
-        exchange: How gradients are to travel (`workers.exchange.WANTED`).
+        exchange: How gradients are to travel (`workers.all_reduce.WANTED`).
         options: How the model is put behind DDP.
 
     Attributes:

@@ -25,10 +25,10 @@ from torch.optim import Optimizer
 
 from core.config import RunConfig
 from core.errors import RankdeckError, StateFileError
-from workers.optimization import Optimization
-from workers.pieces import Piece, StatePart
-from workers.precision import Precision
-from workers.saved_state import SavedState
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
+from workers.state_files.saved_state import SavedState
+from workers.state_files.slices import Piece, StatePart
 from workers.strategies.base import RankPlace
 from workers.strategies.ddp import DdpStrategy
 from workers.strategies.process_group import make_process_group

@@ -1,15 +1,15 @@
 """Parallel-independent: every rank trains its own copy on its own chunks; nothing is exchanged while it trains.
 
 There is no process group at all, so this also works with torch builds that have no working gloo. What becomes of
-the copies is the merge policy's business (`workers.merge`).
+the copies is the merge policy's business (`workers.training.model_merge`).
 """
 
 from __future__ import annotations
 
 from torch import nn
 
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.strategies.base import Strategy
 from workers.strategies.replica import Replica
 

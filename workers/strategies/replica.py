@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from workers.optimization import Optimization
-from workers.pieces import StatePart
-from workers.precision import Precision
-from workers.saved_state import SavedState
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
+from workers.state_files.saved_state import SavedState
+from workers.state_files.slices import StatePart
 
 
 class Replica:
@@ -138,7 +138,7 @@ def optimizer_part(optimizer: Optimizer, optimization: Optimization) -> tuple[di
     """State of the parameters that this rank's optimizer holds, and the plain values that go with it.
 
     Returns:
-        Tensors named "<number>.<key>", and `scalars`, `groups`, `kind`: see `workers.saved_state`.
+        Tensors named "<number>.<key>", and `scalars`, `groups`, `kind`: see `workers.state_files.saved_state`.
     """
     held = optimizer_state(optimizer)
     tensors: dict[str, Tensor] = {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from torch import nn
 
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.strategies.base import Strategy
 from workers.strategies.replica import Replica
 

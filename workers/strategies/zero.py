@@ -14,9 +14,9 @@ from typing import Final
 from torch import nn
 from torch.optim import Optimizer
 
-from workers.optimization import Optimization
-from workers.pieces import StatePart
-from workers.precision import Precision
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
+from workers.state_files.slices import StatePart
 from workers.strategies.ddp import DdpReplica, DdpStrategy
 from workers.strategies.replica import Replica, optimizer_part
 

@@ -11,9 +11,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPalette, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.models.pyramid import Floats
-from app.views.numbers import tabular
-from app.views.palette import PlotColours, plot_colours
+from app.run_data.pyramid import Floats
 from app.views.plots import drawing
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
 from app.views.plots.raster import Raster
@@ -22,6 +20,8 @@ from app.views.plots.source import PlotSource, Reading, View
 from app.views.plots.ticks import Tick, linear_ticks, log_ticks, time_ticks, whole_ticks
 from app.views.plots.time_axis import TimeAxis
 from app.views.plots.wide_layers import WideLayers
+from app.views.style.numbers import tabular
+from app.views.style.palette import PlotColours, plot_colours
 
 WIDEST_LABEL: Final = "00.00 k"
 TICK_GAP: Final = 6

@@ -8,12 +8,12 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPalette, QWheelEvent
 from PySide6.QtWidgets import QWidget
 
-from app.views.palette import plot_colours
 from app.views.plots import drawing
 from app.views.plots.canvas import PlotCanvas
 from app.views.plots.scale import Scale
 from app.views.plots.source import PlotSource
 from app.views.plots.time_axis import TimeAxis
+from app.views.style.palette import plot_colours
 
 DRAG_PIXELS: Final = 5
 WHEEL_FACTOR: Final = 1.2

@@ -9,15 +9,15 @@ from typing import Final
 import numpy as np
 from PySide6.QtGui import QPalette
 
-from app.models.curves import Curve, middle, reduce_range
-from app.models.pyramid import Floats
-from app.models.run_series import RunSeries
-from app.models.series import Series
-from app.views.numbers import UNKNOWN
-from app.views.palette import faint, plot_colours, rank_colour
+from app.run_data.curves import Curve, middle, reduce_range
+from app.run_data.pyramid import Floats
+from app.run_data.run_series import RunSeries
+from app.run_data.series import Series
 from app.views.plots.drawing import Area, Layer, Line
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
+from app.views.style.numbers import UNKNOWN
+from app.views.style.palette import faint, plot_colours, rank_colour
 
 QUANTITIES: Final = ("utilisation", "memory", "temperature", "power")
 DASHES: Final[dict[str, tuple[float, ...]]] = {"memory": (), "temperature": (4.0, 3.0), "power": (1.0, 3.0)}

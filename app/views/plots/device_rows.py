@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.models.run_series import RunSeries
+from app.run_data.run_series import RunSeries
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
 from app.views.plots.device_curves import QUANTITIES, DeviceCurves, DeviceOptions

@@ -11,7 +11,7 @@ import shiboken6
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
-from app.models.pyramid import Floats
+from app.run_data.pyramid import Floats
 
 FAR: Final = 1e6
 APART: Final = 0.3

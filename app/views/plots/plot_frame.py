@@ -9,11 +9,11 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from app.views.numbers import tabular
-from app.views.palette import plot_colours
 from app.views.plots.chart import Chart
 from app.views.plots.source import Reading
 from app.views.plots.title_box import TitleBox
+from app.views.style.numbers import tabular
+from app.views.style.palette import plot_colours
 
 SWATCH: Final = 8
 GAP: Final = 4

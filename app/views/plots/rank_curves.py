@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from PySide6.QtGui import QColor, QPalette
 
-from app.models.curves import EMPTY, Curve, mean_of, middle, one_a_pixel, reduce_range, smooth
-from app.models.pyramid import Floats
-from app.models.run_series import RunSeries
-from app.models.series import Series, XAxis
-from app.views.numbers import UNKNOWN, rate, significant
-from app.views.palette import faint, plot_colours, rank_colour
+from app.run_data.curves import EMPTY, Curve, mean_of, middle, one_a_pixel, reduce_range, smooth
+from app.run_data.pyramid import Floats
+from app.run_data.run_series import RunSeries
+from app.run_data.series import Series, XAxis
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
+from app.views.style.numbers import UNKNOWN, rate, significant
+from app.views.style.palette import faint, plot_colours, rank_colour
 
 FIRST_HALF_LIFE = 20
 

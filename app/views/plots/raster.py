@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtGui import QColor, QImage
 
-from app.models.pyramid import Floats
+from app.run_data.pyramid import Floats
 from app.views.plots.drawing import pieces
 
 MOST_FILLS: Final = 255

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.models.pyramid import Floats
+from app.run_data.pyramid import Floats
 
 MARGIN = 0.06
 OUTLIER_FACTOR = 4.0

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from PySide6.QtGui import QColor, QPalette
 
-from app.models.series import XAxis
+from app.run_data.series import XAxis
 from app.views.plots.drawing import Layer
 from app.views.plots.scale import Scale
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from PySide6.QtCore import QObject, Signal
 
-from app.models.run_series import RunSeries
-from app.models.series import XAxis
+from app.run_data.run_series import RunSeries
+from app.run_data.series import XAxis
 
 SHORTEST: Final = {"step": 2.0, "ts": 0.02}
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.controllers.launching import Launching
-from app.controllers.operation import OperationRunner
-from core import processes
+from app.controllers.background import OperationRunner
+from app.controllers.run_control import Launching
 from core.config.run_config import RunConfig
-from core.devices.cpu import cpu_slots
 from core.errors import ConfigError, RunBusyError
-from core.resume import ResumePlan
+from core.machine.devices.cpu import cpu_slots
+from core.processes import identity
+from core.resume.planner import ResumePlan
 from tests.helpers.made_runs import TEXT, make_run
 
 pytestmark = pytest.mark.windows
@@ -53,7 +53,7 @@ def test_a_run_that_has_just_stopped_can_be_resumed_at_once(
 
 def test_a_live_run_is_refused_at_once(launching: Launching, place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, "training", runs_dir=runs_dir)
-    store.write_state(store.stored_state().replace(host=processes.own()))
+    store.write_state(store.stored_state().replace(host=identity.own()))
     with qtbot.waitSignal(launching.plan_failed, timeout=3_000) as failed:
         launching.plan(str(store.dir), {}, cpu_slots(2))
     assert isinstance(failed.args[0], RunBusyError)

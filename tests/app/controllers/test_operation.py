@@ -11,8 +11,8 @@ import shiboken6
 from PySide6.QtCore import QCoreApplication
 from pytestqt.qtbot import QtBot
 
-from app.controllers import operation
-from app.controllers.operation import Operation, OperationRunner
+from app.controllers import background
+from app.controllers.background import Operation, OperationRunner
 from core.errors import RankdeckError, UsageError
 
 pytestmark = [pytest.mark.windows, pytest.mark.usefixtures("qapp")]
@@ -100,7 +100,7 @@ def test_nothing_arrives_after_close() -> None:
 
 def test_work_that_outlives_its_runner_has_nobody_to_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error in a Qt thread would fail this test; Qt itself waits for the thread when it deletes the runner."""
-    monkeypatch.setattr(operation, "CLOSE_WAIT_MS", 10)
+    monkeypatch.setattr(background, "CLOSE_WAIT_MS", 10)
     free, heard = threading.Event(), []
     runner = OperationRunner()
     runner.run(Operation(lambda: free.wait(10.0), heard.append, heard.append))

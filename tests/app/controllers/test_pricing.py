@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.controllers.operation import OperationRunner
-from app.controllers.pricing import Pricing
-from app.models.metrics_batch import MetricsBatch, Rows
-from app.models.run_series import RunSeries
-from app.models.sync_price import price_words
-from core.devices import Device
-from core.dial import Link
+from app.controllers.background import OperationRunner
+from app.controllers.sync_pricing import Pricing
+from app.run_data.metrics_batch import MetricsBatch, Rows
+from app.run_data.run_series import RunSeries
+from app.state.sync_price import price_words
+from core.machine.devices import Device
+from core.probes.sync_cost import Link
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.timeout(120)]

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.models.column import BLOCK_ROWS, CHUNK_ROWS, BlockCache, Column
-from app.models.pyramid import BIN, summarise
+from app.run_data.column import BLOCK_ROWS, CHUNK_ROWS, BlockCache, Column
+from app.run_data.pyramid import BIN, summarise
 
 pytestmark = pytest.mark.windows
 

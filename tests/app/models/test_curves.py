@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.models.curves import Curve, mean_of, one_a_pixel, reduce_range, reduce_rows, smooth
-from app.models.series import Series
+from app.run_data.curves import Curve, mean_of, one_a_pixel, reduce_range, reduce_rows, smooth
+from app.run_data.series import Series
 
 
 def made(rows: int, seed: int = 0) -> tuple[Series, np.ndarray]:

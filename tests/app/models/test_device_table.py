@@ -7,7 +7,7 @@ import itertools
 from pytestqt.qtbot import QtBot
 
 from app.models.device_table import HISTORY, DeviceReading, DeviceTable
-from core.devices import Device, DeviceSample, HostSample
+from core.machine.devices import Device, DeviceSample, HostSample
 
 CARD = Device("GPU-1", "cuda", 0, "RTX 4090", 24 << 30)
 OTHER = Device("GPU-2", "cuda", 1, "RTX 4090", 24 << 30)

@@ -6,13 +6,13 @@ import shlex
 
 import pytest
 
-from app.models.draft import Draft, check_draft, default_texts, draft_from_config, form_fields
+from app.state.setup_form import Draft, check_draft, default_texts, draft_from_config, form_fields
 from core.cli.parser import parse
-from core.config.command_line import request_from_arguments
 from core.config.run_config import FIELD_BY_NAME
-from core.devices import Device
-from core.platforms import Platform
-from core.recipes import get_recipe
+from core.launch.command_line import request_from_arguments
+from core.machine.devices import Device
+from core.machine.platform import Platform
+from core.recipes.manifest import get_recipe
 
 RECIPE = get_recipe("minigpt")
 LINUX = Platform("linux", "2.13.0", None, 8)

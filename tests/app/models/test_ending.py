@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.models.ending import Ending, ending_of
-from core.run_state import RunState
+from app.state.run_outcome import Ending, ending_of
+from core.run_folder.state import RunState
 
 ERROR = {"title": "Rank 1: out of memory", "cause": "It needed 3 GB.", "next_step": "Halve the micro-batch."}
 WHY = "DDP on 2 devices could not start, so the run continues on cpu:0 alone. Rank 1: ended with exit code 3."

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from app.models.facts import Facts
-from app.models.metrics_batch import MetricsBatch, Rows
-from app.models.run_series import RunSeries
+from app.run_data.metrics_batch import MetricsBatch, Rows
+from app.run_data.run_series import RunSeries
+from app.state.run_notes import Facts
 
 MODEL = {"event": "model", "parameters": 840_448, "trainable": 840_448, "trainable_bytes": 3_361_792}
 LAUNCH: dict[str, Any] = {"event": "launch", "notes": ["Weights: of rank 1."]}

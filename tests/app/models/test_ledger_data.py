@@ -10,8 +10,8 @@ from pytestqt.qtbot import QtBot
 
 from app.models.ledger_data import LedgerData, read_ledger
 from core.errors import StateFileError
-from core.ledger import Ledger
-from core.run_store import RunStore
+from core.ledger.ledger import Ledger
+from core.run_folder.store import RunStore
 
 
 def ledger() -> Ledger:

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 
-from app.models.metrics_batch import Rewound, Rows, parse_lines
+from app.run_data.metrics_batch import Rewound, Rows, parse_lines
 
 
 def line(**fields: object) -> bytes:

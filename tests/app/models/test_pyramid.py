@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.models.pyramid import BIN, Pyramid, summarise
+from app.run_data.pyramid import BIN, Pyramid, summarise
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.models.run_data import RunData
-from app.models.run_series import ChangeSet
-from core import processes
+from app.run_data.run_series import ChangeSet
 from core.errors import RunNotFoundError
+from core.processes import identity
 from tests.helpers.synthetic_run import Shape, make_run, write_lines
 
 pytestmark = pytest.mark.windows
@@ -26,7 +26,7 @@ def opened(qtbot: QtBot, data: RunData, folder: Path) -> list[ChangeSet]:
 
 
 def test_a_run_is_replayed_and_then_followed(tmp_path: Path, qtbot: QtBot) -> None:
-    store = write_lines(tmp_path / "run", Shape(steps=200), state="training", host=processes.own())
+    store = write_lines(tmp_path / "run", Shape(steps=200), state="training", host=identity.own())
     data = RunData()
     opened(qtbot, data, store.dir)
     assert data.state == store.stored_state()

@@ -17,19 +17,20 @@ import numpy as np
 import pytest
 
 from app.bridge import Worker
-from app.models import run_follower
-from app.models.metrics_batch import MetricsBatch
-from app.models.run_follower import CaughtUp, Kept, Means, OldEvents, Opened, Problem, Progress, RunFollower
-from app.models.run_series import RunSeries
-from core import columns, processes
+from app.run_data import run_follower
+from app.run_data.metrics_batch import MetricsBatch
+from app.run_data.run_follower import CaughtUp, Kept, Means, OldEvents, Opened, Problem, Progress, RunFollower
+from app.run_data.run_series import RunSeries
 from core.errors import ConnectionRefusedByHostError
-from core.messages import Appended, RunStatus
-from core.run_store import RunState, RunStore
+from core.metrics import columns
+from core.processes import identity
+from core.protocol.messages import Appended, RunStatus
+from core.run_folder.store import RunState, RunStore
 from tests.helpers.metrics_writer import lines_of
 from tests.helpers.synthetic_run import Shape, make_run, write_columns, write_lines
 
 pytestmark = pytest.mark.windows
-LIVE = {"state": "training", "host": processes.own()}
+LIVE = {"state": "training", "host": identity.own()}
 ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -208,7 +209,7 @@ def test_the_state_is_told_when_it_changes(tmp_path: Path, show: Callable[..., S
     store.write_state(store.stored_state().replace(step=7))
     shown.until(lambda: shown.items[-1] == store.stored_state())
     dead = subprocess.Popen([sys.executable, "-c", ""])
-    gone = processes.ProcessId(dead.pid, time.time() - 100)
+    gone = identity.ProcessId(dead.pid, time.time() - 100)
     dead.wait()
     store.write_state(store.stored_state().replace(host=gone))
     shown.until(lambda: isinstance(shown.items[-1], RunState) and shown.items[-1].state == "interrupted")

@@ -12,8 +12,8 @@ from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
 from app.models.run_list import RunList, RunListModel, RunRole, RunScanner
-from core import processes
-from core.run_store import RunEntry, RunState, RunStore
+from core.processes import identity
+from core.run_folder.store import RunEntry, RunState, RunStore
 
 pytestmark = pytest.mark.windows
 
@@ -33,7 +33,7 @@ def names(entries: list[RunEntry]) -> list[str]:
 def test_live_runs_first_then_the_newest(tmp_path: Path) -> None:
     add_run(tmp_path, "old", 1.0, state="finished")
     add_run(tmp_path, "new", 3.0, state="stopped")
-    add_run(tmp_path, "live", 2.0, state="training", host=processes.own())
+    add_run(tmp_path, "live", 2.0, state="training", host=identity.own())
     (tmp_path / "no run").mkdir()
     (tmp_path / "a file").write_text("x", encoding="utf-8")
     assert names(RunScanner(tmp_path).scan()) == ["live", "new", "old"]
@@ -41,7 +41,7 @@ def test_live_runs_first_then_the_newest(tmp_path: Path) -> None:
 
 
 def test_a_damaged_and_an_interrupted_run_say_why(tmp_path: Path) -> None:
-    add_run(tmp_path, "dead", 2.0, state="training", host=processes.ProcessId(2**22 - 3, 5.0), step=12)
+    add_run(tmp_path, "dead", 2.0, state="training", host=identity.ProcessId(2**22 - 3, 5.0), step=12)
     (tmp_path / "half").mkdir()
     (tmp_path / "half" / "state.json").write_text('{"format": "rankd', encoding="utf-8")
     model = RunListModel()

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from app.models.metrics_batch import parse_lines
-from app.models.run_series import ChangeSet, RunSeries
+from app.run_data.metrics_batch import parse_lines
+from app.run_data.run_series import ChangeSet, RunSeries
 
 
 def steps(rank: int, first: int, last: int, attempt: int = 1, start_s: float = 1000.0) -> list[bytes]:

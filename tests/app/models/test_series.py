@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.models.series import Series
+from app.run_data.series import Series
 
 
 def series_of(steps: np.ndarray, **more: np.ndarray) -> Series:

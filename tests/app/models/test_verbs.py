@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.models.draft import Draft, check_draft
-from app.models.metrics_batch import parse_lines
-from app.models.run_series import RunSeries
-from app.models.standing import standing_of
-from app.models.verbs import Situation, verbs_of
-from core.devices import Device
-from core.platforms import Platform
-from core.recipes import get_recipe
-from core.run_state import RunState
-from core.run_store import RunEntry
+from app.run_data.metrics_batch import parse_lines
+from app.run_data.run_series import RunSeries
+from app.state.available_actions import Situation, verbs_of
+from app.state.run_summary import standing_of
+from app.state.setup_form import Draft, check_draft
+from core.machine.devices import Device
+from core.machine.platform import Platform
+from core.recipes.manifest import get_recipe
+from core.run_folder.state import RunState
+from core.run_folder.store import RunEntry
 
 SLOT = Device("cpu:0", "cpu", 0, "A processor")
 GOOD = check_draft(Draft(), get_recipe("minigpt"), [SLOT], Platform("linux", "2.13.0", None, 2))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.views.device_picker import DevicePicker, short_uuids
-from core.devices import POWER_CAP, Device, DeviceSample
+from app.views.setup.device_picker import DevicePicker, short_uuids
+from core.machine.devices import POWER_CAP, Device, DeviceSample
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

@@ -8,13 +8,13 @@ import pytest
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.models.draft import Draft, mode_changes
-from app.views.resume_dialog import ResumeDialog
-from core import processes
-from core.devices import DeviceMonitor
+from app.state.setup_form import Draft, mode_changes
+from app.views.dialogs.resume_dialog import ResumeDialog
 from core.errors import RankdeckError
-from core.resume import ResumePlan, plan_resume
-from core.run_store import list_runs
+from core.machine.devices import DeviceMonitor
+from core.processes import identity
+from core.resume.planner import ResumePlan, plan_resume
+from core.run_folder.store import list_runs
 from tests.helpers.made_runs import TEXT, make_run
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
@@ -48,7 +48,7 @@ def place(tmp_path: Path) -> Path:
 def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
     live = make_run(place, "training", runs_dir=runs_dir)
-    live.write_state(live.stored_state().replace(host=processes.own()))
+    live.write_state(live.stored_state().replace(host=identity.own()))
     dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"], DDP)
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)

@@ -10,15 +10,15 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QScrollArea
 from pytestqt.qtbot import QtBot
 
-from app.models.draft import OF_MODE, Draft, check_draft, draft_from_config
-from app.models.surroundings import Surroundings
-from app.views.deepspeed_dialog import DeepSpeedDialog
-from app.views.field_row import FieldRow
-from app.views.setup_panel import SetupPanel
-from core.devices import Device
+from app.state.mode_options import Surroundings
+from app.state.setup_form import OF_MODE, Draft, check_draft, draft_from_config
+from app.views.dialogs.deepspeed_dialog import DeepSpeedDialog
+from app.views.setup.setup_panel import SetupPanel
+from app.views.widgets.field_row import FieldRow
 from core.errors import ConfigError
-from core.platforms import Platform
-from core.recipes import find_recipes, get_recipe
+from core.machine.devices import Device
+from core.machine.platform import Platform
+from core.recipes.manifest import find_recipes, get_recipe
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

@@ -10,14 +10,14 @@ from PySide6.QtGui import QColor, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QCheckBox, QRadioButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.models.standing import Standing
-from app.views.elided_label import ElidedLabel
-from app.views.icons import ICON_DIR, app_icon, icon
-from app.views.notice_bar import NoticeBar, Step
-from app.views.numbers import byte_size, count, duration, gib, rate, significant
-from app.views.run_header import RunHeader
-from app.views.theme import Theme
-from app.views.tones import is_dark, muted, tone
+from app.state.run_summary import Standing
+from app.views.style.icons import ICON_DIR, app_icon, icon
+from app.views.style.numbers import byte_size, count, duration, gib, rate, significant
+from app.views.style.theme import Theme
+from app.views.style.tones import is_dark, muted, tone
+from app.views.widgets.elided_label import ElidedLabel
+from app.views.widgets.notice_bar import NoticeBar, Step
+from app.views.window.run_header import RunHeader
 from core.errors import UsageError
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 

@@ -12,12 +12,12 @@ from pytestqt.qtbot import QtBot
 
 from app.models.ledger_data import LedgerSnapshot
 from app.models.rank_log import MAX_LINES, RankLog
-from app.views.alerts_view import AlertsView, alert_words
-from app.views.ledger_view import LedgerView
-from app.views.log_view import LogView
-from app.views.samples_view import SHOWN_AT_ONCE, SamplesView
+from app.views.run_tabs.alerts_view import AlertsView, alert_words
+from app.views.run_tabs.ledger_view import LedgerView
+from app.views.run_tabs.log_view import LogView
+from app.views.run_tabs.samples_view import SHOWN_AT_ONCE, SamplesView
 from core.errors import StateFileError
-from core.ledger import BlockProgress, LedgerProgress
+from core.ledger.ledger import BlockProgress, LedgerProgress
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

@@ -11,8 +11,8 @@ import pytest
 
 from app.models.run_list import RunScanner
 from core.cli import main
-from core.processes import ProcessId, is_alive, own
-from core.run_store import RunStore
+from core.processes.identity import ProcessId, is_alive, own
+from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 
 pytestmark = pytest.mark.windows

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.cli import checks
-from core.platforms import Platform
+from core.machine.platform import Platform
 
 WINDOWS_BAD_TORCH = Platform("windows", "2.9.1+cu128", "12.8", 8)
 

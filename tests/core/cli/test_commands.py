@@ -18,7 +18,7 @@ from core.cli.interrupts import Interrupts
 from core.cli.terminal import Terminal
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
-from core.run_store import RunStore
+from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 
 pytestmark = pytest.mark.windows

@@ -8,12 +8,12 @@ import pytest
 
 from core.cli.device_request import with_ddp_spawn, with_devices
 from core.cli.parser import parse
-from core.config.command_line import TrainRequest, request_from_arguments
 from core.config.run_config import RunConfig
-from core.devices import Device
 from core.errors import ConfigError, PreflightError
-from core.platforms import Platform
-from core.recipes import get_recipe
+from core.launch.command_line import TrainRequest, request_from_arguments
+from core.machine.devices import Device
+from core.machine.platform import Platform
+from core.recipes.manifest import get_recipe
 
 pytestmark = pytest.mark.windows
 

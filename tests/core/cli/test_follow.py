@@ -15,8 +15,8 @@ import pytest
 from core.cli.follow import Follower, StopLadder, event_words
 from core.cli.interrupts import Interrupts, counted_interrupts
 from core.cli.terminal import Terminal
-from core.processes import own
-from core.run_store import RunStore
+from core.processes.identity import own
+from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 
 pytestmark = pytest.mark.windows

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
-from core.devices import DeviceMonitor
-from core.dial import Link
+from core.machine.devices import DeviceMonitor
+from core.probes.sync_cost import Link
 
 
 @pytest.mark.slow
@@ -17,7 +17,7 @@ def test_it_prints_what_it_measured_and_what_intervals_would_cost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch", reason="measures for real")
-    monkeypatch.setattr("core.link_test.SECONDS", 0.3)
+    monkeypatch.setattr("core.probes.link_speed.SECONDS", 0.3)
     words = ["measure", "--devices", "cpux2", "--json", "--parameters", "1e6", "--step-time-s", "0.1"]
     assert main([*words, "--runs-dir", str(tmp_path)]) == 0
     answer = json.loads(capsys.readouterr().out)

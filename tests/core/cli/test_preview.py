@@ -58,7 +58,7 @@ def test_a_tokenizer_in_a_file_of_its_own_needs_no_torch(tmp_path: Path) -> None
     path = write_rows(tmp_path / "rows.csv", TEXTS)
     program = tmp_path / "program.py"
     program.write_text(
-        "import sys; from pathlib import Path; from workers.preview import main; main(Path(sys.argv[1]))",
+        "import sys; from pathlib import Path; from workers.programs.preview_main import main; main(Path(sys.argv[1]))",
         encoding="utf-8",
     )
     for recipe in ("minigpt", "actv1"):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.cli.progress_line import RunProgress
-from core.cli.words import duration, number
+from core.formatting import duration, number
 
 
 def _step(step: int, rank: int = 0, **values: Any) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from core.cli.parser import parse
-from core.cli.run import train_words
-from core.config.command_line import request_from_arguments
+from core.cli.run_script import train_words
 from core.errors import UsageError
-from core.user_script import UserScript, read_script
+from core.launch.command_line import request_from_arguments
+from core.recipes.user_script import UserScript, read_script
 
 pytestmark = pytest.mark.windows
 

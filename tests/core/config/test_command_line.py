@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from core.config.command_line import (
+from core.config.run_config import RunConfig
+from core.errors import ConfigError
+from core.launch.command_line import (
     TrainRequest,
     add_train_flags,
     command_text,
     request_from_arguments,
     to_command_line,
 )
-from core.config.run_config import RunConfig
-from core.errors import ConfigError
-from core.recipes import Recipe, apply_recipe, get_recipe, recipe_defaults
+from core.recipes.manifest import Recipe, apply_recipe, get_recipe, recipe_defaults
 
 CONTRACT_FLAGS = shlex.split("""--config --recipe --mode --devices --strict --dataset-file --samples-per-block
 --dataset-chunk-size --model --steps --epochs --batch-size --global-batch-size --grad-accum-steps --seq-len --lr --seed

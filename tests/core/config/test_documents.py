@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from core.config.documents import line_of, read_config, to_json, to_toml, to_yaml, upgrade
-from core.config.given import config_from_mapping
+from core.config.config_file import line_of, read_config, to_json, to_toml, to_yaml, upgrade
+from core.config.layers import config_from_mapping
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
 

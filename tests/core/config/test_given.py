@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.config.fields import FieldSpec
-from core.config.given import Given, config_from_given, config_from_mapping, normalise, with_absolute_paths
+from core.config.layers import Given, config_from_given, config_from_mapping, normalise, with_absolute_paths
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
 

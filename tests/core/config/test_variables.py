@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from core.config import RunConfig
-from core.config.command_line import add_train_flags, request_from_arguments, to_command_line
-from core.config.documents import read_config, to_json, to_toml, to_yaml
-from core.config.given import config_from_mapping
+from core.config.config_file import read_config, to_json, to_toml, to_yaml
+from core.config.layers import config_from_mapping
 from core.config.run_config import FIELD_BY_NAME
 from core.config.variables import read_variables, variable_lines
 from core.errors import ConfigError
-from core.recipes import find_recipes
+from core.launch.command_line import add_train_flags, request_from_arguments, to_command_line
+from core.recipes.manifest import find_recipes
 
 pytestmark = pytest.mark.windows
 

@@ -11,9 +11,9 @@ import time
 import psutil
 import pytest
 
-from core.devices import DeviceMonitor
-from core.devices.cpu import MAX_SLOTS, MIN_SLOTS, HostReader, cpu_slots, processor_name
-from core.platforms import physical_cores
+from core.machine.devices import DeviceMonitor
+from core.machine.devices.cpu import MAX_SLOTS, MIN_SLOTS, HostReader, cpu_slots, processor_name
+from core.machine.platform import physical_cores
 
 pytestmark = pytest.mark.windows
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from core.devices.lane import Lane
+from core.machine.devices.driver_thread import Lane
 
 pytestmark = pytest.mark.windows
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.devices import Device, device_texts, resolve_devices
 from core.errors import ConfigError
+from core.machine.devices import Device, device_texts, resolve_devices
 
 pytestmark = pytest.mark.windows
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from core.checkpoints.store import Generations
 from core.cli import main
 from core.errors import RankdeckError, StateFileError, UsageError
 from core.export import export as module
 from core.export.export import default_place, export_run
 from core.export.kinds import KINDS
-from core.files import write_atomic
-from core.generations import Generations
-from core.messages import CommitStaged, Position, StagedFile
-from core.run_store import RunStore
+from core.files.atomic import write_atomic
+from core.protocol.messages import CommitStaged, Position, StagedFile
+from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run, tree
 
 pytestmark = pytest.mark.windows

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from core.host.commits import BUSY, KEPT, CommitCoordinator
-from core.messages import CommitStaged, Position
+from core.host.commits.coordinator import BUSY, KEPT, CommitCoordinator
+from core.protocol.messages import CommitStaged, Position
 
 pytestmark = pytest.mark.windows
 

@@ -8,15 +8,15 @@ import pytest
 
 from core.config import RunConfig
 from core.config.batch import resolve_batch
-from core.devices import Device
+from core.host.commits.gathering import Gathered, Next, next_action
+from core.host.commits.ledger_keeper import epochs_of
 from core.host.failures import Sign, describe, last_lines, root_cause
-from core.host.gathering import Gathered, Next, next_action
-from core.host.ledger_keeper import epochs_of
 from core.host.stop_ladder import Rung, StopLadder
 from core.host.work_plan import independent_on_all, on_one_device, total_steps
-from core.launch_plan import LaunchPlan
-from core.ledger import Ledger
-from core.messages import ChunkDone, MergeReady, Position, RankDone, RankFailed
+from core.launch.plan import LaunchPlan
+from core.ledger.ledger import Ledger
+from core.machine.devices import Device
+from core.protocol.messages import ChunkDone, MergeReady, Position, RankDone, RankFailed
 
 pytestmark = pytest.mark.windows
 

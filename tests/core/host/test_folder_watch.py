@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core.files import remove_temporaries
-from core.host.folder_watch import folder_gone, until_gone
-from core.host.reserve import RESERVE_BYTES, Reserve
+from core.files.atomic import remove_temporaries
+from core.host.disk.folder_watch import folder_gone, until_gone
+from core.host.disk.reserved_space import RESERVE_BYTES, Reserve
 
 pytestmark = pytest.mark.windows
 

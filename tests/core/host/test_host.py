@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
+from core.checkpoints.store import Generations
 from core.client import connect
-from core.columns import is_current
-from core.generations import Generations
-from core.messages import Appended, CommitRequest, RunStatus
+from core.metrics.columns import is_current
+from core.protocol.messages import Appended, CommitRequest, RunStatus
 from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make_run
 
 __all__ = ["make_run"]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from core.column_index import read_index
-from core.columns import is_current
-from core.host.late_columns import LateColumns
-from core.metrics_file import MetricsWriter
+from core.host.metrics.background_columns import LateColumns
+from core.metrics.column_index import read_index
+from core.metrics.columns import is_current
+from core.metrics.metrics_file import MetricsWriter
 
 pytestmark = pytest.mark.windows
 

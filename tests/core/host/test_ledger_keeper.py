@@ -10,8 +10,8 @@ import pytest
 
 from core.config import RunConfig
 from core.errors import StateFileError
-from core.host.ledger_keeper import LedgerKeeper, write_ledger
-from core.messages import Claim, DataReady
+from core.host.commits.ledger_keeper import LedgerKeeper, write_ledger
+from core.protocol.messages import Claim, DataReady
 from tests.helpers.made_runs import CHUNK, aios_file
 
 pytestmark = pytest.mark.windows

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from core.errors import PreflightError
-from core.host import metrics_sink
-from core.host.metrics_sink import MetricsSink
-from core.metrics_file import MetricsWriter
+from core.host.metrics import sink
+from core.host.metrics.sink import MetricsSink
+from core.metrics.metrics_file import MetricsWriter
 
 pytestmark = pytest.mark.windows
 
@@ -81,7 +81,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
-    monkeypatch.setattr(metrics_sink, "RETRY_S", 0.02)
+    monkeypatch.setattr(sink, "RETRY_S", 0.02)
     return Place(tmp_path)
 
 

@@ -7,12 +7,12 @@ from typing import cast
 
 import pytest
 
-from core.devices import Device
 from core.host.ranks import Ranks
-from core.launch_plan import LaunchPlan, RankCommand
-from core.listener import Connection
-from core.messages import RankFailed
-from core.process_tree import Child
+from core.launch.plan import LaunchPlan, RankCommand
+from core.machine.devices import Device
+from core.processes import Child
+from core.protocol.messages import RankFailed
+from core.protocol.server import Connection
 
 pytestmark = pytest.mark.windows
 

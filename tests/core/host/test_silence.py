@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from core.devices import Device
+from core.host.hang_watch import Silence
 from core.host.ranks import Ranks
-from core.host.silence import Silence
-from core.launch_plan import LaunchPlan, RankCommand
-from core.listener import Connection
-from core.messages import RankDone
+from core.launch.plan import LaunchPlan, RankCommand
+from core.machine.devices import Device
+from core.protocol.messages import RankDone
+from core.protocol.server import Connection
 
 pytestmark = pytest.mark.windows
 

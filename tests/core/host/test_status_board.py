@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 
 from core.config import RunConfig
-from core.host import status_board
-from core.host.status_board import StatusBoard
-from core.listener import Connection
-from core.messages import Message, RunStatus
-from core.run_store import RunStore
+from core.host.metrics import status
+from core.host.metrics.status import StatusBoard
+from core.protocol.messages import Message, RunStatus
+from core.protocol.server import Connection
+from core.run_folder.store import RunStore
 
 
 class Client:
@@ -55,8 +55,8 @@ def test_who_hears_that_a_run_has_stopped_reads_it_on_disk_too(tmp_path: Path, n
 
 
 def test_progress_is_told_more_often_than_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status_board, "QUIET_S", 0.02)
-    monkeypatch.setattr(status_board, "QUIET_DISK_S", 0.6)
+    monkeypatch.setattr(status, "QUIET_S", 0.02)
+    monkeypatch.setattr(status, "QUIET_DISK_S", 0.6)
     store = RunStore.create(tmp_path, RunConfig(dataset_file="text.txt"))
     heard: list[tuple[int, int]] = []
 

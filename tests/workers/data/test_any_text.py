@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.workers.data.written import write_rows
-from workers.data.corpus import open_corpus
-from workers.data.token_cache import tokenise
-from workers.data.tokenizer_spec import TokenizerSpec
+from workers.data.reading.corpus import open_corpus
+from workers.data.tokens.token_cache import tokenise
+from workers.data.tokens.tokenizer_spec import TokenizerSpec
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")

@@ -10,8 +10,8 @@ import pytest
 
 from core.errors import ConfigError, DatasetError, PreflightError, RankdeckError
 from tests.workers.data.written import ALL, pack, write_parquet, write_rows
-from workers.data.corpus import Corpus, open_corpus
-from workers.data.row_counts import BadRowLimit, RowCounts
+from workers.data.reading.corpus import Corpus, open_corpus
+from workers.data.reading.row_counts import BadRowLimit, RowCounts
 
 pytestmark = pytest.mark.windows
 
@@ -175,7 +175,7 @@ def test_a_limit_for_bad_rows() -> None:
 
 
 def test_a_missing_package_is_said_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.data_format.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("core.data.formats.importlib.util.find_spec", lambda _: None)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
     with pytest.raises(PreflightError, match="pyarrow") as caught:
         open_corpus(str(tmp_path), {})

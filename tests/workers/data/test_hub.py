@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from core.dataset import identify
+from core.data.dataset import identify
+from core.data.hub import HubName, cached_info, check_download
 from core.errors import DatasetError, PreflightError
-from core.hub_dataset import HubName, cached_info, check_download
-from workers.data.corpus import open_corpus
-from workers.data.row_counts import RowCounts
+from workers.data.reading.corpus import open_corpus
+from workers.data.reading.row_counts import RowCounts
 
 PREPARE = "import sys, datasets; datasets.disable_progress_bars(); datasets.load_dataset(sys.argv[1])"
 
@@ -41,7 +41,7 @@ def test_what_is_no_name_is_refused(text: str) -> None:
 
 
 def test_without_the_package_it_says_which(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.extras.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("core.machine.packages.importlib.util.find_spec", lambda _: None)
     with pytest.raises(PreflightError) as caught:
         identify("hf://owner/name")
     assert "rankdeck[hf]" in caught.value.next_step

@@ -16,13 +16,14 @@ import pytest
 from core.errors import DatasetError, RankdeckError
 from core.fault_points import ENV_FAULT
 from tests.workers.data.written import ALL, pack, write_rows
-from workers.data import parts, pieces, token_cache, tokenizer_spec
-from workers.data.byte_or_bpe import train_bpe
-from workers.data.corpus import open_corpus, texts
-from workers.data.pool import TokenisingError
-from workers.data.row_counts import RowCounts
-from workers.data.token_cache import TokenData, tokenise
-from workers.data.tokenizer_spec import TokenizerSpec, token_type
+from workers.data.reading import parts, pieces
+from workers.data.reading.corpus import open_corpus, texts
+from workers.data.reading.row_counts import RowCounts
+from workers.data.tokens import token_cache, tokenizer_spec
+from workers.data.tokens.byte_or_bpe import train_bpe
+from workers.data.tokens.pool import TokenisingError
+from workers.data.tokens.token_cache import TokenData, tokenise
+from workers.data.tokens.tokenizer_spec import TokenizerSpec, token_type
 
 pytestmark = pytest.mark.windows
 
@@ -30,9 +31,10 @@ ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = """
 import sys
 from pathlib import Path
-from workers.data import parts, token_cache
-from workers.data.corpus import open_corpus
-from workers.data.tokenizer_spec import TokenizerSpec
+from workers.data.reading import parts
+from workers.data.tokens import token_cache
+from workers.data.reading.corpus import open_corpus
+from workers.data.tokens.tokenizer_spec import TokenizerSpec
 token_cache._IN_PROCESS_BYTES = int(sys.argv[3])
 if int(sys.argv[4]):
     parts.PART_BYTES, parts.LONG_PACKED_BYTES = int(sys.argv[4]), 0

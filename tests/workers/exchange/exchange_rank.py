@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from core.errors import RankdeckError
-from workers.exchange import Exchange, choose_exchange, in_place_sum, shared_tensor
-from workers.exchange.choice import _SharedMemory
-from workers.exchange.in_place_sum import CHUNK_BYTES
-from workers.exchange.power_sgd import WHOLE_STEPS, PowerSgd
-from workers.exchange.shared_all_reduce import PIECE_BYTES, SharedAllReduce, arena_bytes
+from workers.all_reduce import Exchange, choose_exchange, in_place_sum, shared_tensor
+from workers.all_reduce.choice import _SharedMemory
+from workers.all_reduce.in_place_sum import CHUNK_BYTES
+from workers.all_reduce.power_sgd import WHOLE_STEPS, PowerSgd
+from workers.all_reduce.shared_all_reduce import PIECE_BYTES, SharedAllReduce, arena_bytes
 from workers.strategies.base import RankPlace
 from workers.strategies.process_group import make_process_group
 

@@ -10,7 +10,7 @@ import pytest
 from core.config.run_config import EXCHANGES
 from core.errors import ConfigError
 from core.host.failures import Sign
-from core.messages import RankFailed
+from core.protocol.messages import RankFailed
 from tests.workers.exchange.rank_runs import outcomes
 
 torch = pytest.importorskip("torch", reason="trains for real")
@@ -81,13 +81,13 @@ def test_a_surprise_at_the_self_test_means_gloo_for_all(two: list[dict[str, Any]
 
 
 def test_ways_have_the_names_of_the_setting() -> None:
-    from workers.exchange import WANTED
+    from workers.all_reduce import WANTED
 
     assert set(WANTED) == set(EXCHANGES)
 
 
 def test_an_unknown_way_is_refused_and_nccl_left_alone() -> None:
-    from workers.exchange import choose_exchange
+    from workers.all_reduce import choose_exchange
     from workers.strategies.base import RankPlace
 
     place = RankPlace(0, 2, torch.device("cpu"), "nccl")

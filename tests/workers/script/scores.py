@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from workers.script.steps import Point, PrintedMetrics
+from workers.script.printed.steps import Point, PrintedMetrics
 
 FOLDER: Final = Path(__file__).parent / "printed"
 CHARTS: Final = ("loss", "val_loss", "accuracy", "val_accuracy", "reward", "val_reward", "perplexity")

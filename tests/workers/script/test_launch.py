@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.user_script import UserScript
+from core.recipes.user_script import UserScript
 from workers.script.launch import PACKAGE_FOLDER, SDK_FOLDER, Place, script_environment
 
 pytestmark = pytest.mark.windows

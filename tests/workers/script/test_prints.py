@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from workers.script.names import Names
-from workers.script.segments import MAX_SEGMENT_BYTES, Segments
-from workers.script.steps import Point, PrintedMetrics
+from workers.script.printed.names import Names
+from workers.script.printed.segments import MAX_SEGMENT_BYTES, Segments
+from workers.script.printed.steps import Point, PrintedMetrics
 
 pytestmark = pytest.mark.windows
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from core.errors import RankdeckError
-from core.user_script import UserScript
+from core.recipes.user_script import UserScript
 from workers.script.store import HostedStore, can_host
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the script's rank 0 hosts the store")

@@ -1,0 +1,1 @@
+"""Recipe: recurrent PPO with a cascaded-LSTM policy."""

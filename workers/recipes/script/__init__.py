@@ -1,0 +1,1 @@
+"""Recipe: a training script of a person's own."""

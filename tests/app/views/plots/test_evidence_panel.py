@@ -14,13 +14,13 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.models.run_data import RunData
-from app.models.run_series import ChangeSet
-from app.views.palette import rank_colour
+from app.run_data.run_series import ChangeSet
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
-from app.views.plots.evidence_panel import EvidencePanel
-from core import processes
-from core.run_store import RunStore
+from app.views.plots.plots_panel import EvidencePanel
+from app.views.style.palette import rank_colour
+from core.processes import identity
+from core.run_folder.store import RunStore
 from tests.helpers.synthetic_run import START_S, UUIDS, Shape, make_run, write_lines
 
 # Qt's offscreen platform says so whenever a window's least size changes.
@@ -51,7 +51,7 @@ def make(qtbot: QtBot) -> Iterator[Make]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunStore:
-    return write_lines(tmp_path / "run", Shape(steps=400), state="training", host=processes.own())
+    return write_lines(tmp_path / "run", Shape(steps=400), state="training", host=identity.own())
 
 
 def settle(qtbot: QtBot, panel: EvidencePanel) -> None:
@@ -328,7 +328,7 @@ def test_colours_follow_the_palette(make: Make, run: RunStore) -> None:
 
 
 def test_an_empty_plot_says_what_it_waits_for(tmp_path: Path, make: Make, qtbot: QtBot) -> None:
-    store = make_run(tmp_path / "run", state="starting", phase="rank 1 ready", host=processes.own())
+    store = make_run(tmp_path / "run", state="starting", phase="rank 1 ready", host=identity.own())
     panel = make(store)
     assert panel.loss.chart.empty_text == "Starting: rank 1 ready"
     store.write_state(store.stored_state().replace(state="training"))

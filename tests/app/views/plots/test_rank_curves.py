@@ -10,13 +10,13 @@ import pytest
 from PySide6.QtGui import QPalette
 from pytestqt.qtbot import QtBot
 
-from app.models.metrics_batch import parse_lines
-from app.models.run_series import RunSeries
-from app.views.palette import rank_colour
+from app.run_data.metrics_batch import parse_lines
+from app.run_data.run_series import RunSeries
 from app.views.plots.device_curves import DeviceCurves, DeviceOptions
 from app.views.plots.drawing import Area, Line, Points, Strokes
 from app.views.plots.rank_curves import CurveOptions, LossCurves, StepTime, ThroughputCurves, span
 from app.views.plots.source import View
+from app.views.style.palette import rank_colour
 
 WHOLE = View("step", 1, 100)
 

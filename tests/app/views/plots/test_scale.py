@@ -53,7 +53,7 @@ def test_measuring_and_averaging_load_no_more_of_numpy() -> None:
     code = """
 import sys
 import numpy as np
-from app.models.curves import Curve, mean_of
+from app.run_data.curves import Curve, mean_of
 from app.views.plots.scale import fitting
 x = np.arange(9.0)
 assert len(mean_of([Curve(x, x, x, x, 1), Curve(x[2:], x[2:], x[2:], x[2:], 1)]).x) == 9

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.models.metrics_batch import parse_lines
-from app.models.run_series import RunSeries
+from app.run_data.metrics_batch import parse_lines
+from app.run_data.run_series import RunSeries
 from app.views.plots.time_axis import TimeAxis
 from tests.app.models.test_run_series import steps
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PySide6.QtGui import QPalette
 
-from app.models.run_series import RunSeries
-from app.models.series import Series, XAxis
+from app.run_data.run_series import RunSeries
+from app.run_data.series import Series, XAxis
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
 from app.views.plots.rank_curves import CurveOptions, LossCurves, StepTime
 from app.views.plots.source import LayerSource, View

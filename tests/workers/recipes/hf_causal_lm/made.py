@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from core.config import RunConfig
-from core.recipes import apply_recipe, get_recipe
+from core.recipes.manifest import apply_recipe, get_recipe
 from workers.recipes.hf_causal_lm.model import empty_model, scratch_config, write_config
 from workers.recipes.hf_causal_lm.tokens import learn
 

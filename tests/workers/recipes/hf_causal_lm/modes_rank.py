@@ -18,16 +18,16 @@ from torch import nn
 
 from core.config import RunConfig
 from tests.workers.recipes.hf_causal_lm.made import options
-from workers import random_state
-from workers.checkpoint import load_part, take_part, write_part
-from workers.evaluation import Evaluation
-from workers.optimization import Optimization
-from workers.precision import Precision
+from workers.optim import seeding
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
 from workers.recipes.hf_causal_lm.model import be_quiet, checkpointed, trained_model, with_lora
 from workers.recipes.hf_causal_lm.samples import Packing, loss
 from workers.recipes.hf_causal_lm.sampling import Sampler
 from workers.recipes.hf_causal_lm.tokens import tokens_in
 from workers.strategies import RankPlace, make_strategy
+from workers.training.checkpoint import load_part, take_part, write_part
+from workers.training.evaluation import Evaluation
 
 STEPS: Final = 6
 HALF: Final = 3
@@ -71,7 +71,7 @@ def train(place: Place, way: str, variant: str, source: str = "llama", resumed_f
         config,
     )
     strategy.setup()
-    random_state.seed_everything(3)
+    seeding.seed_everything(3)
     model = trained_model(place.folder / source)
     if o["grad_checkpointing"]:
         checkpointed(model)

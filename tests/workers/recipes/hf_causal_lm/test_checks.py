@@ -13,9 +13,9 @@ import pytest
 
 from core.config import RunConfig
 from core.errors import ConfigError
-from core.extras import MissingPackageError
-from core.recipe_check import check_by_recipe
-from core.recipes import apply_recipe, get_recipe
+from core.machine.packages import MissingPackageError
+from core.recipes.check import check_by_recipe
+from core.recipes.manifest import apply_recipe, get_recipe
 from workers.recipes.hf_causal_lm.check import check
 from workers.recipes.hf_causal_lm.folder import causal_architectures, open_folder
 from workers.recipes.hf_causal_lm.refusal import RefusalError

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from core.export.export import export_run
-from core.run_store import RunStore
+from core.run_folder.store import RunStore
 from tests.workers.data.written import write_rows
 from tests.workers.hosted_run import curve, host, lines, make_run
 from workers.recipes.hf_causal_lm.samples import Packing, loss

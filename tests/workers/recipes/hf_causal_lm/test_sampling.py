@@ -14,8 +14,8 @@ pytest.importorskip("transformers", reason="the recipe's models are those of tra
 import torch
 
 from tests.workers.recipes.hf_causal_lm.made import make_model
+from workers.decoding.written_tokens import WeightsNotFiniteError
 from workers.recipes.hf_causal_lm.sampling import Sampler
-from workers.written_tokens import WeightsNotFiniteError
 
 pytestmark = pytest.mark.windows
 

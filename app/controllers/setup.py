@@ -1,0 +1,239 @@
+"""Connects Setup with what helps to fill it in: a look at a script, a look at the data, missing packages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from app.controllers.background import Operation, OperationRunner
+from app.controllers.install import Installing
+from app.controllers.preview import Previewing
+from app.controllers.script_lookup import Scripting
+from app.controllers.setup_checks import Drafting
+from app.models.device_table import DeviceTable
+from app.models.run_data import RunData
+from app.state.chart_names import names_in, unread_numbers
+from app.state.setup_form import CheckedDraft, Draft
+from app.views.setup.setup_panel import SetupPanel
+from app.views.widgets.notice_bar import Step
+from core.data.dataset import NO_DATASET
+from core.data.formats import TEXT_COLUMN
+from core.data.hub import ALLOW_DOWNLOAD, DownloadNeededError
+from core.errors import ConfigError, RankdeckError
+from core.machine.packages import MissingPackageError, missing_packages, offer_for
+from core.recipes.manifest import Recipe
+
+if TYPE_CHECKING:
+    from app.views.dialogs.install_dialog import InstallDialog
+    from app.views.dialogs.preview_dialog import PreviewDialog
+
+
+class SetupWiring(QObject):
+    """What Setup asks of others.
+
+    Args:
+        setup: The panel.
+        drafting: Is told what is found wrong.
+        runner: Where disks are looked at.
+        data: The run that is shown.
+        table: The devices there are.
+        parent: Qt owner.
+    """
+
+    def __init__(
+        self,
+        setup: SetupPanel,
+        drafting: Drafting,
+        runner: OperationRunner,
+        data: RunData,
+        table: DeviceTable,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._setup = setup
+        self._drafting = drafting
+        self._data = data
+        self._table = table
+        self.scripting = Scripting(runner, self)
+        self.scripting.judged.connect(self._on_script_judged)
+        self.scripting.interpreters_found.connect(setup.show_interpreters)
+        setup.charts_requested.connect(self._on_charts_requested)
+        self.previewing = Previewing(self)
+        self.preview: PreviewDialog | None = None
+        self.previewing.progressed.connect(self._on_preview_progressed)
+        self.previewing.found.connect(self._on_preview_found)
+        self.previewing.failed.connect(self._on_preview_failed)
+        setup.data.preview_requested.connect(self._on_preview_requested)
+        drafting.checked.connect(self._on_checked)
+        self.installing = Installing(runner, self)
+        self.install_dialog: InstallDialog | None = None
+        self._runner = runner
+        self._requires: tuple[str, ...] | None = None
+        self._needs: dict[str, MissingPackageError] = {}
+        setup.mode.install_requested.connect(self._on_deepspeed_requested)
+        drafting.dataset_failed.connect(lambda error: self._set_need("data", error))
+        drafting.dataset_found.connect(lambda _: self._set_need("data", None))
+        self.installing.printed.connect(self._on_printed)
+        self.installing.installed.connect(self._on_installed)
+        self.installing.failed.connect(self._on_install_failed)
+
+    def update(self, draft: Draft, recipe: Recipe | None) -> None:
+        """Takes over an edited draft."""
+        self.scripting.update(draft, recipe)
+        requires = recipe.requires if recipe is not None else ()
+        if requires != self._requires:
+            self._requires = requires
+            self._look_for_packages()
+        if recipe is not None and recipe.self_contained:
+            self._set_need("data", None)
+
+    def close(self) -> None:
+        """Ends what is going on."""
+        self.scripting.close()
+        self.previewing.close()
+        self.installing.close()
+
+    # --- a script ----------------------------------------------------------------------------------------
+
+    def _on_script_judged(self, problems: Mapping[str, RankdeckError]) -> None:
+        self._drafting.set_problems("script", problems)
+
+    def _on_charts_requested(self) -> None:
+        events = self._data.series.events
+        self._setup.choose_charts(names_in(events), unread_numbers(events))
+
+    # --- the data ----------------------------------------------------------------------------------------
+
+    def _on_checked(self, checked: CheckedDraft, _steps: int | None) -> None:
+        why_not = None
+        if checked.config is None:
+            why_not = "First correct what is marked in Setup."
+        elif checked.config.dataset_file == NO_DATASET:
+            why_not = "The recipe makes its samples itself."
+        self._setup.data.set_preview(why_not)
+
+    def _on_preview_requested(self) -> None:
+        if self.preview is not None:
+            self.preview.raise_()
+            return
+        from app.views.dialogs.preview_dialog import PreviewDialog  # here: the window opens without it
+
+        dialog = PreviewDialog(self._setup.data.path(), self._setup.window())
+        dialog.look_requested.connect(self._look)
+        dialog.cancel_requested.connect(self.previewing.cancel)
+        dialog.column_chosen.connect(lambda name: self._set_and_look(TEXT_COLUMN, name))
+        dialog.finished.connect(self._on_preview_closed)
+        self.preview = dialog
+        dialog.open()
+        self._look(False)
+
+    def _look(self, read_all: bool) -> None:
+        latest, recipe, dialog = self._drafting.latest, self._setup.chosen_recipe(), self.preview
+        if dialog is None or recipe is None:
+            return
+        if latest is None or latest.config is None:
+            wrong = next(iter(latest.problems.values()), None) if latest is not None else None
+            dialog.show_error(wrong or ConfigError("", "Setup is not complete.", "Correct what is marked there."))
+            return
+        dialog.set_can_choose(TEXT_COLUMN in self._setup.form.names())
+        dialog.show_looking()
+        self.previewing.look(latest.config, recipe, self._table.devices, read_all=read_all)
+
+    def _set_and_look(self, field: str, text: str) -> None:
+        self._setup.set_field(field, text)
+        self._look(False)
+
+    def _on_preview_progressed(self, words: str) -> None:
+        if self.preview is not None:
+            self.preview.show_progress(words)
+
+    def _on_preview_found(self, found: Mapping[str, object]) -> None:
+        if self.preview is not None:
+            self.preview.show_found(found)
+
+    def _on_preview_failed(self, error: RankdeckError) -> None:
+        if self.preview is not None:
+            self.preview.show_error(error, self._step_after(error))
+
+    def _step_after(self, error: RankdeckError) -> Step | None:
+        """The button that does what an error's next step says, where one can."""
+        names = self._setup.form.names()
+        if isinstance(error, MissingPackageError):
+            return self.install_step(error)
+        if isinstance(error, DownloadNeededError) and ALLOW_DOWNLOAD in names:
+            return Step("Allow the &download", lambda: self._set_and_look(ALLOW_DOWNLOAD, "true"))
+        if isinstance(error, ConfigError) and error.field == TEXT_COLUMN and TEXT_COLUMN in names:
+            return Step("&Guess the column", lambda: self._set_and_look(TEXT_COLUMN, ""))
+        return None
+
+    def _on_preview_closed(self, _result: int) -> None:
+        self.preview = None
+
+    # --- packages ----------------------------------------------------------------------------------------
+
+    def install_step(self, error: MissingPackageError) -> Step:
+        """A button that offers what an error misses."""
+        return Step("Insta&ll…", lambda: self._offer(error.packages, error.cause))
+
+    def _look_for_packages(self) -> None:
+        recipe, requires = self._setup.chosen_recipe(), self._requires or ()
+        what = f"The recipe {recipe.title}" if recipe is not None else "The recipe"
+
+        def work() -> MissingPackageError | None:
+            missing = missing_packages(requires)
+            return MissingPackageError(missing, what) if missing else None
+
+        def looked(error: MissingPackageError | None) -> None:
+            self._set_need("recipe", error)
+            self._drafting.set_problems("packages", {} if error is None else {"recipe": error})
+
+        self._runner.run(Operation(work, looked, self._setup.notice.show_error, topic="packages"))
+
+    def _set_need(self, source: str, error: RankdeckError | None) -> None:
+        self._needs.pop(source, None)
+        if isinstance(error, MissingPackageError):
+            self._needs[source] = error
+        bar, shown = self._setup.needs, next(iter(self._needs.values()), None)
+        if shown is None:
+            bar.clear()
+        else:
+            bar.say("warning", shown.title, shown.cause, self.install_step(shown))
+
+    def _on_deepspeed_requested(self) -> None:
+        missing = MissingPackageError(("deepspeed",), "ZeRO by DeepSpeed")
+        self._offer(missing.packages, missing.cause)
+
+    def _offer(self, packages: Sequence[str], cause: str) -> None:
+        if self.install_dialog is not None:
+            self.install_dialog.raise_()
+            return
+        from app.views.dialogs.install_dialog import InstallDialog  # here: the window opens without it
+
+        offer = offer_for(packages)
+        dialog = InstallDialog(cause, offer, self.preview or self._setup.window())
+        dialog.install_requested.connect(lambda: self.installing.install(offer))
+        dialog.cancel_requested.connect(self.installing.cancel)
+        dialog.finished.connect(self._on_install_closed)
+        self.install_dialog = dialog
+        dialog.open()
+
+    def _on_printed(self, text: str) -> None:
+        if self.install_dialog is not None:
+            self.install_dialog.append(text)
+
+    def _on_installed(self) -> None:
+        if self.install_dialog is not None:
+            self.install_dialog.show_installed()
+        self._drafting.look_again()
+        self._look_for_packages()
+        if self.preview is not None:
+            self._look(False)
+
+    def _on_install_failed(self, error: RankdeckError) -> None:
+        if self.install_dialog is not None:
+            self.install_dialog.show_error(error)
+
+    def _on_install_closed(self, _result: int) -> None:
+        self.install_dialog = None

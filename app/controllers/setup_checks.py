@@ -1,0 +1,155 @@
+"""Keeps what stands under the form current: what is wrong, the arithmetic, the dataset's size."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.controllers.background import Operation, OperationRunner
+from app.state.mode_options import Surroundings
+from app.state.setup_form import CheckedDraft, Draft, check_draft
+from core.config.run_config import RunConfig
+from core.data.dataset import check_packages_for, is_hub, list_files
+from core.data.hub import HubName, cached_text_bytes
+from core.errors import RankdeckError
+from core.launch.mode import choose_mode
+from core.machine.devices import Device
+from core.machine.platform import Platform, this_platform
+from core.recipes.manifest import Recipe
+
+LOOK_AFTER_MS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSize:
+    """What a path holds, found without reading the files.
+
+    Attributes:
+        path: The dataset.
+        files: How many files it is; of the Hub's none are counted.
+        size_bytes: Their sizes; of the Hub's the text of the copy that is here, None where that is not known.
+    """
+
+    path: str
+    files: int
+    size_bytes: int | None
+
+
+class Drafting(QObject):
+    """Checks drafts as they are edited. The form itself takes well under a millisecond; disks are looked at elsewhere.
+
+    Signals:
+        checked: ``(CheckedDraft, steps_per_epoch)``; the steps are None while the dataset is not known.
+        surroundings_changed: The `Surroundings` of the mode.
+        dataset_found: A `DatasetSize`.
+        dataset_failed: Why the dataset cannot be used.
+    """
+
+    checked = Signal(object, object)
+    surroundings_changed = Signal(object)
+    dataset_found = Signal(object)
+    dataset_failed = Signal(object)
+
+    def __init__(self, runner: OperationRunner, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._runner = runner
+        self._platform: Platform | None = None
+        self._draft: Draft | None = None
+        self._recipe: Recipe | None = None
+        self._devices: list[Device] = []
+        self._size: DatasetSize | None = None
+        self._asked = ""
+        self._problem: RankdeckError | None = None
+        self._elsewhere: dict[str, dict[str, RankdeckError]] = {}
+        self.latest: CheckedDraft | None = None
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.setInterval(LOOK_AFTER_MS)
+        self._later.timeout.connect(self._look_at_dataset)
+
+    def open(self) -> None:
+        """Finds out about this machine; drafts are checked from then on."""
+        self._runner.run(Operation(this_platform, self._on_platform, self.dataset_failed.emit))
+
+    def close(self) -> None:
+        """Looks at nothing any more."""
+        self._later.stop()
+
+    def update(self, draft: Draft, recipe: Recipe | None, devices: Sequence[Device]) -> None:
+        """Takes over an edited draft."""
+        self._draft, self._recipe, self._devices = draft, recipe, list(devices)
+        if draft.dataset != self._asked:
+            self._size = self._problem = None
+            self._asked = draft.dataset
+            self._later.start()
+        self._check()
+
+    def set_problems(self, source: str, problems: Mapping[str, RankdeckError]) -> None:
+        """What somebody else has found wrong on disks, by field; replaces what the same `source` said before."""
+        if problems != self._elsewhere.get(source, {}):
+            self._elsewhere[source] = dict(problems)
+            self._check()
+
+    def look_again(self) -> None:
+        """Finds out about this machine and the dataset anew: something was installed."""
+        self._problem = None
+        self.open()
+        self._later.start()
+
+    def _on_platform(self, platform: Platform) -> None:
+        self._platform = platform
+        self._check()
+
+    def _check(self) -> None:
+        if self._platform is None or self._draft is None or self._recipe is None:
+            return
+        self._say_surroundings(self._platform, self._recipe)
+        checked = check_draft(self._draft, self._recipe, self._devices, self._platform)
+        found = {field: error for by_field in self._elsewhere.values() for field, error in by_field.items()}
+        if self._problem is not None and not self._recipe.self_contained:
+            found["dataset_file"] = self._problem
+        if found:
+            problems = {**found, **checked.problems}
+            checked = dataclasses.replace(checked, config=None, problems=problems, command="")
+        self.latest = checked
+        size = None if self._size is None else self._size.size_bytes
+        steps = None if size is None else checked.steps_per_epoch(size, len(self._devices))
+        self.checked.emit(checked, steps)
+
+    def _say_surroundings(self, platform: Platform, recipe: Recipe) -> None:
+        recommended = "ddp"
+        if len(self._devices) > 1:
+            with contextlib.suppress(RankdeckError):  # nothing can be recommended; the check itself says why
+                recommended = choose_mode(RunConfig(), self._devices, platform).mode
+        on_cpu = all(device.kind == "cpu" for device in self._devices)
+        deepspeed = platform.deepspeed_version is not None
+        own = recipe.self_contained
+        around = Surroundings(recommended, len(self._devices), recipe.modes, on_cpu, deepspeed, own)
+        self.surroundings_changed.emit(around)
+
+    def _look_at_dataset(self) -> None:
+        path = self._asked
+
+        def work() -> DatasetSize:
+            files = list_files(path)
+            check_packages_for(path, files)
+            if is_hub(path):
+                return DatasetSize(path, 0, cached_text_bytes(HubName.parse(path)))
+            return DatasetSize(path, len(files), sum(file.stat().st_size for file in files))
+
+        self._runner.run(Operation(work, self._on_size, self._on_no_dataset, topic="dataset"))
+
+    def _on_size(self, size: DatasetSize) -> None:
+        self._size, self._problem = size, None
+        self.dataset_found.emit(size)
+        self._check()
+
+    def _on_no_dataset(self, error: RankdeckError) -> None:
+        self._size, self._problem = None, error
+        self.dataset_failed.emit(error)
+        self._check()

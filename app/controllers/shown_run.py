@@ -1,0 +1,124 @@
+"""Which run is shown: opens it in the models, reads what was asked of it, finds the live one when the window opens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from app.controllers.background import Operation, OperationRunner
+from app.models.ledger_data import LedgerData
+from app.models.rank_log import RankLog
+from app.models.run_data import RunData
+from app.settings import Settings
+from core.config.run_config import RunConfig
+from core.errors import RankdeckError
+from core.run_folder.state import RunState
+from core.run_folder.store import RunEntry, RunStore
+
+
+class Showing(QObject):
+    """Opens a run in every model that shows a part of it.
+
+    Signals:
+        shown: The run's folder, or None.
+        config_read: ``(text of run.toml, RunConfig)``.
+        config_failed: Why run.toml cannot be read.
+        logs_changed: ``[(label, path), …]``: whose logs there are.
+        failed: Why a run cannot be shown.
+    """
+
+    shown = Signal(object)
+    config_read = Signal(str, object)
+    config_failed = Signal(object)
+    logs_changed = Signal(object)
+    failed = Signal(object)
+
+    def __init__(
+        self,
+        runner: OperationRunner,
+        data: RunData,
+        ledger: LedgerData,
+        log: RankLog,
+        settings: Settings,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._runner = runner
+        self._data = data
+        self._ledger = ledger
+        self._log = log
+        self._settings = settings
+        self._looked = False
+        self._logs_of: tuple[Path, int, int] | None = None
+        self.run_dir: Path | None = None
+        data.status_changed.connect(self._on_status_changed)
+
+    def show(self, run_dir: Path) -> None:
+        """Shows a run from its first point; shows it again if it is the one that is shown."""
+        self._looked = True
+        try:
+            self._data.open(run_dir)
+        except RankdeckError as error:
+            self.failed.emit(error)
+            return
+        self.run_dir, self._logs_of = run_dir, None
+        self._settings.set_text("last_run", str(run_dir))
+        self._ledger.open(run_dir)
+        self._read_config(run_dir)
+        self.shown.emit(run_dir)
+
+    def show_again(self) -> None:
+        """Reads the shown run anew from its first line."""
+        if self.run_dir is not None:
+            self.show(self.run_dir)
+
+    def show_log(self, path: Path | None) -> None:
+        """Follows one process's log."""
+        if path is None:
+            self._log.close(wait=False)
+        elif path != self._log.path:
+            self._log.open(path)
+
+    def close(self) -> None:
+        """Ends reading."""
+        for feed in (self._data, self._ledger, self._log):
+            feed.close()
+
+    def on_listed(self, entries: Sequence[RunEntry]) -> None:
+        """The first list of runs: a live one is shown at once, else the one that was shown last."""
+        if self._looked:
+            return
+        self._looked = True
+        live = next((entry.path for entry in entries if entry.state is not None and entry.state.is_live), None)
+        last = self._settings.text("last_run")
+        again = next((entry.path for entry in entries if last is not None and entry.path == Path(last)), None)
+        chosen = live or again
+        if chosen is not None:
+            self.show(chosen)
+
+    def _read_config(self, run_dir: Path) -> None:
+        def work() -> tuple[str, RunConfig]:
+            store = RunStore.open(run_dir)
+            config = store.config()
+            return store.run_toml.read_text(encoding="utf-8"), config
+
+        def done(result: tuple[str, RunConfig]) -> None:
+            self.config_read.emit(*result)
+
+        self._runner.run(Operation(work, done, self.config_failed.emit, topic="config"))
+
+    def _on_status_changed(self, state: RunState) -> None:
+        if self.run_dir is None:
+            return
+        asked = (self.run_dir, state.attempt, state.world_size)
+        if asked == self._logs_of:
+            return
+        self._logs_of = asked
+        logs = RunStore(self.run_dir).logs
+        # An attempt before may have had more ranks, and the reason for this one stands in their logs.
+        there = [int(path.stem[4:]) for path in logs.glob("rank*.log") if path.stem[4:].isdecimal()]
+        many = max(1, state.world_size, *(rank + 1 for rank in there))
+        ranks = [(f"rank {rank}", logs / f"rank{rank}.log") for rank in range(many)]
+        self.logs_changed.emit([*ranks, ("run host", logs / "host.log")])

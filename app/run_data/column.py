@@ -1,0 +1,209 @@
+"""One column of numbers that only grows at its end: rows kept in a file, then rows in memory.
+
+Files are read in blocks on demand and never memory-mapped: the run host truncates them when a run is
+resumed, which kills a process that has the page mapped on Linux, and which Windows refuses to the host
+while any process maps the file.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from app.run_data.pyramid import BIN, Floats, Pyramid, summarise
+
+BLOCK_ROWS: Final = 1 << 15
+CHUNK_ROWS: Final = 1 << 14
+LEAST_KEPT_WIDTH: Final = 8
+"""Of narrower bins a block has so many that making those in view costs less than making and keeping all."""
+
+
+class BlockCache:
+    """The blocks of rows read last, shared by all columns of a run, so that panning does not read twice.
+
+    Beside them it keeps what was last made of whole blocks: minima, maxima and means of small bins.
+
+    Args:
+        blocks: How many blocks of `BLOCK_ROWS` float64 to keep (256 KiB each), and as many of their summaries (at most
+            96 KiB each): what a view of eight ranks needs that is just too near for the bins on disk.
+    """
+
+    def __init__(self, blocks: int = 192) -> None:
+        self._limit = blocks
+        self._blocks: OrderedDict[tuple[Path, int], Floats] = OrderedDict()
+        self._summaries: OrderedDict[tuple[Path, int, int], Floats] = OrderedDict()
+
+    def get(self, path: Path, block: int, rows: int) -> Floats:
+        """At least the first `rows` rows of a block, if the file has them; a file that is shorter gives fewer."""
+        key = (path, block)
+        kept = self._blocks.get(key)
+        if kept is None or len(kept) < rows:
+            kept = np.fromfile(path, "<f8", BLOCK_ROWS, offset=block * BLOCK_ROWS * 8)
+            self._blocks[key] = kept
+        self._blocks.move_to_end(key)
+        while len(self._blocks) > self._limit:
+            self._blocks.popitem(last=False)
+        return kept
+
+    def summary(self, path: Path, block: int, width: int) -> Floats:
+        """Minima, maxima and means of a whole block's bins of `width` rows; rows that the file lacks are NaN."""
+        key = (path, block, width)
+        kept = self._summaries.get(key)
+        if kept is None:
+            rows = self.get(path, block, BLOCK_ROWS)
+            if len(rows) < BLOCK_ROWS:
+                return summarise(np.append(rows, np.full(BLOCK_ROWS - len(rows), np.nan)), width)
+            kept = self._summaries[key] = summarise(rows, width)
+        self._summaries.move_to_end(key)
+        while len(self._summaries) > self._limit:
+            self._summaries.popitem(last=False)
+        return kept
+
+    def forget(self, path: Path, from_row: int) -> None:
+        """Drops what is known of the blocks of a file that hold `from_row` or what comes after it."""
+        for key in [k for k in self._blocks if k[0] == path and (k[1] + 1) * BLOCK_ROWS > from_row]:
+            del self._blocks[key]
+        for made in [k for k in self._summaries if k[0] == path and (k[1] + 1) * BLOCK_ROWS > from_row]:
+            del self._summaries[made]
+
+
+class Column:
+    """Numbers by row; NaN where there is none.
+
+    Args:
+        missing: Rows before the first value, when a name turns up in the middle of a run.
+    """
+
+    def __init__(self, missing: int = 0) -> None:
+        self._pyramid = Pyramid()
+        self._load: Callable[[], Floats] | None = None
+        self._path: Path | None = None
+        self._cache: BlockCache | None = None
+        self._kept = missing
+        self._chunks: list[Floats] = []
+        self._tail = 0
+        self._pyramid.extend_summary(np.full((3, missing // BIN), np.nan))
+
+    @classmethod
+    def of_file(cls, path: Path, rows: int, minmax: Callable[[], Floats], cache: BlockCache) -> Column:
+        """A column whose first `rows` rows lie in `path`.
+
+        Args:
+            path: Little-endian float64, one a row.
+            rows: How many of the file's rows count.
+            minmax: Reads minimum and maximum of each whole bin of 256 rows, shape ``(n, 2)``, when they are needed.
+            cache: Where blocks that were read are kept.
+        """
+        column = cls()
+        column._path, column._kept, column._cache = path, rows, cache
+        column._load = minmax
+        return column
+
+    @property
+    def pyramid(self) -> Pyramid:
+        """Minima, maxima and means of bins; those of a file are read on first use."""
+        if self._load is not None:
+            load, self._load = self._load, None
+            pairs = load()[: self._kept // BIN]
+            self._pyramid.load(pairs[:, 0], pairs[:, 1])
+            if self.rows // BIN > len(pairs):
+                self._pyramid.extend(self.read(len(pairs) * BIN, self.rows // BIN * BIN))
+        return self._pyramid
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self._kept + self._tail
+
+    @property
+    def rows_in_memory(self) -> int:
+        """How many of them are held in memory."""
+        return self._tail
+
+    def append(self, values: Floats) -> None:
+        """Adds rows at the end; work and memory grow by what is added, never by what is there."""
+        at = 0
+        while at < len(values):
+            used = self._tail % CHUNK_ROWS
+            if used == 0:
+                self._chunks.append(np.empty(CHUNK_ROWS))
+            count = min(CHUNK_ROWS - used, len(values) - at)
+            self._chunks[-1][used : used + count] = values[at : at + count]
+            self._tail += count
+            at += count
+        if self._load is None and self.rows // BIN > self._pyramid.bins:
+            self._pyramid.extend(self.read(self._pyramid.bins * BIN, self.rows // BIN * BIN))
+
+    def truncate(self, rows: int) -> None:
+        """Keeps the first `rows` rows."""
+        if rows >= self.rows:
+            return
+        if rows < self._kept and self._path is not None and self._cache is not None:
+            self._cache.forget(self._path, rows)
+        self._kept = min(self._kept, rows)
+        self._tail = rows - self._kept
+        del self._chunks[-(-self._tail // CHUNK_ROWS) :]
+        if self._load is None:
+            self._pyramid.truncate(rows // BIN)
+
+    def adopt_file(self, path: Path, rows: int, cache: BlockCache) -> None:
+        """Lets go of rows in memory that the file holds by now (`rows` of them, counted from the first)."""
+        if not self._kept < rows <= self.rows:
+            return
+        rest = self.read(rows, self.rows)
+        self._path, self._cache, self._kept = path, cache, rows
+        self._chunks, self._tail = [], 0
+        if len(rest):
+            self.append(rest)
+
+    def read(self, start: int, stop: int) -> Floats:
+        """Rows ``[start, stop)`` as a new array. Rows that their file no longer has are NaN."""
+        start, stop = max(0, start), min(stop, self.rows)
+        values = np.full(max(0, stop - start), np.nan)
+        if start < self._kept and self._path is not None and self._cache is not None:
+            self._read_file(self._path, self._cache, values, start, min(stop, self._kept))
+        position = max(start, self._kept)
+        while position < stop:
+            chunk, offset = divmod(position - self._kept, CHUNK_ROWS)
+            count = min(CHUNK_ROWS - offset, stop - position)
+            values[position - start : position - start + count] = self._chunks[chunk][offset : offset + count]
+            position += count
+        return values
+
+    def summary(self, start: int, stop: int, width: int) -> Floats:
+        """Minima, maxima and means of bins of `width` rows: shape ``(3, (stop - start) // width)``.
+
+        Args:
+            start: First row; a multiple of `width`.
+            stop: Behind the last row; a multiple of `width`.
+            width: Rows in a bin; a power of two, at most `BLOCK_ROWS`.
+        """
+        path, cache = self._path, self._cache
+        whole = self._kept // BLOCK_ROWS * BLOCK_ROWS  # behind it the file may still grow
+        if path is None or cache is None or width < LEAST_KEPT_WIDTH or start >= min(stop, whole):
+            return summarise(self.read(start, stop), width)
+        parts: list[Floats] = []
+        for block in range(start // BLOCK_ROWS, -(-min(stop, whole) // BLOCK_ROWS)):
+            first = block * BLOCK_ROWS
+            low, high = (max(start, first) - first) // width, (min(stop, first + BLOCK_ROWS) - first) // width
+            try:
+                parts.append(cache.summary(path, block, width)[:, low:high])
+            except OSError:  # as when reading rows
+                parts.append(np.full((3, high - low), np.nan))
+        if stop > whole:
+            parts.append(summarise(self.read(whole, stop), width))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _read_file(self, path: Path, cache: BlockCache, values: Floats, start: int, stop: int) -> None:
+        for block in range(start // BLOCK_ROWS, -(-stop // BLOCK_ROWS)):
+            first = block * BLOCK_ROWS
+            low, high = max(start, first), min(stop, first + BLOCK_ROWS)
+            try:
+                rows = cache.get(path, block, high - first)[low - first : high - first]
+            except OSError:
+                continue  # removed under us (a rebuild is running): gaps until the run is opened anew
+            values[low - start : low - start + len(rows)] = rows

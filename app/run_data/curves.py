@@ -1,0 +1,256 @@
+"""From a series to what a plot draws: at most one bin a pixel, and a smoothed line over those bins.
+
+Bins lie on a fixed grid of rows (powers of two), not on the view's edges, so that a curve does not shimmer
+while it is moved. With fewer rows in view than pixels, every row is drawn as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from app.run_data.column import Column
+from app.run_data.pyramid import BIN, Floats, pairs, running_max, summarise
+from app.run_data.series import Series, XAxis
+
+RUN_IN_HALF_LIVES: Final = 8
+RUN_IN_BINS: Final = 256
+LEAST_SHARE: Final = 0.25
+FORGETS_AT_ONCE: Final = 1e-6
+LARGEST_EXPONENT: Final = 500.0
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """What is drawn of one column in one view.
+
+    Attributes:
+        x: Position on the axis of each bin.
+        low: Minimum of each bin; NaN where nothing was reported.
+        high: Maximum of each bin.
+        mean: Mean of each bin; NaN also where it is not known yet.
+        width: Rows in a bin; 1 means that every row is drawn.
+    """
+
+    x: Floats
+    low: Floats
+    high: Floats
+    mean: Floats
+    width: int
+
+
+EMPTY: Final = Curve(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 1)
+
+
+def reduce_rows(series: Series, name: str, axis: XAxis, first: int, last: int, bins: int) -> Curve:
+    """Rows ``[first, last)`` of a column in at most about `bins` bins; the cost grows with `bins`, not with rows."""
+    column, ticks = series.columns.get(name), series.columns.get(axis)
+    first, last = max(0, first), min(last, series.rows)
+    if column is None or ticks is None or last <= first:
+        return EMPTY
+    width = 1
+    while (last - first) > width * bins:
+        width *= 2
+    if width < BIN and last - first >= LEAST_SHARE * bins * BIN:
+        width = BIN  # a little coarse, but made already: reading a hundred thousand rows a curve costs frames
+    if width == 1:
+        rows = column.read(first, last)
+        x = series.positions(axis, first, last, 1, lambda: running_max(ticks.read(first, last)))
+        return Curve(x, rows, rows, rows, 1)
+    binned, first = (_of_rows if width < BIN else _of_bins), first // width * width
+    x = series.positions(axis, first, last, width, lambda: _middle_of(binned(ticks, first, last, width)))
+    low, high, mean = binned(column, first, last, width)
+    return Curve(x, low, high, mean, width)
+
+
+def reduce_range(series: Series, name: str, axis: XAxis, low: float, high: float, bins: int) -> tuple[Curve, int]:
+    """The part of a column that a view from `low` to `high` shows, and one row more on both sides.
+
+    Returns:
+        The curve, and the row it begins with.
+    """
+    first, last = series.rows_between(axis, low, high)
+    curve = reduce_rows(series, name, axis, first, last, bins)
+    return curve, first // curve.width * curve.width
+
+
+def _middle_of(ticks: Floats) -> Floats:
+    return running_max((ticks[0] + ticks[1]) / 2)
+
+
+def _of_rows(column: Column, first: int, last: int, width: int) -> Floats:
+    """Minima, maxima and means of bins of `width` rows, from `first`, where a bin begins; the last may be smaller."""
+    whole = last // width * width
+    return _with_rest(column.summary(first, whole, width), column.read(whole, last))
+
+
+def _of_bins(column: Column, first: int, last: int, width: int) -> Floats:
+    """The same for bins that the pyramid holds."""
+    level = (width // BIN).bit_length() - 1
+    start = first // width
+    whole = column.pyramid.level(level)
+    stop = min(-(-last // width), whole.shape[1])
+    summary = whole[:, start:stop]
+    if stop * width >= last:
+        return summary
+    # The last bin is not whole: its whole small bins, and then its single rows.
+    small = (stop << level, min(-(-last // BIN), column.pyramid.bins))
+    rest = column.read(max(small[1] * BIN, stop * width), last)
+    return _joined(summary, column.pyramid.level(0)[:, small[0] : small[1]], rest)
+
+
+def _joined(summary: Floats, small: Floats, rows: Floats) -> Floats:
+    """`summary` with one more bin, made of small bins and single rows."""
+    parts = np.concatenate((small, _with_rest(np.empty((3, 0)), rows)), axis=1)
+    if not parts.shape[1]:
+        return summary
+    weights = np.append(np.full(small.shape[1], float(BIN)), [float(len(rows))] * (len(rows) > 0))
+    known = ~np.isnan(parts[2])
+    mean = float(np.dot(parts[2][known], weights[known]) / weights[known].sum()) if known.any() else np.nan
+    last = np.array([[np.fmin.reduce(parts[0])], [np.fmax.reduce(parts[1])], [mean]])
+    return np.concatenate((summary, last), axis=1)
+
+
+def _with_rest(summary: Floats, rest: Floats) -> Floats:
+    """`summary` with one more bin for rows that do not fill one."""
+    return np.concatenate((summary, summarise(rest, len(rest))), axis=1) if len(rest) else summary
+
+
+def one_a_pixel(curve: Curve, first: int, pixels: float) -> tuple[Curve, int]:
+    """A curve with at most one bin a pixel, which is enough for a smoothed line: each two neighbours as one.
+
+    Args:
+        curve: With at most two bins a pixel, on the grid of `reduce_rows`.
+        first: The row it begins with.
+        pixels: How wide the plot is.
+
+    Returns:
+        The curve (the same one if it has no more bins), and the row it begins with.
+    """
+    if len(curve.x) <= pixels:
+        return curve, first
+    ahead = first // curve.width % 2
+    behind = (len(curve.x) + ahead) % 2
+    parts = np.stack((curve.x, curve.low, curve.high, curve.mean))
+    parts = np.concatenate((parts[:, :ahead], parts, parts[:, len(curve.x) - behind :]), axis=1)
+    low, high, mean = pairs(parts[1:])
+    merged = Curve((parts[0, ::2] + parts[0, 1::2]) / 2, low, high, mean, 2 * curve.width)
+    return merged, first - ahead * curve.width
+
+
+def smooth(series: Series, name: str, axis: XAxis, curve: Curve, first: int, half_life: float) -> Floats:
+    """A smoothed line through what `reduce_range` gave: an exponential moving average over rows.
+
+    After `half_life` rows an old value counts half. What is averaged are the means of the bins that are drawn,
+    each decayed by as many rows as it holds, so that the line is the same curve at any zoom; only where a bin is
+    wider than the half-life, the bin's mean is the smoother of the two. The average is corrected for its
+    beginning (divided by the sum of its weights: no pull towards zero or towards the first value) and runs in
+    over eight half-lives before the left edge. Gaps are skipped and stay gaps.
+
+    Args:
+        series: Where the column is.
+        name: The column.
+        axis: As for `reduce_range`.
+        curve: What is drawn of it.
+        first: The row that the curve begins with.
+        half_life: In rows; 0 gives the bins' means.
+
+    Returns:
+        One value for each of ``curve.x``.
+    """
+    if half_life <= 0:
+        return curve.mean
+    value, weight = 0.0, 0.0
+    if first > 0:
+        before = reduce_rows(series, name, axis, first - int(RUN_IN_HALF_LIVES * half_life), first, RUN_IN_BINS)
+        value, weight, _ = _average(before.mean, 0.5 ** (before.width / half_life), value, weight)
+    return _average(curve.mean, 0.5 ** (curve.width / half_life), value, weight)[2]
+
+
+def _average(means: Floats, keep: float, value: float, weight: float) -> tuple[float, float, Floats]:
+    """The running weighted sum, its weights, and their ratio at each bin.
+
+    The recursion ``value = keep * value + (1 - keep) * mean`` is unrolled over blocks that are short enough for
+    ``keep ** -length`` to stay a number: value after i bins is ``keep**i * (value + sum of mean / keep**j * …)``.
+    All blocks are summed side by side; then each adds what is left of those before it.
+    """
+    gaps = np.isnan(means)
+    known = means[~gaps] if gaps.any() else means
+    if not len(known) or keep <= FORGETS_AT_ONCE:
+        return (float(known[-1]), 1.0, means) if len(known) else (value, weight, means)
+    length = max(1, min(len(known), int(LARGEST_EXPONENT / -np.log(keep))))
+    power = keep ** np.arange(1, length + 1)
+    padded: Floats = np.zeros(-(-len(known) // length) * length)
+    padded[: len(known)] = known
+    blocks = padded.reshape(-1, length)
+    sums = power * np.cumsum((1.0 - keep) * blocks / power, axis=1)
+    carried = np.empty((len(blocks), 1))
+    for number, whole in enumerate(sums[:, -1].tolist()):
+        carried[number] = value
+        value = power[-1] * value + whole
+    values = (sums + power * carried).reshape(-1)[: len(known)]
+    weights = 1.0 - (1.0 - weight) * keep ** np.arange(1.0, len(known) + 1.0)
+    line: Floats = np.full(len(means), np.nan)
+    line[~gaps] = values / weights
+    return float(values[-1]), float(weights[-1]), line
+
+
+def mean_of(curves: Sequence[Curve], *, bounds: bool = True) -> Curve:
+    """The mean over ranks, aligned by position on the axis; where a rank has no value, that of the others.
+
+    For bins wider than one row, low and high are the means of the ranks' minima and maxima: bounds between which
+    the true mean of every row lies. What the ranks have not all reached yet (up to three bins) is left out.
+
+    Args:
+        curves: One a rank.
+        bounds: False leaves low and high as the mean, which is a third of the work.
+    """
+    curves = [curve for curve in curves if len(curve.x)]
+    if len(curves) < 2:
+        return curves[0] if curves else EMPTY
+    width = max(curve.width for curve in curves)
+    if all(len(c.x) == len(curves[0].x) and bool((c.x == curves[0].x).all()) for c in curves):
+        average = _nanmean(np.stack([c.mean for c in curves]))
+        if not bounds or width == 1:
+            return Curve(curves[0].x, average, average, average, width)
+        low, high = _nanmean(np.stack([c.low for c in curves])), _nanmean(np.stack([c.high for c in curves]))
+        return Curve(curves[0].x, low, high, average, width)
+    x = np.sort(np.concatenate([curve.x for curve in curves]))  # not np.unique, which loads numpy.ma
+    x = x[np.append(True, x[1:] != x[:-1])]
+    last = min(float(curve.x[-1]) for curve in curves)
+    ahead = int((x > last).sum())
+    x = x[x <= last] if ahead <= 3 else x
+    average = _nanmean(np.stack([_at(c, "mean", x) for c in curves]))
+    if not bounds or width == 1:
+        return Curve(x, average, average, average, width)
+    low, high = (_nanmean(np.stack([_at(c, part, x) for c in curves])) for part in ("low", "high"))
+    return Curve(x, low, high, average, width)
+
+
+def _at(curve: Curve, part: str, x: Floats) -> Floats:
+    values: Floats = np.full(len(x), np.nan)
+    where = np.searchsorted(x, curve.x)
+    there = where < len(x)
+    where, source = where[there], getattr(curve, part)[there]
+    same = x[where] == curve.x[there]
+    values[where[same]] = source[same]
+    return values
+
+
+def _nanmean(values: Floats) -> Floats:
+    mean: Floats = values.mean(axis=0)
+    gaps = np.isnan(mean)
+    if gaps.any():
+        part = values[:, gaps]
+        there = ~np.isnan(part)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean[gaps] = np.where(there, part, 0.0).sum(axis=0) / there.sum(axis=0)
+    return mean
+
+
+def middle(curve: Curve) -> Floats:
+    """The means, and where they are not known yet what lies between minimum and maximum."""
+    return np.where(np.isnan(curve.mean), (curve.low + curve.high) / 2, curve.mean)

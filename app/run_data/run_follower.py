@@ -1,0 +1,332 @@
+"""Reads one run's folder in a thread: what is there first, then what comes, each line once."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from app.run_data.columns_reader import bin_means
+from app.run_data.metrics_batch import Event, Rewound, parse_lines
+from app.run_data.pyramid import Floats
+from app.run_data.run_series import RunSeries
+from core.errors import RankdeckError, StateFileError
+from core.metrics import columns
+from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, read_index
+from core.paths import PACKAGE_FOLDER
+from core.protocol.messages import Appended, RunStatus
+from core.run_folder.store import MetricsTail, RunState, RunStore
+
+SLICE_BYTES: Final = 1 << 20
+REBUILD_BYTES: Final = 32 << 20
+CONNECT_TIMEOUT_S: Final = 2.0
+MESSAGE_WAIT_S: Final = 0.25
+LIVE_POLL_S: Final = 0.25
+IDLE_POLL_S: Final = 1.0
+RETRY_POLLS: Final = 8
+ADOPT_EVERY_BYTES: Final = 64 << 20
+SMOOTHED_NAMES: Final = ("loss", "tokens_per_s", "step_time_s", "data_wait_s", "sync_wait_s")
+PLOTTED_NAMES: Final = ("step", "ts", *SMOOTHED_NAMES)
+QUICK_ROWS: Final = 4_000_000
+FIRST_PICTURE_S: Final = 0.3
+_log = logging.getLogger(__name__)
+
+
+class Connection(Protocol):
+    """What is used of `core.client.HostConnection`."""
+
+    def messages(self, timeout_s: float) -> Iterable[object]: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The run's series as its columns hold them, or empty ones; everything shown before is void."""
+
+    series: RunSeries
+
+
+@dataclass(frozen=True, slots=True)
+class OldEvents:
+    """The events that belong to the rows of `Opened`, read after the first picture."""
+
+    events: list[Event]
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Bin means of one column, read in the background."""
+
+    group: str
+    name: str
+    values: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The columns folder holds these rows by now: memory can let go of them."""
+
+    folder: Path
+    index: ColumnsIndex
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Reading a long run: `done` of 1, or None when it is not known how much there is."""
+
+    words: str
+    done: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """Everything that the file held when it was opened has been sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """The run, or a part of it, cannot be read."""
+
+    error: RankdeckError
+
+
+@dataclass(slots=True)
+class RunFollower:
+    """Sends a run's content in order: `RunState`s, `Opened`, `MetricsBatch`es, `CaughtUp`, then batches for ever.
+
+    The file is the stream: a message from the host only says how far to read. So it makes no difference whether
+    there is a host, whether it dies, or whether messages are lost; lines come once, in the file's order.
+
+    Attributes:
+        store: The run.
+        send: Takes an item and says whether it was taken (`app.bridge.Mailbox.put`).
+        connect: Opens a connection to the run's host, or raises `RankdeckError` / `OSError`; None: never connect.
+        stopping: Set when the thread should end.
+    """
+
+    store: RunStore
+    send: Callable[[Any], bool]
+    connect: Callable[[RunStore, float], Connection] | None
+    stopping: threading.Event
+    _tail: MetricsTail = field(init=False)
+    _seen_state: tuple[int, RunState] | None = None
+    _sent_state: RunState | None = None
+    _rewound_at: int = 0
+    _adopted_at: int = 0
+    _polls: int = 0
+    _state_problem: str = ""
+
+    def __post_init__(self) -> None:
+        self._tail = MetricsTail(self.store.metrics)
+
+    def run(self) -> None:
+        """Reads until `stopping` is set."""
+        state = self._send_state()
+        self._open(live=state is not None and state.is_live)
+        while not self.stopping.is_set():
+            if self._file_shrank():
+                self._open(live=True)
+            state = self._send_state()
+            self._read_on()
+            if state is not None and state.is_live:
+                self._follow_host()
+                self.stopping.wait(LIVE_POLL_S)
+            else:
+                self.stopping.wait(IDLE_POLL_S)
+
+    # --- what is there -----------------------------------------------------------------------------------
+
+    def _open(self, live: bool) -> None:
+        index = self._usable_columns(live)
+        series = RunSeries()
+        if index is not None:
+            series = RunSeries.of_columns(self.store.columns, index, PLOTTED_NAMES)
+            for item in self._means(index, "loss", limit_rows=QUICK_ROWS):
+                series.set_means(item.group, item.name, item.values)
+        self._tail = MetricsTail(self.store.metrics, index.source_bytes if index is not None else 0)
+        self._rewound_at = self._adopted_at = self._tail.offset
+        self._put(Opened(series))
+        if index is not None and index.events_bytes:
+            self._put(OldEvents(_read_events(self.store.columns / EVENTS_NAME, index.events_bytes)))
+        self._read_on(progress=True)
+        self._put(CaughtUp())
+        if index is not None:
+            if max((group.rows for group in index.groups.values()), default=0) > QUICK_ROWS:
+                self.stopping.wait(FIRST_PICTURE_S)  # the cores are for the first picture
+            for name in SMOOTHED_NAMES:
+                for item in self._means(index, name):
+                    self._put(item)
+
+    def _usable_columns(self, live: bool) -> ColumnsIndex | None:
+        """The columns folder's index; one that is missing or stale is rebuilt first when that is the faster way."""
+        size = self._size()
+        index = read_index(self.store.columns) if self._columns_current() else None
+        behind = size - (index.source_bytes if index is not None else 0)
+        if live or behind < REBUILD_BYTES:
+            return index
+        if self._rebuild() and self._columns_current():
+            return read_index(self.store.columns)
+        return index
+
+    def _columns_current(self) -> bool:
+        return columns.is_current(self.store.dir)
+
+    def _rebuild(self) -> bool:
+        """Lets another process make the columns folder, so that the window stays quick meanwhile."""
+        words = "Reading this run for the first time"
+        self._put(Progress(words, None))
+        root = PACKAGE_FOLDER
+        flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
+        command = [sys.executable, "-m", "core.run_folder.rebuild_columns", str(self.store.dir)]
+        try:
+            process = subprocess.Popen(
+                command, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                creationflags=flags, text=True, encoding="utf-8", errors="replace",
+            )  # fmt: skip
+        except OSError:
+            return False
+        with process:
+            watcher = threading.Thread(target=self._end_with_us, args=(process,), daemon=True)
+            watcher.start()
+            for line in process.stdout or ():
+                with contextlib.suppress(ValueError):
+                    self._put(Progress(words, float(line)))
+        watcher.join()
+        self._put(Progress("", None))
+        return process.returncode == 0
+
+    def _end_with_us(self, process: subprocess.Popen[str]) -> None:
+        while process.poll() is None:
+            if self.stopping.wait(0.1):
+                process.kill()
+                return
+
+    def _means(self, index: ColumnsIndex, name: str, limit_rows: int | None = None) -> list[Means]:
+        found: list[Means] = []
+        rows = sum(group.rows for group in index.groups.values() if name in group.names)
+        if limit_rows is not None and rows > limit_rows:
+            return found
+        for key, group in index.groups.items():
+            if key.startswith("rank") and name in group.names and not self.stopping.is_set():
+                with contextlib.suppress(OSError):
+                    found.append(Means(key, name, bin_means(self.store.columns, group, name)))
+        return found
+
+    # --- what comes --------------------------------------------------------------------------------------
+
+    def _read_on(self, progress: bool = False) -> None:
+        """Sends every complete line that the file holds beyond what was sent."""
+        start, size = self._tail.offset, self._size()
+        long = progress and size - start > 8 * SLICE_BYTES
+        while not self.stopping.is_set():
+            try:
+                lines = self._tail.read(SLICE_BYTES)
+            except RankdeckError as error:
+                self._put(Problem(error))
+                break
+            if not lines:
+                break
+            batch = parse_lines(lines)
+            if any(isinstance(part, Rewound) for part in batch.parts):
+                self._rewound_at = self._tail.offset
+            self._put(batch)
+            if long:
+                self._put(Progress("Reading this run", min(1.0, (self._tail.offset - start) / (size - start))))
+        if long:
+            self._put(Progress("", None))
+        if self._tail.offset - self._adopted_at > ADOPT_EVERY_BYTES:
+            self._adopt()
+
+    def _adopt(self) -> None:
+        index = read_index(self.store.columns)
+        if index is not None and self._rewound_at <= index.source_bytes <= self._tail.offset:
+            self._adopted_at = index.source_bytes
+            self._put(Kept(self.store.columns, index))
+
+    def _follow_host(self) -> None:
+        """Listens to the host while it talks; returns when it does not (any more)."""
+        self._polls += 1
+        if self.connect is None or (self._polls - 1) % RETRY_POLLS:
+            return
+        try:
+            connection = self.connect(self.store, CONNECT_TIMEOUT_S)
+        except (RankdeckError, OSError) as error:
+            _log.debug("no connection to the run's host, following its file: %s", error)
+            return
+        try:
+            self._read_on()
+            while not self.stopping.is_set():
+                for message in connection.messages(MESSAGE_WAIT_S):
+                    self._on_message(message)
+                    if self.stopping.is_set():
+                        return
+        except (RankdeckError, OSError):
+            self._polls = 0  # the host ended or was killed: its file and state tell what happened
+        finally:
+            connection.close()
+
+    def _on_message(self, message: object) -> None:
+        if isinstance(message, Appended):
+            if message.size_bytes > self._tail.offset:
+                self._read_on()
+        elif isinstance(message, RunStatus):
+            with contextlib.suppress(StateFileError):
+                self._put_state(RunState.from_dict(message.state))
+
+    def _send_state(self) -> RunState | None:
+        """The run's state as a reader must take it; sent on when it changed. Reads the file only when it did."""
+        try:
+            changed_ns = self.store.state_json.stat().st_mtime_ns
+            if self._seen_state is None or self._seen_state[0] != changed_ns:
+                self._seen_state = (changed_ns, self.store.stored_state())
+            self._state_problem = ""
+        except (OSError, RankdeckError) as error:
+            if str(error) != self._state_problem:
+                self._state_problem = str(error)
+                self._put(Problem(_in_words(error)))
+            return None
+        state = self.store.seen(self._seen_state[1])
+        self._put_state(state)
+        return state
+
+    def _put_state(self, state: RunState) -> None:
+        if state != self._sent_state:
+            self._sent_state = state
+            self._put(state)
+
+    def _put(self, item: Any) -> None:
+        """Waits until there is room: a slow window slows the reading down, it loses nothing."""
+        while not self.stopping.is_set() and not self.send(item):
+            self.stopping.wait(0.01)
+
+    def _size(self) -> int:
+        try:
+            return self.store.metrics.stat().st_size
+        except OSError:
+            return 0
+
+    def _file_shrank(self) -> bool:
+        """Somebody put another file in its place: start over."""
+        return self._size() < self._tail.offset
+
+
+def _read_events(path: Path, size: int) -> list[Event]:
+    try:
+        with path.open("rb") as file:
+            lines = file.read(size).split(b"\n")
+    except OSError:
+        return []
+    return parse_lines(lines[:-1]).events
+
+
+def _in_words(error: OSError | RankdeckError) -> RankdeckError:
+    if isinstance(error, RankdeckError):
+        return error
+    return RankdeckError(f"{error}.", "Check that the run's folder is still there.", title="This run cannot be read")

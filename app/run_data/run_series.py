@@ -1,0 +1,196 @@
+"""Everything one run has reported, as plain values: series by rank and device, evaluations, events."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from app.run_data.column import BlockCache
+from app.run_data.columns_reader import adopt, open_series
+from app.run_data.curves import reduce_range
+from app.run_data.metrics_batch import EVAL_GROUP, Event, MetricsBatch, Rewound, rank_group
+from app.run_data.pyramid import Floats
+from app.run_data.series import Series, XAxis
+from core.metrics.column_index import ColumnsIndex
+
+MAP_POINTS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSet:
+    """What a batch changed.
+
+    Attributes:
+        groups: Series that got rows ("rank0", "device/GPU-…", "eval").
+        events: Events that are new, oldest first.
+        rewound: Points were taken back, because a resumed attempt trains their steps again.
+        means: Means of bins became known, so smoothed lines can be drawn.
+        caught_up: Everything that the file held when it was opened is shown now.
+    """
+
+    groups: frozenset[str] = frozenset()
+    events: tuple[Event, ...] = ()
+    rewound: bool = False
+    means: bool = False
+    caught_up: bool = False
+
+    def __or__(self, other: ChangeSet) -> ChangeSet:
+        return ChangeSet(
+            self.groups | other.groups,
+            self.events + other.events,
+            self.rewound or other.rewound,
+            self.means or other.means,
+            self.caught_up or other.caught_up,
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.groups or self.events or self.rewound or self.means or self.caught_up)
+
+
+@dataclass(slots=True)
+class RunSeries:
+    """One run's numbers and events, in the order in which they were reported.
+
+    Attributes:
+        groups: Series by name: "rank0", …; "device/<uuid>" and "device/host"; "eval".
+        events: Every line that is neither a step nor a device sample, of all attempts.
+        damaged_lines: Lines of the file that could not be understood.
+    """
+
+    groups: dict[str, Series] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    damaged_lines: int = 0
+    cache: BlockCache = field(default_factory=BlockCache)
+
+    @classmethod
+    def of_columns(cls, folder: Path, index: ColumnsIndex, plotted: Collection[str] = ()) -> RunSeries:
+        """The series that a columns folder holds; those of the `plotted` columns are made ready to be drawn."""
+        run = cls()
+        run.groups = {name: open_series(folder, group, run.cache, plotted) for name, group in index.groups.items()}
+        return run
+
+    def ranks(self) -> list[int]:
+        """The ranks that have reported, in order."""
+        return sorted(int(name[4:]) for name in self.groups if name.startswith("rank") and name[4:].isdecimal())
+
+    def rank(self, rank: int) -> Series:
+        """A rank's steps; empty if it has reported none."""
+        return self.groups.get(rank_group(rank)) or Series()
+
+    def devices(self) -> list[str]:
+        """UUIDs of the devices that were sampled ("GPU-…", "cpu:0"); not the host."""
+        names = (name.removeprefix("device/") for name in self.groups if name.startswith("device/"))
+        return sorted(name for name in names if name != "host")
+
+    def device(self, uuid: str) -> Series:
+        """A device's samples, or with "host" those of the machine."""
+        return self.groups.get(f"device/{uuid}") or Series()
+
+    @property
+    def evals(self) -> Series:
+        """Evaluations: `step`, `ts`, `val_loss`, …."""
+        return self.groups.get(EVAL_GROUP) or Series()
+
+    def events_of(self, kind: str) -> list[Event]:
+        """All events of a kind, oldest first."""
+        return [event for event in self.events if event.get("event") == kind]
+
+    def apply(self, batch: MetricsBatch) -> ChangeSet:
+        """Adds a parsed stretch of the file."""
+        touched: set[str] = set()
+        rewound = False
+        for part in batch.parts:
+            if isinstance(part, Rewound):
+                self._rewind(part.steps)
+                rewound = True
+                continue
+            self.groups.setdefault(part.group, Series()).append(part.count, part.values)
+            touched.add(part.group)
+        self.events.extend(batch.events)
+        self.damaged_lines += batch.damaged
+        return ChangeSet(frozenset(touched), tuple(batch.events), rewound)
+
+    def add_events_before(self, events: Sequence[Event]) -> None:
+        """Puts events of the time before the first batch in front: they are read after the first picture."""
+        self.events[:0] = events
+
+    def set_means(self, group: str, name: str, means: Floats) -> None:
+        """Bin means that were read from a file in the background."""
+        series = self.groups.get(group)
+        if series is not None and name in series.columns:
+            series.columns[name].pyramid.set_means(means)
+
+    def adopt(self, folder: Path, index: ColumnsIndex) -> None:
+        """Lets go of rows in memory that the columns folder holds by now."""
+        for name, group in index.groups.items():
+            if name in self.groups:
+                adopt(self.groups[name], folder, group, self.cache)
+
+    def rows_in_memory(self) -> int:
+        """Rows of the longest series that are held in memory."""
+        columns = (column for series in self.groups.values() for column in series.columns.values())
+        return max((column.rows_in_memory for column in columns), default=0)
+
+    def extent(self, axis: XAxis) -> tuple[float, float] | None:
+        """From the first to the last reported value of an axis; None while there is nothing.
+
+        By step: what the ranks and evaluations reached. By time: from the first launch or sample to the newest.
+        """
+        names = [name for name in self.groups if axis == "ts" or not name.startswith("device/")]
+        found = [bounds for name in names if (bounds := self.groups[name].bounds(axis)) is not None]
+        return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+
+    def clock(self) -> Series:
+        """The series by which steps and times are turned into each other: the longest rank's."""
+        return max((self.rank(rank) for rank in self.ranks()), key=lambda series: series.rows, default=Series())
+
+    def times_of(self, low: float, high: float) -> tuple[float, float] | None:
+        """The times at which two steps were reported; None while there is no step."""
+        return self._mapped("step", "ts", low, high)
+
+    def steps_of(self, low: float, high: float) -> tuple[float, float] | None:
+        """The steps that were reported at two times; None while there is no step."""
+        return self._mapped("ts", "step", low, high)
+
+    def step_positions(self, times: Floats) -> Floats:
+        """The step (with a fraction) under way at each of these times; NaN before the first and after the last."""
+        return self._positions("ts", "step", times)
+
+    def time_positions(self, steps: Floats) -> Floats:
+        """The time at which each of these steps was reported; NaN before the first and after the last."""
+        return self._positions("step", "ts", steps)
+
+    def _positions(self, axis: XAxis, name: XAxis, values: Floats) -> Floats:
+        """Values of one axis, rising, on the other: between the bins that a plot of this part would draw."""
+        clock = self.clock()
+        bounds = clock.bounds(axis)
+        nothing: Floats = np.full(len(values), np.nan)
+        if not len(values) or bounds is None:
+            return nothing
+        table, _ = reduce_range(clock, name, axis, float(values[0]), float(values[-1]), MAP_POINTS)
+        middle = (table.low + table.high) / 2
+        known = ~(np.isnan(table.x) | np.isnan(middle))
+        if not known.any():
+            return nothing
+        placed = np.interp(values, table.x[known], middle[known])
+        return np.where((values >= bounds[0]) & (values <= bounds[1]), placed, np.nan)
+
+    def _mapped(self, axis: XAxis, name: XAxis, low: float, high: float) -> tuple[float, float] | None:
+        clock = self.clock()
+        column = clock.columns.get(name)
+        if column is None or not clock.rows:
+            return None
+        first = max(0, clock.row_at(axis, low, "right") - 1)
+        last = min(clock.rows - 1, clock.row_at(axis, high, "left"))
+        values = [float(column.read(row, row + 1)[0]) for row in (first, max(first, last))]
+        return None if any(value != value for value in values) else (values[0], values[1])
+
+    def _rewind(self, steps: dict[str, int]) -> None:
+        for rank, step in steps.items():
+            if rank_group(rank) in self.groups:
+                self.groups[rank_group(rank)].truncate_after(step)
+        if steps:
+            self.evals.truncate_after(max(steps.values()))

@@ -1,0 +1,132 @@
+"""A series group: columns that share their rows, such as everything one rank reported at each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
+
+import numpy as np
+
+from app.run_data.column import Column
+from app.run_data.pyramid import BIN, Floats, running_max
+
+XAxis = Literal["step", "ts"]
+KEPT_ANSWERS: Final = 8
+
+
+class Series:
+    """Rows of named numbers in the order they were reported; `step` and `ts` are names like any other.
+
+    Where a counter runs backwards (a clock set back, a script that counts from zero in each epoch), an axis
+    is the highest value so far: rows stay in the order in which they happened.
+    """
+
+    def __init__(self, columns: Mapping[str, Column] | None = None, rows: int = 0) -> None:
+        self.columns: dict[str, Column] = dict(columns or {})
+        self.rows = rows
+        self._found: dict[tuple[XAxis, float, float], tuple[int, int]] = {}
+        self._last: dict[str, float | None] = {}
+        self._positions: dict[tuple[XAxis, int, int, int], Floats] = {}
+
+    def append(self, rows: int, values: Mapping[str, Floats]) -> None:
+        """Adds rows; a name that is missing in `values` gets NaN, a new name NaN for all rows before.
+
+        Args:
+            rows: How many.
+            values: For each name an array of that length.
+        """
+        for name in values.keys() - self.columns.keys():
+            self.columns[name] = Column(missing=self.rows)
+        for name, column in self.columns.items():
+            column.append(values[name] if name in values else np.full(rows, np.nan))
+        self.rows += rows
+        self._forget_answers()
+
+    def truncate(self, rows: int) -> None:
+        """Keeps the first `rows` rows."""
+        self.rows = min(rows, self.rows)
+        self._forget_answers()
+        for column in self.columns.values():
+            column.truncate(rows)
+
+    def truncate_after(self, step: float) -> None:
+        """Drops the rows of steps after `step`: a resumed run trains them again."""
+        self.truncate(self.row_at("step", step, "right"))
+
+    def row_at(self, axis: XAxis, value: float, side: Literal["left", "right"] = "left") -> int:
+        """The first row at (`left`) or after (`right`) a value of an axis, by bisection over bins, then in one bin."""
+        column = self.columns.get(axis)
+        if column is None:
+            return 0
+        highs = column.pyramid.rising()
+        found = int(np.searchsorted(highs, value, side))
+        start = found * BIN
+        rows = column.read(start, min(start + BIN, self.rows))
+        if found and len(rows):
+            rows[0] = np.fmax(rows[0], highs[found - 1])
+        return start + int(np.searchsorted(running_max(rows), value, side))
+
+    def rows_between(self, axis: XAxis, low: float, high: float) -> tuple[int, int]:
+        """The rows from `low` to `high`, and one more on both sides: first, and last + 1.
+
+        Several columns are drawn for the same view, so the last few answers are kept.
+        """
+        key = (axis, low, high)
+        if key not in self._found:
+            if len(self._found) >= KEPT_ANSWERS:
+                self._found.clear()
+            first = max(0, self.row_at(axis, low, "left") - 1)
+            self._found[key] = (first, min(self.rows, self.row_at(axis, high, "right") + 1))
+        return self._found[key]
+
+    def positions(self, axis: XAxis, first: int, last: int, width: int, find: Callable[[], Floats]) -> Floats:
+        """Where bins of `width` rows of ``[first, last)`` stand on an axis, found once for all columns in a view.
+
+        Args:
+            axis: Which axis.
+            first: From which row.
+            last: Behind which row.
+            width: Rows in a bin.
+            find: Finds them.
+        """
+        key = (axis, first, last, width)
+        if key not in self._positions:
+            if len(self._positions) >= KEPT_ANSWERS:
+                self._positions.clear()
+            self._positions[key] = find()
+        return self._positions[key]
+
+    def bounds(self, axis: XAxis) -> tuple[float, float] | None:
+        """The first and the last value of an axis; None where there is none."""
+        column = self.columns.get(axis)
+        if column is None or not self.rows:
+            return None
+        whole = column.pyramid.level(0)
+        rest = column.read(whole.shape[1] * BIN, self.rows)
+        first = float(column.read(0, 1)[0])
+        highs = np.concatenate((whole[1], rest))
+        last = float(np.fmax.reduce(highs)) if len(highs) else first
+        return None if np.isnan(first) or np.isnan(last) else (first, last)
+
+    def last(self, name: str) -> float | None:
+        """The newest known value of a name within its last 256 rows; None if there is none."""
+        if name not in self._last:
+            column = self.columns.get(name)
+            rows = np.empty(0) if column is None else column.read(self.rows - BIN, self.rows)
+            known = rows[~np.isnan(rows)]
+            self._last[name] = float(known[-1]) if len(known) else None
+        return self._last[name]
+
+    def _forget_answers(self) -> None:
+        self._found.clear()
+        self._last.clear()
+        self._positions.clear()
+
+    def value_at(self, name: str, axis: XAxis, value: float) -> float | None:
+        """What was reported last at or before a value of an axis; None before the first row and in gaps."""
+        column = self.columns.get(name)
+        row = self.row_at(axis, value, "right") - 1
+        if column is None or row < 0:
+            return None
+        found = float(column.read(row, row + 1)[0])
+        return None if np.isnan(found) else found

@@ -1,0 +1,87 @@
+"""Which printed name of a script has become which chart, what a chart may be, and where it is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from app.run_data.metrics_batch import Event
+from core.recipes.user_script import DROP
+
+NOT_CHARTED: Final = "not_charted"
+"""The kind of alert that says so."""
+
+PLACES: Final[Mapping[str, str]] = {
+    "step": "counts the steps",
+    "loss": "Loss plot",
+    "val_loss": "Loss plot, evaluations",
+    "tokens_per_s": "Throughput plot",
+    "samples_per_s": "Throughput plot",
+    "step_time_s": "Step time plot",
+    "data_wait_s": "Step time plot, waiting",
+    "lr": "Learning rate plot",
+    "grad_norm": "Gradient norm plot",
+    "accuracy": "its own plot",
+    "val_accuracy": "its own plot, evaluations",
+    "perplexity": "its own plot",
+    "reward": "its own plot",
+}
+"""Charts that have a meaning, and the plot each is drawn in; any other name has a plot of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChartName:
+    """One printed name.
+
+    Attributes:
+        printed: As `core.recipes.user_script.plain` gives it.
+        chart: What it is charted as; `DROP`: not at all.
+        chosen: A person said so; otherwise it is what Rankdeck takes the name for.
+    """
+
+    printed: str
+    chart: str
+    chosen: bool
+
+
+def names_in(events: Iterable[Event]) -> dict[str, str]:
+    """Printed name → chart, as the ranks of a run have told; also of names from which nothing could be charted."""
+    found: dict[str, str] = {}
+    for event in events:
+        names = event.get("names")
+        if (event.get("event") == "charts" or event.get("kind") == NOT_CHARTED) and isinstance(names, dict):
+            found |= {str(printed): str(chart) for printed, chart in names.items()}
+    return found
+
+
+def unread_numbers(events: Iterable[Event]) -> dict[str, str]:
+    """Printed name → its last numbers, where nothing that the run printed could be charted; else empty."""
+    found: dict[str, str] = {}
+    for event in events:
+        numbers = event.get("numbers")
+        if event.get("kind") == NOT_CHARTED and isinstance(numbers, dict):
+            for printed, last in numbers.items():
+                shown = [f"{value:g}" for value in last if isinstance(value, int | float)]
+                found[str(printed)] = ", ".join(shown)
+        elif event.get("event") == "charts":
+            found.clear()
+    return found
+
+
+def chart_names(chosen: Mapping[str, str], seen: Mapping[str, str]) -> list[ChartName]:
+    """Every name that was chosen for or seen, the chosen ones first.
+
+    Args:
+        chosen: What `core.recipes.user_script.parse_charts` gives.
+        seen: What `names_in` gives.
+    """
+    known = [ChartName(printed, chart, True) for printed, chart in chosen.items()]
+    return known + [ChartName(printed, chart, False) for printed, chart in seen.items() if printed not in chosen]
+
+
+def place_of(chart: str) -> str:
+    """Where a chart is drawn, in words; empty for one that is left out."""
+    if chart == DROP:
+        return ""
+    return PLACES.get(chart, "its own plot")

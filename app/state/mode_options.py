@@ -1,0 +1,53 @@
+"""What decides which ways of sharing the work can be chosen: devices, recipe, and what is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from core.launch.mode import DEEPSPEED, TORCH
+
+NO_DEEPSPEED = (
+    "DeepSpeed is not installed in this Python: pip install rankdeck[deepspeed]. PyTorch's own engine needs nothing."
+)
+_ON_CPU = "CPU slots keep everything in the computer's memory already."
+_STAGE_1 = "PyTorch's stage 1 keeps the optimizer's state on the device. Stages 2 and 3 can move it."
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What Setup's mode stands among.
+
+    Attributes:
+        recommended: The mode for the ticked devices.
+        ranks: How many are ticked.
+        supported: Modes that the recipe can be trained in.
+        on_cpu: They are CPU slots.
+        deepspeed: DeepSpeed can be imported.
+        own_program: The recipe runs a program of its own, which shares its work as it likes.
+    """
+
+    recommended: str = "ddp"
+    ranks: int = 0
+    supported: Collection[str] = ("single", "ddp", "independent", "zero", "fsdp")
+    on_cpu: bool = False
+    deepspeed: bool = True
+    own_program: bool = False
+
+    def engine(self, texts: Mapping[str, str]) -> str:
+        """The engine that would shard; `texts` are those of `app.state.setup_form.MODE_FIELDS`."""
+        chosen = texts.get("zero_engine", "auto")
+        if chosen == "auto":
+            return DEEPSPEED if self.deepspeed else TORCH
+        return chosen
+
+    def reasons(self, mode: str, texts: Mapping[str, str]) -> dict[str, str]:
+        """Why settings of ZeRO or FSDP mean nothing here, by field; those that do are not in it."""
+        found: dict[str, str] = {}
+        if self.on_cpu:
+            found |= {"offload_optimizer": _ON_CPU, "offload_parameters": _ON_CPU}
+        elif mode == "zero" and self.engine(texts) == TORCH and texts.get("zero_stage", "1") == "1":
+            found["offload_optimizer"] = _STAGE_1
+        if not self.deepspeed:
+            found["deepspeed_config"] = NO_DEEPSPEED
+        return found

@@ -1,0 +1,122 @@
+"""What `core.probes.data_preview.preview_data` found, as the lines and lists that a window shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core.data.dataset import is_hub
+from core.launch.mode import MODE_NAMES
+
+Found = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column that may be the text.
+
+    Attributes:
+        name: What the option `text_column` takes; empty: guessed.
+        words: What a list says of it.
+    """
+
+    name: str
+    words: str
+
+
+def fact_lines(found: Found) -> list[tuple[str, str]]:
+    """Counts, as label and words."""
+    counts, epoch, tokenizer = found["counts"], found["epoch"], found["tokenizer"]
+    about = "" if found["exact"] else "about "
+    part = "" if found["exact"] else f" in the first {_size(found['looked_at_bytes'])}"
+    kind = f"{tokenizer['kind']}, {tokenizer['vocab_size']:,} different"
+    kept = "; they are made already, so a run begins at once" if found["tokenised"] else ""
+    bad = counts["words"] or "none"
+    lines = [
+        ("Data", data_words(str(found["dataset"]), found["files"], found["size_bytes"])),
+        ("Rows", f"{_many(counts['rows'], 'row')}, {_many(counts['documents'], 'document')}{part}"),
+        ("Bad rows", "\n".join([bad, *counts["examples"]])),
+        ("Tokens", f"{about}{found['tokens']:,} ({kind}){kept}"),
+        ("Samples", f"{about}{_samples(found)}"),
+        (
+            "An epoch",
+            f"{about}{_many(epoch['blocks'], 'block')}, {_many(epoch['chunks'], 'chunk')}, "
+            f"{_many(epoch['steps'], 'step')} ({_how(epoch)})",
+        ),
+    ]
+    if not tokenizer["from_recipe"]:
+        lines.append(("", "The recipe does not say which tokens it makes; bytes are shown."))
+    return lines
+
+
+def data_words(dataset: str, files: int, size_bytes: int | None) -> str:
+    """How much a dataset is: files and size; of the Hub's its copy here, which has no files of the person's."""
+    if is_hub(dataset):
+        here = "not on this machine" if not size_bytes else f"{_size(size_bytes)} on this machine"
+        return f"of the Hugging Face Hub, {here}"
+    return f"{_many(files, 'file')}, {_size(size_bytes or 0)}"
+
+
+def columns_of(found: Found) -> list[Column]:
+    """What may be chosen as the text, the guess first; empty where there are no columns."""
+    if not found["columns"] or found["text_column"] is None:
+        return []
+    guess = f"guessed: {_column_name(found['text_column'])}" if found["text_column_guessed"] else "guessed"
+    named = [Column(str(item["name"]), _column_words(item)) for item in found["columns"]]
+    return [Column("", guess), *named]
+
+
+def chosen_column(found: Found) -> str:
+    """The option `text_column` that this was made with; empty: it was guessed."""
+    return "" if found["text_column_guessed"] else str(found["text_column"] or "")
+
+
+def document_words(number: int, document: Mapping[str, Any]) -> str:
+    """One document's heading: its lengths, and whether it is cut."""
+    split = f", cut into {document['samples']:,} samples" if document["split"] else ", whole in one sample"
+    return f"Document {number}: {_many(document['bytes'], 'byte')}, {_many(document['tokens'], 'token')}{split}"
+
+
+def sample_words(sample: Mapping[str, Any]) -> str:
+    """One sample's heading."""
+    return f"Sample {sample['number']}: {_many(sample['length'], 'token')}, and the next one to each is to be learned"
+
+
+def visible(text: str) -> str:
+    """A piece of text with its line ends and tabs to be seen."""
+    return text.replace("\r", "␍").replace("\n", "↵").replace("\t", "⇥")
+
+
+def _samples(found: Found) -> str:
+    return f"{found['samples']:,} of {found['seq_len']:,} tokens to train on, {found['val_samples']:,} held out"
+
+
+def _how(epoch: Mapping[str, Any]) -> str:
+    mode = MODE_NAMES.get(str(epoch["mode"]), str(epoch["mode"]))
+    devices = len(epoch["devices"])
+    on = f" on {devices} devices" if devices > 1 else ""
+    return f"{mode}{on}, global batch {epoch['global_batch']:,}"
+
+
+def _column_name(name: object) -> str:
+    return "the file as it stands" if name == "*" else str(name)
+
+
+def _column_words(item: Mapping[str, Any]) -> str:
+    if not item["text_share"]:
+        return f"{item['name']} (no text)"
+    share = "" if item["text_share"] > 0.995 else f"text in {item['text_share']:.0%} of the rows, "
+    return f"{item['name']} ({share}{item['mean_chars']:,.0f} letters on average)"
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _size(size_bytes: int) -> str:
+    for unit, step in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size_bytes >= step:
+            amount = size_bytes / step
+            return f"{amount:,.0f} {unit}" if amount >= 100 else f"{amount:.3g} {unit}"
+    return _many(size_bytes, "byte")

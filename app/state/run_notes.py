@@ -1,0 +1,76 @@
+"""What a run said of how its devices share the work, in sentences: model, exchange of gradients, shares, meetings."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from app.run_data.metrics_batch import Event
+from app.run_data.run_series import RunSeries
+from core.probes.sync_cost import megabytes
+
+KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised")
+
+
+class Facts:
+    """Keeps the newest event of each kind, so that a run's many events are looked at once."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, Event] = {}
+        self._seen = 0
+        self._first: Event | None = None
+
+    def of(self, run: RunSeries) -> tuple[str, ...]:
+        """The newest attempt's facts, a sentence each; empty while nothing was said."""
+        events = run.events
+        first = events[0] if events else None
+        if first is not self._first or len(events) < self._seen:  # another run, or its older events came afterwards
+            self._newest, self._seen, self._first = {}, 0, first
+        for event in events[self._seen :]:
+            self._take(event)
+        self._seen = len(events)
+        newest, launch = self._newest, self._newest.get("launch", {})
+        parts = (
+            _model(newest.get("model", {})),
+            str(newest.get("exchange", {}).get("words") or ""),
+            _shares(newest.get("balance", {})),
+            _meetings(newest.get("synchronised", {})) if launch.get("mode", "independent") == "independent" else "",
+            _loss_scale(run),
+            *map(str, launch.get("notes") or ()),
+        )
+        return tuple(part for part in parts if part)
+
+    def _take(self, event: Event) -> None:
+        kind = str(event.get("event"))
+        if kind == "launch":
+            self._newest = {name: self._newest[name] for name in self._newest if name == "model"}
+        if kind in KINDS:
+            self._newest[kind] = event
+
+
+def _model(event: Event) -> str:
+    parameters, trainable = event.get("parameters"), event.get("trainable")
+    if not isinstance(parameters, int):
+        return ""
+    some = f", {trainable:,} of them trained" if isinstance(trainable, int) and trainable != parameters else ""
+    return f"The model has {parameters:,} parameters{some}."
+
+
+def _shares(event: Event) -> str:
+    return f"Shares by measured speed: {event['text']}." if event.get("text") else ""
+
+
+def _meetings(event: Event) -> str:
+    """From the line at the run's end; what is sent meanwhile stands beside the dial and in the steps' time."""
+    rounds, size, wait_s = event.get("rounds"), event.get("bytes"), event.get("wait_s")
+    if isinstance(rounds, int) and isinstance(size, int | float) and isinstance(wait_s, int | float):
+        times = "once" if rounds == 1 else f"{rounds:,} times"
+        return f"Brought together {times}: {megabytes(size)} sent by each device, {wait_s:.3g} s waited."
+    return ""
+
+
+def _loss_scale(run: RunSeries) -> str:
+    clock = run.clock()
+    column = clock.columns.get("loss_scale")
+    scale = float(column.read(clock.rows - 1, clock.rows)[0]) if column is not None and clock.rows else math.nan
+    return "" if math.isnan(scale) else f"fp16 with a loss scale of {scale:,.0f}; a step that overflows is left out."

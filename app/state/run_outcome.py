@@ -1,0 +1,63 @@
+"""What a person has to be told of how a run ended, or of how it had to go on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from core.run_folder.state import RunState
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Title, cause and next step, for the bar over the plots.
+
+    Attributes:
+        kind: "error" or "warning".
+        text: Cause and next step.
+        blamed: Whose log says more ("rank 1"); None when nobody in particular.
+        resumes: The next step is to resume it; otherwise it is to look into the log.
+    """
+
+    kind: str
+    title: str
+    text: str
+    blamed: str | None = None
+    resumes: bool = False
+
+
+def ending_of(state: RunState) -> Ending | None:
+    """Why a run failed or was interrupted, or that it fell back; None when there is nothing to tell."""
+    error = state.error or {}
+    text = " ".join(part for part in (error.get("cause"), error.get("next_step")) if part)
+    if state.state == "failed":
+        title = error.get("title", "The run failed")
+        return Ending("error", title, text, _blamed(title))
+    if state.state == "interrupted":
+        return Ending("warning", error.get("title", "The run was interrupted"), text, resumes=True)
+    if state.trouble and state.is_live:
+        words = " ".join(part for part in (state.trouble.get("cause"), state.trouble.get("next_step")) if part)
+        return Ending("error", state.trouble.get("title", "The run cannot be saved"), words)
+    if state.fallback:
+        again = "stop it and resume" if state.is_live else "resume it"
+        title, what = _fallen_back(state)
+        words = f"{state.fallback} The log says more; to try {what} again, {again}."
+        if state.state == "finished":
+            words = f"{state.fallback} The log says more."
+        return Ending("warning", title, words, _blamed(state.fallback))
+    return None
+
+
+def _fallen_back(state: RunState) -> tuple[str, str]:
+    """The title of what it fell back to, and what was asked for."""
+    if state.world_size == 1:
+        return "Continuing on one device" if state.is_live else "Fell back to one device", "all devices"
+    if state.mode == "independent":
+        live = "Each device trains a model of its own"
+        return live if state.is_live else "Fell back to independent training", "the mode you chose"
+    return "Continuing without DeepSpeed" if state.is_live else "Fell back to PyTorch's engine", "DeepSpeed"
+
+
+def _blamed(words: str) -> str | None:
+    found = re.search(r"\brank \d+", words, re.IGNORECASE)
+    return found[0].lower() if found else None

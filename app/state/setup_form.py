@@ -1,0 +1,331 @@
+"""What the setup panel holds, as text and ticks, turned into a `RunConfig` or into what is wrong with it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from core.config.batch import Batch, resolve_batch
+from core.config.device_names import cpu_numbers, is_cpu, with_counts
+from core.config.fields import FieldSpec, FieldValue
+from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
+from core.config.sync import synchronisation_of
+from core.data.dataset import NO_DATASET, STDLIB, DatasetIdentity
+from core.errors import ConfigError, PreflightError, RankdeckError
+from core.launch.command_line import command_text, to_command_line
+from core.launch.mode import check_cuda, choose_mode, platform_of
+from core.launch.preflight import DEFAULT_MICRO_BATCH, check_engine, check_precision, samples_of
+from core.machine.devices import Device, device_texts
+from core.machine.platform import Platform
+from core.recipes.manifest import Recipe, apply_recipe, recipe_defaults
+
+MODE_FIELDS: Final = (
+    "zero_stage",
+    "zero_engine",
+    "offload_optimizer",
+    "offload_parameters",
+    "deepspeed_config",
+    "sync_every",
+    "merge_policy",
+    "merge_every_chunks",
+)
+"""Fields of `RunConfig` that stand under the mode they belong to."""
+OF_MODE: Final = {
+    "gradient_exchange": ("ddp",),
+    "static_graph": ("ddp",),
+    "find_unused_parameters": ("ddp", "zero"),
+    "broadcast_buffers": ("ddp", "zero"),
+    "balance": ("ddp", "zero"),
+    "work_stealing": ("independent",),
+    "sync_method": ("independent",),
+    "outer_lr": ("independent",),
+    "outer_momentum": ("independent",),
+}
+"""Rows of the form that mean something in these modes only."""
+OWN_PLACES: Final = ("recipe", "dataset_file", "mode", *MODE_FIELDS)
+"""Fields of `RunConfig` that have a place of their own in the panel and are no row of the form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The setup panel's content. It may be wrong anywhere; `check_draft` says where.
+
+    Attributes:
+        recipe: The recipe's name.
+        dataset: A file, a folder, or ``stdlib://``.
+        devices: UUIDs of the ticked devices.
+        mode: "auto" until the person picks one.
+        mode_fields: Texts of `MODE_FIELDS` by field name; one that is not in it has its default.
+        fields: The form's texts by field name; a field that is not in it has its default.
+    """
+
+    recipe: str = "minigpt"
+    dataset: str = "stdlib://"
+    devices: tuple[str, ...] = ()
+    mode: str = "auto"
+    mode_fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for the settings."""
+        texts = {"mode_fields": dict(self.mode_fields), "fields": dict(self.fields)}
+        return {**dataclasses.asdict(self), "devices": list(self.devices), **texts}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Draft:
+        """What `as_dict` gave; a part of the wrong type is left at its default."""
+        start = cls()
+        kept: dict[str, Any] = {}
+        for item in dataclasses.fields(cls):
+            value, default = values.get(item.name), getattr(start, item.name)
+            if item.name == "devices" and isinstance(value, list):
+                kept["devices"] = tuple(str(uuid) for uuid in value)
+            elif item.name in ("fields", "mode_fields") and isinstance(value, dict):
+                kept[item.name] = {str(name): str(text) for name, text in value.items()}
+            elif type(value) is type(default):
+                kept[item.name] = value
+        return cls(**kept)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDraft:
+    """A draft held against the recipe, the devices and the platform.
+
+    Attributes:
+        config: What would be run; None while something is wrong.
+        problems: What is wrong, by field.
+        placeholders: What an empty field will be, by field.
+        mode: The mode it will train in; None while that is not known.
+        batch: The batch arithmetic; None while it does not add up, and for programs with batches of their own.
+        command: The command line that does the same; empty while something is wrong.
+        own_samples: The recipe makes its samples itself: an epoch is a block of them.
+    """
+
+    config: RunConfig | None
+    problems: Mapping[str, RankdeckError]
+    placeholders: Mapping[str, str]
+    mode: str | None = None
+    batch: Batch | None = None
+    command: str = ""
+    own_samples: bool = False
+
+    def steps_per_epoch(self, size_bytes: int, ranks: int) -> int | None:
+        """Optimizer steps in one pass, as if each byte were a token (of one rank, in independent mode)."""
+        if self.config is None or self.batch is None:
+            return None
+        identity = DatasetIdentity("", "file", 1, size_bytes, "")
+        samples = self.config.samples_per_block if self.own_samples else samples_of(identity, self.config)
+        share = samples // (ranks if self.mode == "independent" else 1)
+        return max(1, -(-share // self.batch.global_))
+
+
+def form_fields(recipe: Recipe) -> tuple[FieldSpec, ...]:
+    """The rows of the form: the common settings of every run, then the recipe's own.
+
+    Of a recipe that runs a program its own come first, and only those common ones that mean something to it. The model
+    stands among those used most where the recipe takes one, with a button to choose its folder; elsewhere it is left
+    out.
+    """
+    left_out = OWN_PLACES if recipe.uses_model else {*OWN_PLACES, "model"}
+    common = tuple(_model_field(spec) for spec in FIELDS if spec.name not in left_out)
+    if recipe.self_contained:
+        return (*recipe.fields, *(spec for spec in common if not recipe.uses or spec.name in recipe.uses))
+    return (*common, *recipe.fields)
+
+
+def _model_field(spec: FieldSpec) -> FieldSpec:
+    return dataclasses.replace(spec, type="path", picks="folder", common=True) if spec.name == "model" else spec
+
+
+def default_texts(recipe: Recipe) -> dict[str, str]:
+    """What the form shows before anybody has typed: the recipe's defaults."""
+    defaults = recipe_defaults(recipe)
+    own = {spec.name for spec in recipe.fields}
+    values = {
+        spec.name: spec.default if spec.name in own else defaults.get(spec.name, spec.default)
+        for spec in form_fields(recipe)
+    }
+    return {spec.name: _text(spec, values[spec.name]) for spec in form_fields(recipe)}
+
+
+def default_mode_texts() -> dict[str, str]:
+    """What stands under the modes before anybody has chosen."""
+    return {name: _text(FIELD_BY_NAME[name], FIELD_BY_NAME[name].default) for name in MODE_FIELDS}
+
+
+def draft_from_config(config: RunConfig, available: list[Device]) -> Draft:
+    """The draft that asks for `config` again; devices that are not there any more are left out."""
+    known = {device.uuid for device in available}
+    named = [
+        uuid
+        for text in with_counts(config.devices)
+        for uuid in ([f"cpu:{number}" for number in cpu_numbers(text)] if is_cpu(text) else [text])
+    ]
+    chosen = [uuid for uuid in named if uuid in known]
+    values: dict[str, FieldValue] = {spec.name: getattr(config, spec.name) for spec in FIELDS}
+    texts = {name: _text(FIELD_BY_NAME[name], value) for name, value in values.items() if name not in OWN_PLACES}
+    texts |= {name: "" if value is None else _plain(value) for name, value in config.options.items()}
+    return Draft(
+        recipe=config.recipe,
+        dataset=STDLIB if config.dataset_file == NO_DATASET else config.dataset_file,
+        devices=tuple(chosen),
+        mode="auto" if config.mode == "single" else config.mode,
+        mode_fields={name: _text(FIELD_BY_NAME[name], values[name]) for name in MODE_FIELDS},
+        fields=texts,
+    )
+
+
+def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: Platform) -> CheckedDraft:
+    """Holds a draft against everything that can be known at once, without touching a disk.
+
+    Args:
+        draft: What the panel holds.
+        recipe: The chosen recipe.
+        devices: The ticked devices.
+        platform: This machine.
+    """
+    problems: dict[str, RankdeckError] = {}
+    mode_texts = {**default_mode_texts(), **draft.mode_fields}
+    without_meaning = settings_without_meaning(draft.mode, mode_texts, len(devices))
+    texts = {name: text for name, text in draft.fields.items() if name not in without_meaning}
+    values = _parsed({**default_texts(recipe), **texts}, recipe, problems)
+    if not devices:
+        problems["devices"] = ConfigError("devices", "No device is ticked.", "Tick at least one.")
+    try:
+        check_cuda(devices, platform_of(recipe, platform))
+    except PreflightError as error:
+        problems["devices"] = error
+    shared = len(devices) > 1 and not recipe.self_contained
+    mode_values = _parsed_mode_fields(draft.mode, mode_texts, problems) if shared else {}
+    if problems:
+        return CheckedDraft(None, problems, _placeholders(None, None, recipe))
+    own = {spec.name for spec in recipe.fields}
+    # A recipe that makes its samples itself reads a dataset that was chosen, not the one that stands there unasked.
+    without_dataset = recipe.self_contained or (recipe.own_samples and draft.dataset == STDLIB)
+    try:
+        asked = RunConfig(
+            recipe=draft.recipe,
+            dataset_file=NO_DATASET if without_dataset else draft.dataset,
+            devices=device_texts(devices),
+            mode=draft.mode if len(devices) > 1 else "auto",
+            **mode_values,
+            options={name: value for name, value in values.items() if name in own and value is not None},
+        )
+        config = apply_recipe(asked.replace(**{n: v for n, v in values.items() if n not in own}), recipe)
+        choice = choose_mode(config, devices, platform)
+        mode = choice.mode
+        if recipe.self_contained:
+            command = command_text(to_command_line(config, recipe))
+            return CheckedDraft(config, {}, _placeholders(config, None, recipe), mode, None, command)
+        batch = resolve_batch(config, 1 if mode == "independent" else len(devices), DEFAULT_MICRO_BATCH)
+        check_engine(config, choice, batch, devices, platform)
+        check_precision(config, recipe, devices)
+        if mode == "independent":
+            synchronisation_of(config)
+    except RankdeckError as error:
+        problems[getattr(error, "field", "mode")] = error
+        return CheckedDraft(None, problems, _placeholders(None, None, recipe))
+    command = command_text(to_command_line(config, recipe))
+    return CheckedDraft(config, {}, _placeholders(config, batch, recipe), mode, batch, command, recipe.own_samples)
+
+
+def _parsed(texts: Mapping[str, str], recipe: Recipe, problems: dict[str, RankdeckError]) -> dict[str, FieldValue]:
+    values: dict[str, FieldValue] = {}
+    for spec in form_fields(recipe):
+        text = texts.get(spec.name, "")
+        if spec.type == "str":
+            # A blank at the end can matter (a prompt), so text is taken as it stands.
+            values[spec.name] = None if spec.optional and not text else text
+            continue
+        try:
+            values[spec.name] = spec.parse(text)
+        except ConfigError as error:
+            problems[spec.name] = error
+    return values
+
+
+def _parsed_mode_fields(mode: str, texts: Mapping[str, str], problems: dict[str, RankdeckError]) -> dict[str, Any]:
+    """What stands under the chosen mode; what belongs to another mode stays at its default."""
+    values: dict[str, Any] = {}
+    for name in fields_of_mode(mode, texts):
+        try:
+            values[name] = FIELD_BY_NAME[name].parse(texts[name])
+        except ConfigError as error:
+            problems[name] = error
+    return values
+
+
+def mode_changes(draft: Draft) -> dict[str, str]:
+    """What the draft says of how the work is shared, as `core.resume.planner.plan_resume` takes changes."""
+    texts = {**default_mode_texts(), **draft.mode_fields}
+    changes = {"mode": draft.mode, **{name: texts[name] for name in fields_of_mode(draft.mode, texts)}}
+    without = settings_without_meaning(draft.mode, texts, ranks=2)
+    for name, modes in OF_MODE.items():
+        if draft.mode in modes and name not in without:
+            spec = FIELD_BY_NAME[name]
+            changes[name] = draft.fields.get(name) or _text(spec, spec.default)
+    return changes
+
+
+def fields_of_mode(mode: str, texts: Mapping[str, str]) -> tuple[str, ...]:
+    """Which of `MODE_FIELDS` mean something in a mode; "auto" may become independent."""
+    if mode == "zero":
+        # FSDP2 and torch's optimizer take no DeepSpeed settings, and only stage 3 has weights to move.
+        own_engine = texts.get("zero_engine") == "torch"
+        stage_3 = texts.get("zero_stage") == "3"
+        return tuple(
+            name
+            for name in MODE_FIELDS[:5]
+            if not (name == "deepspeed_config" and own_engine) and not (name == "offload_parameters" and not stage_3)
+        )
+    if mode == "fsdp":
+        return ("offload_optimizer", "offload_parameters")
+    if mode in ("independent", "auto"):
+        # Weights that are brought together while training need no merge rounds.
+        synchronised = bool(texts.get("sync_every"))
+        return ("sync_every", "merge_policy") if synchronised else ("sync_every", "merge_policy", "merge_every_chunks")
+    return ()
+
+
+def settings_without_meaning(mode: str, texts: Mapping[str, str], ranks: int) -> frozenset[str]:
+    """Rows of the form that are left out, and stay at their defaults.
+
+    Args:
+        mode: The mode that is shown; "auto" may become any.
+        texts: Those of `MODE_FIELDS`.
+        ranks: Devices that are ticked; one alone shares nothing.
+    """
+    if ranks == 1:
+        return frozenset(OF_MODE)
+    if mode == "auto":
+        return frozenset()
+    out = {name for name, modes in OF_MODE.items() if mode not in modes}
+    if mode == "independent":
+        out |= {"work_stealing"} if texts.get("sync_every") else {"sync_method", "outer_lr", "outer_momentum"}
+    return frozenset(out)
+
+
+def _placeholders(config: RunConfig | None, batch: Batch | None, recipe: Recipe) -> dict[str, str]:
+    """What each field will be when it is left empty."""
+    shown = {spec.name: _text(spec, spec.default) for spec in form_fields(recipe)}
+    shown |= {"steps": "until the epochs are done", "epochs": "until the steps are done"}
+    shown |= {"checkpoint_every_steps": "by the clock only", "model": "none", "log_file": "none"}
+    if recipe.self_contained:
+        shown["steps"] = "as many as it takes"
+    if config is not None and config.steps is not None:
+        shown["steps"] = str(config.steps)
+    if batch is not None:
+        shown["batch_size"] = str(batch.micro)
+        shown["grad_accum_steps"] = str(batch.accumulation)
+        shown["global_batch_size"] = str(batch.global_)
+    return shown
+
+
+def _text(spec: FieldSpec, value: FieldValue) -> str:
+    return "" if value is None else spec.text(value)
+
+
+def _plain(value: FieldValue) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

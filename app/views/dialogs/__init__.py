@@ -1,0 +1,1 @@
+"""Dialogs: resume, data preview, packages, charts of a script, DeepSpeed settings."""

@@ -1,0 +1,207 @@
+"""Which printed name of a script is which chart: a table over what otherwise is a line of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QIcon, QPalette
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.state.chart_names import PLACES, ChartName, chart_names, place_of
+from app.views.widgets.field_row import ProblemLabel
+from core.errors import ConfigError
+from core.recipes.user_script import DROP, charts_text, parse_charts, plain
+
+AS_IT_IS: Final = "as printed"
+LEFT_OUT: Final = "not charted"
+MOST_ROWS: Final = 60
+"""A script that prints each layer's norm has thousands of names; what is beyond can be added by hand."""
+_HELP: Final = (
+    "What the script prints under a name is drawn as the chart beside it. Names that the shown run has printed are "
+    "listed. What is chosen here is saved with the run that is started next."
+)
+_NOTHING_CHARTED: Final = (
+    "Nothing that the shown run printed could be charted. These are the names and the last numbers behind them. Choose "
+    "a chart for those that matter, such as the loss and the step, and start the script again."
+)
+_PRINTED, _NUMBERS, _CHART, _PLACE = range(4)
+
+
+class ChartsDialog(QDialog):
+    """A row a printed name; its chart is chosen from those with a meaning, or typed.
+
+    Args:
+        text: What the field holds, see `core.recipes.user_script.parse_charts`; what cannot be read is not shown.
+        seen: Printed name → chart in the run that is shown.
+        parent: The window.
+        unread: Printed name → its last numbers, where nothing that the run printed could be charted.
+
+    Signals:
+        chosen: The field's new text.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(
+        self,
+        text: str,
+        seen: Mapping[str, str],
+        parent: QWidget | None = None,
+        *,
+        unread: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._unread = unread or {}
+        self.setWindowTitle("Charts of the script")
+        self.table = QTableWidget(0, 4)
+        self.table.setHorizontalHeaderLabels(["Printed name", "Last numbers", "Chart", "Drawn in"])
+        self.table.setColumnHidden(_NUMBERS, not self._unread)
+        self.table.setAccessibleName("Which printed name is which chart")
+        self.table.verticalHeader().hide()
+        self.table.setTabKeyNavigation(False)
+        header = self.table.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        for column in (_PRINTED, _CHART):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
+        for column in (_NUMBERS, _PLACE):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        self.add = QPushButton("&Add a name")
+        self.add.clicked.connect(self._on_add_clicked)
+        self.problem = ProblemLabel()
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        buttons.button(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())  # no other button has a sign
+        self.use = QPushButton("&Use these")
+        buttons.addButton(self.use, QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton(self.add, QDialogButtonBox.ButtonRole.ActionRole)
+        buttons.accepted.connect(self._on_accepted)
+        buttons.rejected.connect(self.reject)
+        hint = QLabel(_NOTHING_CHARTED if self._unread else _HELP)
+        hint.setWordWrap(True)
+        hint.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        column_of_all = QVBoxLayout(self)
+        for widget in (hint, self.table, self.problem, buttons):
+            column_of_all.addWidget(widget)
+        self.table.itemChanged.connect(self._check)
+        self._filling = True
+        self._fill(text, seen)
+        self._filling = False
+        self.resize(560, 420)
+        self._check()
+
+    def combo(self, row: int) -> QComboBox:
+        """The list of charts in a row."""
+        found = self.table.cellWidget(row, _CHART)
+        assert isinstance(found, QComboBox)
+        return found
+
+    def row_of(self, printed: str) -> int:
+        """The row of a printed name; -1 where there is none."""
+        return next((row for row in range(self.table.rowCount()) if self._printed(row) == printed), -1)
+
+    def choose(self, row: int, chart: str) -> None:
+        """Sets a row's chart as a person would; empty: as it is printed."""
+        combo = self.combo(row)
+        index = combo.findData(chart)
+        if index >= 0:
+            combo.setCurrentIndex(index)
+        else:
+            combo.setEditText(chart)
+
+    def _fill(self, text: str, seen: Mapping[str, str]) -> None:
+        try:
+            chosen = parse_charts(text)
+        except ConfigError:
+            chosen = {}
+        for name in chart_names(chosen, seen)[: max(MOST_ROWS, len(chosen))]:
+            self._add_row(name)
+        if not self.table.rowCount():
+            self._add_row(ChartName("", "", True))
+
+    def _add_row(self, name: ChartName) -> None:
+        row = self.table.rowCount()
+        blocked = self.table.blockSignals(True)
+        self.table.insertRow(row)
+        item = QTableWidgetItem(name.printed)
+        item.setData(Qt.ItemDataRole.UserRole, "" if name.chosen else name.chart)
+        self.table.setItem(row, _PRINTED, item)
+        for column, shown in ((_NUMBERS, self._unread.get(name.printed, "")), (_PLACE, "")):
+            fixed = QTableWidgetItem(shown)
+            fixed.setFlags(Qt.ItemFlag.ItemIsEnabled)
+            self.table.setItem(row, column, fixed)
+        self.table.setCellWidget(row, _CHART, self._make_combo(name))
+        self.table.blockSignals(blocked)
+        self.choose(row, name.chart if name.chosen else "")
+
+    def _make_combo(self, name: ChartName) -> QComboBox:
+        combo = QComboBox()
+        combo.setEditable(True)
+        combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        usual = "" if name.chosen or name.chart == name.printed else f" ({name.chart})"
+        combo.addItem(AS_IT_IS + usual, "")
+        combo.addItem(LEFT_OUT, DROP)
+        for chart in PLACES:
+            combo.addItem(chart, chart)
+        combo.setAccessibleName(f"Chart of {name.printed}" if name.printed else "Chart of the new name")
+        combo.editTextChanged.connect(self._check)
+        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        combo.setMinimumContentsLength(8)
+        return combo
+
+    def _printed(self, row: int) -> str:
+        item = self.table.item(row, _PRINTED)
+        return "" if item is None else item.text().strip()
+
+    def _chart(self, row: int) -> str:
+        combo = self.combo(row)
+        index = combo.findText(combo.currentText())
+        return str(combo.itemData(index)) if index >= 0 else combo.currentText().strip()
+
+    def charts(self) -> dict[str, str]:
+        """Printed name → chart, of the rows in which something was chosen."""
+        rows = ((self._printed(row), self._chart(row)) for row in range(self.table.rowCount()))
+        return {plain(printed): chart for printed, chart in rows if printed and chart}
+
+    def _check(self, *_: object) -> None:
+        if self._filling:
+            return
+        blocked = self.table.blockSignals(True)
+        for row in range(self.table.rowCount()):
+            place, printed = self.table.item(row, _PLACE), self.table.item(row, _PRINTED)
+            if place is not None and printed is not None:
+                usual = str(printed.data(Qt.ItemDataRole.UserRole) or plain(printed.text()))
+                words = place_of(self._chart(row) or usual) if self._printed(row) else ""
+                place.setText(words[:1].upper() + words[1:])
+        self.table.blockSignals(blocked)
+        error: ConfigError | None = None
+        try:
+            parse_charts(charts_text(self.charts()))
+        except ConfigError as wrong:
+            error = wrong
+        self.problem.set_problem(error)
+        self.use.setEnabled(error is None)
+
+    def _on_add_clicked(self) -> None:
+        self._add_row(ChartName("", "", True))
+        row = self.table.rowCount() - 1
+        self.table.setCurrentCell(row, _PRINTED)
+        item = self.table.item(row, _PRINTED)
+        if item is not None:
+            self.table.editItem(item)
+
+    def _on_accepted(self) -> None:
+        self.chosen.emit(charts_text(self.charts()))
+        self.accept()

@@ -1,0 +1,74 @@
+"""DeepSpeed's configuration of one stage: read it, change it, or go back to Rankdeck's own."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QFontDatabase, QPalette
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+
+from app.views.widgets.field_row import ProblemLabel
+from core.launch.deepspeed import check_text, own_text
+
+_HELP = (
+    "“auto” stands for what the run decides: batch sizes, clipping, precision and offload. A value written here has "
+    "to agree with the run. The text goes with the run, so that it can be started again elsewhere."
+)
+
+
+class DeepSpeedDialog(QDialog):
+    """An editor for JSON that says at once what is wrong, and in which line.
+
+    Args:
+        stage: The ZeRO stage it is for.
+        text: The person's own configuration; empty: Rankdeck's.
+        parent: The window.
+
+    Signals:
+        chosen: The text to use; empty for Rankdeck's own.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(self, stage: int, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(f"DeepSpeed settings, stage {stage}")
+        self._stage = stage
+        self._own = own_text(stage).strip()
+        self.editor = QPlainTextEdit(text.strip() or self._own)
+        self.editor.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.editor.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.editor.setTabChangesFocus(True)
+        self.editor.setAccessibleName("DeepSpeed configuration as JSON")
+        self.editor.textChanged.connect(self._check)
+        hint = QLabel(_HELP)
+        hint.setWordWrap(True)
+        hint.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.problem = ProblemLabel()
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.use = QPushButton("&Use these")
+        self.back = QPushButton("&Rankdeck's own")
+        buttons.addButton(self.use, QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton(self.back, QDialogButtonBox.ButtonRole.ResetRole)
+        buttons.accepted.connect(self._on_accepted)
+        buttons.rejected.connect(self.reject)
+        self.back.clicked.connect(lambda: self.editor.setPlainText(self._own))
+        column = QVBoxLayout(self)
+        for widget in (hint, self.editor, self.problem, buttons):
+            column.addWidget(widget)
+        self.resize(560, 620)
+        self._check()
+
+    def _check(self) -> None:
+        text = self.editor.toPlainText()
+        is_own = text.strip() == self._own
+        error = None if is_own else check_text(text, self._stage)
+        self.problem.set_problem(error)
+        self.use.setEnabled(error is None)
+        self.use.setToolTip("" if error is None else "First correct what is said above")
+        self.back.setEnabled(not is_own)
+        self.back.setToolTip("This is Rankdeck's own already" if is_own else "Puts back what Rankdeck uses by itself")
+
+    def _on_accepted(self) -> None:
+        text = self.editor.toPlainText().strip()
+        self.chosen.emit("" if text == self._own else text)
+        self.accept()

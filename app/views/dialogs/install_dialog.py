@@ -1,0 +1,152 @@
+"""Asks once whether missing packages are to be installed, shows the command before, and its output while it runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFontDatabase, QIcon, QPalette, QTextCursor, QTextOption
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QPlainTextEdit,
+    QProgressBar,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.views.widgets.notice_bar import NoticeBar
+from core.errors import RankdeckError
+from core.launch.command_line import command_text
+from core.machine.packages import Offer
+
+MAX_LINES: Final = 5000
+COMMAND_LINES: Final = 5
+
+
+class InstallDialog(QDialog):
+    """What is missing, the command, a button; then what the command prints.
+
+    Args:
+        cause: Who needs what, in a sentence.
+        offer: What would be run.
+        parent: The window.
+
+    Signals:
+        install_requested: Run it.
+        cancel_requested: End it.
+    """
+
+    install_requested = Signal()
+    cancel_requested = Signal()
+
+    def __init__(self, cause: str, offer: Offer, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.offer = offer
+        self.setWindowTitle("Install packages")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._going = False
+        self.words = QLabel(cause)
+        self.words.setWordWrap(True)
+        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        self.command = _text("Command that would be run", command_text(offer.argv))
+        self.command.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.command.setFixedHeight(self.command.fontMetrics().lineSpacing() * COMMAND_LINES + 12)
+        self._label = QLabel("This &command installs what is missing into the Python that Rankdeck runs in:")
+        self._label.setBuddy(self.command)
+        self._label.setWordWrap(True)
+        self.hint = QLabel(
+            f"{sys.prefix}\nNothing is done before you press Install. It needs the network, and can take some minutes."
+        )
+        self.hint.setWordWrap(True)
+        self.hint.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.notice = NoticeBar()
+        self.output = _text("Output of the command", "")
+        self.output.setMaximumBlockCount(MAX_LINES)
+        self.output.hide()
+        self.bar = QProgressBar()
+        self.bar.setRange(0, 0)
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName("Installing")
+        self.bar.hide()
+        buttons = QDialogButtonBox()
+        self.install = QPushButton("&Install")
+        self.cancel = QPushButton("C&ancel")
+        self.cancel.setIcon(QIcon())
+        buttons.addButton(self.install, QDialogButtonBox.ButtonRole.ActionRole)
+        buttons.addButton(self.cancel, QDialogButtonBox.ButtonRole.RejectRole)
+        self.install.clicked.connect(self._on_install_clicked)
+        self.cancel.clicked.connect(self._on_cancel_clicked)
+        column = QVBoxLayout(self)
+        column.setSpacing(8)
+        for widget in (self.notice, self.words, self._label, self.command, self.hint, self.output, self.bar):
+            column.addWidget(widget, 1 if widget is self.output else 0)
+        column.addStretch()
+        column.addWidget(buttons)
+        self.resize(640, self.sizeHint().height())
+
+    def append(self, text: str) -> None:
+        """A piece of the command's output."""
+        cursor = QTextCursor(self.output.document())
+        cursor.movePosition(QTextCursor.MoveOperation.End)
+        bar = self.output.verticalScrollBar()
+        follows = bar.value() >= bar.maximum() - 1
+        cursor.insertText(text)
+        if follows:
+            bar.setValue(bar.maximum())
+
+    def show_installed(self) -> None:
+        """The packages are there."""
+        self._show_going(False)
+        self.install.hide()
+        self.notice.say("success", "Installed", "What was missing is there now; Setup has taken note.")
+        self.cancel.setText("&Close")
+        self.cancel.setFocus()
+
+    def show_error(self, error: RankdeckError) -> None:
+        """Why they are not."""
+        self._show_going(False)
+        self.install.setText("&Install again")
+        self.cancel.setText("&Close")
+        self.notice.show_error(error)
+
+    def reject(self) -> None:
+        """Closes, unless the command runs: Escape must not hide what goes on."""
+        if not self._going:
+            super().reject()
+
+    def _show_going(self, going: bool) -> None:
+        self._going = going
+        self.bar.setVisible(going)
+        self.install.setEnabled(not going)
+        self.cancel.setEnabled(True)
+
+    def _on_install_clicked(self) -> None:
+        self.notice.clear()
+        self.output.clear()
+        if self.output.isHidden():
+            self.output.show()
+            self.resize(self.width(), max(self.height(), 560))
+        self.cancel.setText("C&ancel")
+        self._show_going(True)
+        self.cancel.setFocus()
+        self.install_requested.emit()
+
+    def _on_cancel_clicked(self) -> None:
+        if self._going:
+            self.cancel.setEnabled(False)  # until it has ended
+            self.cancel_requested.emit()
+        else:
+            self.reject()
+
+
+def _text(name: str, text: str) -> QPlainTextEdit:
+    made = QPlainTextEdit(text)
+    made.setReadOnly(True)
+    made.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+    made.setAccessibleName(name)
+    made.setTabChangesFocus(True)
+    return made

@@ -1,0 +1,241 @@
+"""A dataset as the model will see it: counts, the text column, the first samples and documents."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Final
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QIcon, QPalette
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QTextBrowser,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.state.preview_text import (
+    Found,
+    chosen_column,
+    columns_of,
+    document_words,
+    fact_lines,
+    sample_words,
+    visible,
+)
+from app.views.style.tones import muted, tint
+from app.views.widgets.notice_bar import NoticeBar, Step
+from core.errors import RankdeckError
+
+FIRST_WORDS: Final = "starting"
+
+
+class PreviewDialog(QDialog):
+    """Shows one look at a dataset. It looks at nothing itself.
+
+    Args:
+        dataset: What is looked at.
+        parent: The window.
+
+    Signals:
+        look_requested: Look again; True: make all tokens, and keep them.
+        cancel_requested: End the look that is going on.
+        column_chosen: The option `text_column`; empty: guessed.
+    """
+
+    look_requested = Signal(bool)
+    cancel_requested = Signal()
+    column_chosen = Signal(str)
+
+    def __init__(self, dataset: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(f"Preview of {dataset}")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._found: Found | None = None
+        self._can_choose = True
+        self.notice = NoticeBar()
+        self.doing = QLabel()
+        self.doing.setAccessibleName("What is being done")
+        self.bar = QProgressBar()
+        self.bar.setRange(0, 0)
+        self.bar.setTextVisible(False)
+        self.bar.setAccessibleName("Progress")
+        self.cancel = QPushButton("&Cancel")
+        self.cancel.clicked.connect(self._on_cancel_clicked)
+        self.column = QComboBox()
+        self.column.setAccessibleName("Text column")
+        self.column.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.column.activated.connect(lambda row: self.column_chosen.emit(str(self.column.itemData(row))))
+        self._column_label = QLabel("&Text column")
+        self._column_label.setBuddy(self.column)
+        self._facts = QGridLayout()
+        self._facts.setHorizontalSpacing(12)
+        self._facts.setVerticalSpacing(4)
+        self._facts.setColumnStretch(1, 1)
+        self.text = QTextBrowser()
+        self.text.setAccessibleName("First samples and documents")
+        self.text.setTabChangesFocus(True)
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.buttons.button(QDialogButtonBox.StandardButton.Close).setIcon(QIcon())
+        self.again = self.buttons.addButton("&Look again", QDialogButtonBox.ButtonRole.ActionRole)
+        self.all = self.buttons.addButton("Make &all tokens now", QDialogButtonBox.ButtonRole.ActionRole)
+        self.all.setToolTip("Counts all of it exactly, and keeps the tokens: a run on them then begins at once")
+        self.again.clicked.connect(lambda: self.look_requested.emit(False))
+        self.all.clicked.connect(lambda: self.look_requested.emit(True))
+        self.buttons.rejected.connect(self.reject)
+        self._lay_out()
+        self.resize(760, 620)
+        self.show_looking()
+
+    def _lay_out(self) -> None:
+        going = QHBoxLayout()
+        going.setSpacing(8)
+        going.addWidget(self.doing)
+        going.addWidget(self.bar, 1)
+        going.addWidget(self.cancel)
+        self._going = QWidget()
+        self._going.setLayout(going)
+        going.setContentsMargins(0, 0, 0, 0)
+        chosen = QHBoxLayout()
+        chosen.setSpacing(8)
+        chosen.addWidget(self._column_label)
+        chosen.addWidget(self.column)
+        chosen.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setSpacing(8)
+        column.addWidget(self.notice)
+        column.addWidget(self._going)
+        column.addLayout(self._facts)
+        column.addLayout(chosen)
+        column.addWidget(self.text, 1)
+        column.addWidget(self.buttons)
+
+    # --- what is going on --------------------------------------------------------------------------------
+
+    def show_looking(self) -> None:
+        """A look begins."""
+        self.notice.clear()
+        self.doing.setText(f"Looking: {FIRST_WORDS}")
+        self._show_busy(True)
+
+    def show_progress(self, words: str) -> None:
+        """What is being done, and how far it is."""
+        self.doing.setText(f"Looking: {words}")
+
+    def show_error(self, error: RankdeckError, step: Step | None = None) -> None:
+        """Why there is nothing to show."""
+        self._show_busy(False)
+        self.notice.show_error(error, step)
+
+    def set_can_choose(self, can: bool) -> None:
+        """Whether the recipe has a field for the text column."""
+        self._can_choose = can
+
+    def show_found(self, found: Found) -> None:
+        """What was seen."""
+        self._found = found
+        self._show_busy(False)
+        self._show_facts(fact_lines(found))
+        columns = columns_of(found)
+        self.column.clear()
+        for item in columns:
+            self.column.addItem(item.words, item.name)
+        self.column.setCurrentIndex(max(0, self.column.findData(chosen_column(found))))
+        self.column.setEnabled(self._can_choose)
+        self.column.setToolTip("" if self._can_choose else "This recipe has no field for it")
+        self._show_columns(bool(columns))
+        self._show_text()
+        self.all.setEnabled(not found["tokenised"])
+
+    def facts(self) -> dict[str, str]:
+        """The counts that are shown, by label."""
+        shown = {}
+        for row in range(self._facts.rowCount()):
+            label, words = self._facts.itemAtPosition(row, 0), self._facts.itemAtPosition(row, 1)
+            if label is not None and words is not None:
+                left, right = label.widget(), words.widget()
+                if isinstance(left, QLabel) and isinstance(right, QLabel):
+                    shown[left.text()] = right.text()
+        return shown
+
+    def _show_busy(self, busy: bool) -> None:
+        self._going.setVisible(busy)
+        for button in (self.again, self.all):
+            button.setEnabled(not busy)
+        self.column.setEnabled(not busy and self._can_choose)
+        if self._found is None:
+            self._show_columns(False)
+            self.text.setPlainText("")
+
+    def _show_columns(self, shown: bool) -> None:
+        self.column.setVisible(shown)
+        self._column_label.setVisible(shown)
+
+    def _show_facts(self, lines: list[tuple[str, str]]) -> None:
+        while (item := self._facts.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.deleteLater()
+                widget.hide()
+        for row, (name, words) in enumerate(lines):
+            label, text = QLabel(name), QLabel(words)
+            label.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+            label.setAlignment(Qt.AlignmentFlag.AlignTop)
+            text.setWordWrap(True)
+            text.setTextFormat(Qt.TextFormat.PlainText)
+            text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            text.setAccessibleName(f"{name}: {words}" if name else words)
+            self._facts.addWidget(label, row, 0)
+            self._facts.addWidget(text, row, 1)
+
+    # --- samples and documents ---------------------------------------------------------------------------
+
+    def _show_text(self) -> None:
+        if self._found is None:
+            return
+        bar = self.text.verticalScrollBar()
+        place = bar.value()
+        grounds = (self.palette().color(QPalette.ColorRole.Base).name(), tint(self.palette(), "info").name())
+        grey = muted(self.palette()).name()
+        parts = [_sample(sample, grounds, grey) for sample in self._found["first_samples"]]
+        for number, document in enumerate(self._found["first_documents"], 1):
+            head, text = escape(document_words(number, document)), escape(visible(document["text"]))
+            parts.append(f"<p><b>{head}</b><br>{text} <span style='color:{grey}'>…</span></p>")
+        self.text.setHtml("".join(parts))
+        bar.setValue(place)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Draws the tokens' grounds anew when light turns to dark."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._show_text()
+
+    def done(self, result: int) -> None:
+        """Closes; a look that is going on is ended."""
+        self.cancel_requested.emit()
+        super().done(result)
+
+    def _on_cancel_clicked(self) -> None:
+        self.cancel_requested.emit()
+        self._show_busy(False)
+        self.notice.say("info", "Cancelled", "Nothing was kept or changed.")
+
+
+def _sample(sample: Found, grounds: tuple[str, str], grey: str) -> str:
+    """A sample's first tokens, each on a ground of its own, and their numbers."""
+    tokens = "".join(
+        f"<span style='background-color:{grounds[number % 2]}'>{escape(visible(piece))}</span>"
+        for number, piece in enumerate(sample["pieces"])
+    )
+    ids = " ".join(str(number) for number in sample["ids"])
+    return (
+        f"<p><b>{escape(sample_words(sample))}</b><br><span style='white-space:pre-wrap'>{tokens}</span> "
+        f"<span style='color:{grey}'>…<br>{ids} …</span></p>"
+    )

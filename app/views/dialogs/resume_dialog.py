@@ -1,0 +1,331 @@
+"""Choose what to go on with, see what will happen, then let it happen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtGui import QIcon, QPalette
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QFrame,
+    QGridLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.views.style.numbers import count
+from app.views.widgets.notice_bar import NoticeBar, Step
+from core.config.device_names import count_devices
+from core.errors import DatasetError, RankdeckError
+from core.launch.mode import MODE_NAMES
+from core.resume.checkpoint_choice import CheckpointEntry
+from core.resume.plan import ResumePlan
+from core.run_folder.store import RunEntry
+
+PLAN_AFTER_MS: Final = 250
+LOOKING: Final = "Looking at what there is to go on from…"
+CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json, to see what resuming would do."
+
+
+class ResumeDialog(QDialog):
+    """Asks for a plan whenever something is changed, and shows it in words before anything happens.
+
+    Args:
+        entries: The runs there are.
+        ticked: Devices that are ticked in Setup.
+        mode: Mode and settings that are chosen in Setup, as changes of a run (`app.state.setup_form.mode_changes`).
+        parent: The window.
+
+    Signals:
+        plan_requested: ``(text, changes)`` for `core.resume.planner.plan_resume`.
+        resume_requested: The `ResumePlan` that is shown.
+    """
+
+    plan_requested = Signal(str, object)
+    resume_requested = Signal(object)
+
+    def __init__(
+        self,
+        entries: Sequence[RunEntry],
+        ticked: Sequence[str],
+        mode: Mapping[str, str],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Resume a run")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._ticked = list(ticked)
+        self._mode = dict(mode)
+        self._plan: ResumePlan | None = None
+        self.notice = NoticeBar()
+        self.run = QComboBox()
+        self.run.setEditable(True)
+        self.run.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.run.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.run.setMinimumContentsLength(36)
+        self.run.setAccessibleName("Run, or path of a state file")
+        self.open_file = QPushButton("&Open state file…")
+        self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
+        self.use_ticked = QCheckBox("On the devices that are &ticked in Setup")
+        self.use_mode = QCheckBox(f"In the &mode that is chosen in Setup: {_mode_words(mode)}")
+        self.use_mode.setToolTip("Whatever mode a run was trained in, it goes on in any other.")
+        self.trust = QCheckBox("&I trust this code")
+        self.trust.setToolTip("It runs with your rights: it can read, change and send whatever you can.")
+        self.steps = QLineEdit()
+        self.data = QLineEdit()
+        self.checkpoint = QComboBox()
+        self.checkpoint.setToolTip("Go back to an older checkpoint; newer ones are set aside, not removed")
+        self.chunk_size = QLineEdit()
+        self._chunk_label = QLabel("C&hunk size")
+        self.words = QLabel(CHOOSE)
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        self.buttons.button(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())  # no other button has a sign
+        self.go = self.buttons.addButton("&Resume", QDialogButtonBox.ButtonRole.AcceptRole)
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.setInterval(PLAN_AFTER_MS)
+        self._later.timeout.connect(self._ask)
+        self._fill(entries)
+        self._lay_out()
+        self._connect()
+        self._set_plan(None)
+
+    def _fill(self, entries: Sequence[RunEntry]) -> None:
+        for entry in entries:
+            state = entry.state
+            if state is None or state.is_live:
+                continue
+            of = f" of {count(state.total_steps)}" if state.total_steps else ""
+            self.run.addItem(f"{entry.path.name}: {state.state} at step {count(state.step)}{of}", str(entry.path))
+        self.run.setCurrentIndex(-1)
+        line = self.run.lineEdit()
+        if line is not None:
+            line.setPlaceholderText("a run, its folder, or a state file")
+        self.steps.setPlaceholderText("as it was asked for")
+        self.steps.setToolTip("Train up to so many optimizer steps in all")
+        self.chunk_size.setPlaceholderText("4000")
+        self.chunk_size.setToolTip("Samples in a chunk, as they were when the file was made")
+        self.data.setPlaceholderText("where it was")
+        self.data.setToolTip("Only when the dataset has moved, or a state file does not say where it lies")
+
+    def _lay_out(self) -> None:
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(8)
+        grid.setVerticalSpacing(8)
+        grid.setColumnStretch(1, 1)
+        for row, (text, field) in enumerate(
+            (
+                ("R&un", self.run),
+                ("Chec&kpoint", self.checkpoint),
+                ("U&p to step", self.steps),
+                ("&Dataset", self.data),
+            ),
+        ):
+            label = QLabel(text)
+            label.setBuddy(field)
+            grid.addWidget(label, row, 0)
+            grid.addWidget(field, row, 1, 1, 1 if field is self.run else 2)
+        grid.addWidget(self.open_file, 0, 2)
+        self._chunk_label.setBuddy(self.chunk_size)
+        grid.addWidget(self._chunk_label, 4, 0)
+        grid.addWidget(self.chunk_size, 4, 1, 1, 2)
+        grid.addWidget(self.use_ticked, 5, 1, 1, 2)
+        grid.addWidget(self.use_mode, 6, 1, 1, 2)
+        self._show_chunk_size(False)
+        self._offer_checkpoints(())
+        heading = QLabel("What will happen")
+        font = heading.font()
+        font.setBold(True)
+        heading.setFont(font)
+        self.words.setWordWrap(True)
+        self.words.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.words.setAccessibleName("What will happen")
+        scroll = QScrollArea()
+        scroll.setWidget(self.words)
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setMinimumHeight(160)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addLayout(grid)
+        column.addWidget(heading)
+        column.addWidget(self.notice)
+        column.addWidget(scroll, 1)
+        column.addWidget(self.trust)
+        self.trust.hide()
+        column.addWidget(self.buttons)
+        self.resize(640, 440)
+
+    def _connect(self) -> None:
+        self.run.activated.connect(self._on_edited)
+        self.run.editTextChanged.connect(self._on_edited)
+        self.run.editTextChanged.connect(lambda: self._show_chunk_size(False))
+        self.run.editTextChanged.connect(lambda: self._offer_checkpoints(()))
+        self.checkpoint.activated.connect(self._on_edited)
+        self.run.editTextChanged.connect(self._forget_trust)
+        for field in (self.steps, self.data, self.chunk_size):
+            field.textEdited.connect(self._on_edited)
+        for box in (self.use_ticked, self.use_mode, self.trust):
+            box.toggled.connect(self._on_edited)
+        self.open_file.clicked.connect(self._on_open_clicked)
+        self.buttons.rejected.connect(self.reject)
+        self.go.clicked.connect(self._on_go_clicked)
+
+    # --- what is asked -----------------------------------------------------------------------------------
+
+    def choose(self, text: str) -> None:
+        """Chooses a run by its folder, or names a state file."""
+        row = self.run.findData(text)
+        if row >= 0:
+            self.run.setCurrentIndex(row)
+        else:
+            self.run.setCurrentIndex(-1)
+            self.run.setEditText(text)
+        self._later.stop()
+        self._ask()
+
+    def asked(self) -> tuple[str, dict[str, Any]]:
+        """What to resume, and what is to be different."""
+        row = self.run.currentIndex()
+        typed = self.run.currentText().strip()
+        text = str(self.run.itemData(row)) if row >= 0 and self.run.itemText(row) == self.run.currentText() else typed
+        changes: dict[str, Any] = {}
+        if self.steps.text().strip():
+            changes["steps"] = self.steps.text().strip()
+        if self.data.text().strip():
+            changes["dataset_file"] = self.data.text().strip()
+        if self.chunk_size.text().strip():
+            changes["dataset_chunk_size"] = self.chunk_size.text().strip()
+        if self.checkpoint.currentData() is not None:
+            changes["checkpoint"] = str(self.checkpoint.currentData())
+        if self.use_ticked.isChecked():
+            changes["devices"] = ",".join(self._ticked)
+        if self.use_mode.isChecked():
+            alone = self.use_ticked.isChecked() and count_devices(self._ticked) == 1
+            changes |= {"mode": "single"} if alone else self._mode
+        if self.trust.isChecked():
+            changes["accept_code"] = True
+        return text, changes
+
+    def _ask(self) -> None:
+        text, changes = self.asked()
+        self._set_plan(None)
+        self.notice.clear()
+        if not text:
+            self._say(CHOOSE, lesser=True)
+            return
+        self._say(LOOKING, lesser=True)
+        self.plan_requested.emit(text, changes)
+
+    # --- what is answered --------------------------------------------------------------------------------
+
+    def show_plan(self, plan: ResumePlan) -> None:
+        """Shows what will happen; the Resume button does it."""
+        self.notice.clear()
+        if plan.state_file is not None and plan.state_file.chunk_size is None:
+            self._show_chunk_size(True)
+        self._offer_checkpoints(plan.checkpoints)
+        self._say("\n".join(plan.lines()), lesser=False)
+        self._set_plan(plan)
+        if not plan.code_accepted:
+            self.trust.show()
+            self.go.setEnabled(False)
+            self.go.setToolTip("Read the code that this run names first, then confirm that you trust it.")
+
+    def show_error(self, error: RankdeckError) -> None:
+        """Says why it cannot be resumed so."""
+        about_data = isinstance(error, DatasetError) or "dataset" in f"{error.title} {error.cause}".lower()
+        step = Step("Choose &dataset…", self._choose_data) if about_data else None
+        self.notice.show_error(error, step)
+        if "the chunk size that the file was made with" in error.next_step:
+            self._show_chunk_size(True)
+        self._say("Nothing was changed.", lesser=True)
+        self._set_plan(None)
+
+    def show_busy(self) -> None:
+        """The run is being resumed; it was asked once."""
+        self._set_plan(None)
+        self.go.setToolTip("Not now: the run is being resumed.")
+        self._say("Starting the run's host…", lesser=True)
+
+    def _offer_checkpoints(self, entries: Sequence[CheckpointEntry]) -> None:
+        """Fills the choice, newest first, and keeps what is chosen; one that is diverged cannot be resumed from."""
+        chosen = self.checkpoint.currentData()
+        good = [entry for entry in reversed(entries) if not entry.diverged]
+        newest = next((entry for entry in good if not entry.aside), None)
+        self.checkpoint.clear()
+        self.checkpoint.addItem("Newest" if newest is None else f"Newest: {newest.text}", None)
+        for entry in good:
+            if entry is not newest:
+                self.checkpoint.addItem(entry.text, entry.number)
+        self.checkpoint.setCurrentIndex(max(0, self.checkpoint.findData(chosen) if chosen is not None else 0))
+        self.checkpoint.setEnabled(len(good) > 1)
+
+    def _show_chunk_size(self, asked: bool) -> None:
+        """Only a state file of AI-OS outside its own folder does not say how it cut its blocks."""
+        if not asked:
+            self.chunk_size.clear()
+        self._chunk_label.setVisible(asked)
+        self.chunk_size.setVisible(asked)
+
+    def _forget_trust(self) -> None:
+        """What was confirmed of one run says nothing of another."""
+        with QSignalBlocker(self.trust):
+            self.trust.setChecked(False)
+        self.trust.hide()
+
+    def _say(self, words: str, lesser: bool) -> None:
+        self.words.setText(words)
+        role = QPalette.ColorRole.PlaceholderText if lesser else QPalette.ColorRole.WindowText
+        self.words.setForegroundRole(role)
+
+    def _set_plan(self, plan: ResumePlan | None) -> None:
+        self._plan = plan
+        self.go.setEnabled(plan is not None)
+        self.go.setToolTip(
+            "Go on as described" if plan is not None else "Not now: first it must be clear what will happen."
+        )
+        if plan is not None:
+            self.go.setDefault(True)
+
+    def _on_edited(self, *_: object) -> None:
+        self._set_plan(None)
+        self._later.start()
+
+    def _on_open_clicked(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(
+            self, "Open a state file", "", "State files (chunk_tracker_state.json *.json);;All files (*)"
+        )
+        if path:
+            self.choose(path)
+
+    def _choose_data(self) -> None:
+        path, _ = QFileDialog.getOpenFileName(self, "Choose the dataset that the run was started with")
+        if path:
+            self.data.setText(path)
+            self._ask()
+
+    def _on_go_clicked(self) -> None:
+        if self._plan is not None:
+            self.resume_requested.emit(self._plan)
+
+
+def _mode_words(mode: Mapping[str, str]) -> str:
+    name = mode.get("mode", "auto")
+    if name == "zero":
+        return f"ZeRO, stage {mode.get('zero_stage', '1')}"
+    if name == "independent" and mode.get("sync_every"):
+        return f"parallel-independent, synchronised every {mode['sync_every']} steps"
+    return MODE_NAMES.get(name, "as recommended")

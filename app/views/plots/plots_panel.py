@@ -1,0 +1,288 @@
+"""Is it learning? Are the cards busy? All plots of one run over one time axis."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.models.run_data import RunData
+from app.run_data.run_series import ChangeSet, RunSeries
+from app.views.plots.chart import Chart
+from app.views.plots.curve_controls import AxisBox, FitButton, LogBox, RanksButton, SmoothingSlider
+from app.views.plots.device_rows import DeviceRows
+from app.views.plots.plot_frame import PlotFrame
+from app.views.plots.rank_curves import (
+    CurveOptions,
+    EvalPoints,
+    LossCurves,
+    PlainCurves,
+    RankCurves,
+    StepTime,
+    ThroughputCurves,
+)
+from app.views.plots.time_axis import TimeAxis
+from app.views.plots.title_box import TitleBox
+from core.run_folder.store import RunState
+
+STEP_TIME: Final = "Step time"
+MORE_PLOTS: Final = {"Loss scale": "loss_scale", "Gradient norm": "grad_norm", "Learning rate": "lr"}
+"""What else can stand beside the throughput, with the column it is made of."""
+HAVE_PLACES: Final = frozenset((
+    "step", "ts", "attempt", "loss", "val_loss", "tokens_per_s", "samples_per_s", "step_time_s", "data_wait_s",
+    "sync_wait_s", "sync_bytes", "sync_rounds", "device_mem_bytes", "tokens_seen", "epoch", "block_id", "chunk_id",
+))  # fmt: skip
+"""Columns that are drawn elsewhere, or count where the run is; a plot of their own is offered for all others."""
+REDRAW_S: Final = 0.05
+SLOWEST_REDRAW_S: Final = 1.0
+LARGEST_SHARE: Final = 0.05
+"""Of a processor, for drawing what is new: on CPU slots what the window takes is taken from the ranks, and in DDP the
+others wait for the one it is taken from."""
+PLOTTED: Final = ("rank", "eval", "device/")
+
+
+class EvidencePanel(QWidget):
+    """Loss, throughput, step time and devices of the run in `data`, redrawn at most 20 times a second.
+
+    Where that would keep more than a twentieth of a processor busy, it is redrawn less often; once a second at least.
+
+    While it is hidden, or nothing changed, nothing is drawn.
+
+    Args:
+        data: The run that is shown; the panel follows its signals.
+        parent: Qt owner.
+    """
+
+    def __init__(self, data: RunData, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._data = data
+        self.time_axis = TimeAxis(self)
+        self.options = CurveOptions()
+        self._stale = True
+        self._redrawn_at = 0.0
+        self._own_plots: dict[str, str] = {}
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._redraw)
+        self._make_controls()
+        self._make_plots()
+        self._lay_out()
+        data.reset.connect(self._on_reset)
+        data.changed.connect(self._on_changed)
+        data.status_changed.connect(self._on_status_changed)
+        data.progress_changed.connect(self._on_progress_changed)
+        self._on_reset()
+
+    # --- from outside ------------------------------------------------------------------------------------
+
+    def fit(self) -> None:
+        """Shows the whole run and follows it."""
+        for chart in self.charts():
+            chart.fit()
+
+    def set_axis(self, axis: str) -> None:
+        """``"step"`` or ``"ts"`` (wall time)."""
+        self.time_axis.switch("ts" if axis == "ts" else "step", self._data.series)
+        self.axis_box.show_axis(self.time_axis.axis)
+
+    def set_device_names(self, names: Mapping[str, str]) -> None:
+        """What devices are called, by UUID."""
+        self.device_rows.set_names(names)
+        self._schedule()
+
+    def charts(self) -> list[Chart]:
+        """Every plot, from the top."""
+        return [self.loss.chart, self.throughput.chart, self.step_time.chart, *self.device_rows.charts()]
+
+    def settings(self) -> dict[str, Any]:
+        """What a person chose, to be remembered."""
+        return {
+            "axis": self.time_axis.axis,
+            "half_life": self.options.half_life,
+            "log": self.log_box.isChecked(),
+            "mean": self.options.mean,
+        }
+
+    def apply_settings(self, settings: Mapping[str, Any]) -> None:
+        """What `settings` gave; anything else in it is passed over."""
+        half_life = settings.get("half_life")
+        if isinstance(half_life, int):
+            self.smoothing.set_half_life(half_life)
+            self.options.half_life = self.smoothing.half_life
+        self.log_box.setChecked(settings.get("log") is True)
+        if settings.get("mean") is True:
+            self.ranks_button.mean_action.trigger()
+        self.set_axis("ts" if settings.get("axis") == "ts" else "step")
+
+    # --- building ----------------------------------------------------------------------------------------
+
+    def _make_controls(self) -> None:
+        self.smoothing = SmoothingSlider(self.options.half_life)
+        self.smoothing.half_life_changed.connect(self._on_half_life_changed)
+        self.log_box = LogBox()
+        self.ranks_button = RanksButton(self.options)
+        self.ranks_button.options_changed.connect(self._on_options_changed)
+        self.axis_box = AxisBox()
+        self.axis_box.axis_chosen.connect(self.set_axis)
+        self.fit_button = FitButton()
+        self.fit_button.clicked.connect(self.fit)
+
+    def _make_plots(self) -> None:
+        axis, options = self.time_axis, self.options
+        controls = [self.smoothing, self.log_box, self.ranks_button, self.axis_box, self.fit_button]
+        self.loss = PlotFrame("Loss", Chart(LossCurves(self._run, options), axis, "Loss plot"), controls)
+        throughput = Chart(ThroughputCurves(self._run, options), axis, "Throughput plot")
+        self.throughput = PlotFrame("Throughput", throughput, [])
+        self._beside: dict[str, StepTime | RankCurves] = {STEP_TIME: StepTime(self._run, options)}
+        self._beside |= {title: PlainCurves(self._run, options, name) for title, name in MORE_PLOTS.items()}
+        self.beside_box = TitleBox(STEP_TIME)
+        self.beside_box.quantity_chosen.connect(self._on_quantity_chosen)
+        step_time = Chart(self._beside[STEP_TIME], axis, f"{STEP_TIME} plot")
+        self.step_time = PlotFrame(STEP_TIME, step_time, [], self.beside_box)
+        for frame in (self.throughput, self.step_time):  # both plots begin at the same height, list or no list
+            frame.readout.setMinimumHeight(self.beside_box.sizeHint().height())
+        self.device_rows = DeviceRows(self._run, axis)
+        self.log_box.toggled.connect(self.loss.chart.set_log)
+        self.device_rows.scroll_bar.rangeChanged.connect(self._align_right_edges)
+
+    def _lay_out(self) -> None:
+        pair = QHBoxLayout()
+        pair.setSpacing(8)
+        pair.addWidget(self.throughput, 1)
+        pair.addWidget(self.step_time, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(4, 8, 4, 4)
+        layout.setSpacing(8)
+        layout.addWidget(self.loss, 5)
+        layout.addLayout(pair, 3)
+        layout.addWidget(self.device_rows)  # its size policy says how much it needs
+
+    def _align_right_edges(self) -> None:
+        """The same time at the same place above and below, also while the rows have a scroll bar."""
+        bar = self.device_rows.scroll_bar
+        taken = bar.sizeHint().width() if bar.maximum() > bar.minimum() else 0
+        for frame in (self.loss, self.step_time):
+            if frame.chart.right_inset != 8.0 + taken:
+                frame.chart.right_inset = 8.0 + taken
+                frame.chart.refresh()
+
+    def _run(self) -> RunSeries:
+        return self._data.series
+
+    # --- what happens ------------------------------------------------------------------------------------
+
+    def _on_reset(self) -> None:
+        self.options.hidden.clear()
+        self.time_axis.forget()
+        self.time_axis.set_cursor(None)
+        for frame in (self.loss, self.throughput, self.step_time):
+            frame.readout.forget_widths()
+        for chart in self.charts():
+            chart.refit()
+        self._on_status_changed(self._data.state)
+        self._schedule()
+
+    def _on_changed(self, change: ChangeSet) -> None:
+        if change.rewound or change.means or change.caught_up or any(g.startswith(PLOTTED) for g in change.groups):
+            self._schedule()
+
+    def _on_status_changed(self, state: RunState | None) -> None:
+        self._show_empty(_why_empty(state, self._data.is_open))
+        if state is not None and state.devices:
+            self._schedule()
+
+    def _on_progress_changed(self, words: str, done: float | None) -> None:
+        if words:
+            self._show_empty(words + ("" if done is None else f": {done:.0%}"))
+        else:
+            self._show_empty(_why_empty(self._data.state, self._data.is_open))
+
+    def _on_half_life_changed(self, half_life: int) -> None:
+        self.options.half_life = half_life
+        for chart in (self.loss.chart, self.throughput.chart):
+            chart.refresh()
+
+    def _on_options_changed(self) -> None:
+        for chart in (self.loss.chart, self.throughput.chart, self.step_time.chart):
+            chart.refit()
+
+    def _on_quantity_chosen(self, title: str) -> None:
+        chart = self.step_time.chart
+        name = self._own_plots.get(title)
+        if name is not None:  # made anew: in another run it may be of evaluations
+            kind = EvalPoints if name in self._run().evals.columns else PlainCurves
+            self._beside[title] = kind(self._run, self.options, name)
+        chart.source = self._beside[title]
+        chart.setAccessibleName(f"{title} plot")
+        self.step_time.readout.forget_widths()
+        chart.refit()
+
+    def _plots_beside(self, run: RunSeries) -> list[str]:
+        """What the shown run has for the plot beside its throughput."""
+        names = {name for rank in run.ranks() for name in run.rank(rank).columns}
+        known = {title: name for title, name in MORE_PLOTS.items() if name in names}
+        others = (names | set(run.evals.columns)) - HAVE_PLACES - set(MORE_PLOTS.values())
+        self._own_plots = {_titled(name): name for name in sorted(others)}
+        return [STEP_TIME, *known, *self._own_plots]
+
+    def _show_empty(self, words: str) -> None:
+        for chart, text in ((self.loss.chart, words), (self.throughput.chart, ""), (self.step_time.chart, "")):
+            if chart.empty_text != text:
+                chart.empty_text = text
+                chart.refresh()
+
+    # --- drawing -----------------------------------------------------------------------------------------
+
+    def _schedule(self) -> None:
+        """Draws soon: at once after a pause, else when the frame is due; not while hidden."""
+        self._stale = True
+        if self.isVisible() and not self._timer.isActive():
+            pause_s = sum(chart.took_s for chart in self.charts()) / LARGEST_SHARE
+            rest_s = min(max(REDRAW_S, pause_s), SLOWEST_REDRAW_S) - (time.monotonic() - self._redrawn_at)
+            self._timer.start(max(0, round(rest_s * 1000)))
+
+    def _redraw(self) -> None:
+        if not self.isVisible():
+            return
+        self._stale = False
+        self._redrawn_at = time.monotonic()
+        run, state = self._data.series, self._data.state
+        self.device_rows.show_devices(state.devices if state is not None else ())
+        self.ranks_button.show_ranks(run.ranks())
+        self.step_time.show_titles(self._plots_beside(run))
+        extent = run.extent(self.time_axis.axis)
+        if extent is not None:
+            self.time_axis.set_extent(*extent)
+        for chart in self.charts():
+            chart.refresh()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catches up on what was missed."""
+        super().showEvent(event)
+        if self._stale:
+            self._schedule()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Stops drawing."""
+        self._timer.stop()
+        super().hideEvent(event)
+
+
+def _titled(name: str) -> str:
+    """A column's name as a plot's title: "val_accuracy" is "Val accuracy"."""
+    words = name.replace("_", " ").strip()
+    return words[:1].upper() + words[1:]
+
+
+def _why_empty(state: RunState | None, is_open: bool) -> str:
+    if not is_open or state is None:
+        return ""
+    if state.state == "starting":
+        return f"Starting: {state.phase}" if state.phase else "Starting"
+    if state.is_live:
+        return "Waiting for the first step"
+    return "This run reported no step"

@@ -1,0 +1,240 @@
+"""The left panel: the runs there are, live ones on top, each with its state as sign and word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QItemSelection,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPalette
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QLabel,
+    QListView,
+    QStackedWidget,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.models.run_list import RunRole
+from app.views.style.icons import paint_icon
+from app.views.style.numbers import UNKNOWN, significant, tabular
+from app.views.style.palette import state_colour
+from app.views.style.tones import muted, rule
+from app.views.widgets.notice_bar import NoticeBar
+
+INVITATION: Final = (
+    "No run yet.\n\nPress Start to train a small GPT on your Python library's own text: two minutes, nothing "
+    "downloaded."
+)
+SIGNS: Final = {
+    word: f"state-{word}"
+    for word in ("starting", "training", "stopping", "stopped", "finished", "failed", "interrupted", "idle")
+}
+MARGIN: Final = 8
+ICON: Final = 16
+REASON_LINES: Final = 2
+MIN_WIDTH: Final = 160
+Index = QModelIndex | QPersistentModelIndex
+
+
+class RunDelegate(QStyledItemDelegate):
+    """One run: its name; under it state, progress and last loss; for a failed one, why."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        """Two lines, and up to two more where there is a reason."""
+        line = option.fontMetrics.height()
+        height = 2 * MARGIN + 2 * line + 4
+        if index.data(RunRole.REASON):
+            height += 2 + self._reason_rect(option, index).height()
+        return QSize(120, height)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Draws the row over the style's own background (selection, hover, focus)."""
+        style = option.widget.style()
+        style.drawPrimitive(QStyle.PrimitiveElement.PE_PanelItemViewItem, option, painter, option.widget)
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        palette = option.palette
+        group = (
+            QPalette.ColorGroup.Active if option.state & QStyle.StateFlag.State_Active else QPalette.ColorGroup.Inactive
+        )
+        text = palette.color(group, QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Text)
+        lesser = text if selected else muted(palette)
+        word = str(index.data(RunRole.STATE))
+        sign = text if selected else state_colour(word, palette)
+        painter.save()
+        box = option.rect.adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
+        line = option.fontMetrics.height()
+        left = box.left() + ICON + 8
+        paint_icon(
+            painter, SIGNS.get(word, "state-unreadable"), QPoint(box.left(), box.top() + (line - ICON) // 2), ICON, sign
+        )
+        self._text(painter, option.font, text, QRect(left, box.top(), box.right() - left + 1, line), str(index.data()))
+        second = QRect(left, box.top() + line + 4, box.right() - left + 1, line)
+        self._second_line(painter, option, index, second, (sign, lesser))
+        reason = index.data(RunRole.REASON)
+        if reason:
+            painter.setFont(_smaller(option.font))
+            painter.setPen(text if selected else palette.color(QPalette.ColorRole.Text))
+            area = self._reason_rect(option, index)
+            area.moveTop(second.bottom() + 2)
+            flags = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop
+            painter.setClipRect(area)
+            painter.drawText(area, flags, _cut(str(reason), QFontMetrics(painter.font()), area.width()))
+        if option.state & QStyle.StateFlag.State_HasFocus and option.state & QStyle.StateFlag.State_KeyboardFocusChange:
+            painter.setPen(text)
+            painter.drawRect(option.rect.adjusted(1, 1, -2, -2))
+        painter.restore()
+
+    def _second_line(
+        self, painter: QPainter, option: QStyleOptionViewItem, index: Index, area: QRect, colours: tuple[QColor, QColor]
+    ) -> None:
+        sign, lesser = colours
+        font = tabular(_smaller(option.font))
+        metrics = QFontMetrics(font)
+        loss, progress = index.data(RunRole.LOSS), index.data(RunRole.PROGRESS)
+        right = f"{UNKNOWN if progress is None else f'{progress:.0%}'}"
+        right_width = metrics.horizontalAdvance("100 %")
+        word = str(index.data(RunRole.STATE))
+        room = area.width() - right_width - metrics.horizontalAdvance(word) - 16
+        name = "loss " if metrics.horizontalAdvance("loss 0.0000") <= room else ""  # in a narrow list the word matters
+        loss_width = metrics.horizontalAdvance(f"{name}0.0000")
+        loss_text = f"{name}{significant(loss)}" if loss_width <= room else ""
+        painter.setFont(font)
+        painter.setPen(sign)
+        words = QRect(area.left(), area.top(), area.width() - right_width - 8, area.height())
+        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, word)
+        painter.setPen(lesser)
+        middle = QRect(area.right() - right_width - loss_width - 8, area.top(), loss_width, area.height())
+        align = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        painter.drawText(middle, align, loss_text)
+        painter.drawText(QRect(area.right() - right_width, area.top(), right_width + 1, area.height()), align, right)
+        if index.data(RunRole.IS_LIVE) and progress is not None:
+            bar = QRect(area.left(), area.bottom() + 4, area.width(), 2)
+            painter.fillRect(bar, rule(option.palette))
+            painter.fillRect(QRect(bar.left(), bar.top(), round(bar.width() * progress), 2), sign)
+
+    def _text(self, painter: QPainter, font: QFont, colour: QColor, area: QRect, words: str) -> None:
+        painter.setFont(font)
+        painter.setPen(colour)
+        shown = QFontMetrics(font).elidedText(words, Qt.TextElideMode.ElideRight, area.width())
+        painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, shown)
+
+    def _reason_rect(self, option: QStyleOptionViewItem, index: Index) -> QRect:
+        width = max(60, (option.widget.viewport().width() if isinstance(option.widget, QListView) else 220))
+        width -= 2 * MARGIN + ICON + 8
+        metrics = QFontMetrics(_smaller(option.font))
+        words = _cut(str(index.data(RunRole.REASON)), metrics, width)
+        left = option.rect.left() + MARGIN + ICON + 8
+        needed = metrics.boundingRect(QRect(0, 0, width, 400), Qt.TextFlag.TextWordWrap, words).height()
+        return QRect(left, 0, width, min(needed, REASON_LINES * metrics.height()))
+
+
+def _cut(words: str, metrics: QFontMetrics, width: int) -> str:
+    return metrics.elidedText(words, Qt.TextElideMode.ElideRight, int(width * REASON_LINES * 0.92))
+
+
+def _smaller(font: QFont) -> QFont:
+    small = QFont(font)
+    small.setPointSizeF(font.pointSizeF() * 0.92)
+    return small
+
+
+class RunsPanel(QWidget):
+    """The list of runs, or an invitation while there is none.
+
+    Signals:
+        run_chosen: A run's folder.
+        menu_requested: Where on the screen the menu of the run that is shown should open.
+    """
+
+    run_chosen = Signal(object)
+    menu_requested = Signal(QPoint)
+
+    def __init__(self, model: QAbstractItemModel, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._model = model
+        self.notice = NoticeBar()
+        title = QLabel("Ru&ns")
+        font = title.font()
+        font.setBold(True)
+        title.setFont(font)
+        title.setContentsMargins(12, 8, 12, 4)
+        self.view = QListView()
+        title.setBuddy(self.view)
+        self.view.setModel(model)
+        self.view.setItemDelegate(RunDelegate(self.view))
+        self.view.setFrameShape(QFrame.Shape.NoFrame)
+        self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.view.setResizeMode(QListView.ResizeMode.Adjust)
+        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.view.setMouseTracking(True)
+        self.view.setAccessibleName("Runs")
+        self.view.selectionModel().selectionChanged.connect(self._on_selection_changed)
+        self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.view.customContextMenuRequested.connect(self._on_menu_requested)
+        self._empty = QLabel(INVITATION)
+        self._empty.setWordWrap(True)
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._empty.setContentsMargins(12, 8, 12, 12)
+        self._empty.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._empty)
+        self._pages.addWidget(self.view)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(title)
+        column.addWidget(self.notice)
+        column.addWidget(self._pages, 1)
+        self.setMinimumWidth(MIN_WIDTH)
+        for changed in (model.rowsInserted, model.rowsRemoved, model.modelReset):
+            changed.connect(self._on_rows_changed)
+        self._on_rows_changed()
+
+    def show_current(self, path: Path | None) -> None:
+        """Marks the run that is shown, without choosing it anew."""
+        selection = self.view.selectionModel()
+        blocked = selection.blockSignals(True)
+        if path is None:
+            self.view.clearSelection()
+        for row in range(self._model.rowCount()):
+            index = self._model.index(row, 0)
+            if index.data(RunRole.PATH) == path:
+                self.view.setCurrentIndex(index)
+                break
+        selection.blockSignals(blocked)
+        self.view.viewport().update()
+
+    def is_empty(self) -> bool:
+        """True while the invitation is shown."""
+        return self._pages.currentWidget() is self._empty
+
+    def _on_rows_changed(self, *_: object) -> None:
+        self._pages.setCurrentWidget(self.view if self._model.rowCount() else self._empty)
+
+    def _on_selection_changed(self, selected: QItemSelection, _deselected: QItemSelection) -> None:
+        for index in selected.indexes():
+            self.run_chosen.emit(index.data(RunRole.PATH))
+            return
+
+    def _on_menu_requested(self, place: QPoint) -> None:
+        index = self.view.indexAt(place)
+        if not index.isValid():
+            return
+        self.view.setCurrentIndex(index)  # which shows the run, if it is not the one shown
+        self.menu_requested.emit(self.view.viewport().mapToGlobal(place))

@@ -1,0 +1,133 @@
+"""What happened in the run that a person should know: alerts, fallbacks, failures, stops."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHeaderView,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.state.chart_names import NOT_CHARTED
+from app.views.style.icons import icon
+from app.views.style.numbers import UNKNOWN, count
+from app.views.widgets.empty_note import WithNote
+from core.launch.mode import MODE_NAMES
+
+NOTHING: Final = "Nothing to report."
+SHOWN: Final = 500
+KINDS: Final = {"alert": "warning", "retry": "warning", "fallback": "warning", "failed": "error"}
+
+
+def is_alert(event: Mapping[str, Any]) -> bool:
+    """Whether an event of metrics.jsonl belongs into this list."""
+    return event.get("event") in KINDS
+
+
+def alert_words(event: Mapping[str, Any]) -> str:
+    """What an event says, in one line."""
+    if event.get("event") == "fallback":
+        return _fallback_words(event)
+    if event.get("event") == "retry":
+        return f"{event.get('reason', '')} Trying once more as asked.".strip()
+    error = event.get("error")
+    source: Mapping[str, Any] = error if isinstance(error, Mapping) else event
+    parts = [str(source[key]) for key in ("title", "message", "reason", "cause", "next_step") if source.get(key)]
+    if event.get("kind") == NOT_CHARTED and event.get("names"):
+        parts.append("Charts in Setup lists the names")
+    if parts:
+        return " ".join(part if part.endswith((".", ":", "!", "?")) else f"{part}." for part in parts)
+    rest = {key: value for key, value in event.items() if key not in ("ts", "event", "rank", "attempt", "step")}
+    return ", ".join(f"{key}: {value}" for key, value in rest.items()) or str(event.get("event"))
+
+
+def ranks_words(event: Mapping[str, Any]) -> str:
+    """The ranks that an event is about: those the host names, else the one that sent it."""
+    named = event.get("ranks")
+    ranks = named if isinstance(named, list) else [event.get("rank")]
+    numbers = [str(rank) for rank in ranks if isinstance(rank, int) and rank >= 0]
+    return ", ".join(numbers) or "all"
+
+
+def _fallback_words(event: Mapping[str, Any]) -> str:
+    if event.get("engine"):
+        return f"DeepSpeed could not start, so PyTorch's own engine shards instead. {event.get('reason', '')}".strip()
+    devices = event.get("devices")
+    if event.get("mode") == "independent":
+        asked = MODE_NAMES.get(str(event.get("was")), "The mode that was chosen")
+        words = f"{asked} could not start, so each device trains a model of its own, and the best one is kept."
+        return f"{words} {event.get('reason', '')}".strip()
+    alone = f" ({devices[0]})" if isinstance(devices, list) and devices else ""
+    was = MODE_NAMES.get(str(event.get("was")))
+    mode = f"{was[0].upper()}{was[1:]} could not start, so the run" if was else "The run"
+    return f"{mode} continued on one device{alone}. {event.get('reason', '')}".strip()
+
+
+class AlertsView(QWidget):
+    """A row an alert, the newest on top."""
+
+    count_changed = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._shown = 0
+        self.table = QTableWidget(0, 4)
+        self.table.setHorizontalHeaderLabels(["When", "Step", "Rank", "What happened"])
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.table.setFrameShape(QFrame.Shape.NoFrame)
+        self.table.setShowGrid(False)
+        self.table.setWordWrap(True)
+        self.table.setTabKeyNavigation(False)
+        self.table.setAccessibleName("Alerts")
+        self.table.verticalHeader().hide()
+        header = self.table.horizontalHeader()
+        header.setHighlightSections(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(3, QHeaderView.ResizeMode.Stretch)
+        self.table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        self.page = WithNote(self.table, NOTHING)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.page)
+
+    def show_events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Shows the alerts among a run's events (oldest first)."""
+        alerts = [event for event in events if is_alert(event)]
+        if len(alerts) == self._shown:
+            return
+        self._shown = len(alerts)
+        newest = alerts[-SHOWN:][::-1]
+        self.table.setRowCount(len(newest))
+        for row, event in enumerate(newest):
+            self._fill(row, event)
+        self.page.set_empty(not newest)
+        self.count_changed.emit(len(alerts))
+
+    def _fill(self, row: int, event: Mapping[str, Any]) -> None:
+        moment, step = event.get("ts"), event.get("step")
+        when = time.strftime("%H:%M:%S", time.localtime(moment)) if isinstance(moment, int | float) else UNKNOWN
+        kind = KINDS[str(event["event"])]
+        texts = [
+            when,
+            count(step) if isinstance(step, int) else UNKNOWN,
+            ranks_words(event),
+            alert_words(event),
+        ]
+        for column, text in enumerate(texts):
+            item = QTableWidgetItem(text)
+            item.setTextAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+            self.table.setItem(row, column, item)
+        first = self.table.item(row, 0)
+        if first is not None:
+            first.setIcon(icon(kind, kind))

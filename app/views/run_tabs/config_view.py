@@ -1,0 +1,92 @@
+"""What was asked of the shown run, and what came of it: its run.toml, and a button that takes it over into Setup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QFontDatabase
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+
+from app.views.widgets.empty_note import WithNote
+from app.views.widgets.notice_bar import NoticeBar
+from core.config.run_config import RunConfig
+from core.errors import RankdeckError
+
+NOTHING: Final = "Choose a run on the left to see what was asked of it."
+
+
+class ConfigView(QWidget):
+    """The text of run.toml, read-only.
+
+    Signals:
+        copy_requested: The `RunConfig` that is to fill Setup.
+    """
+
+    copy_requested = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._config: RunConfig | None = None
+        self._toml = ""
+        self._facts: tuple[str, ...] = ()
+        self.notice = NoticeBar()
+        self.text = QPlainTextEdit()
+        self.text.setReadOnly(True)
+        self.text.setFrameShape(QFrame.Shape.NoFrame)
+        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.text.setAccessibleName("run.toml")
+        self.text.setTabChangesFocus(True)
+        self.text.document().setDocumentMargin(8)
+        self.copy = QPushButton("Cop&y to Setup")
+        self.copy.setToolTip("Fill Setup with this run's settings")
+        self.copy.clicked.connect(self._on_copy_clicked)
+        bar = QHBoxLayout()
+        bar.setContentsMargins(8, 4, 8, 4)
+        bar.addStretch(1)
+        bar.addWidget(self.copy)
+        body = QWidget()
+        inner = QVBoxLayout(body)
+        inner.setContentsMargins(0, 0, 0, 0)
+        inner.setSpacing(0)
+        inner.addLayout(bar)
+        inner.addWidget(self.text, 1)
+        self.page = WithNote(body, NOTHING)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.notice)
+        column.addWidget(self.page, 1)
+
+    def show_config(self, text: str | None, config: RunConfig | None = None) -> None:
+        """Shows a run's file and what it means; None when no run is shown."""
+        self._config = config
+        self.copy.setEnabled(config is not None)
+        self.notice.clear()
+        self.page.set_empty(text is None)
+        self._toml = text or ""
+        self._show_text()
+
+    def show_facts(self, facts: Sequence[str]) -> None:
+        """What the run said of how its devices share the work."""
+        self._facts = tuple(facts)
+        self._show_text()
+
+    def _show_text(self) -> None:
+        """The facts as comments over the file: together they scroll, and what is copied is still TOML."""
+        comments = "".join(f"# {fact}\n" for fact in self._facts)
+        words = f"{comments}\n{self._toml}" if comments and self._toml else self._toml
+        if self.text.toPlainText() != words:
+            bar = self.text.verticalScrollBar()
+            place = bar.value()
+            self.text.setPlainText(words)
+            bar.setValue(place)
+
+    def _on_copy_clicked(self) -> None:
+        if self._config is not None:
+            self.copy_requested.emit(self._config)
+
+    def show_error(self, error: RankdeckError) -> None:
+        """Says why the file cannot be read."""
+        self.notice.show_error(error)

@@ -1,0 +1,171 @@
+"""The ledger: blocks as strips of chunks. Here one sees what a resume will find."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QToolTip, QVBoxLayout, QWidget
+
+from app.models.ledger_data import LedgerSnapshot
+from app.views.style.numbers import count, tabular
+from app.views.style.palette import faint, rank_colour
+from app.views.style.tones import rule
+from app.views.widgets.empty_note import WithNote
+from app.views.widgets.notice_bar import NoticeBar
+from core.errors import RankdeckError
+from core.ledger.ledger import BlockProgress
+
+NOTHING: Final = "The ledger appears once the data is prepared: what is trained, what is in work, what is to do."
+ROW: Final = 20
+STRIP: Final = 12
+MAX_CELL: Final = 24
+
+
+class LedgerStrip(QWidget):
+    """One strip a block, a cell a chunk: filled is done, striped in work (both in the rank's colour), empty to do."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._blocks: Sequence[BlockProgress] = ()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName("Blocks and chunks")
+
+    def set_blocks(self, blocks: Sequence[BlockProgress]) -> None:
+        """Takes over the blocks of the current epoch."""
+        self._blocks = blocks
+        self.setFixedHeight(max(1, len(blocks)) * ROW + 4)
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        """As high as its blocks."""
+        return QSize(240, max(1, len(self._blocks)) * ROW + 4)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draws the strips that are in sight."""
+        painter = QPainter(self)
+        first = max(0, event.rect().top() // ROW)
+        last = min(len(self._blocks), event.rect().bottom() // ROW + 1)
+        for row in range(first, last):
+            self._paint_block(painter, row)
+
+    def _paint_block(self, painter: QPainter, row: int) -> None:
+        block = self._blocks[row]
+        left, width = self._span(block)
+        top = row * ROW + (ROW - STRIP) // 2
+        painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
+        label = QRect(0, row * ROW, left - 8, ROW)
+        painter.drawText(label, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, f"block {block.block_id}")
+        share = f"{len(block.done)} / {block.chunks}"
+        rest = QRect(left + width + 8, row * ROW, self.width() - left - width - 8, ROW)
+        painter.drawText(rest, Qt.AlignmentFlag.AlignVCenter, share)
+        painter.fillRect(left, top, width, STRIP, rule(self.palette()))
+        cell = width / max(1, block.chunks)
+        gap = 1 if cell >= 4 else 0
+        for chunk, rank in block.done.items():
+            painter.fillRect(self._cell(left, top, cell, chunk, gap), rank_colour(rank, self.palette()))
+        for chunk, rank in block.in_progress.items():
+            self._paint_going(painter, self._cell(left, top, cell, chunk, gap), rank_colour(rank, self.palette()))
+        if gap:
+            painter.setPen(self.palette().color(QPalette.ColorRole.Base))
+            for chunk in range(1, block.chunks):
+                x = left + round(chunk * cell) - 1
+                painter.drawLine(x, top, x, top + STRIP - 1)
+
+    def _paint_going(self, painter: QPainter, area: QRect, colour: QColor) -> None:
+        painter.fillRect(area, faint(colour, self.palette(), 0.35))
+        painter.fillRect(area, QBrush(colour, Qt.BrushStyle.BDiagPattern))
+        painter.setPen(colour)
+        painter.drawRect(area.adjusted(0, 0, -1, -1))
+
+    def _span(self, block: BlockProgress) -> tuple[int, int]:
+        metrics = self.fontMetrics()
+        left = metrics.horizontalAdvance("block 00000") + 8
+        most = self.width() - left - metrics.horizontalAdvance("0000 / 0000") - 12
+        return left, max(16, min(most, block.chunks * MAX_CELL))
+
+    def _cell(self, left: int, top: int, cell: float, chunk: int, gap: int) -> QRect:
+        start, end = left + round(chunk * cell), left + round((chunk + 1) * cell)
+        return QRect(start, top, max(1, end - start - gap), STRIP)
+
+    def event(self, event: QEvent) -> bool:
+        """Says in a tooltip what the chunk under the pointer is."""
+        if isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), self.words_at(event.pos()), self)
+            return True
+        return super().event(event)
+
+    def words_at(self, at: QPoint) -> str:
+        """What the chunk at a place is, in words; empty where there is none."""
+        row = at.y() // ROW
+        if not 0 <= row < len(self._blocks):
+            return ""
+        block = self._blocks[row]
+        left, width = self._span(block)
+        if not left <= at.x() < left + width:
+            return ""
+        chunk = min(block.chunks - 1, int((at.x() - left) / width * block.chunks))
+        if chunk in block.done:
+            state = f"done by rank {block.done[chunk]}"
+        elif chunk in block.in_progress:
+            state = f"in work on rank {block.in_progress[chunk]}"
+        else:
+            state = "to do"
+        return f"block {block.block_id}, chunk {chunk}: {state}"
+
+
+class LedgerView(QWidget):
+    """Epoch, generation and the strips of the run that is shown."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.notice = NoticeBar()
+        self.headline = QLabel()
+        self.headline.setFont(tabular(self.headline.font()))
+        self.headline.setWordWrap(True)
+        self.headline.setContentsMargins(12, 8, 12, 4)
+        self.legend = QLabel("▮ done, in its rank's colour   ▨ in work   ▯ to do")
+        self.legend.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.legend.setContentsMargins(12, 0, 12, 4)
+        self.strip = LedgerStrip()
+        scroll = QScrollArea()
+        scroll.setWidget(self.strip)
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        body = QWidget()
+        inner = QVBoxLayout(body)
+        inner.setContentsMargins(0, 0, 0, 0)
+        inner.setSpacing(0)
+        for part in (self.headline, self.legend):
+            inner.addWidget(part)
+        inner.addWidget(scroll, 1)
+        self.page = WithNote(body, NOTHING)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.notice)
+        column.addWidget(self.page, 1)
+
+    def show_snapshot(self, snapshot: LedgerSnapshot | None) -> None:
+        """Shows a ledger, or the empty state."""
+        self.notice.clear()
+        self.page.set_empty(snapshot is None)
+        if snapshot is None:
+            self.strip.set_blocks(())
+            return
+        done = snapshot.progress
+        epochs = f" of {done.epochs}" if done.epochs else ""
+        kept = "no generation yet" if snapshot.generation is None else f"generation {snapshot.generation} kept"
+        self.headline.setText(
+            f"Epoch {done.epoch + 1}{epochs} · {count(done.chunks_done)} of {count(done.chunks_total)} chunks in "
+            f"{done.blocks_total} {'block' if done.blocks_total == 1 else 'blocks'} · "
+            f"{count(done.samples_trained)} samples trained · {kept}"
+        )
+        self.strip.setAccessibleDescription(self.headline.text())
+        self.strip.set_blocks(snapshot.blocks)
+
+    def show_error(self, error: RankdeckError) -> None:
+        """Says that the state file cannot be understood."""
+        self.notice.show_error(error)

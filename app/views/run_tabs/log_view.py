@@ -1,0 +1,155 @@
+"""What one process prints: follows its end, can be searched, holds a bounded number of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFontDatabase, QGuiApplication, QKeySequence, QPalette, QShortcut
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QComboBox,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListView,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.models.rank_log import RankLog
+from app.views.style.icons import icon
+from app.views.widgets.empty_note import WithNote
+
+NOTHING: Final = "What the ranks print appears here."
+
+
+class LogView(QWidget):
+    """The log of one process of the run, chosen by a combo; the newest line stays in sight until one scrolls up."""
+
+    log_chosen = Signal(object)
+
+    def __init__(self, log: RankLog, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._log = log
+        self.source = QComboBox()
+        self.source.setAccessibleName("Whose log")
+        self.source.setToolTip("Whose log is shown")
+        self.source.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.search = QLineEdit()
+        self.search.setPlaceholderText("Search (Enter: next, Shift+Enter: previous)")
+        self.search.setAccessibleName("Search the log")
+        self.search.setClearButtonEnabled(True)
+        self.found = QLabel()
+        self.found.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.follow = QToolButton()
+        self.follow.setText("Follo&w")
+        self.follow.setIcon(icon("follow"))
+        self.follow.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.follow.setCheckable(True)
+        self.follow.setChecked(True)
+        self.follow.setToolTip("Keep the newest line in sight")
+        self.lines = QListView()
+        self.lines.setModel(log.model)
+        self.lines.setUniformItemSizes(True)
+        self.lines.setFrameShape(QFrame.Shape.NoFrame)
+        self.lines.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.lines.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.lines.setAccessibleName("Log")
+        self.lines.setTextElideMode(Qt.TextElideMode.ElideNone)
+        self.page = WithNote(self.lines, NOTHING)
+        self._lay_out()
+        self._connect()
+
+    def _lay_out(self) -> None:
+        bar = QHBoxLayout()
+        bar.setContentsMargins(8, 4, 8, 4)
+        bar.setSpacing(8)
+        bar.addWidget(self.source)
+        bar.addWidget(self.search, 1)
+        bar.addWidget(self.found)
+        bar.addWidget(self.follow)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(bar)
+        column.addWidget(self.page, 1)
+
+    def _connect(self) -> None:
+        self.source.activated.connect(self._on_source_activated)
+        self.search.textChanged.connect(self._on_search_changed)
+        self.search.returnPressed.connect(self._on_return_pressed)
+        self.follow.toggled.connect(self._on_follow_toggled)
+        self._log.appended.connect(self._on_appended)
+        self._log.model.modelReset.connect(self._on_appended)
+        self.lines.verticalScrollBar().actionTriggered.connect(self._on_scrolled)
+        for keys, slot in (("Ctrl+F", self.search.setFocus), ("Ctrl+C", self._copy)):
+            shortcut = QShortcut(QKeySequence(keys), self)
+            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.activated.connect(slot)
+
+    def set_sources(self, logs: Sequence[tuple[str, Path]]) -> None:
+        """Which logs there are: label and file. The chosen one stays chosen where it is still there."""
+        there = [(self.source.itemText(row), self.source.itemData(row)) for row in range(self.source.count())]
+        if there == list(logs):
+            return
+        chosen = self.source.currentData()
+        self.source.clear()
+        for label, path in logs:
+            self.source.addItem(label, path)
+        row = next((i for i, (_, path) in enumerate(logs) if path == chosen), 0)
+        self.source.setCurrentIndex(row if logs else -1)
+        self.log_chosen.emit(self.source.currentData())
+
+    def choose(self, label: str) -> None:
+        """Shows the log with this label, for example "rank 1"."""
+        row = self.source.findText(label)
+        if row >= 0:
+            self.source.setCurrentIndex(row)
+            self.log_chosen.emit(self.source.currentData())
+
+    def find_next(self, backwards: bool = False) -> bool:
+        """Goes to the next line that holds what is searched for; False if none does."""
+        text = self.search.text()
+        current = self.lines.currentIndex().row()
+        start = max(0, current - 1 if backwards else current + 1)
+        row = self._log.model.find(text, start, backwards)
+        if row < 0:
+            return False
+        self.follow.setChecked(False)
+        index = self._log.model.index(row)
+        self.lines.setCurrentIndex(index)
+        self.lines.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
+        return True
+
+    def _on_source_activated(self, _row: int) -> None:
+        self.follow.setChecked(True)
+        self.log_chosen.emit(self.source.currentData())
+
+    def _on_search_changed(self, text: str) -> None:
+        many = self._log.model.count(text)
+        self.found.setText(f"{many:,} {'line' if many == 1 else 'lines'}" if text else "")
+
+    def _on_return_pressed(self) -> None:
+        self.find_next(bool(QGuiApplication.keyboardModifiers() & Qt.KeyboardModifier.ShiftModifier))
+
+    def _on_follow_toggled(self, on: bool) -> None:
+        if on:
+            self.lines.scrollToBottom()
+
+    def _on_appended(self, *_: object) -> None:
+        self.page.set_empty(self._log.model.rowCount() == 0)
+        if self.follow.isChecked():
+            self.lines.scrollToBottom()
+
+    def _on_scrolled(self, _action: int) -> None:
+        bar = self.lines.verticalScrollBar()
+        self.follow.setChecked(bar.sliderPosition() >= bar.maximum())
+
+    def _copy(self) -> None:
+        rows = sorted(index.row() for index in self.lines.selectedIndexes())
+        QGuiApplication.clipboard().setText("\n".join(self._log.model.line(row) for row in rows))

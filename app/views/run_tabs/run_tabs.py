@@ -1,0 +1,59 @@
+"""The tabs under the plots: Samples, Log, Ledger, Config, Alerts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
+
+from app.models.rank_log import RankLog
+from app.views.run_tabs.alerts_view import AlertsView
+from app.views.run_tabs.config_view import ConfigView
+from app.views.run_tabs.ledger_view import LedgerView
+from app.views.run_tabs.log_view import LogView
+from app.views.run_tabs.samples_view import SamplesView
+
+ROOM_PX: Final = 4
+
+
+class RoomyTabBar(QTabBar):
+    """Fusion moves the text of a tab that lies behind down, and cuts its descenders off."""
+
+    def tabSizeHint(self, index: int) -> QSize:
+        """A little higher than the style asks for."""
+        return super().tabSizeHint(index) + QSize(0, ROOM_PX)
+
+
+class EvidenceTabs(QTabWidget):
+    """Five views of the run that is shown."""
+
+    def __init__(self, log: RankLog, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.samples = SamplesView()
+        self.log = LogView(log)
+        self.ledger = LedgerView()
+        self.config = ConfigView()
+        self.alerts = AlertsView()
+        self.setTabBar(RoomyTabBar())
+        self.setDocumentMode(True)
+        for view, name in (
+            (self.samples, "Samples"),
+            (self.log, "Log"),
+            (self.ledger, "Led&ger"),
+            (self.config, "&Config"),
+            (self.alerts, "Alerts"),
+        ):
+            self.addTab(view, name)
+        self.alerts.count_changed.connect(self._on_alerts_counted)
+        self.setMinimumHeight(120)
+
+    def show_log(self, whose: str | None = None) -> None:
+        """Brings the log (of "rank 1", for example) to the front and the keyboard into its search field."""
+        if whose is not None:
+            self.log.choose(whose)
+        self.setCurrentWidget(self.log)
+        self.log.search.setFocus()
+
+    def _on_alerts_counted(self, many: int) -> None:
+        self.setTabText(self.indexOf(self.alerts), f"Alerts {many}" if many else "Alerts")

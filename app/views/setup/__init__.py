@@ -1,0 +1,1 @@
+"""The form that sets up a run."""

@@ -1,0 +1,284 @@
+"""One device of the list: its check box, its figures, and in words what keeps it from training."""
+
+from __future__ import annotations
+
+import html
+from typing import Final
+
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QPalette, QResizeEvent
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QSizePolicy, QStyle, QWidget
+
+from app.views.style.numbers import UNKNOWN, gib, tabular
+from app.views.style.tones import tone
+from app.views.widgets.gauges import Meter, Sparkline
+from core.machine.devices import POWER_CAP, Device, DeviceSample
+
+LOST: Final = "lost: it does not show up any more"
+WARNING_HELD: Final = 10
+"""Samples for which a warning stays after its cause is gone: one that comes and goes would make the panel jump."""
+FIGURE_SPACE: Final = "\u2007"
+BOX_GAP: Final = 8
+MARGIN: Final = 24
+"""How far the figures stand in from the check box."""
+
+
+class NameBox(QCheckBox):
+    """A check box whose name is cut with an ellipsis where the panel is narrow; its full name is for screen readers."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = ""
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def set_name(self, name: str) -> None:
+        """What it says when there is room."""
+        self._name = name
+        self._elide()
+
+    def minimumSizeHint(self) -> QSize:
+        """Narrow: the name may be cut."""
+        return QSize(48, super().minimumSizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Cuts the name to the new width."""
+        self._elide()
+        super().resizeEvent(event)
+
+    def _elide(self) -> None:
+        room = self.width() - self.style().pixelMetric(QStyle.PixelMetric.PM_IndicatorWidth) - BOX_GAP
+        name = self.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideRight, max(16, room))
+        self.setText(name.replace("&", "&&"))  # a name has no mnemonics
+
+
+class WarningLabel(QLabel):
+    """A sentence in the warning or the error colour of whatever theme is on; hidden while there is none."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._tone = "warning"
+        self.setWordWrap(True)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self._colour()
+        self.hide()
+
+    def say(self, words: str, tone_name: str) -> None:
+        """Shows words, or nothing."""
+        self._tone = tone_name
+        self._colour()
+        self.setText(f"⚠ {words[:1].upper()}{words[1:]}" if words else "")
+        self.setVisible(bool(words))
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Takes the new theme's colour."""
+        if event.type() == QEvent.Type.PaletteChange:
+            self._colour()
+        super().changeEvent(event)
+
+    def _colour(self) -> None:
+        colour = tone(QGuiApplication.palette(), self._tone)
+        if self.palette().color(QPalette.ColorRole.WindowText) != colour:  # setting it comes back as a change
+            palette = QPalette()
+            palette.setColor(QPalette.ColorRole.WindowText, colour)
+            self.setPalette(palette)
+
+
+class DeviceRow(QWidget):
+    """One device. The box's label names it; what it does stands under it.
+
+    Attributes:
+        is_absent: The driver does not list it any more.
+        is_lost: It cannot train just now: it is absent, hidden, fell off the bus, or its driver does not answer.
+    """
+
+    toggled = Signal()
+
+    def __init__(self, device: Device, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.device = device
+        self.is_absent = False
+        self._sample: DeviceSample | None = None
+        self._short_uuid = ""
+        self._held = ""
+        self._caution = ""
+        self._quiet = 0
+        self.box = NameBox()
+        self.box.setObjectName(f"device_{device.uuid}")
+        self.box.toggled.connect(self._on_toggled)
+        self._uuid = QLabel()
+        self._uuid.setTextFormat(Qt.TextFormat.PlainText)
+        self._uuid.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self._memory_text = QLabel()
+        self._memory = Meter()
+        self._spark = Sparkline()
+        self._figures = QLabel(UNKNOWN)
+        for label in (self._figures, self._memory_text):
+            label.setFont(tabular(label.font()))
+            label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self._warning = WarningLabel()
+        self._lay_out()
+        self.set_device(device)
+
+    def _lay_out(self) -> None:
+        grid = QGridLayout(self)
+        grid.setContentsMargins(0, 0, 0, 0)
+        grid.setHorizontalSpacing(8)
+        grid.setVerticalSpacing(2)
+        grid.setColumnStretch(1, 1)
+        if self.device.kind == "cuda":
+            head = QGridLayout()
+            head.setHorizontalSpacing(8)
+            head.setColumnStretch(0, 1)
+            head.addWidget(self.box, 0, 0)
+            head.addWidget(self._uuid, 0, 1)
+            grid.addLayout(head, 0, 0, 1, 3)
+            grid.setColumnMinimumWidth(0, MARGIN - grid.horizontalSpacing())
+            grid.addWidget(self._memory, 1, 1)
+            grid.addWidget(self._memory_text, 1, 2)
+            grid.addWidget(self._spark, 2, 1)
+            grid.addWidget(self._figures, 2, 2)
+            template = "100 %  99 °C  9999 W"
+        else:
+            grid.setColumnMinimumWidth(0, 104)
+            grid.addWidget(self.box, 0, 0)
+            grid.addWidget(self._spark, 0, 1)
+            grid.addWidget(self._figures, 0, 2)
+            for unused in (self._uuid, self._memory, self._memory_text):
+                unused.setParent(self)
+                unused.hide()
+            template = "100 %"
+        grid.addWidget(self._warning, 3, 1, 1, 2)
+        # The row keeps its shape while the figures run.
+        self._figures.setMinimumWidth(self._figures.fontMetrics().horizontalAdvance(template))
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing can train on it just now."""
+        return self.is_absent or bool(self.device.hidden_by) or (self._sample is not None and self._sample.is_unusable)
+
+    @property
+    def warning(self) -> str:
+        """What is unusual about it just now; empty when nothing is."""
+        return self._warning.text() if not self._warning.isHidden() else ""
+
+    def set_device(self, device: Device, short_uuid: str = "") -> None:
+        """Takes over what is known about the device (its place may have changed; its UUID has not)."""
+        self.device = device
+        self._short_uuid = short_uuid or self._short_uuid or device.uuid[:12]
+        if self.is_absent:  # it is back, and what was known of it is old
+            self.is_absent, self._sample = False, None
+        is_gpu = device.kind == "cuda"
+        self.box.set_name(label_of(device))
+        self._uuid.setText(self._short_uuid if is_gpu else "")
+        self.box.setAccessibleName(f"GPU {device.index}, {device.name}, {self._short_uuid}" if is_gpu else device.name)
+        self._show()
+
+    def set_caution(self, words: str) -> None:
+        """Says what speaks against training on it; empty: nothing does."""
+        if words != self._caution:
+            self._caution = words
+            self._show()
+
+    def set_absent(self) -> None:
+        """A device that is gone keeps its row, says so, and does not train."""
+        self.is_absent = True
+        self._show()
+
+    def show_sample(self, sample: DeviceSample) -> None:
+        """Shows the newest figures."""
+        self._sample = sample
+        self._spark.append(sample.utilization_percent)
+        worries = [reason for reason in sample.throttle_reasons if reason != POWER_CAP]
+        self._quiet = 0 if worries else self._quiet + 1
+        if worries:
+            self._held = worries[0]
+        elif self._quiet > WARNING_HELD or sample.error:
+            self._held = ""
+        self._show()
+
+    def tick(self, on: bool) -> None:
+        """Ticks it or not, without telling anybody."""
+        blocked = self.box.blockSignals(True)
+        self.box.setChecked(on)
+        self.box.blockSignals(blocked)
+
+    def _show(self) -> None:
+        sample = self._sample or DeviceSample(self.device.uuid, 0.0)
+        if self.is_absent:
+            sample = DeviceSample(self.device.uuid, 0.0, error=LOST)
+        hidden = f"hidden by {self.device.hidden_by}" if self.device.hidden_by else ""
+        trouble = sample.error or hidden
+        is_error = self.is_lost and not hidden
+        self._warning.say(trouble or self._caution or self._held, "error" if is_error else "warning")
+        self._figures.setText(_aligned(sample, self.device.kind))
+        used, total = sample.memory_used_bytes, sample.memory_total_bytes or self.device.memory_bytes
+        self._memory.set_share(used / total if used is not None and total else None)
+        self._memory_text.setText(f"{_bare(used)} / {gib(total)}")
+        for part in (self.box, self._uuid, self._memory_text, self._figures):
+            part.setEnabled(not self.is_lost)
+        said = [*self._description(sample), *sample.throttle_reasons, self._caution, trouble]
+        self.box.setAccessibleDescription(". ".join(words for words in said if words))
+        self._tell(sample, trouble)
+
+    def _description(self, sample: DeviceSample) -> list[str]:
+        words = _figures(sample, self.device.kind)
+        if self.device.kind == "cpu" or sample.memory_used_bytes is None:
+            return [words]
+        return [words, f"memory {self._memory_text.text().replace('/', 'of')}"]
+
+    def _tell(self, sample: DeviceSample, trouble: str) -> None:
+        lines = [self.device.name, self.device.uuid]
+        more = [
+            f"at most {sample.power_limit_w:.0f} W" if sample.power_limit_w is not None else "",
+            f"fan {sample.fan_percent:.0f} %" if sample.fan_percent is not None else "",
+            f"{sample.sm_clock_mhz:,.0f} MHz" if sample.sm_clock_mhz is not None else "",
+        ]
+        lines += [", ".join(part for part in more if part), *sample.throttle_reasons]
+        if self.is_lost:
+            lines.append(f"Cannot be ticked now: {trouble}")
+        elif trouble or self._caution:
+            lines.append(trouble or self._caution)
+        tip = plain_tip("\n".join(line for line in lines if line))
+        for part in (self, self.box):
+            part.setToolTip(tip)
+
+    def _on_toggled(self, _on: bool) -> None:
+        self.toggled.emit()
+
+
+def label_of(device: Device) -> str:
+    """What a device is called on the screen: its place tells two of one name apart."""
+    if device.kind == "cpu":
+        return f"CPU slot {device.index}"
+    if device.hidden_by:
+        return device.name.removeprefix("NVIDIA ")
+    return f"{device.index}  {device.name.removeprefix('NVIDIA ')}"
+
+
+def plain_tip(text: str) -> str:
+    """`text` for a tooltip as it stands, also where Qt would take it for HTML."""
+    return "<qt>" + html.escape(text).replace("\n", "<br>") + "</qt>" if "<" in text else text
+
+
+def _figures(sample: DeviceSample, kind: str) -> str:
+    parts = [_one(sample.utilization_percent, "%")]
+    if kind == "cuda":
+        parts += [_one(sample.temperature_celsius, "°C"), _one(sample.power_w, "W")]
+    return "  ".join(parts)
+
+
+def _aligned(sample: DeviceSample, kind: str) -> str:
+    """As `_figures`, padded so that they stand below those of the row above."""
+    parts = [_one(sample.utilization_percent, "%")]
+    if kind == "cuda":
+        parts += [_one(sample.temperature_celsius, "°C", 2), _one(sample.power_w, "W", 3)]
+    return "  ".join(parts)
+
+
+def _one(value: float | None, unit: str, digits: int = 0) -> str:
+    text = UNKNOWN if value is None else f"{value:.0f}"
+    return f"{text.rjust(digits, FIGURE_SPACE)} {unit}"
+
+
+def _bare(used: int | None) -> str:
+    return UNKNOWN if used is None else gib(used).removesuffix(" GiB")

@@ -1,0 +1,227 @@
+"""How several devices share the work: a radio button for each mode, what it means, and what can be set about it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Final
+
+from PySide6.QtCore import Signal
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QRadioButton, QVBoxLayout, QWidget
+
+from app.state.mode_options import Surroundings
+from app.state.setup_form import default_mode_texts, fields_of_mode
+from app.views.setup.mode_fields import INDENT, ModeFields
+from app.views.setup.recipe_form import LABEL_WIDTH
+from app.views.setup.sync_dial import SyncDial
+from app.views.widgets.field_row import ProblemLabel
+from core.errors import RankdeckError
+
+_LABELS: Final = {"ddp": "&DDP", "independent": "Parallel-&independent", "zero": "&ZeRO", "fsdp": "&FSDP"}
+_MEANINGS: Final = {
+    "ddp": "Every device trains a share of each batch and they agree on every step: one model, the same as one device "
+    "would train, only faster.",
+    "independent": "Every device trains a model of its own on its own chunks and waits for nobody. The dial says how "
+    "often they are brought together.",
+    "zero": "Like DDP, but each device holds only its share of what the stage names, so that a larger model fits.",
+    "fsdp": "PyTorch's fully sharded data parallel: like ZeRO stage 3, each device holds only its share of weights, "
+    "gradients and optimizer state, so that the largest models fit.",
+}
+_PROGRAM_MEANINGS: Final = {
+    "ddp": "The program runs once on each device, as torchrun would start it: the processes know of each other.",
+    "independent": "The program runs once on each device, each in a world of its own: as many runs side by side.",
+}
+_AVERAGE: Final = (
+    "⚠ Averaging models that were trained apart is usually worse than the best of them. Both are measured, and the "
+    "better one is exported."
+)
+_DEEPSPEED: Final = "Shows the DeepSpeed configuration of this stage; it can be changed there."
+_ENGINES: Final = {"deepspeed": "DeepSpeed", "torch": "PyTorch"}
+_WORDING: Final = {
+    "merge_policy": {"best": "keep the best", "average": "average all", "none": "keep every one"},
+    "zero_stage": {
+        "1": "1: optimizer state",
+        "2": "2: and gradients",
+        "3": "3: and weights",
+    },
+    "zero_engine": {"auto": "automatic", **_ENGINES},
+}
+_ZERO_ROWS: Final = ("zero_stage", "zero_engine", "offload_optimizer", "offload_parameters")
+_MERGE_ROWS: Final = ("merge_policy", "merge_every_chunks")
+
+
+class ModePicker(QWidget):
+    """Mode and what belongs to it. The mode is "auto" until the person picks one: the recommended is shown."""
+
+    changed = Signal()
+    shown_changed = Signal()
+    deepspeed_requested = Signal()
+    install_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._chosen = "auto"
+        self._around = Surroundings()
+        self._deepspeed = ""
+        self._group = QButtonGroup(self)
+        self._radios = {mode: QRadioButton(text) for mode, text in _LABELS.items()}
+        self._meaning = QLabel()
+        self._meaning.setWordWrap(True)
+        self._meaning.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.problem = ProblemLabel()
+        self.zero = ModeFields(_ZERO_ROWS, {}, _WORDING, LABEL_WIDTH - INDENT)
+        self.deepspeed = QPushButton("DeepSpeed settings…")
+        self.deepspeed.clicked.connect(self.deepspeed_requested)
+        self.install = QPushButton("Insta&ll DeepSpeed…")
+        self.install.setToolTip("Shows the command that installs it, and asks before running it")
+        self.install.clicked.connect(self.install_requested)
+        self.deepspeed_problem = ProblemLabel()
+        self.dial = SyncDial(LABEL_WIDTH - INDENT)
+        self.dial_problem = ProblemLabel()
+        self.merging = ModeFields(
+            _MERGE_ROWS, {"merge_every_chunks": "only at the end"}, _WORDING, LABEL_WIDTH - INDENT
+        )
+        self._average_warning = QLabel(_AVERAGE)
+        self._average_warning.setWordWrap(True)
+        for mode, radio in self._radios.items():
+            self._group.addButton(radio)
+            radio.setObjectName(f"mode_{mode}")
+            radio.setAccessibleDescription(_MEANINGS[mode])
+            radio.clicked.connect(lambda _on, mode=mode: self._on_picked(mode))
+        for edited in (self.zero.edited, self.dial.edited, self.merging.edited):
+            edited.connect(self._on_changed)
+        self._lay_out()
+        self.set_mode("auto", {})
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        for radio in self._radios.values():
+            column.addWidget(radio)
+        for widget in (self._meaning, self.problem, self.zero):
+            column.addWidget(widget)
+        below = QVBoxLayout()
+        below.setContentsMargins(INDENT, 0, 0, 0)
+        below.setSpacing(4)
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        row.addWidget(self.deepspeed)
+        row.addWidget(self.install)
+        row.addStretch(1)
+        below.addLayout(row)
+        below.addWidget(self.deepspeed_problem)
+        column.addLayout(below)
+        column.addWidget(self.dial)
+        last = QVBoxLayout()
+        last.setContentsMargins(INDENT, 0, 0, 0)
+        last.addWidget(self.dial_problem)
+        column.addLayout(last)
+        column.addWidget(self.merging)
+        column.addWidget(self._average_warning)
+
+    # --- what is chosen ----------------------------------------------------------------------------------
+
+    def mode(self) -> str:
+        """ "auto", "ddp", "independent", "zero" or "fsdp"."""
+        return self._chosen
+
+    def shown_mode(self) -> str:
+        """The mode whose button is on; the recommended one while none was picked."""
+        return self._around.recommended if self._chosen == "auto" else self._chosen
+
+    def ranks(self) -> int:
+        """How many devices are ticked."""
+        return self._around.ranks
+
+    def texts(self) -> dict[str, str]:
+        """What is set about the modes, by field."""
+        every = self.dial.every()
+        own = {"sync_every": "" if every is None else str(every), "deepspeed_config": self._deepspeed}
+        return {**self.zero.texts(), **self.merging.texts(), **own}
+
+    def set_mode(self, mode: str, texts: Mapping[str, str]) -> None:
+        """Shows a choice; "auto" (and anything without a button) leaves it to the recommendation."""
+        self._chosen = mode if mode in self._radios else "auto"
+        shown = {**default_mode_texts(), **texts}
+        self.zero.set_texts(shown)
+        self.merging.set_texts(shown)
+        every = shown["sync_every"]
+        self.dial.set_every(int(every) if every.isdecimal() and int(every) > 0 else None)
+        self._deepspeed = shown["deepspeed_config"]
+        self._show()
+
+    def set_deepspeed(self, text: str) -> None:
+        """A DeepSpeed configuration of the person's own; empty: Rankdeck's."""
+        self._deepspeed = text
+        self._on_changed()
+
+    def radio(self, mode: str) -> QRadioButton:
+        """The button of a mode."""
+        return self._radios[mode]
+
+    # --- what the surroundings say -----------------------------------------------------------------------
+
+    def set_surroundings(self, around: Surroundings) -> None:
+        """The ticked devices, the recipe and this machine decide what is recommended and what can be chosen."""
+        if around.recommended not in self._radios:
+            around = dataclasses.replace(around, recommended="ddp")
+        self._around = around
+        for mode, radio in self._radios.items():
+            can = mode in around.supported
+            radio.setEnabled(can)
+            radio.setToolTip(_MEANINGS[mode] if can else "This recipe cannot be trained in this mode.")
+        self._show()
+
+    def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
+        """Marks what is wrong, with the reason."""
+        self.zero.show_problems(problems)
+        self.merging.show_problems(problems)
+        self.problem.set_problem(problems.get("mode"))
+        self.deepspeed_problem.set_problem(problems.get("deepspeed_config"))
+        self.dial_problem.set_problem(problems.get("sync_every"))
+
+    def _show(self) -> None:
+        shown, ranks = self.shown_mode(), self._around.ranks
+        self._radios[shown].setChecked(True)
+        for mode, radio in self._radios.items():
+            hint = "  (recommended)" if mode == self._around.recommended and ranks > 1 else ""
+            radio.setText(_LABELS[mode] + hint)
+        alone = "One device trains alone; the mode matters from two devices on." if ranks == 1 else ""
+        meanings = {**_MEANINGS, **_PROGRAM_MEANINGS} if self._around.own_program else _MEANINGS
+        self._meaning.setText(alone or meanings[shown])
+        texts = self.texts()
+        fields = () if alone or self._around.own_program else fields_of_mode(shown, texts)
+        self.zero.setVisible(not set(fields).isdisjoint(_ZERO_ROWS))
+        self.zero.show_only(fields)
+        self._show_engines(texts)
+        self.deepspeed.setVisible("deepspeed_config" in fields)
+        self.install.setVisible("zero_stage" in fields and not self._around.deepspeed)
+        self.dial.setVisible("sync_every" in fields)
+        self.merging.setVisible("merge_policy" in fields)
+        self.merging.show_only(fields)
+        averaged_apart = texts["merge_policy"] == "average" and not texts["sync_every"]
+        self._average_warning.setVisible("merge_policy" in fields and averaged_apart)
+        self.shown_changed.emit()
+
+    def _show_engines(self, texts: Mapping[str, str]) -> None:
+        reasons = self._around.reasons(self.shown_mode(), texts)
+        self.zero.show_reasons(reasons)
+        missing = reasons.get("deepspeed_config", "")
+        auto = _ENGINES[self._around.engine({"zero_engine": "auto"})]
+        engine = self.zero.row("zero_engine")
+        engine.set_choice("auto", f"automatic ({auto})")
+        engine.set_choice("deepspeed", "DeepSpeed (not installed)" if missing else "DeepSpeed", missing)
+        self.deepspeed.setText("DeepSpeed settings (your own)…" if self._deepspeed else "DeepSpeed settings…")
+        self.deepspeed.setEnabled(not missing or bool(self._deepspeed))
+        self.deepspeed.setToolTip(f"Not now: {missing}" if missing else _DEEPSPEED)
+
+    def _on_picked(self, mode: str) -> None:
+        self._chosen = mode
+        self._show()
+        self.changed.emit()
+
+    def _on_changed(self, *_: object) -> None:
+        self._show()
+        self.changed.emit()

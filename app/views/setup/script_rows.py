@@ -1,0 +1,147 @@
+"""Fields of a script of one's own that need more than a line of text: its interpreter, and what is charted as what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QLineEdit, QToolButton, QWidget
+
+from app.views.style.icons import icon
+from app.views.widgets.field_row import Editor, FieldRow
+from core.config.fields import FieldSpec
+from core.machine.interpreters import Interpreter
+
+OWN: Final = "Rankdeck's own"
+
+
+class InterpreterRow(FieldRow):
+    """A path, with the Pythons of this machine to choose from; any other may be typed."""
+
+    def __init__(self, spec: FieldSpec, parent: QWidget, words: Mapping[str, str] | None = None) -> None:
+        self._known: dict[str, str] = {}
+        self.note = QLabel(parent)
+        self.note.setWordWrap(True)
+        self.note.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.note.hide()
+        super().__init__(spec, parent, words)
+        self._shown = True
+
+    def _make_editor(self, parent: QWidget) -> Editor:
+        combo = QComboBox(parent)
+        combo.setEditable(True)
+        combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        combo.setCompleter(None)  # type: ignore[arg-type]  # it would complete the descriptions, not the paths
+        combo.setMinimumContentsLength(4)
+        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        line = combo.lineEdit()
+        assert line is not None
+        line.setPlaceholderText(OWN)
+        line.setAccessibleName(self.spec.label)
+        line.textEdited.connect(self._on_typed)
+        combo.activated.connect(self._on_activated)
+        self.line: QLineEdit = line
+        self._add_browse(parent)
+        return combo
+
+    def place(self, grid: QGridLayout, row: int) -> int:
+        """As `FieldRow.place`, with a line under it that says what the chosen one is."""
+        row = super().place(grid, row)
+        grid.addWidget(self.note, row, 1, 1, 2)
+        return row + 1
+
+    def show_interpreters(self, found: Sequence[Interpreter]) -> None:
+        """Offers these; what stands in the field stays."""
+        combo, text = self.editor, self.line.text()
+        assert isinstance(combo, QComboBox)
+        blocked = combo.blockSignals(True)
+        combo.clear()
+        for item in found:
+            combo.addItem(_words(item), "" if item.kind == "this" else str(item.path))
+            combo.setItemData(combo.count() - 1, str(item.path), Qt.ItemDataRole.ToolTipRole)
+        combo.setCurrentIndex(-1)
+        combo.blockSignals(blocked)
+        self.line.setText(text)
+        self._known = {str(item.path): _words(item) for item in found}
+        self._known[""] = next((_words(item) for item in found if item.kind == "this"), "")
+        # The words are longer than the field: the list may be wider than it.
+        combo.view().setMinimumWidth(combo.view().sizeHintForColumn(0) + 32)
+        self._show_note()
+
+    def offered(self) -> list[str]:
+        """What the list says, from the top."""
+        assert isinstance(self.editor, QComboBox)
+        return [self.editor.itemText(row) for row in range(self.editor.count())]
+
+    def text(self) -> str:
+        """The path; empty for Rankdeck's own."""
+        return self.line.text()
+
+    def set_text(self, text: str) -> None:
+        """Shows a path without telling anybody that it was edited."""
+        if self.line.text() != text:
+            self.line.setText(text)
+            self.line.setCursorPosition(0)
+        self._show_note()
+
+    def set_placeholder(self, text: str) -> None:
+        """What an empty field will be, greyed; without words it is the Python that Rankdeck runs in."""
+        self.line.setPlaceholderText(text or OWN)
+
+    def set_visible(self, shown: bool) -> None:
+        """Shows or hides the whole row."""
+        self._shown = shown
+        super().set_visible(shown)
+        self._show_note()
+
+    def _show_note(self) -> None:
+        words = self._known.get(self.line.text().strip(), "")
+        self.note.setText(words)
+        self.note.setVisible(bool(words) and self._shown)
+        self.editor.setToolTip("\n".join(filter(None, (words, self.line.text(), self._help))))
+
+    def _on_typed(self, *_: object) -> None:
+        self._show_note()
+        self.edited.emit(self.spec.name)
+
+    def _on_activated(self, row: int) -> None:
+        assert isinstance(self.editor, QComboBox)
+        self.line.setText(str(self.editor.itemData(row)))
+        self.line.setCursorPosition(0)
+        self._on_typed()
+
+
+def _words(item: Interpreter) -> str:
+    """What the list says of a Python; Rankdeck's own is named so even where it was found beside the script."""
+    return item.words if item.kind != "this" or item.name == OWN else f"{OWN}, {item.words}"
+
+
+class ChartsRow(FieldRow):
+    """The line that says which printed name is which chart, with a button that shows it as a table.
+
+    Signals:
+        table_requested: The button was pressed.
+    """
+
+    table_requested = Signal()
+
+    def _make_editor(self, parent: QWidget) -> Editor:
+        editor = super()._make_editor(parent)
+        assert isinstance(editor, QLineEdit)
+        editor.setPlaceholderText("as printed")
+        self.browse = QToolButton(parent)
+        self.browse.setIcon(icon("more"))
+        self.browse.setToolTip("Choose in a table which printed name is which chart")
+        self.browse.setAccessibleName("Charts as a table")
+        self.browse.clicked.connect(self.table_requested)
+        return editor
+
+    def set_placeholder(self, text: str) -> None:
+        """What an empty field will be, greyed."""
+        super().set_placeholder(text or "as printed")
+
+
+SCRIPT_ROWS: Final[Mapping[str, type[FieldRow]]] = {"python": InterpreterRow, "charts": ChartsRow}
+"""How fields of the recipe `script` are edited; the others are as in any form."""

@@ -1,0 +1,330 @@
+"""The right panel: what the next run will be, and the arithmetic that always stands under it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFrame,
+    QLabel,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.state.setup_form import CheckedDraft, Draft, default_texts, form_fields, settings_without_meaning
+from app.views.setup.data_field import STDLIB, DataField
+from app.views.setup.device_picker import DevicePicker
+from app.views.setup.mode_picker import ModePicker
+from app.views.setup.recipe_form import RecipeForm
+from app.views.setup.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
+from app.views.setup.summary_lines import SummaryLines
+from app.views.widgets.notice_bar import NoticeBar
+from core.data.dataset import NO_DATASET
+from core.errors import ConfigError, RankdeckError
+from core.machine.interpreters import Interpreter
+from core.recipes.manifest import Recipe
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+
+MIN_WIDTH: Final = 320
+
+
+class SetupPanel(QWidget):
+    """Recipe, data, devices, mode and fields. It holds a `Draft`; whether that is right is decided elsewhere."""
+
+    draft_changed = Signal()
+    charts_requested = Signal()
+
+    def __init__(self, recipes: Sequence[Recipe], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._listed = list(recipes)
+        self._recipes = _usable(recipes)
+        self._interpreters: tuple[Interpreter, ...] = ()
+        self.notice = NoticeBar()
+        self.needs = NoticeBar()
+        self.recipe = QComboBox()
+        self.data = DataField()
+        self.devices = DevicePicker()
+        self.mode = ModePicker()
+        self.form = RecipeForm()
+        self._description = QLabel()
+        self._description.setWordWrap(True)
+        self._description.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self._unusable = QLabel()
+        self._unusable.setWordWrap(True)
+        self._unusable.setTextFormat(Qt.TextFormat.PlainText)
+        self._unusable.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._unusable.setAccessibleName("Recipes that cannot be used")
+        self.summary = SummaryLines()
+        self._fill_recipes(recipes)
+        self.recipe.setCurrentIndex(self._first_row())
+        self._lay_out()
+        self._show_recipe()
+        self.recipe.currentIndexChanged.connect(self._on_recipe_changed)
+        self.mode.shown_changed.connect(self._show_settings_of_mode)
+        self.mode.deepspeed_requested.connect(self._on_deepspeed_requested)
+        for edited in (self.data.edited, self.devices.selection_changed, self.mode.changed, self.form.edited):
+            edited.connect(self.draft_changed)
+
+    def _fill_recipes(self, recipes: Sequence[Recipe]) -> None:
+        self.recipe.setAccessibleName("Recipe")
+        self.recipe.setObjectName("field_recipe")
+        for recipe in recipes:
+            self.recipe.addItem(recipe.title + (" (cannot be used)" if recipe.problem else ""), recipe.name)
+            row = self.recipe.count() - 1
+            words = recipe.problem or recipe.description
+            self.recipe.setItemData(row, words, Qt.ItemDataRole.ToolTipRole)
+            if recipe.problem:
+                self.recipe.setItemData(row, 0, Qt.ItemDataRole.UserRole - 1)  # Qt's own way to disable an item
+        broken = [f"{recipe.folder.name} cannot be used: {recipe.problem}" for recipe in recipes if recipe.problem]
+        self._unusable.setText("\n".join(broken))
+        self._unusable.setVisible(bool(broken))
+
+    def _first_row(self) -> int:
+        """The recipe of the demo run, whatever else there is; where it is missing, the first that can be used."""
+        names = [Draft().recipe, *self._recipes]
+        return next((row for name in names if name in self._recipes and (row := self.recipe.findData(name)) >= 0), 0)
+
+    def set_recipes(self, recipes: Sequence[Recipe]) -> None:
+        """The recipes there are now: somebody put one into the folder, changed one, or took one away.
+
+        What is chosen stays chosen; where its form has changed, what was typed stays in the fields that are left.
+        """
+        if list(recipes) == self._listed:
+            return
+        before, kept = self.chosen_recipe(), self.draft()
+        self._listed, self._recipes = list(recipes), _usable(recipes)
+        blocked = self.recipe.blockSignals(True)
+        self.recipe.clear()
+        self._fill_recipes(recipes)
+        row = self.recipe.findData(kept.recipe) if kept.recipe in self._recipes else -1
+        self.recipe.setCurrentIndex(row if row >= 0 else self._first_row())
+        self.recipe.blockSignals(blocked)
+        now = self.chosen_recipe()
+        if now == before:
+            return
+        self._show_recipe()
+        if now is not None and before is not None and now.name == before.name:
+            shown, defaults = default_texts(before), default_texts(now)
+            typed = {name: text for name, text in kept.fields.items() if text != shown.get(name) and name in defaults}
+            self.form.set_texts({**defaults, **typed})
+        self.draft_changed.emit()
+
+    def _lay_out(self) -> None:
+        content = QWidget()
+        column = QVBoxLayout(content)
+        column.setSpacing(4)
+        _section(column, "Reci&pe", self.recipe, self.recipe)
+        column.addWidget(self._description)
+        column.addWidget(self._unusable)
+        column.addWidget(self.needs)
+        self._data_label = _section(column, "D&ata", self.data, self.data.line)
+        _section(column, "Devices", self.devices, None)
+        _section(column, "Mode", self.mode, None)
+        _section(column, "Settings", self.form, None)
+        column.addStretch(1)
+        self._scroll = scroll = QScrollArea()
+        scroll.setWidget(content)
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        _keep_width(scroll, column)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.setSpacing(0)
+        outer.addWidget(self.notice)
+        outer.addWidget(scroll, 1)
+        outer.addWidget(self.summary)
+        self.setMinimumWidth(MIN_WIDTH)
+        self.recipe.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.recipe.setMinimumContentsLength(4)
+
+    # --- the draft ---------------------------------------------------------------------------------------
+
+    @property
+    def unusable_words(self) -> str:
+        """Which recipes cannot be used, and why; empty while every one can."""
+        return self._unusable.text()
+
+    def chosen_recipe(self) -> Recipe | None:
+        """The recipe that is chosen; None when there is no usable one."""
+        return self._recipes.get(str(self.recipe.currentData()))
+
+    def draft(self) -> Draft:
+        """What the panel holds."""
+        return Draft(
+            recipe=str(self.recipe.currentData() or ""),
+            dataset=self.data.path(),
+            devices=tuple(device.uuid for device in self.devices.selected()),
+            mode=self.mode.mode(),
+            mode_fields=self.mode.texts(),
+            fields=self.form.texts(),
+        )
+
+    def set_draft(self, draft: Draft, keep_devices: bool = False) -> None:
+        """Fills the panel; `keep_devices` leaves the ticks as they are."""
+        row = self.recipe.findData(draft.recipe)
+        if row >= 0 and row != self.recipe.currentIndex():
+            blocked = self.recipe.blockSignals(True)
+            self.recipe.setCurrentIndex(row)
+            self.recipe.blockSignals(blocked)
+            self._show_recipe()
+        self.data.set_path(draft.dataset)
+        self.mode.set_mode(draft.mode, draft.mode_fields)
+        self.form.set_texts(draft.fields)
+        if not keep_devices:
+            self.devices.select(draft.devices)
+        self.draft_changed.emit()
+
+    def show_checked(self, checked: CheckedDraft) -> None:
+        """Marks what is wrong and shows what empty fields will be."""
+        self.form.show_placeholders(checked.placeholders)
+        self.show_problems(checked.problems)
+
+    def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
+        """Marks the fields that are wrong, and no others."""
+        self.form.show_problems(problems)
+        self.devices.show_problem(problems.get("devices"))
+        self.mode.show_problems(problems)
+
+    def show_refusal(self, error: ConfigError) -> None:
+        """Marks the field that a start was refused for, and brings it into sight with the cursor in it."""
+        self.show_problems({error.field: error})
+        if error.field in self.form.names():
+            row = self.form.row(error.field)
+            row.editor.setFocus(Qt.FocusReason.OtherFocusReason)
+            # Unfolded and with its reason it has another place, from the next turn of the event loop on.
+            QTimer.singleShot(0, row.problem, lambda: self._scroll.ensureWidgetVisible(row.problem))
+
+    def plan_words(self, checked: CheckedDraft) -> str:
+        """What pressing Start will do, in a sentence or two."""
+        config, recipe = checked.config, self.chosen_recipe()
+        if config is None or recipe is None:
+            return "First correct what is marked in Setup."
+        if recipe.self_contained:
+            return self._program_words(config.options.get("script") or config.options.get("module"))
+        own_words = {STDLIB: " on your Python library's own text,", NO_DATASET: ""}
+        text = own_words.get(config.dataset_file, f" on {config.dataset_file},")
+        names = self._device_words()
+        how = {
+            "ddp": " together (DDP)",
+            "independent": " independently",
+            "zero": " with ZeRO",
+            "fsdp": " with FSDP",
+        }.get(checked.mode or "", "")
+        first = f"Start trains {recipe.title}{text} on {names}{how}."
+        return first + (" Nothing is downloaded." if config.dataset_file == STDLIB else "")
+
+    def _program_words(self, program: object) -> str:
+        name = str(program).replace("\\", "/").rpartition("/")[2]
+        return f"Start runs {name} on {self._device_words()}."
+
+    def _device_words(self) -> str:
+        devices = self.devices.selected()
+        if devices and all(device.kind == "cpu" for device in devices):
+            return f"{len(devices)} CPU slot{'s' if len(devices) > 1 else ''}"
+        return f"{len(devices)} devices" if len(devices) > 1 else devices[0].name if devices else "no device"
+
+    def _on_deepspeed_requested(self) -> None:
+        from app.views.dialogs.deepspeed_dialog import DeepSpeedDialog  # here: the window opens without it
+
+        texts = self.mode.texts()
+        dialog = DeepSpeedDialog(int(texts["zero_stage"]), texts["deepspeed_config"], self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.chosen.connect(self.mode.set_deepspeed)
+        dialog.open()
+
+    def _show_recipe(self) -> None:
+        recipe = self.chosen_recipe()
+        self._description.setVisible(recipe is not None)
+        if recipe is not None:
+            self._description.setText(recipe.description)
+            self.form.set_fields(form_fields(recipe), SCRIPT_ROWS if recipe.name == USER_SCRIPT else None)
+            self.form.set_texts(default_texts(recipe))
+            self.data.ask(not recipe.own_samples)
+            self._data_label.setVisible(not recipe.self_contained)
+            self.data.setVisible(not recipe.self_contained)
+            self._connect_script_rows()
+            self._show_settings_of_mode()
+
+    def _connect_script_rows(self) -> None:
+        row = self.form.row("charts") if "charts" in self.form.names() else None
+        if isinstance(row, ChartsRow):
+            row.table_requested.connect(self.charts_requested)
+        self.show_interpreters(self._interpreters)
+
+    def show_interpreters(self, found: Sequence[Interpreter]) -> None:
+        """The Pythons that are offered for a script."""
+        self._interpreters = tuple(found)
+        row = self.form.row("python") if "python" in self.form.names() else None
+        if isinstance(row, InterpreterRow):
+            row.show_interpreters(found)
+
+    def choose_charts(self, seen: Mapping[str, str], unread: Mapping[str, str]) -> None:
+        """Opens the table of charts.
+
+        Args:
+            seen: Printed name → chart in the run that is shown.
+            unread: Printed name → its last numbers, where nothing could be charted.
+        """
+        from app.views.dialogs.charts_dialog import ChartsDialog  # here: the window opens without it
+
+        dialog = ChartsDialog(self.form.row("charts").text(), seen, self, unread=unread)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.chosen.connect(lambda text: self.set_field("charts", text))
+        dialog.open()
+
+    def set_field(self, name: str, text: str) -> None:
+        """Fills a field of the form as if it had been typed; does nothing where the recipe has none of that name."""
+        if name in self.form.names():
+            row = self.form.row(name)
+            row.set_text(text)
+            row.edited.emit(name)
+
+    def _show_settings_of_mode(self) -> None:
+        mode = self.mode
+        self.form.leave_out(settings_without_meaning(mode.shown_mode(), mode.texts(), mode.ranks()))
+
+    def _on_recipe_changed(self, _row: int) -> None:
+        kept = self.draft()
+        self._show_recipe()
+        recipe = self.chosen_recipe()
+        if recipe is not None:
+            defaults = default_texts(recipe)
+            self.set_draft(dataclasses.replace(kept, recipe=recipe.name, fields=defaults), keep_devices=True)
+
+
+def _usable(recipes: Sequence[Recipe]) -> dict[str, Recipe]:
+    """By name; where two have one name, the first."""
+    return {recipe.name: recipe for recipe in reversed(recipes) if not recipe.problem}
+
+
+def _section(column: QVBoxLayout, title: str, body: QWidget, buddy: QWidget | None) -> QLabel:
+    label = QLabel(title)
+    font = label.font()
+    font.setBold(True)
+    label.setFont(font)
+    if buddy is not None:
+        label.setBuddy(buddy)
+    if column.count():
+        column.addSpacing(8)
+    column.addWidget(label)
+    column.addWidget(body)
+    return label
+
+
+def _keep_width(scroll: QScrollArea, column: QVBoxLayout) -> None:
+    """Gives a scroll bar its room beforehand, so that nothing moves sideways when it comes and goes."""
+    bar = scroll.verticalScrollBar()
+
+    def leave_room(low: int, high: int) -> None:
+        column.setContentsMargins(12, 8, 4 if high > low else 4 + bar.sizeHint().width(), 8)
+
+    bar.rangeChanged.connect(leave_room)
+    leave_room(0, 0)

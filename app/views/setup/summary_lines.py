@@ -1,0 +1,115 @@
+"""What always stands under Setup: the arithmetic of a batch, steps an epoch, the command line that does the same."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QFontDatabase, QGuiApplication, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QStyle, QToolButton, QVBoxLayout, QWidget
+
+from app.state.setup_form import CheckedDraft
+from app.views.style.icons import icon
+from app.views.style.numbers import count, tabular
+from app.views.style.tones import rule
+
+COPIED_MS: Final = 1500
+
+
+class SummaryLines(QFrame):
+    """Always current: global = micro × ranks × accumulation, steps an epoch, the command line that does the same."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._arithmetic = QLabel()
+        self._arithmetic.setWordWrap(True)
+        self._arithmetic.setFont(tabular(self._arithmetic.font()))
+        self._epoch = QLabel()
+        self._epoch.setWordWrap(True)
+        self._epoch.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.command = QLineEdit()
+        self.command.setReadOnly(True)
+        self.command.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.command.setAccessibleName("Command line that does the same")
+        self.copy = QToolButton()
+        self.copy.setIcon(icon("copy"))
+        self.copy.setAccessibleName("Copy the command line")
+        self.copy.setToolTip("Copy the command line that does the same")
+        self.copy.clicked.connect(self._on_copy_clicked)
+        self._back = QTimer(self)
+        self._back.setSingleShot(True)
+        self._back.setInterval(COPIED_MS)
+        self._back.timeout.connect(lambda: self.copy.setIcon(icon("copy")))
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        row.addWidget(self.command, 1)
+        row.addWidget(self.copy)
+        column = QVBoxLayout(self)
+        # As far from the edge as what is above it, where there may be a scroll bar.
+        column.setContentsMargins(12, 8, 4 + self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent), 8)
+        column.setSpacing(4)
+        column.addWidget(Line())
+        column.addWidget(self._arithmetic)
+        column.addWidget(self._epoch)
+        column.addLayout(row)
+
+    @property
+    def arithmetic(self) -> str:
+        """The line with the batch arithmetic."""
+        return self._arithmetic.text()
+
+    @property
+    def epoch(self) -> str:
+        """The line with the steps of an epoch."""
+        return self._epoch.text()
+
+    def show_checked(self, checked: CheckedDraft, steps_per_epoch: int | None, ranks: int = 1) -> None:
+        """Shows a draft's arithmetic; while something is wrong, how many things are.
+
+        Args:
+            checked: The draft.
+            steps_per_epoch: None while that is not known.
+            ranks: Devices that are ticked.
+        """
+        self._arithmetic.setToolTip("Samples in one optimizer step = micro-batch × ranks × accumulation")
+        if checked.config is not None and checked.batch is None:
+            self._arithmetic.setText(f"{count(ranks)} {'process' if ranks == 1 else 'processes'}, one on each device")
+            self._arithmetic.setToolTip("The program has batches of its own")
+            self._epoch.setText("")
+        elif checked.batch is None or checked.config is None:
+            wrong = len(checked.problems)
+            self._arithmetic.setText(f"✕ {wrong} {'setting needs' if wrong == 1 else 'settings need'} a look")
+            self._epoch.setText("")
+        else:
+            batch = checked.batch
+            apart = " on each device" if checked.mode == "independent" else ""
+            factors = f"{count(batch.micro)} × {batch.ranks} × {count(batch.accumulation)}"
+            self._arithmetic.setText(f"Global batch {count(batch.global_)} = {factors}{apart}")
+            self._epoch.setText(f"≈ {count(steps_per_epoch)} steps an epoch" if steps_per_epoch else "")
+        if self.command.text() != checked.command:
+            self.command.setText(checked.command)
+            self.command.setCursorPosition(0)
+        self.command.setToolTip(checked.command)
+        self.copy.setEnabled(bool(checked.command))
+        self.copy.setToolTip(
+            "Copy the command line that does the same"
+            if checked.command
+            else "There is no command yet: first correct what is marked above"
+        )
+
+    def _on_copy_clicked(self) -> None:
+        QGuiApplication.clipboard().setText(self.command.text())
+        self.copy.setIcon(icon("state-finished", "success"))
+        self._back.start()
+
+
+class Line(QFrame):
+    """A thin rule between parts."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(1)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """One pixel in the rule's colour."""
+        QPainter(self).fillRect(self.rect(), rule(self.palette()))

@@ -1,0 +1,115 @@
+"""The dial of parallel-independent: how often the devices bring their weights together, and what that costs."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSlider, QWidget
+
+from app.views.setup.mode_fields import INDENT
+from core.config.run_config import FIELD_BY_NAME
+
+STOPS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+"""Steps between two synchronisations; to the right of the last stands "never"."""
+_HINT: Final = "Measure lets the ticked devices exchange numbers for five seconds; then this says what a setting costs."
+_MEASURE: Final = "Five seconds of exchanging numbers between the ticked devices; nothing is trained."
+_LINES: Final = 4
+"""Room that the price keeps, so that nothing below it moves when its words change."""
+
+
+class SyncDial(QWidget):
+    """A slider from "every step" to "never", and the price beside it.
+
+    An interval that is no stop of the slider (from the command line, or another run) is kept until the slider moves.
+    """
+
+    edited = Signal()
+    measure_requested = Signal()
+
+    def __init__(self, label_width: int = 0, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._every: int | None = None
+        spec = FIELD_BY_NAME["sync_every"]
+        self._name = QLabel("Synchronise")
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, len(STOPS))
+        self.slider.setPageStep(1)
+        self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
+        self.slider.setTickInterval(1)
+        self.slider.setAccessibleName("Synchronise every so many steps")
+        self.slider.setToolTip(f"{spec.help}\nLeft: often, close to DDP. Right: never.")
+        self.slider.setObjectName("field_sync_every")
+        self.value = QLabel()
+        self.price = QLabel(_HINT)
+        self.price.setWordWrap(True)
+        self.price.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.price.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
+        self.measure = QPushButton("Measuring…")
+        self.measure.setMinimumWidth(self.measure.sizeHint().width())  # it keeps its width while it measures
+        self._measuring = False
+        self._reason = ""
+        self.measure.clicked.connect(self.measure_requested)
+        self.slider.valueChanged.connect(self._on_moved)
+        self._name.setBuddy(self.slider)
+        self._lay_out(label_width)
+        self._show_button()
+        self.set_every(None)
+
+    def _lay_out(self, label_width: int) -> None:
+        grid = QGridLayout(self)
+        grid.setContentsMargins(INDENT, 4, 0, 0)
+        grid.setHorizontalSpacing(8)
+        grid.setVerticalSpacing(4)
+        grid.setColumnMinimumWidth(0, label_width)
+        grid.setColumnStretch(1, 1)
+        grid.addWidget(self._name, 0, 0)
+        grid.addWidget(self.value, 0, 1)
+        grid.addWidget(self.slider, 1, 0, 1, 2)
+        grid.addWidget(self.measure, 2, 0, 1, 2, Qt.AlignmentFlag.AlignLeft)
+        grid.addWidget(self.price, 3, 0, 1, 2)
+        self.price.setMinimumHeight(_LINES * self.price.fontMetrics().lineSpacing())
+
+    def every(self) -> int | None:
+        """Steps between two synchronisations; None is never."""
+        return self._every
+
+    def set_every(self, every: int | None) -> None:
+        """Shows an interval; the slider stands at the nearest stop."""
+        self._every = every
+        blocked = self.slider.blockSignals(True)
+        self.slider.setValue(len(STOPS) if every is None else min(bisect_left(STOPS, every), len(STOPS) - 1))
+        self.slider.blockSignals(blocked)
+        self._show()
+
+    def show_price(self, words: str) -> None:
+        """What this interval costs, in words; empty while it is not known."""
+        self.price.setText(re.sub(r"(?<=\d) (?=MB|%)", "\N{NO-BREAK SPACE}", words) or _HINT)
+
+    def show_measuring(self, running: bool) -> None:
+        """While the test runs the button waits."""
+        self._measuring = running
+        self._show_button()
+
+    def set_can_measure(self, reason: str) -> None:
+        """Why nothing can be measured now; empty when it can."""
+        self._reason = reason
+        self._show_button()
+
+    def _show_button(self) -> None:
+        self.measure.setText("Measuring…" if self._measuring else "Measure")
+        self.measure.setEnabled(not self._measuring and not self._reason)
+        self.measure.setToolTip(f"Not now: {self._reason}" if self._reason else _MEASURE)
+
+    def _show(self) -> None:
+        words = "never" if self._every is None else "every step" if self._every == 1 else f"every {self._every:,} steps"
+        self.value.setText(words)
+        self.slider.setAccessibleDescription(words)
+
+    def _on_moved(self, place: int) -> None:
+        self._every = None if place >= len(STOPS) else STOPS[place]
+        self._show()
+        self.edited.emit()

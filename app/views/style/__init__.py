@@ -1,0 +1,1 @@
+"""Theme, colours, icons and how numbers are written."""

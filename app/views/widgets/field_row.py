@@ -1,0 +1,245 @@
+"""One row of the form: label, editor, unit, and under them what is wrong with the value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QPalette
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QToolButton,
+    QWidget,
+)
+
+from app.views.style.icons import icon
+from app.views.style.tones import tone
+from core.config.fields import FieldSpec
+from core.errors import RankdeckError
+
+_BOX_LINES: Final = 3
+
+
+class ProblemLabel(QLabel):
+    """What is wrong, under the field it concerns: a sign, words and the error colour. Hidden while all is well."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWordWrap(True)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self._colour()
+        self.hide()
+
+    def set_problem(self, error: RankdeckError | None) -> None:
+        """Shows an error's cause and next step, or nothing."""
+        words = "" if error is None else f"✕ {_capital(_short(error))} {error.next_step}".strip()
+        self.setText(re.sub(r"\d{7,}", lambda number: f"{int(number[0]):,}", words))
+        self.setVisible(error is not None)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Takes the new theme's error colour."""
+        if event.type() == QEvent.Type.PaletteChange:
+            self._colour()
+        super().changeEvent(event)
+
+    def _colour(self) -> None:
+        colour = tone(QGuiApplication.palette(), "error")
+        if self.palette().color(QPalette.ColorRole.WindowText) != colour:  # setting it comes back as a change
+            palette = QPalette()
+            palette.setColor(QPalette.ColorRole.WindowText, colour)
+            self.setPalette(palette)
+
+
+def _short(error: RankdeckError) -> str:
+    """The cause without the "Label (name): " that a command line needs and a form does not."""
+    head, found, rest = error.cause.partition("): ")
+    return rest if found and len(head) < 60 and "(" in head else error.cause
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+Editor: TypeAlias = QLineEdit | QComboBox | QCheckBox | QPlainTextEdit
+
+
+class FieldRow(QObject):
+    """Editor for one `FieldSpec`. It holds text and never refuses any: what is wrong is shown under it.
+
+    Args:
+        spec: The field.
+        parent: Where its widgets live.
+        words: Values in their order and what each is called; the field is then chosen from these.
+    """
+
+    edited = Signal(str)
+
+    def __init__(self, spec: FieldSpec, parent: QWidget, words: Mapping[str, str] | None = None) -> None:
+        super().__init__(parent)
+        self.spec = spec
+        self._words = words or {choice: choice for choice in spec.choices}
+        self.label = QLabel(spec.label, parent)
+        self.problem = ProblemLabel(parent)
+        self.browse: QToolButton | None = None
+        self.editor = self._make_editor(parent)
+        self.label.setBuddy(self.editor)
+        self._help = spec.help + ("" if spec.type in ("bool", "str") else f"\n{_capital(spec.allowed())}.")
+        self._show_help("")
+        self.editor.setAccessibleName(spec.label + (f" in {spec.unit}" if spec.unit else ""))
+        self.editor.setAccessibleDescription(spec.help)
+        self.editor.setObjectName(f"field_{spec.name}")
+        self.unit = QLabel(spec.unit, parent)
+        self.unit.setVisible(bool(spec.unit))
+        self.unit.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+
+    def _make_editor(self, parent: QWidget) -> Editor:
+        if self.spec.type == "bool":
+            box = QCheckBox(parent)
+            box.toggled.connect(self._on_edited)
+            return box
+        if self._words:
+            combo = QComboBox(parent)
+            for value, words in self._words.items():
+                combo.addItem(words, value)
+            combo.setMinimumContentsLength(4)
+            combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+            combo.currentTextChanged.connect(self._on_edited)
+            return combo
+        if self.spec.type == "variables":
+            return self._make_text_box(parent)
+        line = QLineEdit(parent)
+        line.setMinimumWidth(48)
+        line.textEdited.connect(self._on_edited)
+        if self.spec.type == "path":
+            self._add_browse(parent)
+        return line
+
+    def _make_text_box(self, parent: QWidget) -> QPlainTextEdit:
+        """A few lines; Tab leaves it, as every other field."""
+        box = QPlainTextEdit(parent)
+        box.setTabChangesFocus(True)
+        box.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        box.setPlaceholderText("NAME=VALUE")
+        box.setMinimumWidth(48)
+        box.setFixedHeight(box.fontMetrics().lineSpacing() * _BOX_LINES + 2 * box.frameWidth() + 10)
+        box.textChanged.connect(self._on_edited)
+        return box
+
+    def _add_browse(self, parent: QWidget) -> None:
+        folder = self.spec.picks == "folder"
+        self.browse = QToolButton(parent)
+        self.browse.setIcon(icon("folder" if folder else "file"))
+        self.browse.setToolTip(f"Choose a {'folder' if folder else 'file'} for {self.spec.label}")
+        self.browse.setAccessibleName(f"Browse for {self.spec.label}")
+        self.browse.clicked.connect(self._on_browse_clicked)
+
+    def place(self, grid: QGridLayout, row: int) -> int:
+        """Puts the row into columns 0 to 2 of `grid`; returns the next free row."""
+        beside = Qt.AlignmentFlag.AlignTop if isinstance(self.editor, QPlainTextEdit) else Qt.AlignmentFlag(0)
+        grid.addWidget(self.label, row, 0, beside)
+        if self.browse is not None:
+            line = QHBoxLayout()  # both columns together: the button ends where fields without a unit do
+            line.setSpacing(grid.horizontalSpacing())
+            line.addWidget(self.editor, 1)
+            line.addWidget(self.browse)
+            grid.addLayout(line, row, 1, 1, 2)
+        elif self.spec.unit:
+            grid.addWidget(self.editor, row, 1)
+            grid.addWidget(self.unit, row, 2)
+        else:
+            grid.addWidget(self.editor, row, 1, 1, 2)
+        grid.addWidget(self.problem, row + 1, 1, 1, 2)
+        return row + 2
+
+    def text(self) -> str:
+        """What was entered, as text."""
+        if isinstance(self.editor, QCheckBox):
+            return "true" if self.editor.isChecked() else "false"
+        if isinstance(self.editor, QPlainTextEdit):
+            return self.editor.toPlainText()
+        return str(self.editor.currentData()) if isinstance(self.editor, QComboBox) else self.editor.text()
+
+    def set_text(self, text: str) -> None:
+        """Shows a value without telling anybody that it was edited."""
+        blocked = self.editor.blockSignals(True)
+        if isinstance(self.editor, QCheckBox):
+            self.editor.setChecked(text.lower() in ("true", "1", "yes", "on"))
+        elif isinstance(self.editor, QComboBox):
+            self.editor.setCurrentIndex(max(0, self.editor.findData(text)))
+        elif isinstance(self.editor, QPlainTextEdit):
+            if self.editor.toPlainText() != text:  # else the cursor would jump
+                self.editor.setPlainText(text)
+        elif self.editor.text() != text:
+            self.editor.setText(text)
+        self.editor.blockSignals(blocked)
+
+    def set_visible(self, shown: bool) -> None:
+        """Shows or hides the whole row."""
+        for widget in (self.label, self.editor, self.unit):
+            widget.setVisible(shown and (widget is not self.unit or bool(self.spec.unit)))
+        self.problem.setVisible(shown and bool(self.problem.text()))
+
+    def set_reason(self, reason: str) -> None:
+        """Why this means nothing just now; empty when it does. A box that is ticked can still be cleared."""
+        ticked = isinstance(self.editor, QCheckBox) and self.editor.isChecked()
+        self.editor.setEnabled(not reason or ticked)
+        self._show_help(reason)
+
+    def set_choice(self, value: str, words: str, reason: str = "") -> None:
+        """What a value of the list is called just now, and why it cannot be chosen."""
+        if isinstance(self.editor, QComboBox):
+            row = self.editor.findData(value)
+            if self.editor.itemText(row) != words:
+                blocked = self.editor.blockSignals(True)
+                self.editor.setItemText(row, words)
+                self.editor.blockSignals(blocked)
+            self.editor.setItemData(row, reason or None, Qt.ItemDataRole.ToolTipRole)
+            able = None if not reason else 0  # 0 is Qt's own way to disable an item
+            self.editor.setItemData(row, able, Qt.ItemDataRole.UserRole - 1)
+
+    def _show_help(self, reason: str) -> None:
+        words = f"Not now: {reason}\n{self._help}" if reason else self._help
+        self.label.setToolTip(words)
+        self.editor.setToolTip(words)
+
+    def set_placeholder(self, text: str) -> None:
+        """What an empty field will be, greyed."""
+        if isinstance(self.editor, QLineEdit):
+            self.editor.setPlaceholderText(text)
+
+    def mark(self, error: RankdeckError | None) -> None:
+        """Marks the field as wrong, with the reason, or as right."""
+        self.problem.set_problem(error)
+        words = self.spec.help if error is None else f"Wrong: {error.cause} {error.next_step}"
+        self.editor.setAccessibleDescription(words)
+        palette = QPalette()
+        if error is not None:
+            palette.setColor(QPalette.ColorRole.Text, tone(palette, "error"))
+        self.editor.setPalette(palette)
+
+    def _on_edited(self, *_: object) -> None:
+        self.edited.emit(self.spec.name)
+
+    def _on_browse_clicked(self) -> None:
+        spec, window, start = self.spec, self.editor.window(), self.text() or str(Path.home())
+        if spec.picks == "folder":
+            path = QFileDialog.getExistingDirectory(window, spec.label, start)
+        elif spec.picks == "file":
+            kinds = f"{spec.label} ({spec.patterns});;All files (*)" if spec.patterns else ""
+            path, _ = QFileDialog.getOpenFileName(window, spec.label, start, kinds)
+        else:
+            unasked = QFileDialog.Option.DontConfirmOverwrite
+            path, _ = QFileDialog.getSaveFileName(window, spec.label, start, options=unasked)
+        if path:
+            self.set_text(str(Path(path)))
+            self.edited.emit(self.spec.name)

@@ -1,0 +1,37 @@
+"""A splitter whose handle is a thin rule with a wider place to grab it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QSplitter, QSplitterHandle
+
+from app.views.style.tones import rule
+
+GRAB_PX: Final = 5
+
+
+class RuledHandle(QSplitterHandle):
+    """One pixel of rule in the middle of what can be grabbed."""
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        """Draws the rule."""
+        painter, colour = QPainter(self), rule(self.palette())
+        if self.orientation() == Qt.Orientation.Horizontal:
+            painter.fillRect(self.width() // 2, 0, 1, self.height(), colour)
+        else:
+            painter.fillRect(0, self.height() // 2, self.width(), 1, colour)
+
+
+class RuledSplitter(QSplitter):
+    """`QSplitter` with `RuledHandle`s."""
+
+    def __init__(self, orientation: Qt.Orientation) -> None:
+        super().__init__(orientation)
+        self.setHandleWidth(GRAB_PX)
+
+    def createHandle(self) -> QSplitterHandle:
+        """The handle that Qt asks for."""
+        return RuledHandle(self.orientation(), self)

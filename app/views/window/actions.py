@@ -1,0 +1,49 @@
+"""What a person can do, with its key, and why it cannot be done when it cannot."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction, QKeySequence
+
+from app.views.style.icons import icon
+from core.export.kinds import KINDS
+
+
+class Actions(QObject):
+    """The window's verbs. A disabled one says in its tooltip why."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.start = self._action("&Start", "start", "Ctrl+Return", "Start training what Setup says")
+        self.start.setShortcuts([QKeySequence("Ctrl+Return"), QKeySequence("Ctrl+Enter")])
+        self.stop = self._action("S&top", "stop", "Ctrl+.", "Commit at the next step and end")
+        self.resume = self._action("R&esume…", "resume", "Ctrl+R", "Go on with a run from its last committed weights")
+        self.replay = self._action("Re&play", "replay", "F5", "Read the shown run again from its first line")
+        self.folder = self._action("Open the run's &folder", "folder", "", "Show the run's files")
+        self.exports = {
+            kind: self._action(f"{words[0].upper()}{words[1:]}", "", "", f"Export the shown run: {words}")
+            for kind, words in KINDS.items()
+        }
+        self.log = self._action("&Log", "file", "Ctrl+L", "Show what the ranks print")
+        self.setup = self._action("Set&up", "panel-right", "F9", "Fold or unfold Setup")
+        self.setup.setCheckable(True)
+        self.setup.setChecked(True)
+        self.help = self._action("&Help", "help", "F1", "Open the description in your browser")
+
+    def _action(self, text: str, sign: str, key: str, words: str) -> QAction:
+        action = QAction(icon(sign), text, self) if sign else QAction(text, self)
+        action.setShortcut(QKeySequence(key))
+        action.setProperty("words", words)
+        explain(action, None)
+        return action
+
+
+def explain(action: QAction, why_not: str | None) -> None:
+    """Enables `action`, or disables it with the reason; the tooltip says what it does, its key, and the reason."""
+    key = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+    words = str(action.property("words"))
+    tip = f"{words} ({key})" if key else words
+    action.setEnabled(why_not is None)
+    action.setToolTip(tip if why_not is None else f"{tip}\nNot now: {why_not}")
+    action.setStatusTip("")
+    action.setWhatsThis(tip)

@@ -1,0 +1,337 @@
+"""The window: verbs and state on top, runs left, evidence in the middle, setup right. It draws and emits intents."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QAbstractItemModel, Qt, Signal
+from PySide6.QtGui import QAction, QCloseEvent
+from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QVBoxLayout, QWidget
+
+from app.models.rank_log import RankLog
+from app.models.run_data import RunData
+from app.settings import Settings
+from app.state.available_actions import Verbs
+from app.state.run_outcome import Ending, ending_of
+from app.state.run_summary import Standing
+from app.views.plots.plots_panel import EvidencePanel
+from app.views.run_list.runs_panel import RunsPanel
+from app.views.run_tabs.run_tabs import EvidenceTabs
+from app.views.setup.setup_panel import SetupPanel
+from app.views.style.icons import app_icon, icon
+from app.views.widgets.notice_bar import NoticeBar, Step
+from app.views.widgets.ruled_splitter import RuledSplitter
+from app.views.window.actions import Actions, explain
+from app.views.window.close_question import CloseQuestion
+from app.views.window.run_header import RunHeader
+from app.views.window.welcome import Welcome
+from core.errors import RankdeckError
+from core.recipes.manifest import Recipe
+from core.run_folder.state import RunState
+
+MIN_SIZE: Final = (1024, 640)
+START_SIZE: Final = (1320, 840)
+PANES: Final = (240, 760, 340)
+HEIGHTS: Final = (520, 240)
+
+
+class MainWindow(QMainWindow):
+    """Everything a person sees. What is to happen is emitted; what has happened is told by the `show_…` methods.
+
+    Signals:
+        start_requested, resume_requested, replay_requested, help_requested, folder_requested: Intents.
+        stop_requested: True when it should end at once.
+        export_requested: One of `core.export.kinds.KINDS`.
+        run_chosen: A run's folder, clicked in the list.
+        stop_and_close_requested: The window is to be closed once the run was told to stop.
+        closed: The window goes; what it held open can end.
+    """
+
+    start_requested = Signal()
+    stop_requested = Signal(bool)
+    resume_requested = Signal()
+    replay_requested = Signal()
+    help_requested = Signal()
+    folder_requested = Signal()
+    export_requested = Signal(str)
+    run_chosen = Signal(object)
+    stop_and_close_requested = Signal()
+    closed = Signal()
+
+    def __init__(
+        self,
+        data: RunData,
+        runs: QAbstractItemModel,
+        log: RankLog,
+        recipes: Sequence[Recipe],
+        settings: Settings,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self._live: list[str] = []
+        self._live_scripts = 0
+        self._ending: Ending | None = None
+        self._ending_word = ""
+        self._may_close = False
+        self._stop_is_now = False
+        self._setup_width = PANES[2]
+        self.actions_ = Actions(self)
+        self.header = RunHeader()
+        self.notice = NoticeBar()
+        self.runs = RunsPanel(runs)
+        self.evidence = EvidencePanel(data)
+        self.welcome = Welcome(self.actions_.start)
+        self.tabs = EvidenceTabs(log)
+        self.setup = SetupPanel(recipes)
+        self.setWindowTitle("Rankdeck")
+        self.setWindowIcon(app_icon())
+        self._make_toolbar()
+        self.run_menu = self._make_run_menu()
+        self._lay_out()
+        self._connect()
+        self._restore()
+        self.show_run(None)
+
+    # --- building ----------------------------------------------------------------------------------------
+
+    def _make_toolbar(self) -> None:
+        bar = QToolBar("Verbs")
+        bar.setObjectName("verbs")
+        bar.setMovable(False)
+        bar.setFloatable(False)
+        bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        for action in (self.actions_.start, self.actions_.stop, self.actions_.resume):
+            bar.addWidget(VerbButton(action))
+        bar.addSeparator()
+        self.header.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        bar.addWidget(self.header)
+        bar.addSeparator()
+        setup = VerbButton(self.actions_.setup)
+        bar.addWidget(setup)
+        more = QToolButton()
+        more.setIcon(icon("more"))
+        more.setAutoRaise(True)
+        more.setToolTip("More to do")
+        more.setAccessibleName("More to do")
+        more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        more.setMenu(self._more_menu(more))
+        bar.addWidget(more)
+        self.addToolBar(bar)
+
+    def _more_menu(self, parent: QWidget) -> QMenu:
+        menu = QMenu(parent)
+        menu.setToolTipsVisible(True)
+        menu.addAction(self.actions_.replay)
+        menu.addAction(self.actions_.log)
+        menu.addAction(self.actions_.folder)
+        menu.addMenu(self._export_menu(menu))
+        menu.addSeparator()
+        menu.addAction(self.actions_.help)
+        return menu
+
+    def _export_menu(self, parent: QWidget) -> QMenu:
+        menu = QMenu("E&xport…", parent)
+        menu.setToolTipsVisible(True)
+        menu.addActions(list(self.actions_.exports.values()))
+        return menu
+
+    def _make_run_menu(self) -> QMenu:
+        """What can be done with a run in the list; it is the one that is shown by then."""
+        menu = QMenu(self)
+        menu.setToolTipsVisible(True)
+        menu.addAction(self.actions_.folder)
+        menu.addMenu(self._export_menu(menu))
+        return menu
+
+    def _lay_out(self) -> None:
+        self._middle = RuledSplitter(Qt.Orientation.Vertical)
+        self._middle.addWidget(self.evidence)
+        self._middle.addWidget(self.tabs)
+        self._middle.setStretchFactor(0, 3)
+        self._middle.setStretchFactor(1, 1)
+        self._middle.setChildrenCollapsible(False)
+        self._middle.setSizes(list(HEIGHTS))
+        centre = QWidget()
+        column = QVBoxLayout(centre)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.notice)
+        column.addWidget(self.welcome, 1)
+        column.addWidget(self._middle, 1)
+        self._panes = RuledSplitter(Qt.Orientation.Horizontal)
+        for pane in (self.runs, centre, self.setup):
+            self._panes.addWidget(pane)
+        self._panes.setStretchFactor(1, 1)
+        self._panes.setChildrenCollapsible(False)
+        self._panes.setSizes(list(PANES))
+        self.setCentralWidget(self._panes)
+        self.setMinimumSize(*MIN_SIZE)
+        self.resize(*START_SIZE)
+
+    def _connect(self) -> None:
+        actions = self.actions_
+        for action in (actions.replay, actions.log, actions.folder, actions.help):
+            self.addAction(action)
+        actions.start.triggered.connect(self.start_requested)
+        actions.stop.triggered.connect(self._on_stop_triggered)
+        actions.resume.triggered.connect(self.resume_requested)
+        actions.replay.triggered.connect(self.replay_requested)
+        actions.folder.triggered.connect(self.folder_requested)
+        actions.help.triggered.connect(self.help_requested)
+        for kind, action in actions.exports.items():
+            action.triggered.connect(functools.partial(self.export_requested.emit, kind))
+        self.runs.menu_requested.connect(self.run_menu.popup)
+        actions.log.triggered.connect(lambda: self.tabs.show_log())
+        actions.setup.toggled.connect(self._on_setup_toggled)
+        self.runs.run_chosen.connect(self.run_chosen)
+        self.setup.form.more_toggled.connect(self._on_more_toggled)
+
+    def _restore(self) -> None:
+        geometry = self._settings.geometry()
+        if geometry is not None:
+            self.restoreGeometry(geometry)
+        for name, splitter in (("panes", self._panes), ("middle", self._middle)):
+            state = self._settings.splitter(name)
+            if state is not None:
+                splitter.restoreState(state)
+        width = self._settings.values("window").get("setup_width")
+        self._setup_width = width if isinstance(width, int) and width > 0 else PANES[2]
+        self.actions_.setup.setChecked(self._settings.flag("setup_shown", True))
+        self.setup.form.more.setChecked(self._settings.flag("more_shown", False))
+
+    def remember(self) -> None:
+        """Writes sizes and folds into the settings."""
+        if self.setup.isVisible():
+            self._setup_width = self._panes.sizes()[2]
+        self._settings.set_values("window", {"setup_width": self._setup_width})
+        self._settings.set_geometry(self.saveGeometry())
+        self._settings.set_splitter("panes", self._panes.saveState())
+        self._settings.set_splitter("middle", self._middle.saveState())
+
+    # --- what has happened -------------------------------------------------------------------------------
+
+    def show_verbs(self, verbs: Verbs) -> None:
+        """Enables what can be done, and says of the rest why not."""
+        actions = self.actions_
+        stop = actions.stop
+        if verbs.stop_is_now != self._stop_is_now:
+            self._stop_is_now = verbs.stop_is_now
+            stop.setText("S&top now" if verbs.stop_is_now else "S&top")
+            stop.setIcon(icon("stop-now" if verbs.stop_is_now else "stop"))
+        stop.setProperty("words", verbs.stop_tip)
+        explain(actions.start, verbs.start)
+        explain(stop, verbs.stop)
+        explain(actions.resume, verbs.resume)
+        for action in (actions.replay, actions.folder, actions.log, *actions.exports.values()):
+            explain(action, verbs.replay)
+
+    def show_run(self, run_dir: Path | None) -> None:
+        """Another run is shown, or none: then the welcome stands in the middle."""
+        self.welcome.setVisible(run_dir is None)
+        self._middle.setVisible(run_dir is not None)
+        self.notice.clear()
+        self._ending, self._ending_word = None, ""
+        self.runs.show_current(run_dir)
+        self.setWindowTitle("Rankdeck" if run_dir is None else f"{run_dir.name} – Rankdeck")
+        if run_dir is None:
+            self.header.show_standing(Standing())
+
+    def show_standing(self, standing: Standing, name: str) -> None:
+        """State and figures of the shown run, in the toolbar and the title."""
+        self.header.show_standing(standing)
+        title = f"{name} · {standing.word} – Rankdeck" if name else "Rankdeck"
+        if title != self.windowTitle():
+            self.setWindowTitle(title)
+
+    def show_facts(self, facts: Sequence[str]) -> None:
+        """How the shown run's devices share the work."""
+        self.header.show_facts(facts)
+        self.tabs.config.show_facts(facts)
+
+    def show_ending(self, state: RunState) -> None:
+        """The bar over the plots: why a run failed or was interrupted, or that it fell back to one device.
+
+        Said once: a bar that was dismissed stays away, and another error stays in sight until the run's state changes.
+        """
+        ending = ending_of(state)
+        word, self._ending_word = self._ending_word, state.state
+        if ending == self._ending and (ending is not None or word == state.state):
+            return
+        self._ending = ending
+        if ending is None:
+            self.notice.clear()
+        elif ending.resumes:
+            self.notice.say(ending.kind, ending.title, ending.text, Step("R&esume…", self.actions_.resume.trigger))
+        else:
+            step = Step("Show &log", lambda: self.tabs.show_log(ending.blamed))
+            self.notice.say(ending.kind, ending.title, ending.text, step)
+
+    def show_error(self, error: RankdeckError) -> None:
+        """An error that concerns the run that is shown."""
+        self.notice.show_error(error)
+
+    def set_live(self, names: Sequence[str], scripts: int = 0) -> None:
+        """The runs that are going, `scripts` of them the user's own: closing the window must ask about them."""
+        self._live, self._live_scripts = list(names), scripts
+
+    # --- intents -----------------------------------------------------------------------------------------
+
+    def _on_stop_triggered(self) -> None:
+        self.stop_requested.emit(self._stop_is_now)
+
+    def _on_setup_toggled(self, on: bool) -> None:
+        sizes = self._panes.sizes()
+        if not on and self.setup.isVisible():
+            self._setup_width = sizes[2]
+        self.setup.setVisible(on)
+        if on:
+            self._panes.setSizes([sizes[0], max(1, sizes[1] + sizes[2] - self._setup_width), self._setup_width])
+        self._settings.set_flag("setup_shown", on)
+
+    def _on_more_toggled(self, on: bool) -> None:
+        self._settings.set_flag("more_shown", on)
+
+    # --- closing -----------------------------------------------------------------------------------------
+
+    def close_now(self) -> None:
+        """Closes without asking."""
+        self._may_close = True
+        self.close()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Asks once when a run is going; the run does not depend on the window."""
+        if not self._live or self._may_close:
+            self.remember()
+            self.closed.emit()
+            event.accept()
+            return
+        event.ignore()
+        if self.findChild(CloseQuestion) is not None:
+            return
+        question = CloseQuestion(self._live, self._live_scripts, self)
+        question.keep_chosen.connect(self.close_now)
+        question.stop_chosen.connect(self.stop_and_close_requested)
+        question.open()
+
+
+class VerbButton(QToolButton):
+    """A toolbar button with text and its mnemonic: QToolButton alone drops the mnemonic of its action."""
+
+    def __init__(self, action: QAction, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setDefaultAction(action)
+        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.setAutoRaise(True)
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        action.changed.connect(self._on_changed)
+        self._on_changed()
+
+    def _on_changed(self) -> None:
+        action = self.defaultAction()
+        self.setText(action.text())
+        self.setAccessibleName(action.text().replace("&", ""))
+        self.setAccessibleDescription(action.toolTip())

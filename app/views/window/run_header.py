@@ -1,0 +1,112 @@
+"""The right half of the toolbar: state, step, progress, time left and tokens a second, readable from two metres."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QWidget
+
+from app.state.run_summary import Standing
+from app.views.style.icons import icon
+from app.views.style.numbers import UNKNOWN, count, duration, rate, tabular
+from app.views.style.palette import STATE_TONES, state_colour
+from app.views.widgets.elided_label import ElidedLabel
+from core.run_folder.state import LIVE_STATES
+
+_ICON_PX: Final = 20
+_TEMPLATES: Final = {
+    "step": "epoch 00 · step 000,000 / 000,000",
+    "left": "00 m 00 s left",
+    "rate": "000 k tok/s",
+}
+
+
+class RunHeader(QWidget):
+    """State as sign and word, then the figures, each in a place that does not move while they run."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._standing = Standing()
+        self._facts: tuple[str, ...] = ()
+        self._icon = QLabel()
+        self._icon.setFixedSize(_ICON_PX, _ICON_PX)
+        self.state = QLabel()
+        font = self.state.font()
+        font.setBold(True)
+        self.state.setFont(font)
+        # In a toolbar a label would take the buttons' text colour.
+        self.state.setForegroundRole(QPalette.ColorRole.WindowText)
+        self.detail = ElidedLabel()
+        self.detail.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setRange(0, 1000)
+        self.bar.setMinimumWidth(96)
+        self.bar.setMaximumWidth(280)
+        self.bar.setFixedHeight(8)
+        self.bar.setAccessibleName("Progress")
+        self.step, self.left, self.rate = (self._figure(name) for name in _TEMPLATES)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 0, 8, 0)
+        row.setSpacing(8)
+        row.addWidget(self._icon)
+        row.addWidget(self.state)
+        row.addWidget(self.detail, 1)
+        row.addWidget(self.step)
+        row.addWidget(self.bar, 1)
+        row.addWidget(self.left)
+        row.addWidget(self.rate)
+        self.show_standing(Standing())
+
+    def _figure(self, name: str) -> QLabel:
+        label = QLabel()
+        label.setFont(tabular(label.font()))
+        label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        label.setMinimumWidth(label.fontMetrics().horizontalAdvance(_TEMPLATES[name]) + 4)
+        return label
+
+    def show_standing(self, standing: Standing) -> None:
+        """Shows a run's state; an idle window shows only the word."""
+        if standing.word != self._standing.word or self._icon.pixmap().isNull():
+            self._show_sign(standing.word)
+        self._standing = standing
+        self.state.setText(standing.word.capitalize())
+        self.detail.set_words(standing.detail)
+        self.show_facts(self._facts)
+        there = standing.step is not None
+        live = standing.word in LIVE_STATES
+        for widget in (self.step, self.bar):
+            widget.setVisible(there)
+        for widget in (self.left, self.rate):
+            widget.setVisible(there and live)
+        of = f" / {count(standing.total_steps)}" if standing.total_steps else ""
+        epoch = f"epoch {standing.epoch} · " if standing.epoch is not None else ""
+        self.step.setText(f"{epoch}step {count(standing.step)}{of}")
+        share = standing.share
+        self.bar.setValue(0 if share is None else math.floor(share * 1000))
+        self.bar.setAccessibleDescription(f"{UNKNOWN if share is None else f'{share:.0%}'} of the steps")
+        left = standing.seconds_left
+        self.left.setText(f"{duration(left)} left" if left is not None else "")
+        self.rate.setText(rate(standing.tokens_per_s, "tok/s"))
+
+    def show_facts(self, facts: Sequence[str]) -> None:
+        """How the devices share the work, over the words that say on what it trains."""
+        self._facts = tuple(facts)
+        self.detail.setToolTip("\n".join(part for part in (self._standing.detail, *self._facts) if part))
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Draws the sign anew when light turns to dark."""
+        if event.type() == QEvent.Type.PaletteChange:
+            self._show_sign(self._standing.word)
+        super().changeEvent(event)
+
+    def _show_sign(self, word: str) -> None:
+        name = f"state-{word}" if word in STATE_TONES and word not in ("pausing", "damaged") else "state-unreadable"
+        self._icon.setPixmap(icon(name, STATE_TONES.get(word, "muted")).pixmap(_ICON_PX, _ICON_PX))
+        palette = QPalette()
+        palette.setColor(QPalette.ColorRole.WindowText, state_colour(word, self.palette()))
+        self.state.setPalette(palette)

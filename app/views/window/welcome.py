@@ -1,0 +1,56 @@
+"""What stands in the middle while no run is shown: what Start will do, and a button that does it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QPalette
+from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from app.views.style.icons import app_icon
+
+ICON_PX = 64
+WORDS_WIDTH = 400
+
+
+class Welcome(QWidget):
+    """One sentence on what the next run is, and the Start button."""
+
+    def __init__(self, start: QAction, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        sign = QLabel()
+        sign.setPixmap(app_icon().pixmap(ICON_PX, ICON_PX))
+        title = QLabel("Watch it learn")
+        font = title.font()
+        font.setPointSizeF(font.pointSizeF() * 1.6)
+        title.setFont(font)
+        self.words = QLabel()
+        self.words.setWordWrap(True)
+        self.words.setFixedWidth(WORDS_WIDTH)
+        self.words.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.button = QPushButton()
+        self.button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.button.setMinimumSize(112, 32)
+        self.button.clicked.connect(start.trigger)
+        self._start = start
+        start.changed.connect(self._on_start_changed)
+        self._on_start_changed()
+        column = QVBoxLayout(self)
+        column.setSpacing(12)
+        column.addStretch(2)
+        for widget in (sign, title, self.words, self.button):
+            if isinstance(widget, QLabel):
+                widget.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+            column.addWidget(widget, 0, Qt.AlignmentFlag.AlignHCenter)
+        column.addStretch(3)
+
+    def _on_start_changed(self) -> None:
+        self.button.setText(self._start.text())
+        self.button.setIcon(self._start.icon())
+        self.button.setEnabled(self._start.isEnabled())
+        self.button.setToolTip(self._start.toolTip())
+
+    def show_plan(self, words: str) -> None:
+        """What pressing Start will do."""
+        self.words.setText(words)
+        # Wrapped and centred, a label asks for the height of one line only.
+        self.words.setFixedHeight(max(1, self.words.heightForWidth(WORDS_WIDTH)))

@@ -1,0 +1,177 @@
+"""What of a generation goes on where: which weights each rank of the next attempt takes up, and from which step.
+
+Most modes keep one set of weights, whole or in shards, and any number of ranks in any mode reads it. Ranks that train
+independently keep a copy each. While as many of them go on, each goes on with its own; where fewer sets of weights are
+wanted than there are, one has to be chosen (`CarryOver.copies`), and what the others learned is not in it. The ledger
+counts their chunks as trained all the same: nothing is trained twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core.checkpoints.state_header import read_values
+from core.checkpoints.store import Generation
+
+AVERAGE: Final = "average"
+INDEPENDENT: Final = "independent"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One rank's weights among several.
+
+    Attributes:
+        rank: Whose.
+        step: Optimizer steps behind them.
+        samples_seen: Samples that their rank trained.
+        chunks_alone: Chunks it trained since all copies were alike; None where that was not kept.
+        part_alone: Whether it stands in the middle of a chunk.
+        val_loss, val_step: Its newest validation loss and the step it was measured at; None where none was.
+        synchronised: The copies were brought together every so many steps.
+    """
+
+    rank: int
+    step: int
+    samples_seen: int
+    chunks_alone: int | None
+    part_alone: bool
+    val_loss: float | None
+    val_step: int | None
+    synchronised: bool
+
+    @property
+    def alone_words(self) -> str:
+        """What only this copy has learned: "from 12 chunks"; empty if nothing."""
+        if self.chunks_alone is None:
+            return "by itself"
+        chunks = f"{self.chunks_alone} chunk{'' if self.chunks_alone == 1 else 's'}" if self.chunks_alone else ""
+        part = ("part of another" if chunks else "part of a chunk") if self.part_alone else ""
+        both = " and ".join(filter(None, (chunks, part)))
+        return f"from {both}" if both else ""
+
+    @property
+    def loss_words(self) -> str:
+        """How good it was found to be."""
+        if self.val_loss is None:
+            return f"{self.samples_seen:,} samples seen"
+        at = "" if self.val_step in (None, self.step) else f", measured at step {self.val_step:,}"
+        return f"validation loss {self.val_loss:.4g}{at}"
+
+
+@dataclass(frozen=True, slots=True)
+class CarryOver:
+    """How an attempt takes up a generation.
+
+    Attributes:
+        copies: For each rank whose weights and optimizer state it takes up: a rank's number, "average", or empty
+            where there is one set only.
+        steps: For each rank the optimizer steps behind it when it begins.
+        same_lanes: As many lanes go on as there were, so that each one's own counters do too.
+        words: What is to be known of the weights, for a person; empty where nothing is chosen or left out.
+    """
+
+    copies: tuple[str, ...]
+    steps: tuple[int, ...]
+    same_lanes: bool = True
+    words: str = ""
+
+
+def policy_for(policy: str, fell_back: bool) -> str:
+    """The merge policy for a generation's copies: those that a fallback trained apart are never averaged."""
+    return "best" if fell_back and policy == AVERAGE else policy
+
+
+def carry_over(
+    generation: Generation | None, mode: str, world: int, policy: str, *, synchronise: bool = False
+) -> CarryOver:
+    """What of `generation` goes on on `world` ranks in `mode`.
+
+    A rank that goes on with its own copy goes on from that copy's step. Whoever takes up another's begins at the
+    highest step of all, so that no curve runs backwards.
+
+    Args:
+        generation: What the attempt goes on from; None begins with fresh weights.
+        mode: The mode to come, resolved.
+        world: Its ranks.
+        policy: The merge policy: "best" and "none" choose the copy with the lowest validation loss (where none was
+            measured, the one with the most samples seen), "average" the mean of all. Copies that were brought
+            together every so many steps are averaged in any case: that is what the next time would have done.
+        synchronise: Copies are brought together every so many steps from now on. Such as were never brought together
+            are too far apart to be averaged, so all ranks begin with one of them.
+    """
+    if generation is None:
+        return CarryOver(("",) * world, (0,) * world)
+    then, now = _lanes(generation.mode, generation.world_size), _lanes(mode, world)
+    if then == 1:
+        return CarryOver(("",) * world, (generation.step,) * world, same_lanes=now == 1)
+    copies = [_copy(generation, rank) for rank in range(generation.world_size)]
+    if now < then or (synchronise and not any(copy.synchronised for copy in copies)):
+        return _one_of(copies, world, generation.step, policy)
+    new = range(then, now)
+    words = ""
+    if new:
+        best = _best(copies)
+        words = f"{_ranks(new)} begin{'s' if len(new) == 1 else ''} with rank {best.rank}'s copy ({best.loss_words})"
+    return CarryOver(
+        (*map(str, range(then)), *(str(_best(copies).rank) for _ in new)),
+        (*(copy.step for copy in copies), *(generation.step for _ in new)),
+        same_lanes=not new,
+        words=words,
+    )
+
+
+def _one_of(copies: Sequence[Copy], world: int, step: int, policy: str) -> CarryOver:
+    """All ranks take up the same weights."""
+    if policy == AVERAGE or any(copy.synchronised for copy in copies):
+        words = f"the average of the copies of {_ranks(range(len(copies)))}"
+        return CarryOver((AVERAGE,) * world, (step,) * world, same_lanes=False, words=words)
+    best = _best(copies)
+    words = f"rank {best.rank}'s copy ({best.loss_words})"
+    others = [copy for copy in copies if copy is not best and copy.alone_words]
+    lost = [f"rank {copy.rank} learned {copy.alone_words}" for copy in others]
+    if lost:
+        words += f"; what {_listed(lost)} is not in {'them' if len(lost) == 1 else 'these weights'}"
+        words += ", though the ledger counts it as trained"
+    return CarryOver((str(best.rank),) * world, (step,) * world, same_lanes=False, words=words)
+
+
+def _best(copies: Sequence[Copy]) -> Copy:
+    measured = [copy for copy in copies if copy.val_loss is not None]
+    if measured:
+        return min(measured, key=lambda copy: (copy.val_loss, copy.rank))
+    return max(copies, key=lambda copy: (copy.samples_seen, -copy.rank))
+
+
+def _copy(generation: Generation, rank: int) -> Copy:
+    counters = read_values(generation.folder / f"rank{rank}.safetensors").get("counters")
+    said: dict[str, Any] = counters if isinstance(counters, dict) else {}
+    position = generation.positions.get(rank)
+    val_loss = said.get("val_loss")
+    measured = isinstance(val_loss, float) and math.isfinite(val_loss)
+    alone = said.get("chunks_alone")
+    return Copy(
+        rank=rank,
+        step=generation.step if position is None else position.step,
+        samples_seen=0 if position is None else position.samples_seen,
+        chunks_alone=alone if isinstance(alone, int) else None,
+        part_alone=position is not None and bool(position.partial),
+        val_loss=val_loss if measured else None,
+        val_step=said.get("val_step") if measured else None,
+        synchronised=bool(said.get("sync_every")),
+    )
+
+
+def _lanes(mode: str, world: int) -> int:
+    return world if mode == INDEPENDENT else 1
+
+
+def _ranks(ranks: range) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_listed([str(rank) for rank in ranks])}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

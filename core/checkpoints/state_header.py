@@ -1,0 +1,33 @@
+"""Plain values in the files that ranks write into a generation, read without torch: they stand in the file's head.
+
+The format is safetensors (https://github.com/huggingface/safetensors#format): eight bytes that say how long the head
+is, then the head as JSON. `workers.state_files.safetensors_files` keeps what is no tensor in the head's metadata, as
+JSON in a string.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from core.parsing import parse_json
+
+VALUES_KEY: Final = "rankdeck"
+MAX_HEAD_BYTES: Final = 100_000_000
+"""The limit of the safetensors package itself."""
+
+
+def read_values(path: Path) -> Mapping[str, Any]:
+    """The plain values of a file; empty where the file is missing or holds none, as with programs of a user's own."""
+    try:
+        with path.open("rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            if length > MAX_HEAD_BYTES:
+                return {}
+            head = parse_json(file.read(length))
+        values = parse_json(head["__metadata__"][VALUES_KEY])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+        return {}
+    return values if isinstance(values, dict) else {}

@@ -1,0 +1,442 @@
+"""Generations: weights, optimizer, random state, data position and ledger, committed as one.
+
+A generation is a folder `generations/<n>/`. What makes it exist is its `manifest.json`, written last and in one
+piece: before that it is a leftover which the next start removes. The manifest has size and SHA-256 of every file, so
+that a disk's fault is found before it is trained on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+import shutil
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import NewerVersionError, StateFileError
+from core.fault_points import reach
+from core.files.atomic import explain, read_json, require_format, sha256_file, sync_folder, write_atomic
+from core.protocol.messages import ChunkDone, CommitStaged, Position, StagedFile
+
+FORMAT: Final = "rankdeck-generation"
+VERSION: Final = 1
+MANIFEST: Final = "manifest.json"
+LEDGER_COPY: Final = "chunk_tracker_state.json"
+ASIDE: Final = ".aside"
+"""What the folder of a checkpoint is called after its number, once a person has gone back to an older one."""
+_SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One committed generation, as its manifest says.
+
+    Attributes:
+        number: 1, 2, …
+        folder: Where its files are.
+        step: The highest optimizer step of its ranks.
+        created: Unix seconds.
+        world_size: Ranks that made it.
+        mode: "single", "ddp", "independent", ….
+        val_loss: The lowest validation loss that a rank measured for it; None if none did.
+        positions: Where each rank stood in the data.
+        files: Every file with size and SHA-256.
+        details: What else the host wanted kept with it.
+        diverged: Ranks whose weights in it are not finite. Such a checkpoint is written at a run's end only; it is
+            never resumed from, never the best, and takes no place among those that are kept.
+    """
+
+    number: int
+    folder: Path
+    step: int
+    created: float
+    world_size: int
+    mode: str
+    val_loss: float | None
+    positions: Mapping[int, Position]
+    files: tuple[StagedFile, ...]
+    details: Mapping[str, Any]
+    diverged: tuple[int, ...] = ()
+
+    def ledger(self) -> Any:
+        """The ledger of that moment, as parsed JSON; raises `StateFileError`."""
+        return read_json(self.folder / LEDGER_COPY)
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedGeneration:
+    """A generation that was committed and cannot be used.
+
+    Attributes:
+        reason: One sentence that names the file, or says that the weights are not finite.
+        diverged_at: The step of a checkpoint that is whole, but diverged; None of one that is damaged.
+    """
+
+    number: int
+    folder: Path
+    reason: str
+    diverged_at: int | None = None
+
+
+class Generations:
+    """The generations of one run. The run host is the only writer.
+
+    Args:
+        folder: The run's `generations` folder; made by the first `begin`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.dir = folder
+        self._open: int | None = None
+        self._last_number = 0
+        self._in_use: int | None = None
+        self._damaged: set[int] = set()
+
+    # making one
+
+    def begin(self) -> tuple[int, Path]:
+        """Makes the next generation's folder, for ranks to write into, and removes what earlier ones left unfinished.
+
+        Returns:
+            Its number and its folder. A number is never used twice by one host, so that a rank which writes too late
+            cannot spoil a newer generation.
+
+        Raises:
+            PreflightError: Disk full, no permission, drive missing.
+        """
+        self.remove_unfinished()
+        taken = (*self._numbers(), *self.set_aside(), *self._damaged)
+        self._last_number = max(self._last_number, *taken, 0) + 1
+        folder = self._folder(self._last_number)
+        try:
+            # Not the parents: a run's folder that somebody has removed must not come back as an empty shell.
+            self.dir.mkdir(exist_ok=True)
+            folder.mkdir()
+            sync_folder(self.dir)
+        except OSError as error:
+            raise explain(error, f"{folder} could not be made") from error
+        self._open = self._last_number
+        return self._last_number, folder
+
+    def commit(
+        self,
+        number: int,
+        parts: Mapping[int, CommitStaged],
+        ledger: Mapping[str, Any],
+        *,
+        mode: str,
+        world_size: int,
+        details: Mapping[str, Any] | None = None,
+    ) -> Generation:
+        """Makes an open generation exist: the ledger's copy, then the manifest.
+
+        Args:
+            number: As `begin` gave it.
+            parts: What each rank staged.
+            ledger: The ledger as it is with this generation (`Ledger.preview`).
+            mode: The run's mode.
+            world_size: Ranks of the run.
+            details: Anything else to keep, as JSON values.
+
+        Raises:
+            StateFileError: A staged file is missing, has another size than its rank said, or a name that is not one.
+            PreflightError: The disk refuses; the generation does not exist then.
+        """
+        folder = self._folder(number)
+        staged = _checked_files(folder, [file for rank in sorted(parts) for file in parts[rank].files])
+        copy = folder / LEDGER_COPY
+        write_atomic(copy, _json(ledger))
+        files = (*staged, StagedFile(copy.name, copy.stat().st_size, sha256_file(copy)))
+        losses = [p.val_loss for p in parts.values() if p.val_loss is not None and math.isfinite(p.val_loss)]
+        generation = Generation(
+            number=number,
+            folder=folder,
+            step=max((part.position.step for part in parts.values()), default=0),
+            created=time.time(),
+            world_size=world_size,
+            mode=mode,
+            val_loss=min(losses, default=None),
+            positions={rank: part.position for rank, part in sorted(parts.items())},
+            files=files,
+            details=dict(details or {}),
+            diverged=tuple(rank for rank in sorted(parts) if parts[rank].diverged),
+        )
+        reach("before_manifest", number)
+        write_atomic(folder / MANIFEST, _json(_manifest(generation)))
+        reach("manifest_written", number)
+        self._open = None
+        if not generation.diverged:
+            self._in_use = number
+        return generation
+
+    def abandon(self, number: int) -> None:
+        """Gives up an open generation and removes what of it can be removed; a committed one is left alone."""
+        if self._open == number:
+            self._open = None
+        if not (self._folder(number) / MANIFEST).exists():
+            self._remove(number)
+
+    def remove_unfinished(self) -> Sequence[Path]:
+        """Removes every folder without a manifest, but for the open one and those that `newest_valid` found damaged.
+
+        Returns:
+            Folders that could not be removed (a file in them is in use); the next call tries again.
+        """
+        spared = {self._open, *self._damaged}
+        unfinished = [n for n in self._numbers() if n not in spared and not (self._folder(n) / MANIFEST).exists()]
+        return [self._folder(number) for number in unfinished if not self._remove(number)]
+
+    def prune(self, keep: int, protect: Collection[int] = ()) -> Sequence[int]:
+        """Removes old generations: all but the last `keep`, the best by validation loss, and the one in use.
+
+        Damaged ones are left for a person to look at. Diverged ones are not counted; a newer good one removes them.
+
+        Args:
+            keep: How many of the newest stay; at least 1.
+            protect: Others that must stay.
+
+        Returns:
+            The numbers that were removed.
+        """
+        known = [generation for generation in self.list() if generation.number not in self._damaged]
+        good = [generation for generation in known if not generation.diverged]
+        best = min(
+            (g for g in good if g.val_loss is not None), key=lambda g: (g.val_loss or 0.0, -g.number), default=None
+        )
+        stay = {g.number for g in good[-max(keep, 1) :]} | set(protect) | {self._in_use, self._open}
+        if best is not None:
+            stay.add(best.number)
+        stay |= {g.number for g in known if g.diverged and (not good or g.number > good[-1].number)}
+        return [g.number for g in known if g.number not in stay and self._remove(g.number)]
+
+    # finding one
+
+    def list(self) -> Sequence[Generation]:
+        """Every generation whose manifest can be read, oldest first. Hashes are not looked at."""
+        found = []
+        for number in self._numbers():
+            try:
+                if (self._folder(number) / MANIFEST).exists():
+                    found.append(self.load(number))
+            except StateFileError:
+                continue  # `newest_valid` names it
+        return found
+
+    def load(self, number: int) -> Generation:
+        """What a generation's manifest says, its files not looked at; also of one that lies aside.
+
+        Raises:
+            NewerVersionError: A newer Rankdeck wrote it.
+            StateFileError: There is none, or it is damaged.
+        """
+        folder = self._aside(number) if number in self.set_aside() else self._folder(number)
+        path = folder / MANIFEST
+        return _parse(require_format(read_json(path), path, FORMAT, VERSION), number, folder)
+
+    def verify(self, number: int) -> Generation:
+        """Reads a whole generation and holds it against its manifest.
+
+        Raises:
+            NewerVersionError: A newer Rankdeck wrote it.
+            StateFileError: Its manifest is damaged, or a file is missing or not the one that was written; names it.
+        """
+        generation = self.load(number)
+        for file in generation.files:
+            path = generation.folder / file.name
+            try:
+                size = path.stat().st_size
+                if size != file.size:
+                    raise _damaged(f"{path} has {size} bytes; {file.size} were written.")
+                if sha256_file(path) != file.sha256:
+                    raise _damaged(f"{path} does not hold what was written: its SHA-256 differs.")
+            except FileNotFoundError:
+                raise _damaged(f"{path} is missing.") from None
+            except OSError as error:
+                raise _damaged(explain(error, f"{path} could not be read").cause) from error
+        return generation
+
+    def newest_valid(self, known: int | None = None) -> tuple[Generation | None, Sequence[DamagedGeneration]]:
+        """The newest generation that is whole and not diverged, and the newer ones that are not so, newest first.
+
+        Args:
+            known: The number of one that was committed, from the run's state file: if it has no manifest any more it
+                is damaged, and not a leftover of a commit that was never finished.
+
+        Raises:
+            NewerVersionError: A newer Rankdeck made the newest one; to use an older one would lose its work.
+        """
+        damaged = []
+        there = known is None or known in self.set_aside() or (self._folder(known) / MANIFEST).exists()
+        if known is not None and not there and known > self._newest_number():
+            self._damaged.add(known)
+            path = self._folder(known)
+            lost = path / MANIFEST if path.exists() else path
+            damaged.append(DamagedGeneration(known, path, f"{lost} is missing, though it was committed."))
+        for number in reversed(self._numbers()):
+            if not (self._folder(number) / MANIFEST).exists():
+                continue
+            try:
+                generation = self.verify(number)
+            except NewerVersionError:
+                raise
+            except StateFileError as error:
+                self._damaged.add(number)
+                damaged.append(DamagedGeneration(number, self._folder(number), error.cause))
+                continue
+            if generation.diverged:
+                reason = "Its weights are not finite."
+                damaged.append(DamagedGeneration(number, generation.folder, reason, diverged_at=generation.step))
+                continue
+            self._in_use = number
+            return generation, damaged
+        return None, damaged
+
+    # going back to an older one
+
+    def set_aside(self) -> Sequence[int]:
+        """Numbers of the checkpoints that lie aside, since a person went back to an older one; in ascending order."""
+        aside = [name.removesuffix(ASIDE) for name in self._names() if name.endswith(ASIDE)]
+        return sorted(number for name in aside if (number := _number(name)) is not None)
+
+    def go_back(self, number: int) -> None:
+        """Makes checkpoint `number` the newest: those with higher numbers are set aside; it may itself lie aside.
+
+        Each folder is renamed, the newest first: what a kill leaves is a run whose newest checkpoint is between the
+        two, and the same call again completes it. Nothing is removed, and no number is given twice.
+
+        Raises:
+            PreflightError: A folder cannot be renamed: it is in use, or no permission.
+        """
+        newer = [other for other in reversed(self._numbers()) if other > number]
+        try:
+            for other in newer:
+                if (self._folder(other) / MANIFEST).exists():
+                    self._folder(other).rename(self._aside(other))
+            if number in self.set_aside():
+                self._aside(number).rename(self._folder(number))
+            sync_folder(self.dir)
+        except OSError as error:
+            raise explain(error, f"A checkpoint in {self.dir} could not be set aside") from error
+
+    def _folder(self, number: int) -> Path:
+        return self.dir / str(number)
+
+    def _aside(self, number: int) -> Path:
+        return self.dir / f"{number}{ASIDE}"
+
+    def _numbers(self) -> Sequence[int]:
+        """Numbers of all folders, whole or not, in ascending order."""
+        return sorted(number for name in self._names() if (number := _number(name)) is not None)
+
+    def _names(self) -> Sequence[str]:
+        try:
+            return [item.name for item in self.dir.iterdir()]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise explain(error, f"{self.dir} could not be read") from error
+
+    def _newest_number(self) -> int:
+        """The highest number with a manifest, whole or not; 0 when there is none."""
+        return max((n for n in self._numbers() if (self._folder(n) / MANIFEST).exists()), default=0)
+
+    def _remove(self, number: int) -> bool:
+        """Removes a folder, its manifest first, so that what a kill leaves of it does not pass for a generation."""
+        folder = self._folder(number)
+        try:
+            (folder / MANIFEST).unlink(missing_ok=True)
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False  # a file is in use (Windows): it is a leftover now, and removed at a later start
+        return True
+
+
+def _number(name: str) -> int | None:
+    """The number that a folder's name is; None where it is none, or not written as we write it."""
+    is_ours = name.isascii() and name.isdigit() and len(name) < 20 and name == str(int(name))
+    return int(name) if is_ours else None
+
+
+def _checked_files(folder: Path, files: Iterable[StagedFile]) -> tuple[StagedFile, ...]:
+    """The staged files, each there, each with its size, each named once."""
+    by_name: dict[str, StagedFile] = {}
+    for file in files:
+        if not _SAFE_NAME.fullmatch(file.name) or file.name in (MANIFEST, LEDGER_COPY):
+            raise _damaged(f"A rank staged a file under the name {file.name!r}, which cannot be used.")
+        if by_name.setdefault(file.name, file) != file:
+            raise _damaged(f"Two ranks staged different files under the name {file.name}.")
+        path = folder / file.name
+        if not path.is_file() or path.stat().st_size != file.size:
+            raise _damaged(f"{path} is not the file of {file.size} bytes that its rank staged.")
+    return tuple(by_name.values())
+
+
+def _manifest(generation: Generation) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "generation": generation.number,
+        "step": generation.step,
+        "created": generation.created,
+        "world_size": generation.world_size,
+        "mode": generation.mode,
+        "val_loss": generation.val_loss,
+        "positions": {str(rank): dataclasses.asdict(position) for rank, position in generation.positions.items()},
+        "files": {file.name: {"size": file.size, "sha256": file.sha256} for file in generation.files},
+        "details": dict(generation.details),
+        "diverged": list(generation.diverged),
+    }
+
+
+def _parse(document: Mapping[str, Any], number: int, folder: Path) -> Generation:
+    try:
+        val_loss = document["val_loss"]
+        if document["generation"] != number:
+            raise _damaged(f"{folder / MANIFEST} is generation {document['generation']}'s, not {number}'s.")
+        return Generation(
+            number=number,
+            folder=folder,
+            step=int(document["step"]),
+            created=float(document["created"]),
+            world_size=int(document["world_size"]),
+            mode=str(document["mode"]),
+            val_loss=None if val_loss is None else float(val_loss),
+            positions={int(rank): _position(value) for rank, value in document["positions"].items()},
+            files=tuple(_file(name, value, folder) for name, value in document["files"].items()),
+            details=dict(document["details"]),
+            diverged=tuple(int(rank) for rank in document.get("diverged", ())),
+        )
+    except KeyError as error:
+        raise _damaged(f"{folder / MANIFEST} lacks {error.args[0]!r}.") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise _damaged(f"{folder / MANIFEST} has a field that cannot be read ({error}).") from None
+
+
+def _position(value: Mapping[str, Any]) -> Position:
+    return Position(
+        step=int(value["step"]),
+        samples_seen=int(value["samples_seen"]),
+        completed=[ChunkDone(**{key: int(item) for key, item in chunk.items()}) for chunk in value["completed"]],
+        partial=[[int(item) for item in chunk] for chunk in value["partial"]],
+    )
+
+
+def _file(name: str, value: Mapping[str, Any], folder: Path) -> StagedFile:
+    if not _SAFE_NAME.fullmatch(name):
+        raise _damaged(f"{folder / MANIFEST} names a file {name!r}, which cannot be one of its own.")
+    return StagedFile(name, int(value["size"]), str(value["sha256"]))
+
+
+def _damaged(cause: str) -> StateFileError:
+    return StateFileError(cause, "An older generation can be used instead.", title="A generation is damaged")
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"

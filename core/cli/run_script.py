@@ -1,0 +1,69 @@
+"""`rankdeck run train.py ARGS…`: the recipe `script` in the words of torchrun; everything else is `rankdeck train`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from core.cli.parser import parse
+from core.cli.terminal import Terminal
+from core.cli.train import train
+from core.config.arguments import join_words
+from core.errors import UsageError
+from core.recipes.user_script import RECIPE
+
+_PASSED_ON: Final = ("devices", "num_gpus", "mode", "run_dir", "runs_dir", "log_file", "steps")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Starts a script of the user's own as a new run.
+
+    Raises:
+        RankdeckError: It cannot be started as asked; nothing was changed.
+    """
+    return train(parse(train_words(arguments, Path.cwd())), terminal)
+
+
+def train_words(arguments: argparse.Namespace, folder: Path) -> list[str]:
+    """The same as words of `rankdeck train`.
+
+    Args:
+        arguments: What `rankdeck run` was given.
+        folder: Where the person stands: the script runs there, as it would under python.
+
+    Raises:
+        UsageError: No script is named.
+    """
+    rest = list(arguments.words)
+    if arguments.module is None:
+        if not rest or rest[0] == "--":
+            raise UsageError(
+                "No script is named.", "Name one: rankdeck run train.py, or rankdeck run -m package.module"
+            )
+        what, rest = ("script", rest[0]), rest[1:]
+    else:
+        what = ("module", arguments.module)
+        rest = rest[1:] if rest[:1] == ["--"] else rest
+    options = {
+        what[0]: what[1],
+        "arguments": join_words(rest),
+        "python": arguments.python or "",
+        "working_directory": arguments.cwd or str(folder),
+        "charts": ", ".join(arguments.map or []),
+        "leave_out_torchrun_variables": "true" if arguments.no_torchrun else "false",
+        "stop_signal": arguments.stop_signal or "",
+        "stop_deadline_s": arguments.stop_deadline_s or "",
+    }
+    words = ["train", "--recipe", RECIPE]
+    for name in _PASSED_ON:
+        if getattr(arguments, name) is not None:
+            words.append(f"--{name.replace('_', '-')}={getattr(arguments, name)}")
+    if arguments.restarts is not None:
+        words.append(f"--max-restarts={arguments.restarts}")
+    words += [f"--env={item}" for item in arguments.env or []]
+    words += [flag for flag in ("--json", "--detach") if getattr(arguments, flag[2:])]
+    for name, value in options.items():
+        if value:
+            words += ["--set", f"{name}={value}"]
+    return words

@@ -1,0 +1,205 @@
+"""Config files: TOML, YAML and JSON in and out, with the version they were written by.
+
+A file's keys are the flags' names, with dashes or underscores; sections one level deep are only headings,
+except ``[options]``, which holds the recipe's own fields, and ``[env]``, which holds
+environment variables. What the keys mean is `core.config.layers`'s business.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from core.config.fields import FieldValue
+from core.config.run_config import RunConfig
+from core.errors import ConfigError
+from core.parsing import ParseError, decode_utf8, parse_json, parse_toml, parse_yaml
+
+VERSION_KEY: Final = "rankdeck"
+VERSION: Final = 1
+SUFFIXES: Final = (".toml", ".yaml", ".yml", ".json")
+MAX_FILE_BYTES: Final = 1 << 20
+
+Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
+UPGRADES: Final[Mapping[int, Upgrade]] = {}
+"""From a version to the next one. Version 1 is the first, so there is nothing to upgrade yet."""
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The keys and values of a .toml, .yaml, .yml or .json file, in today's version, still unchecked.
+
+    Raises:
+        ConfigError: Not there, unreadable, not what its suffix says, or written by a newer version; names the line
+            where the parser tells it.
+    """
+    text = _read_text(path)
+    suffix = path.suffix.lower()
+    if suffix == ".toml":
+        values = _parsed(path, text, "TOML", parse_toml)
+    elif suffix == ".json":
+        values = _parsed(path, text, "JSON", parse_json)
+    elif suffix in (".yaml", ".yml"):
+        values = _parsed(path, text, "YAML", parse_yaml)
+    else:
+        raise _broken(path, f"its name ends in {suffix or 'nothing'!r}", f"Use one of {', '.join(SUFFIXES)}.")
+    if values is None:
+        return {}  # an empty YAML file
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise _broken(path, "it holds no table of settings", "Write one setting a line, for example: steps = 200")
+    return upgrade(values, path)
+
+
+def upgrade(
+    values: Mapping[str, Any], path: Path, *, version: int = VERSION, upgrades: Mapping[int, Upgrade] = UPGRADES
+) -> dict[str, Any]:
+    """`values` as `version` writes them, without the version key.
+
+    Raises:
+        ConfigError: The version is newer than ours, or no version at all.
+    """
+    current = dict(values)
+    written = current.pop(VERSION_KEY, version)
+    if isinstance(written, bool) or not isinstance(written, int) or written < 1:
+        raise _broken(path, f"{VERSION_KEY} = {written!r} is no format version", f"Write {VERSION_KEY} = {version}.")
+    if written > version:
+        raise _broken(
+            path,
+            f"it is written in format {written}, and this Rankdeck knows formats up to {version}",
+            "Update Rankdeck, or use a config file of this version.",
+        )
+    for step in range(written, version):
+        current = upgrades[step](current)
+    return current
+
+
+def line_of(path: Path, key: str) -> int | None:
+    """The line of `path` that sets `key` (with dashes or underscores), counted from 1; None if it can't be told."""
+    pattern = re.compile(r"""\s*["']?""" + re.escape(key).replace("_", "[-_]") + r"""["']?\s*[:=]""")
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return next((number for number, line in enumerate(lines, 1) if pattern.match(line)), None)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise _broken(path, "it is a folder", "Name the file in it.")
+        if not stat.S_ISREG(status.st_mode):
+            raise _broken(path, "it is not a regular file", "Name a config file.")
+        if status.st_size > MAX_FILE_BYTES:
+            raise _broken(path, "it is larger than 1 MiB", "Name a config file, not a data file.")
+        return decode_utf8(path.read_bytes()).removeprefix("\ufeff")
+    except FileNotFoundError:
+        raise _broken(path, "there is no such file", "Check the path given to --config.") from None
+    except ParseError as error:
+        raise _broken(path, str(error), "Save it as UTF-8.") from None
+    except OSError as error:
+        raise _broken(path, error.strerror or str(error), "Check that you may read this file.") from None
+    except ValueError:  # a zero byte, or half a character
+        raise _broken(path, "no file can have this name", "Check the path given to --config.") from None
+
+
+def _parsed(path: Path, text: str, form: str, parse: Callable[[str], Any]) -> Any:
+    try:
+        return parse(text)
+    except ParseError as error:
+        raise _broken(path, f"it cannot be read as {form}: {error}", "Correct that line.") from None
+    except ModuleNotFoundError:
+        raise _broken(
+            path, "reading YAML needs the package PyYAML", "Install PyYAML, or write the file as TOML or JSON."
+        ) from None
+
+
+def _broken(path: Path, what: str, next_step: str) -> ConfigError:
+    error = ConfigError("config", f"{path}: {what}.", next_step)
+    error.title = "The config file cannot be used"
+    return error
+
+
+# --- out -------------------------------------------------------------------------------------------------
+
+
+def to_toml(config: RunConfig) -> str:
+    """`config` as a TOML file. Every field stands there, an empty one as ``""``, so that it means the same in a
+    later version with other defaults.
+
+    Raises:
+        ConfigError: A text holds what is not Unicode (a file name that is not UTF-8).
+    """
+    lines = [f"{VERSION_KEY} = {VERSION}"]
+    values, options = _sorted_values(config)
+    env = values.pop("env")
+    lines += [f"{key} = {_toml_value(key, value)}" for key, value in values.items()]
+    for heading, table in (("env", env), ("options", options)):
+        if table:
+            lines += ["", f"[{heading}]"]
+            lines += [f"{_toml_key(key)} = {_toml_value(key, value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def to_json(config: RunConfig) -> str:
+    """`config` as a JSON file, empty fields as null."""
+    values, options = _sorted_values(config)
+    return json.dumps({VERSION_KEY: VERSION, **values, "options": options}, indent=2) + "\n"
+
+
+def to_yaml(config: RunConfig) -> str:
+    """`config` as a YAML file. Texts are JSON strings, which are YAML too; floats carry the dot YAML 1.1 wants."""
+    values, options = _sorted_values(config)
+    lines = [f"{key}: {_yaml_value(value)}" for key, value in {VERSION_KEY: VERSION, **values}.items()]
+    if options:
+        lines += ["options:"] + [f"  {json.dumps(key)}: {_yaml_value(value)}" for key, value in options.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _sorted_values(config: RunConfig) -> tuple[dict[str, Any], dict[str, FieldValue]]:
+    """The fields in their own order, None included, and the options by name."""
+    values = {name: getattr(config, name) for name in RunConfig.__dataclass_fields__ if name != "options"}
+    values["devices"] = list(config.devices)
+    values["env"] = dict(config.env)
+    return values, dict(sorted(config.options.items()))
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_text(key, key)
+
+
+def _toml_value(key: str, value: Any) -> str:
+    if value is None:
+        return '""'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else str(value)  # inf, -inf, nan: TOML spells them so
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml_text(key, item) for item in value) + "]"
+    return _toml_text(key, value)
+
+
+def _toml_text(key: str, text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ConfigError(
+            key, f"{key} holds characters that are not Unicode: {text!r}.", "Rename the file so that its name is UTF-8."
+        ) from None
+    escapes = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+    return '"' + "".join(escapes.get(c) or (f"\\u{ord(c):04x}" if c < " " or c == "\x7f" else c) for c in text) + '"'
+
+
+def _yaml_value(value: Any) -> str:
+    if isinstance(value, float) and math.isfinite(value):
+        mantissa, _, exponent = repr(value).partition("e")
+        mantissa += "" if "." in mantissa else ".0"
+        return f"{mantissa}e{exponent if exponent[0] in '+-' else '+' + exponent}" if exponent else mantissa
+    return json.dumps(value)

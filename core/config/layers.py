@@ -1,0 +1,364 @@
+"""What a person gave, in a file or as flags, made into a `RunConfig`: names, aliases and the AI-OS flags.
+
+One layer is one `Given` (a file, a command line); a later layer wins over an earlier one key by key.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PureWindowsPath
+from typing import Any, Final
+
+from core.config.arguments import split_words
+from core.config.config_file import MAX_FILE_BYTES, line_of
+from core.config.device_names import count_devices
+from core.config.fields import FieldSpec, FieldValue
+from core.config.run_config import FIELD_BY_NAME, RunConfig
+from core.config.variables import FIELD, is_decided, read_variables
+from core.errors import ConfigError
+
+PLACE_KEYS: Final = ("run_dir", "runs_dir")
+"""Keys that say where a run lives, not what it is: the command line reads them, `RunConfig` has no such field."""
+
+ALIASES: Final[Mapping[str, str]] = {
+    "dataset": "dataset_file",
+    "micro_batch_size": "batch_size",
+    "gradient_accumulation_steps": "grad_accum_steps",
+    "chunk_size": "dataset_chunk_size",
+    "sequence_length": "seq_len",
+    "learning_rate": "lr",
+    "device": "devices",
+    "set": "options",
+}
+_TABLES: Final = ("options", "set", FIELD)
+_AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size", "num_gpus")
+_ZERO_WORDS: Final[Mapping[str, int]] = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}
+
+
+@dataclass(frozen=True)
+class Given:
+    """One layer of settings under their own names, AI-OS's flags translated, values unchecked.
+
+    Attributes:
+        values: `RunConfig` fields, `PLACE_KEYS`, and unknown keys that may be a recipe's.
+        options: The recipe's own fields.
+        world_size: Ranks asked for with ``--world-size``, for when the devices are still "auto".
+        num_gpus: GPUs asked for with ``--num-gpus``; -1: all.
+        cuda_ids: The devices come from ``--cuda-ids``.
+        source: The file it stands in, for error messages.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    world_size: int | None = None
+    num_gpus: int | None = None
+    cuda_ids: bool = False
+    source: Path | None = None
+
+    def over(self, earlier: Given) -> Given:
+        """This layer laid over an `earlier` one."""
+        names_devices = self.world_size is not None or self.num_gpus is not None or "devices" in self.values
+        chosen = self if names_devices else earlier
+        values = {**earlier.values, **self.values}
+        if FIELD in earlier.values and FIELD in self.values:  # variables are laid over each other by name
+            values[FIELD] = {**read_variables(earlier.values[FIELD]), **read_variables(self.values[FIELD])}
+        return Given(
+            values,
+            {**earlier.options, **self.options},
+            chosen.world_size,
+            chosen.num_gpus,
+            chosen.cuda_ids,
+            self.source or earlier.source,
+        )
+
+
+def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
+    """A file's or a command line's keys and values as a `Given`.
+
+    Raises:
+        ConfigError: A key stands there twice, under two of its names, or AI-OS flags contradict each other.
+    """
+    values: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    for key, value in _flat(mapping):
+        name = ALIASES.get(key.replace("-", "_"), key.replace("-", "_"))
+        if name == "options":
+            options.update(_options(value))
+            continue
+        if name in values:
+            raise ConfigError(name, f"{key} is given twice.", f"Keep one line for {name}.")
+        values[name] = value
+    _translate_script_environment(values, options)
+    num_gpus, cuda_ids = _num_gpus(values), "cuda_ids" in values
+    return Given(values, options, _translate_aios(values), num_gpus, cuda_ids, source)
+
+
+def with_absolute_paths(given: Given, folder: Path) -> Given:
+    """`given` with its paths made absolute: a run's host lives in another folder than the person who asked.
+
+    Args:
+        given: Paths in it are relative to `folder`; ``~`` is the home folder. Names and addresses stay. In place of
+            a file of DeepSpeed settings its text is put.
+        folder: The config file's folder, or the working folder for flags.
+
+    Raises:
+        ConfigError: The file of DeepSpeed settings cannot be read.
+    """
+    values = dict(given.values)
+    for name in ("dataset_file", "log_file", *PLACE_KEYS):
+        if isinstance(values.get(name), str) and values[name].strip() and "://" not in values[name]:
+            values[name] = str(_absolute(values[name], folder))
+    text = values.get("deepspeed_config")
+    if isinstance(text, str) and text.strip() and not text.lstrip().startswith("{"):
+        values["deepspeed_config"] = _text_of(_absolute(text, folder))
+    for name, marker in (("recipe", "recipe.toml"), ("model", "")):
+        if isinstance(values.get(name), str) and values[name].strip():
+            path = _absolute(values[name], folder)
+            if (path / marker).exists():
+                values[name] = str(path)
+    return replace(given, values=values)
+
+
+def _text_of(path: Path) -> str:
+    """A DeepSpeed configuration's text: it goes with the run, which may be started again elsewhere.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ConfigError("deepspeed_config", f"{path} is larger than 1 MiB.", "Name a JSON file of settings.")
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
+        raise ConfigError(
+            "deepspeed_config", f"{path}: {why}.", "Name a JSON file of DeepSpeed settings: --deepspeed-config FILE"
+        ) from None
+
+
+def _absolute(text: str, folder: Path) -> Path:
+    path = Path(text.strip())
+    if PureWindowsPath(path).drive and not path.drive:
+        return path  # from a run.toml of another system: it is not here, and no folder of ours belongs before it
+    with contextlib.suppress(RuntimeError):  # "~nobody" is then a file's name
+        path = path.expanduser()
+    return (folder / path).absolute()
+
+
+def config_from_given(given: Given, base: RunConfig, option_fields: Sequence[FieldSpec] = ()) -> RunConfig:
+    """`base` (a recipe's defaults) with what was given laid over it, every value checked.
+
+    Args:
+        given: `PLACE_KEYS` in it are passed over.
+        base: What holds where nothing was given.
+        option_fields: The recipe's own fields; their names are also understood outside ``[options]``.
+
+    Raises:
+        ConfigError: An unknown key (with the nearest known one), or a value that can't be used; names file and line.
+    """
+    try:
+        return _build(given, base, {spec.name: spec for spec in option_fields})
+    except ConfigError as error:
+        if given.source is None:
+            raise
+        line = line_of(given.source, error.field)
+        place = f"{given.source}, line {line}" if line is not None else str(given.source)
+        raise ConfigError(error.field, f"{place}: {error.cause}", error.next_step) from None
+
+
+def config_from_mapping(
+    given: Mapping[str, Any],
+    base: RunConfig | None = None,
+    *,
+    option_fields: Sequence[FieldSpec] = (),
+    source: Path | None = None,
+) -> RunConfig:
+    """A config file's values (`read_config`) as a checked `RunConfig`; see `config_from_given`.
+
+    Raises:
+        ConfigError: As `config_from_given`.
+    """
+    return config_from_given(normalise(given, source), base or RunConfig(), option_fields)
+
+
+def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]) -> RunConfig:
+    changes: dict[str, Any] = {}
+    options = dict(base.options)
+    for name, value in given.values.items():
+        if name in PLACE_KEYS:
+            continue
+        if name == "devices":
+            changes["devices"] = device_texts(value)
+        elif name in FIELD_BY_NAME:
+            changes[name] = _checked(FIELD_BY_NAME[name], value)
+        elif name in option_fields:
+            options[name] = _option(name, value, option_fields)
+        else:
+            raise _unknown(name, [*FIELD_BY_NAME, *PLACE_KEYS, *ALIASES, *_AIOS_KEYS, "devices", *option_fields])
+    for name, value in given.options.items():
+        options[name] = _option(name, value, option_fields)
+    return base.replace(**changes, options=options)
+
+
+def _option(name: str, value: Any, option_fields: Mapping[str, FieldSpec]) -> FieldValue:
+    if name in option_fields:
+        if option_fields[name].type == "str" and isinstance(value, str):
+            return value  # a recipe's text may be empty or end in a blank on purpose: a prompt
+        return _checked(option_fields[name], value)
+    if option_fields:
+        raise _unknown(name, list(option_fields))
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise ConfigError(name, f"{name}: {value!r} is neither a number nor a text.", "Give a single value.")
+    return value
+
+
+def _checked(spec: FieldSpec, value: Any) -> FieldValue:
+    """`value` in its field's type; numbers written as text (command line, YAML's ``1e-3``) are read as numbers."""
+    if isinstance(value, str):
+        return spec.parse(value)
+    return spec.check(value)
+
+
+def device_texts(value: Any) -> tuple[str, ...]:
+    """``"cuda:0, cuda:1"``, ``["GPU-…"]`` or ``[0, 1]`` as the tuple that `RunConfig.devices` holds.
+
+    Raises:
+        ConfigError: It names nothing, or holds what can't be a device.
+    """
+    items = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+    texts: list[str] = []
+    for item in items:
+        if isinstance(item, bool) or not isinstance(item, int | str):
+            raise ConfigError("devices", f"{item!r} is no device.", "Name devices, for example cpux2 or cuda:0,cuda:1.")
+        text = str(item).strip()
+        texts.append(f"cuda:{text}" if text.isdecimal() else text)
+    if not texts or not all(texts):
+        what = "The list of devices names nothing" if not any(texts) else "The list of devices has an empty place"
+        raise ConfigError("devices", f"{what}.", "Name devices, for example cpux2 or cuda:0,cuda:1.")
+    return tuple(texts)
+
+
+def _translate_script_environment(values: dict[str, Any], options: dict[str, Any]) -> None:
+    """Runs of older versions gave a script its variables as an option of its own, one line of ``NAME=VALUE`` words."""
+    if values.get("recipe") != "script" or not isinstance(options.get("environment"), str):
+        return
+    words = split_words(options.pop("environment"), FIELD)
+    given = {name: value for name, _, value in (word.partition("=") for word in words) if not is_decided(name)}
+    values[FIELD] = {**given, **read_variables(values.get(FIELD, {}))}
+
+
+# --- AI-OS's names ---------------------------------------------------------------------------------------
+
+
+def _translate_aios(values: dict[str, Any]) -> int | None:
+    """Replaces AI-OS's keys in `values` by ours; returns the world size if the devices don't tell it already."""
+    ddp, independent = (_switch(values, key) for key in ("ddp", "parallel_independent"))
+    if ddp and independent:
+        raise _contradiction("mode", "--ddp and --parallel-independent are both given")
+    if ddp or independent:
+        _set_mode(values, "ddp" if ddp else "independent", "--ddp" if ddp else "--parallel-independent")
+    stage = values.get("zero_stage")
+    if isinstance(stage, str) and stage.strip().lower() in _ZERO_WORDS:
+        _translate_zero(values, _ZERO_WORDS[stage.strip().lower()], bool(ddp))
+    if "cuda_ids" in values:
+        devices = device_texts(values.pop("cuda_ids"))
+        if "devices" in values and device_texts(values["devices"]) != devices:
+            raise _contradiction("devices", "--devices and --cuda-ids name different devices")
+        values["devices"] = devices
+    return _world_size(values)
+
+
+def _switch(values: dict[str, Any], key: str) -> bool:
+    spec = FieldSpec(key, "--" + key.replace("_", "-"), "bool", False, optional=True)
+    return bool(_checked(spec, values.pop(key, None)))
+
+
+def _set_mode(values: dict[str, Any], mode: str, flag: str) -> None:
+    if values.get("mode", mode) not in (mode, "auto"):
+        raise _contradiction("mode", f"--mode {values['mode']} and {flag} are both given")
+    values["mode"] = mode
+
+
+def _translate_zero(values: dict[str, Any], stage: int, ddp: bool) -> None:
+    """ZeRO shards DDP's optimizer, so ``--ddp --zero-stage zero1`` is the mode zero."""
+    if stage == 0:
+        if values.get("mode") == "zero":
+            raise _contradiction("zero_stage", "--mode zero and --zero-stage none are both given")
+        del values["zero_stage"]
+        return
+    if ddp:
+        values["mode"] = "zero"
+    _set_mode(values, "zero", f"--zero-stage zero{stage}")
+    values["zero_stage"] = stage
+
+
+def _world_size(values: dict[str, Any]) -> int | None:
+    if "world_size" not in values:
+        return None
+    spec = FieldSpec("world_size", "World size", "int", None, 1, 65_536, optional=True)
+    size = _checked(spec, values.pop("world_size"))
+    if not isinstance(size, int):
+        return None
+    devices = device_texts(values["devices"]) if "devices" in values else ("auto",)
+    if devices == ("auto",):
+        return size
+    count = count_devices(devices)
+    if count != size:
+        raise _contradiction("world_size", f"--world-size {size} is given, but the devices named are {count}")
+    return None
+
+
+def _num_gpus(values: dict[str, Any]) -> int | None:
+    spec = FieldSpec("num_gpus", "Number of GPUs", "int", None, -1, 65_536, optional=True)
+    count = _checked(spec, values.pop("num_gpus", None))
+    if not isinstance(count, int):
+        return None
+    if count == 0:
+        raise ConfigError("num_gpus", "--num-gpus 0 asks for no GPU.", "Give a number, -1 for all, or --devices cpux2.")
+    for other in ("devices", "cuda_ids", "world_size"):
+        if other in values:
+            raise _contradiction("num_gpus", f"--num-gpus and --{other.replace('_', '-')} are both given")
+    return count
+
+
+def _contradiction(field_name: str, what: str) -> ConfigError:
+    return ConfigError(field_name, f"Two settings contradict each other: {what}.", "Leave one of them out.")
+
+
+# --- keys ------------------------------------------------------------------------------------------------
+
+
+def _flat(mapping: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    for key, value in mapping.items():
+        if isinstance(value, Mapping) and key not in _TABLES:
+            for inner, inner_value in value.items():
+                if isinstance(inner_value, Mapping) and inner not in _TABLES:
+                    raise ConfigError(
+                        str(inner), f"[{key}.{inner}] is a section in a section.", "Sections are one level deep."
+                    )
+                yield str(inner), inner_value
+        else:
+            yield key, value
+
+
+def _options(value: Any) -> dict[str, Any]:
+    """``{"n_layer": 4}`` or ``["n_layer=4"]`` as names and values."""
+    if isinstance(value, Mapping):
+        return {str(name).replace("-", "_"): item for name, item in value.items()}
+    options: dict[str, Any] = {}
+    for text in [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else [str(value)]:
+        name, equals, item = str(text).partition("=")
+        if not equals or not name.strip():
+            raise ConfigError("options", f"{text!r} is not KEY=VALUE.", "Write it so: --set n_layer=4")
+        options[name.strip().replace("-", "_")] = item
+    return options
+
+
+def _unknown(name: str, known: Iterable[str]) -> ConfigError:
+    near = difflib.get_close_matches(name, sorted(set(known)), n=1)
+    listed = "rankdeck train --help lists the settings, rankdeck recipes RECIPE a recipe's own."
+    step = f"Did you mean {near[0]}?" if near else listed
+    return ConfigError(name, f"There is no setting named {name!r}.", step)

@@ -1,0 +1,332 @@
+"""What a run is trained on: which files, how large, and a hash that a later resume can hold against.
+
+Nothing is read into memory and nothing is written. Text may be in any encoding: byte-level training takes bytes
+as they are. Rows are not looked into here: ranks do that (`workers.data`).
+"""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+import os
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final, Literal
+
+from core.data.formats import FileFormat, format_of, is_data_name, missing_package
+from core.data.hub import HUB, HubName, cached_text_bytes, check_package
+from core.errors import DatasetError
+from core.files.atomic import explain
+from core.machine.packages import MissingPackageError
+
+Kind = Literal["stdlib", "file", "folder", "hub", "none"]
+
+STDLIB: Final = "stdlib://"
+NO_DATASET: Final = "none://"
+"""What a run has whose program reads data of its own."""
+MISSING: Final = "The dataset is missing"
+"""The title of the error about a file or folder that is not there."""
+_NOT_STDLIB: Final = frozenset(
+    ("site-packages", "dist-packages", "test", "tests", "idlelib", "turtledemo", "__pycache__", "_bundled")
+)
+_RUN_FILES: Final = frozenset(("run.toml", "state.json"))
+_READ_BYTES: Final = 1 << 20
+_GZIP_TRAILER_BYTES: Final = 18
+_USUAL_PACKING: Final = 3
+_USUAL_TABLE: Final = 2
+"""How many bytes of text a byte of a packed file, or of a Parquet table, usually stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetIdentity:
+    """A dataset as the ledger remembers it.
+
+    Attributes:
+        path: ``stdlib://``, or the absolute path of a file or folder.
+        kind: What `path` names.
+        files: How many files it holds.
+        size_bytes: Their sizes added up.
+        sha256: Of a single file, its own hash; of several, one over every file's name, size and hash, in order.
+        utf8: Whether every file of text is valid UTF-8. Byte-level training does not mind.
+        text_bytes: Bytes of text in it, where that is not `size_bytes`: packed files, tables, the Hub. An estimate.
+    """
+
+    path: str
+    kind: Kind
+    files: int
+    size_bytes: int
+    sha256: str
+    utf8: bool = True
+    text_bytes: int | None = None
+
+    @property
+    def expected_bytes(self) -> int:
+        """Bytes of text in it; see `is_counted`."""
+        return self.size_bytes if self.text_bytes is None else self.text_bytes
+
+    @property
+    def is_counted(self) -> bool:
+        """`expected_bytes` is exact, not an estimate."""
+        return self.text_bytes is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The part that a ledger keeps: path, size, hash, number of files."""
+        return {"path": self.path, "size_bytes": self.size_bytes, "sha256": self.sha256, "files": self.files}
+
+
+@dataclass(frozen=True, slots=True)
+class _FileFacts:
+    sha256: str
+    utf8: bool
+
+
+_known_files: dict[tuple[str, int, int], _FileFacts] = {}
+"""Facts of files read before in this process, by path, size and mtime: a form asks again at every key press."""
+
+
+def identify(text: str) -> DatasetIdentity:
+    """The dataset that `text` names, with every file in it read once.
+
+    Args:
+        text: ``stdlib://``, a file, a folder, or ``hf://…`` (of which only the name is known here).
+
+    Raises:
+        DatasetError: Missing, unreadable, empty, or not text.
+        MissingPackageError: A package that reading it needs is missing.
+    """
+    if text.strip() == NO_DATASET:
+        return DatasetIdentity(NO_DATASET, "none", 0, 0, hashlib.sha256().hexdigest())
+    if is_hub(text):
+        return _identify_hub(HubName.parse(text))
+    kind, root = _locate(text)
+    files = _files_of(kind, root)
+    _check_packages(files, kind)
+    total, utf8, shown = 0, True, ""
+    text_bytes, counted = 0, True
+    combined = hashlib.sha256()
+    for path in files:
+        facts, size = _facts(path)
+        total += size
+        utf8 = utf8 and facts.utf8
+        file_format = format_in(kind, path)
+        text_bytes += _text_bytes(path, size, file_format)
+        counted = counted and file_format.is_plain_text
+        combined.update(f"{_relative(path, root)}\0{size}\0{facts.sha256}\n".encode("utf-8", "surrogatepass"))
+        shown = facts.sha256
+    if total == 0:
+        what = f"{root} is empty" if kind == "file" else f"Every text file in {root} is empty"
+        raise _error(f"{what}: there is nothing to train on.", "Choose a file with text in it.", "The dataset is empty")
+    path_text = STDLIB if kind == "stdlib" else str(root)
+    digest = shown if kind == "file" else combined.hexdigest()
+    return DatasetIdentity(path_text, kind, len(files), total, digest, utf8, None if counted else text_bytes)
+
+
+def is_hub(text: str) -> bool:
+    """Whether `text` names a dataset of the Hugging Face Hub."""
+    return text.strip().startswith(HUB)
+
+
+def list_files(text: str) -> list[Path]:
+    """The dataset's files in the order in which they are read, by their path within it; none of the Hub's.
+
+    Raises:
+        DatasetError: Missing, unreadable, or without a single file that can be read.
+    """
+    if is_hub(text):
+        HubName.parse(text)
+        return []
+    kind, root = _locate(text)
+    return _files_of(kind, root)
+
+
+def check_packages_for(text: str, files: Sequence[Path]) -> None:
+    """Refuses a dataset that this Python lacks a package for, judged by names alone.
+
+    Args:
+        text: The dataset.
+        files: What `list_files` gave for it.
+
+    Raises:
+        MissingPackageError: Names the package and how to install it.
+    """
+    if is_hub(text):
+        check_package()
+    _check_packages(files, "stdlib" if text.strip() == STDLIB else "file")
+
+
+def list_formats(text: str) -> list[tuple[Path, FileFormat]]:
+    """`list_files`, each with how it is read."""
+    kind = "stdlib" if text.strip() == STDLIB else "file"
+    return [(path, format_in(kind, path)) for path in list_files(text)]
+
+
+def format_in(kind: str, path: Path) -> FileFormat:
+    """How a file of a dataset of this kind is read."""
+    return FileFormat("text") if kind == "stdlib" else format_of(path.name)
+
+
+def estimate_samples(identity: DatasetIdentity, seq_len: int, held_out: float = 0.0) -> int:
+    """Training samples when each byte is one token: exact for byte-level training, an upper limit otherwise.
+
+    Args:
+        identity: The dataset.
+        seq_len: Tokens in a sample.
+        held_out: Share of the text that is kept for validation, from 0 to 1; at least one sample then.
+    """
+    kept = max(int(identity.expected_bytes * held_out), seq_len + 1) if held_out else 0
+    return max(0, (identity.expected_bytes - kept - 1) // seq_len)
+
+
+def check_size(identity: DatasetIdentity, seq_len: int) -> None:
+    """Refuses a dataset without a sample to train on and one to hold out, if each byte is a token.
+
+    Where the text can only be counted by reading it (packed files, tables) its ranks do so.
+
+    Raises:
+        DatasetError: It is too small.
+    """
+    needed_bytes = 2 * (seq_len + 1) if identity.is_counted and identity.kind != "none" else 0
+    if identity.size_bytes < needed_bytes:
+        raise _error(
+            f"{identity.path} has {identity.size_bytes:,} bytes; with sequences of {seq_len} tokens, one to train on "
+            f"and one to measure with, at least {needed_bytes:,} are needed.",
+            "Choose more text or a shorter sequence length (--seq-len).",
+            "The dataset is too small",
+        )
+
+
+def _identify_hub(name: HubName) -> DatasetIdentity:
+    """By its name: what its rows are is not known before they are here."""
+    check_package()
+    digest = hashlib.sha256(str(name).encode("utf-8")).hexdigest()
+    return DatasetIdentity(str(name), "hub", 0, 0, digest, text_bytes=cached_text_bytes(name) or 0)
+
+
+def _check_packages(files: Sequence[Path], kind: Kind) -> None:
+    """Refuses files that this Python cannot read.
+
+    Raises:
+        MissingPackageError: Names the package and how to install it.
+    """
+    for path in files:
+        package = missing_package(format_in(kind, path))
+        if package:
+            raise MissingPackageError((package,), f"The file {path.name}")
+
+
+def _text_bytes(path: Path, size: int, file_format: FileFormat) -> int:
+    """About how much text a file unpacks to. Rows are taken as text throughout, so that is an upper limit there."""
+    if file_format.packing == "gz" and size > _GZIP_TRAILER_BYTES:
+        # The last four bytes are the unpacked size modulo 2^32 (RFC 1952); never less than what is packed.
+        with path.open("rb") as file:
+            file.seek(-4, os.SEEK_END)
+            return max(size, int.from_bytes(file.read(4), "little"))
+    if file_format.packing:
+        return _USUAL_PACKING * size
+    return _USUAL_TABLE * size if file_format.form == "parquet" else size
+
+
+def _locate(text: str) -> tuple[Kind, Path]:
+    text = text.strip()
+    if not text:
+        raise _error("No dataset is named.", "Name a file, a folder, hf://… or stdlib://.")
+    if text == STDLIB:
+        return "stdlib", Path(sysconfig.get_path("stdlib"))
+    if "://" in text:
+        scheme = text.partition("://")[0]
+        raise _error(f"{text}: {scheme}:// is no kind of dataset.", "Name a file, a folder, hf://… or stdlib://.")
+    root = Path(text).absolute()
+    try:
+        if root.is_dir():
+            return "folder", root
+        if root.is_file():
+            return "file", root
+        if root.exists():
+            raise _error(f"{root} is neither a file nor a folder.", "Name a text file or a folder of them.")
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
+        raise _error(f"{text!r} is no path that can be looked up ({error}).", "Check the path.") from None
+    raise _error(f"There is no file or folder {root}.", "Check the path.", MISSING)
+
+
+def _files_of(kind: Kind, root: Path) -> list[Path]:
+    if kind == "file":
+        return [root]
+    found: list[Path] = []
+
+    def refuse(error: OSError) -> None:
+        raise _unreadable(Path(error.filename or root), error)
+
+    for folder, folders, names in os.walk(root, onerror=refuse):
+        folders[:] = [name for name in folders if not _is_skipped(name, kind)]
+        if _RUN_FILES.issubset(names):  # a run's own folder: its metrics are no text to learn, and they grow
+            folders.clear()
+            continue
+        found += [Path(folder, name) for name in names if _is_wanted(name, kind)]
+    if not found:
+        what = "Python sources" if kind == "stdlib" else "text files (.txt, .md, .py, .jsonl, .csv, .parquet, …)"
+        raise _error(f"{root} holds no {what}.", "Choose a folder with text files, or name one file.")
+    return sorted((path for path in found if path.is_file()), key=lambda path: _relative(path, root))
+
+
+def _is_skipped(name: str, kind: Kind) -> bool:
+    return name in _NOT_STDLIB if kind == "stdlib" else name.startswith(".") or name == "__pycache__"
+
+
+def _is_wanted(name: str, kind: Kind) -> bool:
+    return name.endswith(".py") if kind == "stdlib" else is_data_name(name)
+
+
+def _relative(path: Path, root: Path) -> str:
+    return path.name if path == root else str(PurePosixPath(*path.relative_to(root).parts))
+
+
+def _facts(path: Path) -> tuple[_FileFacts, int]:
+    """What is in a file, and its size in bytes."""
+    try:
+        stat = path.stat()
+        key = (str(path), stat.st_size, stat.st_mtime_ns)
+        if key not in _known_files:
+            _known_files[key] = _read_facts(path)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return _known_files[key], stat.st_size
+
+
+def _read_facts(path: Path) -> _FileFacts:
+    digest = hashlib.sha256()
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    utf8 = True
+    readable = format_of(path.name).is_readable_text
+    with path.open("rb") as file:
+        while block := file.read(_READ_BYTES):
+            if not readable:
+                digest.update(block)
+                continue
+            if b"\0" in block:
+                raise _error(
+                    f"{path} is not text: it holds NUL bytes (a binary file, or UTF-16).",
+                    "Choose a text file; save UTF-16 text as UTF-8.",
+                    "The dataset is not text",
+                )
+            digest.update(block)
+            utf8 = utf8 and _decodes(decoder, block)
+    return _FileFacts(digest.hexdigest(), utf8 and _decodes(decoder, b"", final=True))
+
+
+def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, final: bool = False) -> bool:
+    try:
+        decoder.decode(block, final)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _unreadable(path: Path, error: OSError) -> DatasetError:
+    words = explain(error, f"{path} could not be read")
+    return _error(words.cause, "Check that you may read it.", "The dataset cannot be read")
+
+
+def _error(cause: str, next_step: str, title: str | None = None) -> DatasetError:
+    return DatasetError(cause, next_step, title=title)

@@ -1,0 +1,73 @@
+"""Where an export goes: made beside its place, then moved there, so that a failed one leaves what was there before."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from core.errors import UsageError
+from core.files.atomic import explain, replace_with_retry
+
+
+def check_folder_place(out: Path, overwrite: bool) -> None:
+    """Refuses a folder that an export must not be put into.
+
+    Raises:
+        UsageError: A file stands there, or the folder holds something and `overwrite` is not asked for.
+        PreflightError: It cannot be looked into.
+    """
+    try:
+        if out.exists() and not out.is_dir():
+            raise refused(f"{out} is a file, and this export is a folder.", "Choose a folder: --out PATH")
+        if not overwrite and out.is_dir() and any(out.iterdir()):
+            raise refused(f"{out} is not empty.", "Choose another folder, or add --overwrite to replace files in it.")
+    except OSError as error:
+        raise explain(error, f"{out} could not be looked into") from error
+
+
+def check_file_place(out: Path, overwrite: bool) -> None:
+    """Refuses a file that must not be replaced.
+
+    Raises:
+        UsageError: It is there, and `overwrite` is not asked for; or it is a folder.
+    """
+    if out.is_dir():
+        raise refused(f"{out} is a folder.", "Name a file: --out model.safetensors")
+    if not overwrite and out.exists():
+        raise refused(f"{out} is there already.", "Choose another name, or add --overwrite to replace it.")
+
+
+@contextmanager
+def staged_folder(out: Path) -> Iterator[Path]:
+    """An empty folder to fill; afterwards each file in it takes its place below `out`, whole.
+
+    Raises:
+        PreflightError: Disk full, no permission, drive missing.
+    """
+    staging = out / f".export-{secrets.token_hex(4)}.rankdeck-tmp"
+    made = not out.exists()
+    done = False
+    try:
+        staging.mkdir(parents=True)
+        yield staging
+        for file in sorted(path for path in staging.rglob("*") if path.is_file()):
+            target = out / file.relative_to(staging)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            replace_with_retry(file, target)
+        done = True
+    except OSError as error:
+        raise explain(error, f"{out} could not be written") from error
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+        if made and not done:
+            with contextlib.suppress(OSError):  # somebody put something there meanwhile
+                out.rmdir()
+
+
+def refused(cause: str, next_step: str) -> UsageError:
+    """Nothing was exported, by the person's own words."""
+    return UsageError(cause, next_step, title="Nothing was exported")

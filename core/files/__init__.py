@@ -1,0 +1,1 @@
+"""Files that survive a power cut: atomic replacement, private files, locks."""

@@ -1,0 +1,355 @@
+"""Files that are whole or not there: atomic replacement, hashing, and a failed disk in words.
+
+Windows refuses to replace a file that another process has open without sharing it (a virus scanner, a
+backup, a reader in the middle of a line). Those refusals pass, so replacing is retried for a bounded time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+from core.errors import NewerVersionError, PreflightError, RankdeckError, StateFileError
+from core.fault_points import reach
+from core.files.private import make_private
+from core.parsing import ParseError, decode_utf8, parse_json
+
+REPLACE_TIMEOUT_S: Final = 5.0
+MAX_STATE_BYTES: Final = 256 << 20
+"""A ledger of a million chunks has 150 MB. What is larger is some other file."""
+_READ_TIMEOUT_S: Final = 2.0
+_RETRY_PAUSE_S: Final = 0.02
+_COPY_BYTES: Final = 1 << 20
+_TEMPORARY_SUFFIX: Final = ".rankdeck-tmp"
+_WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system
+_WINDOWS_IN_USE: Final = (32, 33, 1224)
+"""ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, ERROR_USER_MAPPED_FILE."""
+_WINDOWS_BUSY: Final = (5, *_WINDOWS_IN_USE)
+"""ERROR_ACCESS_DENIED too: that is what replacing a file says that somebody has open."""
+# ERROR_PATH_NOT_FOUND, INVALID_DRIVE, NOT_READY, BAD_NETPATH, BAD_NET_NAME
+_WINDOWS_NO_DRIVE: Final = (3, 15, 21, 53, 67)
+_WINDOWS_NAME_TOO_LONG: Final = 206
+
+
+def path_of(text: str) -> Path | None:
+    """The path that a person's text means; None where no file can have such a name (too long, a zero byte)."""
+    try:
+        path = Path(text).expanduser()
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return path
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: "~nobody" has no home
+        return None
+    return path
+
+
+def write_atomic(
+    path: Path,
+    data: bytes | str,
+    *,
+    mode: int | None = None,
+    durable: bool = True,
+    timeout_s: float = REPLACE_TIMEOUT_S,
+) -> None:
+    """Replaces `path` by `data` so that a reader, or a power cut, sees the old content or the new, never a part.
+
+    Args:
+        path: The file; its folder must exist.
+        data: Text is written as UTF-8 with its line ends as they are.
+        mode: Permission bits of the new file; None leaves them to the umask. Bits that shut out everybody else
+            (0o600) hold on Windows too, by an access list.
+        durable: False skips fsync, for files that can be derived again.
+        timeout_s: How long to wait, on Windows, for others to close the file.
+
+    Raises:
+        PreflightError: Disk full, no permission, path too long, drive missing.
+        RankdeckError: Any other failure of the disk.
+    """
+    content = data.encode("utf-8") if isinstance(data, str) else data
+
+    def fill(file: IO[bytes]) -> None:
+        file.write(content)
+
+    _replace_by(path, fill, mode, durable, timeout_s)
+
+
+def copy_atomic(source: Path, target: Path) -> None:
+    """Copies a file's bytes to `target`, which is replaced whole; raises as `write_atomic`."""
+
+    def fill(file: IO[bytes]) -> None:
+        with source.open("rb") as original:
+            while block := original.read(_COPY_BYTES):
+                file.write(block)
+
+    fill_atomic(target, fill)
+
+
+def fill_atomic(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
+    """Replaces `path` by what `fill` writes, for files too large for memory; raises as `write_atomic`."""
+    _replace_by(path, fill, None, True, REPLACE_TIMEOUT_S)
+
+
+def _replace_by(
+    path: Path, fill: Callable[[IO[bytes]], None], mode: int | None, durable: bool, timeout_s: float
+) -> None:
+    temporary = path.with_name(f".{path.name[:80]}.{secrets.token_hex(6)}{_TEMPORARY_SUFFIX}")
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
+        with os.fdopen(os.open(temporary, flags, 0o666 if mode is None else mode), "wb") as file:
+            if mode is not None and not mode & 0o077:
+                with contextlib.suppress(OSError):  # a drive without access lists cannot keep a file private
+                    make_private(temporary)
+            fill(file)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        reach(f"replace:{path.parent.name}/{path.name}")
+        replace_with_retry(temporary, path, timeout_s=timeout_s)
+        if durable:
+            sync_folder(path.parent)
+    except OSError as error:
+        raise explain(error, f"{path} could not be written") from error
+    finally:
+        with contextlib.suppress(OSError):  # replaced already, or the disk that failed fails again
+            temporary.unlink(missing_ok=True)
+
+
+def replace_with_retry(source: Path, target: Path, *, timeout_s: float = REPLACE_TIMEOUT_S) -> None:
+    """`Path.replace`, tried again while Windows says that somebody has the target open.
+
+    Args:
+        source: The file (or folder) that takes the place.
+        target: What is replaced.
+        timeout_s: How long to go on trying.
+
+    Raises:
+        OSError: As `Path.replace`; on Windows a sharing violation only after `timeout_s`.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            source.replace(target)
+            return
+        except PermissionError as error:
+            if not is_sharing_violation(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(_RETRY_PAUSE_S)
+
+
+def is_sharing_violation(error: OSError) -> bool:
+    """True for a refusal that may pass when another process closes the file; never on POSIX.
+
+    Windows' own calls say which refusal it is; `open` goes through the C library, which only says "permission".
+    """
+    winerror = getattr(error, "winerror", None)
+    return _WINDOWS and (winerror in _WINDOWS_BUSY or (winerror is None and error.errno == errno.EACCES))
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes names that were created or replaced in `folder` survive a power cut (POSIX; Windows has no such call)."""
+    if _WINDOWS:
+        return
+    descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some network and FUSE file systems cannot sync a folder; the file itself is synced.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def remove_temporaries(folder: Path) -> None:
+    """Removes what a killed writer left of unfinished replacements in `folder`; only its single writer may call it."""
+    for leftover in folder.glob(f".*{_TEMPORARY_SUFFIX}"):
+        with contextlib.suppress(OSError):  # a scanner holds it: the next start removes it
+            leftover.unlink()
+
+
+def read_bytes(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> bytes:
+    """A file's bytes.
+
+    Raises:
+        StateFileError: It is missing, unreadable, larger than the limit, or no regular file (a pipe would be waited
+            for).
+    """
+    deadline = time.monotonic() + _READ_TIMEOUT_S
+    while True:
+        try:
+            status = path.stat()
+            if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
+                raise StateFileError(f"{path} is not a regular file.", "Check that this is the right file.")
+            if status.st_size > limit_bytes:
+                raise StateFileError(
+                    f"{path} is too large: {status.st_size:,} bytes, and at most {limit_bytes:,} are read.",
+                    "Check that this is the right file.",
+                )
+            return path.read_bytes()
+        except FileNotFoundError:
+            raise StateFileError(f"{path} does not exist.", "Check the path.") from None
+        except ValueError:  # a zero byte, or half a character
+            raise StateFileError(f"{str(path)!r} is no file's name.", "Check the path.") from None
+        except IsADirectoryError:
+            raise StateFileError(f"{path} is a folder, not a file.", "Name the file in it.") from None
+        except OSError as error:
+            # Windows refuses to open a file in the instant in which it is replaced.
+            if path.is_dir():
+                raise StateFileError(f"{path} is a folder, not a file.", "Name the file in it.") from None
+            if not is_sharing_violation(error) or time.monotonic() >= deadline:
+                words = explain(error, f"{path} could not be read")
+                raise StateFileError(words.cause, words.next_step) from error
+        time.sleep(_RETRY_PAUSE_S)
+
+
+def read_text(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> str:
+    """A UTF-8 file's text.
+
+    Raises:
+        StateFileError: It is missing, unreadable, too large or not UTF-8.
+    """
+    data = read_bytes(path, limit_bytes=limit_bytes)
+    try:
+        return decode_utf8(data).removeprefix("\ufeff")
+    except ParseError as error:
+        raise StateFileError(
+            f"{path} cannot be read: {error}.", "Save it as UTF-8, or check that this is the right file."
+        ) from None
+
+
+def read_json(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> Any:
+    """A JSON file's value.
+
+    Raises:
+        StateFileError: It is missing, unreadable, empty, cut off, not JSON or beyond the limits of `core.parsing`; the
+            cause says which, and where.
+    """
+    text = read_text(path, limit_bytes=limit_bytes)
+    if not text.strip():
+        raise StateFileError(f"{path} is empty.", "Use a copy of it from before.")
+    try:
+        return parse_json(text)
+    except ParseError as error:
+        what = "was cut off" if error.cut_off else "cannot be read as JSON"
+        raise StateFileError(
+            f"{path} {what}: {error}.",
+            "Use a copy of it from before, or check that this is the right file.",
+        ) from None
+
+
+def require_format(document: Any, path: Path, name: str, version: int) -> dict[str, Any]:
+    """`document` as an object, if its `format` is `name` and its `version` is not newer than `version`.
+
+    Raises:
+        NewerVersionError: It was written by a newer Rankdeck.
+        StateFileError: It is something else.
+    """
+    if not isinstance(document, Mapping):
+        raise StateFileError(
+            f"{path} holds {kind_of(document)} where an object belongs.", "Check that this is the right file."
+        )
+    found, number = document.get("format"), document.get("version")
+    if found != name:
+        raise StateFileError(f"{path} says format {found!r:.60}, not {name!r}.", "Check that this is the right file.")
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise StateFileError(
+            f"{path} says version {number!r:.60}, which is not a version.", "Use a copy of it from before."
+        )
+    if number > version:
+        raise NewerVersionError(
+            f"{path} was written in version {number!r:.60} of its format; this Rankdeck knows up to version {version}.",
+            "Use the newer Rankdeck that wrote it.",
+        )
+    return dict(document)
+
+
+def kind_of(value: object) -> str:
+    """A JSON value's type in words: "a list", "text", "nothing (null)", ….
+
+    Unlike `type(value).__name__` these are words for a person who never saw Python.
+    """
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, bool):
+        return "true or false"
+    kinds: tuple[tuple[type, str], ...] = (
+        (int, "a whole number"),
+        (float, "a number"),
+        (str, "text"),
+        (list, "a list"),
+        (dict, "an object"),
+    )
+    return next((words for kind, words in kinds if isinstance(value, kind)), type(value).__name__)
+
+
+def sha256_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, in hex.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_too_long(error: OSError) -> bool:
+    """Whether a name or a path is longer than this system allows."""
+    return error.errno == errno.ENAMETOOLONG or getattr(error, "winerror", None) == _WINDOWS_NAME_TOO_LONG
+
+
+def explain(error: OSError, what: str) -> RankdeckError:
+    """An operating system's refusal as title, cause and next step.
+
+    Args:
+        error: What was raised.
+        what: The start of the sentence, without a full stop: "run.toml could not be written".
+    """
+    number, winerror = error.errno, getattr(error, "winerror", None)
+    if number in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)) or winerror == 112:
+        return PreflightError(
+            f"{what}: the disk is full.", "Free some space or choose another drive.", title="The disk is full"
+        )
+    if is_too_long(error):
+        return PreflightError(
+            f"{what}: the path is too long.", "Choose a shorter folder.", title="The path is too long"
+        )
+    if winerror in _WINDOWS_IN_USE:
+        return PreflightError(
+            f"{what}: another program has it open.", "Close that program and try again.", title="A file is in use"
+        )
+    if number == errno.EROFS:
+        return PreflightError(
+            f"{what}: the drive is read-only.", "Choose another drive.", title="The drive is read-only"
+        )
+    if isinstance(error, PermissionError):
+        return PreflightError(
+            f"{what}: permission was denied.",
+            "Choose a folder that you may write to, or change its permissions.",
+            title="No permission",
+        )
+    if winerror in _WINDOWS_NO_DRIVE or isinstance(error, FileNotFoundError):
+        return PreflightError(
+            f"{what}: its folder or drive is missing.",
+            "Connect the drive or check the path.",
+            title="A folder is missing",
+        )
+    if isinstance(error, NotADirectoryError | FileExistsError):
+        return PreflightError(
+            f"{what}: a file stands where a folder belongs.", "Choose another folder.", title="A file is in the way"
+        )
+    if isinstance(error, IsADirectoryError):
+        return PreflightError(
+            f"{what}: a folder stands in its place.", "Move that folder away.", title="A folder is in the way"
+        )
+    reason = error.strerror or str(error) or type(error).__name__
+    return RankdeckError(
+        f"{what}: {reason}.", "Check the disk and try again.", title="The disk does not work as it should"
+    )

@@ -1,0 +1,291 @@
+"""Who writes which generation: the pure half of a commit. The effects (folders, manifests, sockets) are the host's.
+
+One generation is open at a time. It goes through three phases:
+
+* **opening**: a rank stands at a step boundary and wants to commit; the host makes the folder;
+* **staging**: every rank writes its part (training goes on meanwhile) and says so;
+* **writing**: all parts lie on disk; the host writes ledger copy and manifest. With the manifest it exists.
+
+In any phase it may be *dropped*: a rank could not write its part, or died. Training goes on; the host asks again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, Protocol
+
+from core.protocol.messages import CommitStaged, Position
+
+log = logging.getLogger(__name__)
+
+BUSY: Final = -1
+"""Answer to a rank that cannot commit now; it goes on training and asks again later."""
+KEPT: Final = -2
+"""Answer to a rank that has diverged: the part that it wrote last stands for it, so it has nothing to write."""
+
+
+class CommitEffects(Protocol):
+    """What the coordinator has done by others. Nothing here may call back into it before returning."""
+
+    def open_generation(self, reason: str) -> None:
+        """Make the next generation's folder, then call `CommitCoordinator.opened` or `open_failed`."""
+
+    def answer(self, rank: int, generation: int, folder: str) -> None:
+        """Send `CommitTo`."""
+
+    def ask(self, rank: int, reason: str) -> None:
+        """Send `CommitPlease`."""
+
+    def write_generation(self, generation: int, parts: Mapping[int, CommitStaged]) -> None:
+        """Write ledger copy and manifest, then call `CommitCoordinator.written` or `write_failed`."""
+
+    def leave_out_generation(self, generation: int, folder: str, cause: str) -> None:
+        """As `drop_generation`, where to try again is of no use: a rank has diverged, and has said so itself."""
+
+    def drop_generation(self, generation: int, folder: str, cause: str) -> None:
+        """Remove the leftovers of a generation that will not be; `generation` is negative if it had no folder yet."""
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """The generation that is being made."""
+
+    reason: str
+    phase: Literal["opening", "staging", "writing", "over"] = "opening"
+    number: int = BUSY
+    folder: str = ""
+    round: int = 0
+    joined: dict[int, int] = field(default_factory=dict)
+    staged: dict[int, CommitStaged] = field(default_factory=dict)
+
+
+class CommitCoordinator:
+    """Answers `CommitBegin` so that the parts of a generation belong together.
+
+    Ranks that train in step must get the same answer to the same question, or a generation would mix two steps and
+    another would never be whole. The question is "step s, for the k-th time" (a rank that was told *busy* at its last
+    step asks again), so the answers of each step are kept as a list and every rank walks down the same one.
+
+    Args:
+        world_size: Ranks whose parts make a generation.
+        synchronised: True when all ranks train in step (one lane); False when each has a lane of its own: then the
+            first that begins has the others asked to join at their own next boundary.
+        effects: Carries things out.
+
+    Attributes:
+        positions: Each rank's position in the newest generation that this attempt has committed.
+        generation: Its number, None before the first.
+    """
+
+    _STEPS_REMEMBERED: Final = 4
+
+    def __init__(self, world_size: int, *, synchronised: bool, effects: CommitEffects) -> None:
+        self._world_size = world_size
+        self._synchronised = synchronised
+        self._effects = effects
+        self._open: _Open | None = None
+        self._answers: dict[int, list[_Open | None]] = {}
+        self._asked: dict[tuple[int, int], int] = {}
+        self._carried: dict[int, CommitStaged] = {}
+        self._newest: dict[int, CommitStaged] = {}
+        self.positions: dict[int, Position] = {}
+        self.generation: int | None = None
+
+    @property
+    def busy(self) -> bool:
+        """A generation is being made."""
+        return self._open is not None
+
+    @property
+    def open_number(self) -> int | None:
+        """The number of the generation being made, once it has one."""
+        return None if self._open is None or self._open.number < 0 else self._open.number
+
+    @property
+    def missing(self) -> list[int]:
+        """Ranks that the generation being made still lacks a word of; all of them when none is being made."""
+        joined = {} if self._open is None else self._open.joined
+        return [rank for rank in range(self._world_size) if rank not in joined and rank not in self._carried]
+
+    def holds(self, steps: Mapping[int, int]) -> bool:
+        """The newest committed generation has every rank at exactly these steps, or its stand-in."""
+        at = {rank: position.step for rank, position in self.positions.items()}
+        return all(rank in at and (at[rank] == step or rank in self._carried) for rank, step in steps.items())
+
+    # what ranks say
+
+    def begin(
+        self, rank: int, step: int, reason: str, round_: int = 0, join: bool = False, diverged: bool = False
+    ) -> None:
+        """A rank stands at a boundary (`CommitBegin`)."""
+        if diverged and not self._synchronised and self._begin_diverged(rank, step, round_, join):
+            return
+        if self._synchronised:
+            chosen = self._choose_in_step(rank, step, reason)
+        else:
+            chosen = self._choose_alone(rank, reason, round_, join)
+        if chosen is None or chosen.phase == "over" or rank in chosen.joined:
+            self._effects.answer(rank, BUSY, "")
+            return
+        chosen.joined[rank] = step
+        if chosen.phase == "staging":
+            self._effects.answer(rank, chosen.number, chosen.folder)
+
+    def staged(self, rank: int, part: CommitStaged) -> None:
+        """A rank's part lies on disk (`CommitStaged`)."""
+        current = self._open
+        if current is None or current.number != part.generation or current.phase != "staging":
+            log.info("rank %d staged generation %d, which is no longer being made", rank, part.generation)
+            return
+        current.staged[rank] = part
+        self._write_if_whole(current)
+
+    def failed(self, rank: int, generation: int, cause: str) -> None:
+        """A rank could not write its part (`CommitFailed`)."""
+        if self._open is not None and self._open.number == generation and self._open.phase == "staging":
+            self._drop(f"Rank {rank} could not write its part: {cause}")
+
+    def rank_lost(self, rank: int) -> None:
+        """A rank is gone; what it had not staged will never come."""
+        current = self._open
+        if current is not None and current.phase != "writing" and rank not in current.staged:
+            self._drop(f"Rank {rank} ended before its part was written.")
+
+    def carry(self, rank: int, part: CommitStaged) -> None:
+        """A rank with a lane of its own is gone: from now on generations hold its part of the one before.
+
+        So the others can commit once more. The host copies the files (`write_generation` names the part as it was).
+        """
+        self._carried[rank] = part
+        current = self._open
+        if current is not None and current.phase != "writing" and rank not in current.staged:
+            current.staged[rank] = part  # begun after it was gone, and before that was known
+            self._write_if_whole(current)
+
+    def abandon(self, cause: str) -> None:
+        """The attempt ends: what is not being written already is dropped."""
+        if self._open is not None and self._open.phase != "writing":
+            self._drop(cause)
+
+    # what the host's effects came to
+
+    def opened(self, generation: int, folder: str) -> None:
+        """The folder exists: every rank that waits gets its answer."""
+        current = self._open
+        if current is None or current.phase != "opening":
+            self._effects.drop_generation(generation, folder, "It was no longer wanted.")
+            return
+        current.number, current.folder, current.phase = generation, folder, "staging"
+        for rank in current.joined:
+            self._effects.answer(rank, generation, folder)
+
+    def open_failed(self, cause: str) -> None:
+        """The folder could not be made."""
+        if self._open is not None and self._open.phase == "opening":
+            self._drop(cause)
+
+    def written(self, generation: int) -> None:
+        """The manifest is on disk."""
+        current = self._open
+        if current is not None and current.number == generation:
+            self.generation = generation
+            self._newest = dict(current.staged)
+            self.positions = {rank: part.position for rank, part in current.staged.items()}
+            # One that was being written when a rank was lost may hold a newer part of that rank.
+            self._carried = {rank: current.staged[rank] for rank in self._carried}
+            current.phase, self._open = "over", None
+
+    def write_failed(self, generation: int, cause: str) -> None:
+        """Ledger copy or manifest could not be written."""
+        if self._open is not None and self._open.number == generation:
+            self._drop(cause)
+
+    # inside
+
+    def _begin_diverged(self, rank: int, step: int, round_: int, join: bool) -> bool:
+        """Answers a rank with a lane of its own whose weights are not finite; False: it may write them.
+
+        Its last good part stands for it, so that the other ranks' work is committed and what it trained since is
+        trained again. Parts of one generation are of one round, so between rounds there is nothing to fall back on.
+        """
+        part = self._newest.get(rank) if round_ == 0 else None
+        if join:
+            current = self._open
+            if current is not None and current.phase != "writing" and rank not in current.joined:
+                if part is None:
+                    cause = f"The weights of rank {rank} are not finite at step {step}."
+                    self._drop(cause, self._effects.leave_out_generation)
+                elif rank not in current.staged:
+                    current.staged[rank] = part
+                    self._write_if_whole(current)
+            self._effects.answer(rank, KEPT, "")
+            return True
+        if part is None:
+            return False
+        self.carry(rank, part)
+        self._effects.answer(rank, KEPT, "")
+        return True
+
+    def _choose_alone(self, rank: int, reason: str, round_: int, join: bool) -> _Open | None:
+        current = self._open
+        if current is not None and current.joined and rank not in current.joined and current.round != round_:
+            # Ranks see to it that this cannot be (workers.training.local_sgd); a generation mixed of two rounds would
+            # lose exactness.
+            self._drop(f"Rank {rank} is in round {round_} and the others committed in round {current.round}.")
+            return None
+        if self._open is None:
+            if join:
+                return None
+            opened = self._start(reason)
+            opened.round = round_
+            for other in range(self._world_size):
+                if other != rank and other not in self._carried:
+                    self._effects.ask(other, f"rank {rank} commits")
+            return opened
+        return self._open
+
+    def _choose_in_step(self, rank: int, step: int, reason: str) -> _Open | None:
+        turn = self._asked.get((rank, step), 0)
+        self._asked[rank, step] = turn + 1
+        answers = self._answers.setdefault(step, [])
+        if turn < len(answers):
+            return answers[turn]
+        current = self._open
+        if (
+            current is not None
+            and current.joined
+            and rank not in current.joined
+            and step not in current.joined.values()
+        ):
+            self._drop(f"Rank {rank} is at step {step} and did not join the others at {current.joined}.")
+        answers.append(self._start(reason) if self._open is None else None)
+        self._forget_old_steps()
+        return answers[turn] if turn < len(answers) else None
+
+    def _write_if_whole(self, current: _Open) -> None:
+        if current.phase == "staging" and len(current.staged) == self._world_size:
+            current.phase = "writing"
+            self._effects.write_generation(current.number, current.staged)
+
+    def _start(self, reason: str) -> _Open:
+        self._open = _Open(reason)
+        self._open.staged.update(self._carried)
+        self._effects.open_generation(reason)
+        return self._open
+
+    def _drop(self, cause: str, carry_out: Callable[[int, str, str], None] | None = None) -> None:
+        current = self._open
+        assert current is not None
+        waiting = list(current.joined) if current.phase == "opening" else []
+        current.phase, self._open = "over", None
+        for rank in waiting:
+            self._effects.answer(rank, BUSY, "")
+        (carry_out or self._effects.drop_generation)(current.number, current.folder, cause)
+
+    def _forget_old_steps(self) -> None:
+        while len(self._answers) > self._STEPS_REMEMBERED:
+            oldest = min(self._answers)
+            del self._answers[oldest]
+            self._asked = {key: count for key, count in self._asked.items() if key[1] != oldest}

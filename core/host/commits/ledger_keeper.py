@@ -1,0 +1,163 @@
+"""The live ledger of a run, and `chunk_tracker_state.json` as its projection."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from core.checkpoints.store import Generation
+from core.config import RunConfig
+from core.errors import StateFileError
+from core.fault_points import reach
+from core.files.atomic import write_atomic
+from core.ledger.ledger import Ledger, read_state_file
+from core.protocol.messages import Claim, DataReady, Grant, Position
+
+log = logging.getLogger(__name__)
+
+WRITE_EVERY_S: Final = 2.0
+"""The file names claimed chunks for people to look at; nothing is resumed from those, so they may be a little late."""
+
+
+class LedgerKeeper:
+    """Makes the ledger when the data is ready, answers claims, and says what the state file is to hold.
+
+    Args:
+        path: The run's `chunk_tracker_state.json`.
+        config: What was asked of the run.
+        dataset: The dataset's identity as the ledger keeps it.
+        run_id: Stands in the state file.
+    """
+
+    def __init__(self, path: Path, config: RunConfig, dataset: Mapping[str, Any], run_id: str) -> None:
+        self.path = path
+        self._config = config
+        self._dataset = dataset
+        self._run_id = run_id
+        self._dirty = False
+        self._next_write = 0.0
+        self.ledger: Ledger | None = None
+
+    def committed_generation(self) -> int | None:
+        """The generation that the state file says was committed; None when it says none, or cannot be read."""
+        if not self.path.exists():
+            return None
+        try:
+            return read_state_file(self.path).generation
+        except StateFileError as error:
+            log.warning("%s", error)  # a resume refuses such a file before it starts a host
+            return None
+
+    def prepare(self, data: DataReady, generation: Generation | None, world: int, lanes: int) -> None:
+        """Makes the ledger for an attempt: that of the generation it goes on from, else a new one. Reads the disk.
+
+        Raises:
+            StateFileError: The dataset, or how it is cut, is not what the run was started with.
+        """
+        config = self._config
+        chunk_size = data.chunk_size or config.dataset_chunk_size
+        block_size = max(config.samples_per_block, data.chunk_size or 0)
+        cut = (data.samples, block_size, chunk_size, config.seed)
+        # A program with data of its own says itself how often it reads it (`chunk_size` is how it is known here).
+        epochs = config.epochs if data.chunk_size else epochs_of(config)
+        if generation is not None:
+            ledger = Ledger.from_dict(generation.ledger(), generation.folder)
+            ledger.check_same(self._dataset, chunk_size, block_size, data.samples)
+            ledger.rescale(world, lanes)
+            ledger.limit_epochs(epochs)
+        else:
+            ledger = self._imported(data, world, lanes) or Ledger.new(
+                self._dataset, *cut, world, lanes, epochs, self._run_id
+            )
+        ledger.stealing = config.work_stealing and lanes > 1
+        self.ledger = ledger
+        self._dirty = True
+
+    def _imported(self, data: DataReady, world: int, lanes: int) -> Ledger | None:
+        """The ledger of an AI-OS state file that this run was made from; its weights stay where they are.
+
+        An attempt that ended before its first generation has replaced that file by one in our form, which holds the
+        same chunks. Without a generation of ours completed chunks can come from nowhere else.
+        """
+        if not self.path.exists():
+            return None
+        file = read_state_file(self.path)
+        config = self._config
+        if file.form == "rankdeck":
+            if file.generation is not None or not file.completed:
+                return None
+            ledger = Ledger.from_file(file)
+            ledger.check_same(self._dataset, config.dataset_chunk_size, config.samples_per_block, data.samples)
+            ledger.rescale(world, lanes)
+            ledger.limit_epochs(epochs_of(config))
+            return ledger
+        return Ledger.imported(
+            file,
+            dataset=self._dataset,
+            samples=data.samples,
+            samples_per_block=config.samples_per_block,
+            chunk_size=config.dataset_chunk_size,
+            seed=config.seed,
+            world=world,
+            lanes=lanes,
+            epochs=epochs_of(config),
+            run_id=self._run_id,
+        )
+
+    def claim(self, rank: int, claim: Claim) -> Grant:
+        """The answer to a rank's claim.
+
+        Raises:
+            LedgerConflictError: The claim cannot be.
+            StateFileError: The data is not ready yet.
+        """
+        if self.ledger is None:
+            raise StateFileError(f"Rank {rank} claimed a chunk before the data was ready.", "Start the run again.")
+        self._dirty = True
+        return self.ledger.claim(self.ledger.lane_of(rank), claim.sequence)
+
+    def preview(self, positions: Mapping[int, Position], generation: int) -> dict[str, Any]:
+        """The ledger as a generation's copy holds it; raises `LedgerConflictError`."""
+        if self.ledger is None:
+            raise StateFileError("A rank commits before the data was ready.", "Start the run again.")
+        return self.ledger.preview(positions, generation)
+
+    def commit(self, positions: Mapping[int, Position], generation: int) -> None:
+        """The generation's manifest is on disk."""
+        if self.ledger is not None:
+            self.ledger.commit(positions, generation)
+            self._dirty = True
+            self._next_write = 0.0
+
+    def due(self) -> dict[str, Any] | None:
+        """What the state file should hold now, if it is time to write it; see `write`."""
+        if not self._dirty or self.ledger is None or time.monotonic() < self._next_write:
+            return None
+        self._dirty = False
+        began = time.monotonic()
+        document = self.ledger.as_dict()
+        took_s = time.monotonic() - began  # on the loop's thread: a ledger of very many chunks is written less often
+        self._next_write = began + max(WRITE_EVERY_S, 100.0 * took_s)
+        return document
+
+    def failed(self) -> None:
+        """The write failed: it stays due."""
+        self._dirty = True
+
+
+def write_ledger(path: Path, document: Mapping[str, Any], generation: int = -1) -> None:
+    """Replaces the state file. Runs on the disk thread; raises `PreflightError` when the disk refuses."""
+    reach("ledger_replace", generation)
+    write_atomic(path, json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")
+    reach("ledger_replaced", generation)
+
+
+def epochs_of(config: RunConfig) -> int | None:
+    """How often the dataset is trained: as asked; once when neither steps nor epochs are given; else no limit."""
+    if config.epochs is not None:
+        return config.epochs
+    return 1 if config.steps is None else None

@@ -1,0 +1,121 @@
+"""Ranks that wait for the host: brings them into one generation, merges them, and lets them go."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Final
+
+from core.checkpoints.store import Generation
+from core.host.commits.gathering import Gathered, Next, next_action
+from core.host.commits.runner import CommitRunner
+from core.host.ranks import Rank, Ranks
+from core.protocol.messages import Merge, Merged, MergeDone
+
+log = logging.getLogger(__name__)
+
+ASK_AGAIN_S: Final = 2.0
+
+
+class Gatherer:
+    """Carries out what `gathering.next_action` decides; one for each attempt.
+
+    Args:
+        ranks: The attempt's.
+        commits: The attempt's.
+    """
+
+    def __init__(self, ranks: Ranks, commits: CommitRunner) -> None:
+        self._ranks = ranks
+        self._commits = commits
+        self._asked_at = 0.0
+        self._merging: dict[int, int] | None = None
+        self._merged_steps: dict[int, int] | None = None
+        self._merged: Path | None = None
+        self._rounds = 0
+
+    def step(self, now: float) -> tuple[Next, str]:
+        """Does what is due.
+
+        Returns:
+            What it was, and the phase in words where it changes (empty: it does not). At `FINISH` the caller acts.
+        """
+        gathered = Gathered(
+            {r.number: r.done for r in self._ranks if r.done is not None},
+            {r.number: r.ready for r in self._ranks if r.ready is not None},
+            self._ranks.plan.world_size,
+            merges=self._ranks.plan.lanes > 1,
+        )
+        if not gathered.all_wait:
+            self._asked_at = now
+            return Next.WAIT, ""
+        if self._ranks.plan.self_contained:
+            return Next.FINISH, ""  # it has saved what it wanted to save
+        action = next_action(
+            gathered,
+            committing=self._commits.coordinator.busy,
+            holds_all=self._commits.coordinator.holds(gathered.steps),
+            merging=self._merging is not None,
+            merged_steps=self._merged_steps,
+        )
+        if self._commits.coordinator.busy or action is Next.COMMIT:
+            return action, self._complete_commit(action, now)
+        if action is Next.MERGE and self._commits.newest is not None:
+            return action, self._merge(gathered, self._commits.newest)
+        if action is Next.RELEASE:
+            self._release(gathered)
+        return action, ""
+
+    def merge_done(self, rank: Rank, message: MergeDone) -> None:
+        """Rank 0 has merged."""
+        newest = self._commits.newest
+        if self._merging is None or rank.number != 0 or newest is None or Path(message.file).name != message.file:
+            log.warning("rank %d says that a merge is done that nobody asked for", rank.number)
+            return
+        self._merged_steps, self._merging = self._merging, None
+        self._merged = newest.folder / message.file
+
+    def model(self, resumed: Generation | None) -> tuple[Path, ...]:
+        """The weights to export: the last merge, or those of the newest generation (rank 0's where each has its own).
+
+        Args:
+            resumed: The generation that the attempt went on from.
+
+        Returns:
+            One file, or every rank's shards, as `core.checkpoints.full_weights.export_weights` takes them; empty for
+            none, and where the last weights are not finite.
+        """
+        if self._merged is not None and self._merged_steps is not None:
+            return (self._merged,)
+        kept = self._commits.newest or resumed
+        if kept is not None and kept.diverged:
+            return ()
+        names = [] if kept is None else sorted(file.name for file in kept.files if file.name.startswith("weights"))
+        if kept is None or not names:
+            return ()
+        shards = [name for name in names if name.startswith("weights_shard")]
+        return tuple(kept.folder / name for name in (shards or names[:1]))
+
+    def _complete_commit(self, action: Next, now: float) -> str:
+        """Every rank waits and the newest generation does not hold them all: asks for one, and again if it stalls.
+
+        A generation stalls when a rank's part of the one before could not be written: that rank believes it is done.
+        """
+        limit_s = ASK_AGAIN_S if self._commits.coordinator.busy or self._commits.retry_at is not None else 0.0
+        if now - self._asked_at < limit_s or not self._commits.coordinator.missing:
+            return ""
+        self._asked_at = now + (ASK_AGAIN_S if action is Next.COMMIT else 0.0)
+        self._commits.ask_missing("every rank waits")
+        return "committing"
+
+    def _merge(self, gathered: Gathered, newest: Generation) -> str:
+        self._merging = gathered.steps
+        self._rounds = gathered.round or self._rounds + 1
+        self._ranks[0].send(Merge(self._rounds, newest.number, str(newest.folder)))
+        return "merging"
+
+    def _release(self, gathered: Gathered) -> None:
+        self._merged_steps = None
+        for number in gathered.ready:
+            self._ranks[number].ready = None
+            self._ranks[number].send(Merged(self._rounds, str(self._merged or "")))

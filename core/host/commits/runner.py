@@ -1,0 +1,246 @@
+"""The effects of commits: folders, manifests and ledger on a disk thread, answers and events on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from typing import Any, Final, TypeVar
+
+from core.checkpoints.store import Generation, Generations
+from core.errors import RankdeckError
+from core.fault_points import reach
+from core.files.atomic import copy_atomic
+from core.host.commits.coordinator import CommitCoordinator
+from core.host.commits.ledger_keeper import LedgerKeeper, write_ledger
+from core.launch.plan import LaunchPlan
+from core.protocol.messages import CommitPlease, CommitStaged, Committed, CommitTo, Message
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 5.0
+"""After a generation that could not be written, ranks are asked for another one."""
+METRICS_TIMEOUT_S: Final = 2.0
+SAME_ALERT_S: Final = 60.0
+_NUMBERS: Final = re.compile(r"\d+")
+
+T = TypeVar("T")
+Emit = Callable[..., None]
+
+
+class CommitRunner:
+    """Carries out what a `CommitCoordinator` decides; one for each attempt.
+
+    Args:
+        plan: Who takes part.
+        generations: Where generations lie.
+        keeper: The ledger.
+        disk: The single thread that all writing of the run's small files goes through.
+        keep: How many of the newest generations stay.
+        send: Sends a message to a rank.
+        emit: Writes an event into the metrics.
+        settle: Waits, so many seconds at most, until the metrics up to now are safe on the disk.
+        on_committed: Told of each generation once it exists.
+
+    Attributes:
+        coordinator: Decides.
+        newest: The newest generation of this attempt.
+        newest_good: The newest that a run can be resumed from: its weights are finite.
+        retry_at: When ranks are to be asked again after a failed commit; None when none failed since the last.
+        trouble: Why the newest commit failed; empty when none failed since the last that succeeded.
+    """
+
+    def __init__(
+        self,
+        plan: LaunchPlan,
+        generations: Generations,
+        keeper: LedgerKeeper,
+        disk: Executor,
+        *,
+        keep: int,
+        send: Callable[[int, Message], None],
+        emit: Emit,
+        settle: Callable[[float], bool],
+        on_committed: Callable[[Generation], None],
+    ) -> None:
+        self.coordinator = CommitCoordinator(plan.world_size, synchronised=plan.lanes == 1, effects=self)
+        self.newest: Generation | None = None
+        self.newest_good: Generation | None = None
+        self.retry_at: float | None = None
+        self.trouble = ""
+        self.quiet = False
+        self._plan = plan
+        self._generations = generations
+        self._keeper = keeper
+        self._disk = disk
+        self._keep = keep
+        self._send = send
+        self._emit = emit
+        self._settle = settle
+        self._on_committed = on_committed
+        self._parts: dict[int, CommitStaged] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._alerted: tuple[str, float] = ("", 0.0)
+        self._writing_ledger = False
+
+    def tick(self, now: float) -> None:
+        """Asks again after a failed commit, and writes the ledger file if claims changed it."""
+        if self.retry_at is not None and now >= self.retry_at:
+            self.ask_missing("the commit before failed")
+        if not self._writing_ledger and (document := self._keeper.due()) is not None:
+            self._writing_ledger = True
+            self._start(lambda: write_ledger(self._keeper.path, document), self._ledger_written, self._ledger_failed)
+
+    def ask_missing(self, reason: str) -> None:
+        """Asks every rank for a commit, but those that have joined the one being made."""
+        self.retry_at = None
+        for rank in self.coordinator.missing:
+            self.ask(rank, reason)
+
+    def carry(self, rank: int) -> bool:
+        """Goes on committing without a rank that is gone, with its part of the newest generation.
+
+        Returns:
+            False when there is no such part.
+        """
+        if rank not in self._parts:
+            return False
+        self.coordinator.carry(rank, self._parts[rank])
+        return True
+
+    async def settle(self, timeout_s: float) -> None:
+        """Waits for what the disk thread still does for this attempt."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+
+    # CommitEffects
+
+    def open_generation(self, reason: str) -> None:
+        log.info("a generation is begun: %s", reason)
+        self._start(
+            self._generations.begin,
+            lambda made: self.coordinator.opened(made[0], str(made[1])),
+            lambda error: self.coordinator.open_failed(error.cause),
+        )
+
+    def answer(self, rank: int, generation: int, folder: str) -> None:
+        self._send(rank, CommitTo(generation, folder))
+
+    def ask(self, rank: int, reason: str) -> None:
+        self._send(rank, CommitPlease(reason))
+
+    def write_generation(self, generation: int, parts: Mapping[int, CommitStaged]) -> None:
+        positions = {rank: part.position for rank, part in parts.items()}
+        staged = dict(parts)
+
+        older = self.newest
+        carried = [part for part in staged.values() if part.generation != generation]
+
+        def write() -> Generation:
+            if older is not None:
+                for file in (file for part in carried for file in part.files):
+                    copy_atomic(older.folder / file.name, self._generations.dir / str(generation) / file.name)
+            # The steps that a generation holds have their lines before it is one.
+            if not self._settle(METRICS_TIMEOUT_S):
+                log.warning("generation %d is committed before all metrics up to it are on the disk", generation)
+            reach("before_manifest", generation)
+            made = self._generations.commit(
+                generation, staged, ledger, mode=self._plan.mode, world_size=self._plan.world_size
+            )
+            reach("manifest_written", generation)
+            return made
+
+        try:
+            ledger = self._keeper.preview(positions, generation)
+        except RankdeckError as error:
+            log.error("generation %d cannot be committed: %s", generation, error.cause)
+            asyncio.get_running_loop().call_soon(self.coordinator.write_failed, generation, error.cause)
+            return
+        self._start(
+            write,
+            lambda made: self._written(made, staged, ledger),
+            lambda error: self.coordinator.write_failed(generation, error.cause),
+        )
+
+    def leave_out_generation(self, generation: int, folder: str, cause: str) -> None:
+        log.warning("checkpoint %d (%s) is left out: %s", generation, folder, cause)
+        if generation > 0:
+            self._start(lambda: self._generations.abandon(generation), lambda _: None, self._log_error)
+
+    def drop_generation(self, generation: int, folder: str, cause: str) -> None:
+        self.leave_out_generation(generation, folder, cause)
+        if self.quiet:
+            return
+        now = time.monotonic()
+        self.retry_at, self.trouble = now + RETRY_S, cause
+        same = _NUMBERS.sub("", cause)  # the same trouble with another rank or generation is no news
+        if self._alerted[0] != same or now - self._alerted[1] > SAME_ALERT_S:
+            self._alerted = (same, now)
+            self._emit(
+                "alert",
+                kind="commit_failed",
+                title="A commit failed",
+                cause=cause,
+                next_step="Training goes on and the commit is tried again; free some space if the disk is full.",
+            )
+
+    # inside
+
+    def _written(self, made: Generation, parts: dict[int, CommitStaged], ledger: dict[str, Any]) -> None:
+        self._keeper.commit({rank: part.position for rank, part in parts.items()}, made.number)
+        self._parts = parts
+        self._start(lambda: write_ledger(self._keeper.path, ledger, made.number), lambda _: None, self._ledger_failed)
+        self.newest, self.retry_at, self.trouble = made, None, ""
+        self.newest_good = self.newest_good if made.diverged else made
+        self._emit(
+            "commit",
+            generation=made.number,
+            step=made.step,
+            val_loss=made.val_loss,
+            bytes=sum(file.size for file in made.files),
+            **({"diverged": list(made.diverged)} if made.diverged else {}),
+        )
+        self.coordinator.written(made.number)
+        for rank in range(self._plan.world_size):
+            self._send(rank, Committed(made.number))
+        if not made.diverged:
+            self._on_committed(made)
+        self._start(lambda: self._generations.prune(self._keep), lambda _: None, self._log_error)
+
+    def _ledger_written(self, _: None) -> None:
+        self._writing_ledger = False
+
+    def _ledger_failed(self, error: RankdeckError) -> None:
+        self._writing_ledger = False
+        self._keeper.failed()
+        log.warning("the ledger file could not be written: %s", error.cause)
+
+    @staticmethod
+    def _log_error(error: RankdeckError) -> None:
+        log.warning("%s", error)
+
+    def _start(self, work: Callable[[], T], then: Callable[[T], None], failed: Callable[[RankdeckError], None]) -> None:
+        """Runs `work` on the disk thread, and `then` or `failed` on the loop."""
+
+        async def run() -> None:
+            try:
+                result = await asyncio.get_running_loop().run_in_executor(self._disk, work)
+            except RankdeckError as error:
+                failed(error)
+            except Exception as error:  # a defect must not leave ranks waiting for an answer
+                log.exception("a commit went wrong in the host itself")
+                failed(RankdeckError(f"The host could not do it ({type(error).__name__}: {error}).", "See host.log."))
+            else:
+                then(result)
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("a commit went wrong in the host itself", exc_info=task.exception())

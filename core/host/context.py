@@ -1,0 +1,84 @@
+"""What a host has to know before it can plan: devices, dataset, generations. Slow, so it is done off the loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from core.checkpoints.store import DamagedGeneration, Generation, Generations
+from core.config import RunConfig
+from core.data.dataset import identify
+from core.host.commits.ledger_keeper import LedgerKeeper
+from core.launch.mode import choose_devices, platform_of
+from core.machine.devices import Device, DeviceMonitor
+from core.machine.platform import Platform, this_platform
+from core.recipes.manifest import Recipe
+from core.run_folder.store import RunStore
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is found out once, before the first attempt.
+
+    Attributes:
+        config: What was asked, the recipe's defaults filled in.
+        devices: What it trains on, one rank each.
+        generation: What it goes on from.
+        damaged: Newer generations that cannot be used.
+        keeper: The ledger, to be made once the data is ready.
+        notes: How the devices were understood.
+    """
+
+    config: RunConfig
+    recipe: Recipe
+    machine: Platform
+    devices: tuple[Device, ...]
+    generation: Generation | None
+    damaged: tuple[DamagedGeneration, ...]
+    keeper: LedgerKeeper
+    notes: tuple[str, ...]
+
+
+def survey(
+    store: RunStore,
+    run_id: str,
+    config: RunConfig,
+    recipe: Recipe,
+    monitor: DeviceMonitor,
+    generations: Generations,
+) -> Setting:
+    """Looks at everything once; removes generations that were never finished.
+
+    Raises:
+        ConfigError: The devices are not there.
+        DatasetError: The dataset cannot be read.
+        NewerVersionError: A newer Rankdeck made the newest generation.
+    """
+    machine = this_platform()
+    devices, notes = choose_devices(config, monitor.devices(), platform_of(recipe, machine))
+    dataset = identify(config.dataset_file)
+    keeper = LedgerKeeper(store.ledger, config, dataset.as_dict(), run_id)
+    generation, damaged = generations.newest_valid(keeper.committed_generation())
+    generations.remove_unfinished()
+    return Setting(config, recipe, machine, tuple(devices), generation, tuple(damaged), keeper, tuple(notes))
+
+
+def damaged_alert(bad: DamagedGeneration, used: Generation | None) -> dict[str, Any]:
+    """The fields of the alert about a generation that cannot be used."""
+    if bad.diverged_at is not None:
+        return {
+            "kind": "generation_diverged",
+            "title": f"Checkpoint {bad.number} is passed over",
+            "cause": f"Its weights are not finite: training had diverged at step {bad.diverged_at}.",
+            "next_step": f"The run continues from checkpoint {used.number}, step {used.step}."
+            if used
+            else "The run starts with fresh weights.",
+            "generation": bad.number,
+        }
+    return {
+        "kind": "generation_damaged",
+        "title": f"Generation {bad.number} is damaged",
+        "cause": bad.reason,
+        "next_step": f"Generation {used.number} is used." if used else "The run starts anew.",
+        "generation": bad.number,
+    }

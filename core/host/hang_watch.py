@@ -1,0 +1,109 @@
+"""Says so when ranks that train have not been heard of for long: one that hangs neither fails nor ends.
+
+Nothing is ended for it. A rank may have a reason that nobody here knows, and only a person can tell that from a hang.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+from core.host.ranks import Rank, Ranks
+from core.protocol.rank_context import ENV_SILENT_AFTER
+
+_SILENT_AFTER_S: Final = 60.0
+_PAUSES: Final = 5.0
+"""A rank that has made long pauses before, as between chunks that are played first, may be silent for so many."""
+_AT_WORK: Final = 10.0
+"""While it says that it does something long, as evaluating, it may be silent for so many times as long."""
+_AWAY_S: Final = 5.0
+"""When nobody has looked for that long, the whole computer was asleep, or suspended."""
+
+
+class _Events(Protocol):
+    """Whom it tells."""
+
+    def phase_changed(self, phase: str) -> None:
+        """Where the attempt is, in words."""
+
+    def emit(self, event: str, **fields: Any) -> None:
+        """Writes a line of the host's own into the metrics."""
+
+
+class Silence:
+    """Looks at when each rank was last heard of, and speaks once, until all are heard again.
+
+    Args:
+        ranks: The attempt's.
+        events: The attempt's.
+        after_s: How long a rank may say nothing; None for what the environment says, or a minute.
+    """
+
+    def __init__(self, ranks: Ranks, events: _Events, after_s: float | None = None) -> None:
+        self._ranks = ranks
+        self._events = events
+        self._after_s = _from_environment() if after_s is None else after_s
+        self._looked_at: float | None = None
+        self._spoken_of = False
+
+    def look(self, now: float) -> None:
+        """Looks.
+
+        Args:
+            now: Seconds on the monotonic clock.
+        """
+        if self._looked_at is not None and now - self._looked_at > _AWAY_S:
+            for rank in self._ranks:
+                rank.heard_at = now
+        self._looked_at = now
+        silent = [rank for rank in self._ranks if self._is_silent(rank, now)]
+        if silent and not self._spoken_of:
+            self._spoken_of = True
+            self._speak(silent, now)
+        elif not silent and self._spoken_of:
+            self._spoken_of = False
+            self._events.phase_changed("")
+
+    def _is_silent(self, rank: Rank, now: float) -> bool:
+        if not rank.trains or rank.heard_at is None:
+            return False
+        limit_s = max(self._after_s, _PAUSES * rank.longest_pause_s)
+        return now - rank.heard_at > (_AT_WORK * limit_s if rank.takes_its_time else limit_s)
+
+    def _speak(self, silent: Sequence[Rank], now: float) -> None:
+        names = _joined("Rank" if len(silent) == 1 else "Ranks", [str(rank.number) for rank in silent])
+        where = [f"rank {rank.number} ({rank.command.device.uuid}, step {rank.step})" for rank in silent]
+        since_s = max(now - (rank.heard_at or now) for rank in silent)
+        usual_s = max(rank.longest_pause_s for rank in silent)
+        cause = f"{_joined('From', where)} nothing was heard for {since_s:.0f} s; "
+        cause += f"the longest pause before was {usual_s:.1f} s."
+        if self._ranks.synchronised and len(self._ranks.all) > 1:
+            cause += " Ranks that train in step wait for each other: one that hangs holds up all."
+        self._events.phase_changed(f"{names} may hang: see Alerts")
+        self._events.emit(
+            "alert",
+            kind="silence",
+            ranks=[rank.number for rank in silent],
+            title=f"{names} may hang",
+            cause=cause,
+            next_step="Nothing was ended. Look at the device and the rank's log. If it stays silent, press Stop twice, "
+            f"then Resume: {self._resumes()}",
+        )
+
+    def _resumes(self) -> str:
+        if self._ranks.plan.self_contained:
+            return "the script starts again and decides where it continues."
+        return "the run goes on from its last commit."
+
+
+def _joined(first: str, words: Sequence[str]) -> str:
+    listed = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return f"{first} {listed}"
+
+
+def _from_environment() -> float:
+    try:
+        return max(0.1, float(os.environ.get(ENV_SILENT_AFTER, "")))
+    except ValueError:
+        return _SILENT_AFTER_S

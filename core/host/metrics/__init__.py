@@ -1,0 +1,1 @@
+"""From ranks' lines to `metrics.jsonl`, columns and clients."""

@@ -1,0 +1,208 @@
+"""Disk first: a thread that writes metrics lines, and only then says how far the file may be read."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from core.errors import RankdeckError
+
+log = logging.getLogger(__name__)
+
+SYNC_EVERY_S: Final = 1.0
+RETRY_S: Final = 1.0
+HIGH_WATER_BYTES: Final = 8 << 20
+LOW_WATER_BYTES: Final = 1 << 20
+_BATCH_BYTES: Final = 4 << 20
+
+Batch = tuple[list[bytes], list[dict[str, Any]]]
+
+
+class LineWriter(Protocol):
+    """`core.metrics.metrics_file.MetricsWriter`."""
+
+    def append(self, lines: list[bytes]) -> int:
+        """Writes lines and returns the file's size; raises RankdeckError or OSError, the file whole, when it cannot."""
+
+    def sync(self) -> None:
+        """Makes them survive a power cut."""
+
+    def close(self) -> None:
+        """Ends writing."""
+
+
+class ColumnWriter(Protocol):
+    """`core.metrics.columns.ColumnsWriter`."""
+
+    def append(self, lines: list[bytes], parsed: list[dict[str, Any]], source_bytes: int) -> None:
+        """Takes lines that lie in the metrics file up to `source_bytes`."""
+
+    def flush(self) -> None:
+        """Makes what was taken visible to readers."""
+
+    def close(self) -> None:
+        """Ends writing."""
+
+
+class MetricsSink:
+    """Writes batches in the order they came. A disk that refuses is asked again every second; nothing is lost.
+
+    Args:
+        writer: Takes the lines.
+        columns: Takes them afterwards; its failure costs nothing but the columns, which can be made again.
+        on_written: Called on the sink's thread with the file's size after each write.
+        on_trouble: Called there with the disk's words when it refuses, and with None when it has taken the lines.
+    """
+
+    def __init__(
+        self,
+        writer: LineWriter,
+        columns: ColumnWriter | None,
+        on_written: Callable[[int], None],
+        on_trouble: Callable[[str | None], None],
+    ) -> None:
+        self._writer = writer
+        self._columns = columns
+        self._on_written = on_written
+        self._on_trouble = on_trouble
+        self._changed = threading.Condition()
+        self._queue: list[Batch] = []
+        self._queued_bytes = 0
+        self._give_up_at: float | None = None
+        self._troubled = False
+        self._synced = True
+        self._taken = self._safe = 0  # batches: put so far, and written and synced
+        self._sync_wanted = False
+        self._thread = threading.Thread(target=self._run, name="metrics-sink", daemon=True)
+        self._thread.start()
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes taken and not yet written."""
+        return self._queued_bytes
+
+    def put(self, lines: list[bytes], parsed: list[dict[str, Any]]) -> None:
+        """Takes lines (without newline) and their values; never waits."""
+        size = sum(map(len, lines)) + len(lines)
+        with self._changed:
+            self._queue.append((lines, parsed))
+            self._queued_bytes += size
+            self._taken += 1
+            self._changed.notify_all()
+
+    def settle(self, timeout_s: float) -> bool:
+        """Waits until all that was put before would survive a power cut; not to be called on the loop.
+
+        Returns:
+            False when the disk has not taken it within `timeout_s`.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            target = self._taken
+            while self._safe < target and self._thread.is_alive():
+                self._sync_wanted = True
+                self._changed.notify_all()
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._changed.wait(min(left, 0.5))
+            return self._safe >= target
+
+    def close(self, timeout_s: float) -> int:
+        """Writes what is left, tries for `timeout_s` at most, and ends.
+
+        Returns:
+            Lines that could not be written; 0 unless the disk refuses to the end.
+        """
+        with self._changed:
+            self._give_up_at = time.monotonic() + timeout_s
+            self._changed.notify()
+        self._thread.join(timeout_s + 10.0)
+        with self._changed:
+            return sum(len(lines) for lines, _ in self._queue)
+
+    def _run(self) -> None:
+        sync_at = time.monotonic() + SYNC_EVERY_S
+        while True:
+            with self._changed:
+                if not self._queue and self._give_up_at is None and not self._sync_wanted:
+                    self._changed.wait(None if self._synced else max(0.0, sync_at - time.monotonic()))
+                taken = self._take()
+                closing = self._give_up_at is not None
+            if taken and not self._write(taken):
+                break
+            if closing and not taken:
+                break
+            if time.monotonic() >= sync_at or self._sync_wanted:
+                self._sync()
+                sync_at = time.monotonic() + SYNC_EVERY_S
+        self._close_files()
+
+    def _take(self) -> list[Batch]:
+        """The oldest batches, up to a few MiB; they stay queued until they are written."""
+        size, count = 0, 0
+        for lines, _ in self._queue:
+            size += sum(map(len, lines))
+            count += 1
+            if size > _BATCH_BYTES:
+                break
+        return self._queue[:count]
+
+    def _write(self, batches: list[Batch]) -> bool:
+        """Writes until the disk has taken it (True) or closing has run out of patience (False)."""
+        lines = [line for batch, _ in batches for line in batch]
+        parsed = [value for _, batch in batches for value in batch]
+        while True:
+            try:
+                size = self._writer.append(lines)
+                break
+            except (RankdeckError, OSError) as error:
+                self._report(error.cause if isinstance(error, RankdeckError) else str(error))
+            with self._changed:
+                if self._give_up_at is not None and time.monotonic() >= self._give_up_at:
+                    return False
+                self._changed.wait(RETRY_S if self._give_up_at is None else min(RETRY_S, 0.1))
+        with self._changed:
+            del self._queue[: len(batches)]
+            self._queued_bytes -= sum(map(len, lines)) + len(lines)
+        self._synced = False
+        self._report(None)
+        self._on_columns(lambda columns: columns.append(lines, parsed, size))
+        self._on_written(size)
+        return True
+
+    def _report(self, trouble: str | None) -> None:
+        if trouble is not None or self._troubled:
+            self._troubled = trouble is not None
+            self._on_trouble(trouble)
+
+    def _sync(self) -> None:
+        with self._changed:
+            written = self._taken - len(self._queue)
+        if not self._synced:
+            try:
+                self._writer.sync()
+            except (RankdeckError, OSError) as error:
+                log.warning("the metrics could not be synced: %s", error)
+            self._synced = True
+            self._on_columns(lambda columns: columns.flush())
+        with self._changed:
+            self._safe, self._sync_wanted = written, False
+            self._changed.notify_all()
+
+    def _on_columns(self, action: Callable[[ColumnWriter], None]) -> None:
+        if self._columns is None:
+            return
+        try:
+            action(self._columns)
+        except (RankdeckError, OSError) as error:
+            log.warning("the columns are given up, they will be made again from the metrics: %s", error)
+            self._columns = None
+
+    def _close_files(self) -> None:
+        self._sync()
+        self._on_columns(lambda columns: columns.close())
+        self._writer.close()

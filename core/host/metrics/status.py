@@ -1,0 +1,150 @@
+"""The run's state as others see it: `state.json` on disk, `RunStatus` and `Appended` to clients."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, Final
+
+from core.errors import RankdeckError
+from core.protocol.messages import Appended, RunStatus
+from core.protocol.server import Connection
+from core.run_folder.store import RunState, RunStore
+
+log = logging.getLogger(__name__)
+
+TICK_S: Final = 0.04
+"""Clients hear of new lines 25 times a second at most."""
+QUIET_S: Final = 1.0
+"""Progress alone is sent to clients once a second; a change of state or phase at the next tick, once it is written."""
+QUIET_DISK_S: Final = 3.0
+"""Progress alone is written so often: to make a file survive a power cut costs more than all else that a host does."""
+_BEHIND_BYTES: Final = 256 << 10
+"""A client with so much unread is told the newest size later: it needs to hear only the last one."""
+
+
+class StatusBoard:
+    """Holds the `RunState` and makes it known.
+
+    Args:
+        store: Where `state.json` lies.
+        state: The state to begin with.
+        disk: A single thread that all writing of the folder's small files goes through, in order.
+        clients: The connections to tell.
+    """
+
+    def __init__(
+        self, store: RunStore, state: RunState, disk: Executor, clients: Callable[[], list[Connection]]
+    ) -> None:
+        self.state = state
+        self._told = state  # what the disk and the clients know
+        self._store = store
+        self._disk = disk
+        self._clients = clients
+        self._urgent = True
+        self._dirty = True
+        self._next_told = 0.0
+        self._next_written = 0.0
+        self._size_bytes = 0
+        self._told_bytes = 0
+        self._failing = False
+        self._news = asyncio.Event()
+
+    def change(self, **fields: Any) -> None:
+        """What a person should see at once: state, phase, error."""
+        self.state = self.state.replace(**fields)
+        self._urgent = True
+        self._news.set()
+
+    def progress(self, **fields: Any) -> None:
+        """What changes with every step."""
+        self.state = self.state.replace(**fields)
+        if not self._dirty:
+            self._dirty = True
+            self._news.set()
+
+    @property
+    def is_failing(self) -> bool:
+        """`state.json` could not be written the last time."""
+        return self._failing
+
+    def appended(self, size_bytes: int) -> bool:
+        """`metrics.jsonl` is whole up to here; any thread may say so.
+
+        Returns:
+            Whether there is anybody to hear of it: then `tell` is to be called, on the loop.
+        """
+        self._size_bytes = size_bytes
+        return bool(self._clients())
+
+    def tell(self) -> None:
+        """Clients are to hear at the next tick what they have not heard yet."""
+        self._news.set()
+
+    def greet(self, client: Connection) -> None:
+        """What a new client needs to know first: no change that is not written; the next tick tells the rest."""
+        client.send(RunStatus(self._told.as_dict()))
+        if self._told_bytes:
+            client.send(Appended(self._told_bytes))
+        self._news.set()  # while there were no clients, nothing was told
+
+    async def run(self) -> None:
+        """Ticks when there is something to tell, until it is cancelled; `flush` afterwards.
+
+        A host that wakes up for nothing takes from the ranks, which use every core.
+        """
+        while True:
+            self._news.clear()
+            await self._tick()
+            await asyncio.sleep(TICK_S)
+            quiet_s = max(0.0, self._next_due - time.monotonic()) if self._dirty else None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(quiet_s):
+                    await self._news.wait()
+
+    async def flush(self) -> None:
+        """Writes and tells what is left."""
+        self._urgent = True
+        await self._tick()
+
+    async def _tick(self) -> None:
+        if self._size_bytes != self._told_bytes:
+            self._told_bytes = self._size_bytes
+            for client in self._clients():
+                if client.unread_bytes < _BEHIND_BYTES:
+                    client.send(Appended(self._told_bytes))
+        now = time.monotonic()
+        if not self._urgent and not (self._dirty and now >= self._next_due):
+            return
+        write = self._urgent or now >= self._next_written
+        self._urgent, self._dirty = False, not write
+        self._next_told = now + QUIET_S
+        self.state = self.state.replace(updated=time.time())
+        state = self.state
+        if write:  # first: who hears that a run has stopped, and resumes it at once, reads there that it has
+            self._next_written = now + QUIET_DISK_S
+            await self._write(state)
+        self._told = state
+        for client in self._clients():
+            if client.unread_bytes < _BEHIND_BYTES:
+                client.send(RunStatus(state.as_dict()))
+
+    @property
+    def _next_due(self) -> float:
+        """When progress is to be told, or where nobody listens to be written."""
+        return self._next_told if self._clients() else self._next_written
+
+    async def _write(self, state: RunState) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._disk, self._store.write_state, state)
+            self._failing = False
+        except RankdeckError as error:
+            self._dirty = True
+            self._next_written = time.monotonic() + QUIET_S
+            if not self._failing:
+                log.warning("state.json could not be written: %s", error.cause)
+            self._failing = True

@@ -1,0 +1,114 @@
+"""The way of every metrics line: from ranks and the host itself to the disk, held back when the disk is behind."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from core.host.metrics.sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, ColumnWriter, LineWriter, MetricsSink
+from core.host.metrics.status import StatusBoard
+from core.protocol.server import Listener
+
+log = logging.getLogger(__name__)
+
+
+class MetricsStream:
+    """A `MetricsSink` on the loop: pauses ranks, tells the board, and says in words when the disk refuses.
+
+    Args:
+        listener: Its ranks are paused while too much waits for the disk.
+        board: Told how far the file is whole, and of trouble.
+        attempt: The number that the host's own lines carry just now.
+    """
+
+    def __init__(self, listener: Listener, board: StatusBoard, attempt: Callable[[], int]) -> None:
+        self._listener = listener
+        self._board = board
+        self._attempt = attempt
+        self._loop = asyncio.get_running_loop()
+        self._sink: MetricsSink | None = None
+        self._paused = False
+        self._trouble: str | None = None
+
+    def open(self, writer: LineWriter, columns: ColumnWriter | None) -> None:
+        """From now on lines are taken."""
+        self._sink = MetricsSink(writer, columns, self._written_on_thread, self._trouble_on_thread)
+
+    def put(self, lines: list[bytes], parsed: list[dict[str, Any]]) -> None:
+        """A rank's lines."""
+        if self._sink is None:
+            return
+        self._sink.put(lines, parsed)
+        if not self._paused and self._sink.pending_bytes > HIGH_WATER_BYTES:
+            self._paused = True
+            self._listener.pause_ranks()
+            self._resume_if_written()  # all that may have been written before its thread could see the pause
+
+    def emit(self, event: str, **fields: Any) -> None:
+        """A line of the host's own."""
+        value = {"ts": time.time(), "event": event, "rank": -1, "attempt": self._attempt(), **fields}
+        if self._sink is not None:
+            self._sink.put([orjson.dumps(value)], [value])
+
+    def emit_from_thread(self, event: str, rows: list[dict[str, Any]]) -> None:
+        """Lines of the host's own, from any thread."""
+
+        def emit_all() -> None:
+            for fields in rows:
+                self.emit(event, **fields)
+
+        self._loop.call_soon_threadsafe(emit_all)
+
+    def settle(self, timeout_s: float) -> bool:
+        """As `MetricsSink.settle`."""
+        sink = self._sink
+        return sink is None or sink.settle(timeout_s)
+
+    async def close(self, timeout_s: float) -> int:
+        """Writes what is left; the number of lines that could not be written."""
+        if self._sink is None:
+            return 0
+        sink, self._sink = self._sink, None
+        lost = await self._loop.run_in_executor(None, sink.close, timeout_s)
+        await asyncio.sleep(0)  # its last word on the file's size has been called into the loop
+        return lost
+
+    def _written_on_thread(self, size_bytes: int) -> None:
+        # Known first, then told: a client that comes in between finds it. Without one the loop is left to sleep.
+        if self._board.appended(size_bytes) or self._paused:
+            self._loop.call_soon_threadsafe(self._on_written)
+
+    def _trouble_on_thread(self, words: str | None) -> None:
+        self._loop.call_soon_threadsafe(self._on_trouble, words)
+
+    def _on_written(self) -> None:
+        self._board.tell()
+        self._resume_if_written()
+
+    def _resume_if_written(self) -> None:
+        if self._paused and (self._sink is None or self._sink.pending_bytes < LOW_WATER_BYTES):
+            self._paused = False
+            self._listener.resume_ranks()
+
+    def _on_trouble(self, words: str | None) -> None:
+        if words == self._trouble:
+            return
+        self._trouble = words
+        if words is None:
+            log.info("the disk takes metrics again")
+            self._board.change(phase="", trouble=None)
+            return
+        log.error("metrics cannot be written: %s", words)
+        trouble = {
+            "title": "Metrics cannot be written",
+            "cause": words,
+            "next_step": "Free some space. Nothing is lost: the run catches up as soon as there is room.",
+        }
+        # The alert waits for the very file that cannot be written; clients hear of it now.
+        self._board.change(phase=words, trouble=trouble)
+        self.emit("alert", kind="disk", **trouble)

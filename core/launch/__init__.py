@@ -1,0 +1,1 @@
+"""From a config to processes: mode, checks, environment, commands."""

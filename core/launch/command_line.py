@@ -1,0 +1,284 @@
+"""The flags of `rankdeck train`, made from the config fields, and back: the shortest command that does the same.
+
+It stands above `core.recipes.manifest`, because what a flag may leave out is a recipe's default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.config.config_file import read_config
+from core.config.fields import FieldSpec, FieldValue
+from core.config.layers import PLACE_KEYS, Given, config_from_given, normalise, with_absolute_paths
+from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
+from core.errors import ConfigError
+from core.recipes.manifest import Recipe, check_options, get_recipe, recipe_defaults
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.recipes.user_script import with_absolute_places
+
+_AIOS_FLAGS: Final = (
+    ("--ddp", None, "The same as --mode ddp."),
+    ("--parallel-independent", None, "The same as --mode independent."),
+    ("--cuda-ids", "0,1", "The same as --devices cuda:0,cuda:1."),
+    ("--world-size", "N", "How many devices to use when --devices is auto."),
+    ("--num-gpus", "N", "Train on so many GPUs, -1 for all; without a GPU on so many CPU devices."),
+    ("--halt-max-steps", "N", "Longest reasoning of a sample, for recipes that have it."),
+    ("--num-episodes", "N", "Stop after so many episodes on each device, for recipes that have it."),
+)
+
+_MANY_EPOCHS: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TrainRequest:
+    """What `rankdeck train` was asked for.
+
+    Attributes:
+        config: What to train.
+        recipe: Its recipe.
+        run_dir: The run's own folder, when one was named.
+        runs_dir: The folder of runs, when one was named.
+        world_size: So many of the devices that "auto" finds, when asked for.
+        num_gpus: So many GPUs, -1 for all, when asked for.
+        cuda_ids: The devices were given as ``--cuda-ids``.
+    """
+
+    config: RunConfig
+    recipe: Recipe
+    run_dir: Path | None = None
+    runs_dir: Path | None = None
+    world_size: int | None = None
+    num_gpus: int | None = None
+    cuda_ids: bool = False
+
+
+def add_train_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds every flag of `rankdeck train` that says what to train and where the run lives."""
+    parser.add_argument(
+        "--config", metavar="FILE", help="A .toml, .yaml or .json file of settings; paths in it start from its folder."
+    )
+    _add_devices(parser)
+    common = parser.add_argument_group("settings used most")
+    rare = parser.add_argument_group("more settings")
+    for spec in FIELDS:
+        _add_field(common if spec.common else rare, spec)
+    rare.add_argument("--set", metavar="KEY=VALUE", action="append", help="A recipe's own field; may be repeated.")
+    place = parser.add_argument_group("where the run lives")
+    place.add_argument("--run-dir", metavar="PATH", help="The run's folder. Otherwise a new one under --runs-dir.")
+    place.add_argument("--runs-dir", metavar="PATH", help="The folder of runs. Otherwise RANKDECK_HOME or your own.")
+    aios = parser.add_argument_group("names that AI-OS's users know")
+    for flag, metavar, words in _AIOS_FLAGS:
+        if metavar is None:
+            aios.add_argument(flag, action="store_true", default=None, help=words)
+        else:
+            aios.add_argument(flag, metavar=metavar, help=words)
+
+
+def add_extension_flags(parser: argparse.ArgumentParser, changes: Collection[str]) -> None:
+    """Adds the flags with which `rankdeck resume` changes how far, where and how a run goes on.
+
+    Args:
+        parser: Gets them.
+        changes: The config fields that say how.
+    """
+    parser.add_argument("--steps", metavar="N", help="Train up to so many optimizer steps in all.")
+    parser.add_argument("--epochs", metavar="N", help="Train up to so many epochs in all.")
+    parser.add_argument("--dataset-file", metavar="PATH", help="Where the dataset lies now, if it has moved.")
+    parser.add_argument(
+        "--dataset-chunk-size", metavar="N", help="The chunk size of an AI-OS state file whose folder does not say it."
+    )
+    _add_devices(parser)
+    how = parser.add_argument_group("how it goes on (otherwise as before)")
+    for name in changes:
+        _add_field(how, FIELD_BY_NAME[name], with_default=False)
+
+
+def request_from_arguments(arguments: argparse.Namespace, recipe_folders: Sequence[Path] = ()) -> TrainRequest:
+    """What the parsed flags (of `add_train_flags`) ask for: a config file's settings, flags laid over them.
+
+    Args:
+        arguments: What the parser returned.
+        recipe_folders: Folders of the user's own recipes.
+
+    Raises:
+        ConfigError: The file can't be read, a setting is unknown or has a value that can't be used, or the recipe
+            has no such option.
+    """
+    given = _given(arguments)
+    name = given.values.get("recipe", RunConfig.__dataclass_fields__["recipe"].default)
+    recipe = get_recipe(str(FIELD_BY_NAME["recipe"].check(name)), recipe_folders)
+    _check_aios_options(given, recipe)
+    named = {key for key, value in given.values.items() if value is not None}
+    base = RunConfig(**recipe_defaults(recipe, named))
+    config = config_from_given(given, base, recipe.fields)
+    config = _until_episodes(config, named)
+    beside = [Path.cwd(), *([] if arguments.config is None else [Path(arguments.config).absolute().parent])]
+    if recipe.name == USER_SCRIPT:
+        config = config.replace(options=with_absolute_places(config.options, beside))
+    else:
+        config = config.replace(options=_with_absolute_paths(config.options, recipe, beside))
+    if given.options and not recipe.fields:
+        check_options(recipe, given.options)
+    places = {key: Path(str(given.values[key])) if given.values.get(key) else None for key in PLACE_KEYS}
+    counts = (given.world_size, given.num_gpus, given.cuda_ids)
+    return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], *counts)
+
+
+def _with_absolute_paths(
+    options: Mapping[str, FieldValue], recipe: Recipe, folders: Sequence[Path]
+) -> dict[str, FieldValue]:
+    """The options with those that are paths made absolute: where there is such a file, else in the first folder."""
+    found = dict(options)
+    for spec in recipe.fields:
+        text = found.get(spec.name)
+        if spec.type == "path" and isinstance(text, str) and text.strip() and "://" not in text:
+            places = [folder / Path(text.strip()).expanduser() for folder in folders]
+            found[spec.name] = str(next((place for place in places if place.exists()), places[0]))
+    return found
+
+
+def _given(arguments: argparse.Namespace) -> Given:
+    names = [spec.name for spec in FIELDS] + [*PLACE_KEYS, "devices", "set"]
+    names += [flag.removeprefix("--").replace("-", "_") for flag, _, _ in _AIOS_FLAGS]
+    flags = {name: getattr(arguments, name) for name in names if getattr(arguments, name, None) is not None}
+    layer = with_absolute_paths(normalise(flags), Path.cwd())
+    if arguments.config is None:
+        return layer
+    path = Path(arguments.config)
+    return layer.over(with_absolute_paths(normalise(read_config(path), path), path.absolute().parent))
+
+
+def _until_episodes(config: RunConfig, named: Collection[str]) -> RunConfig:
+    """Where episodes alone were asked for, they end the run, and not the recipe's one epoch."""
+    if config.options.get("num_episodes") and not {"steps", "epochs"} & set(named):
+        return config.replace(epochs=_MANY_EPOCHS)
+    return config
+
+
+def _check_aios_options(given: Given, recipe: Recipe) -> None:
+    """Refuses flags that set an option which only some recipes have, where this one has not."""
+    own = {spec.name for spec in recipe.fields}
+    for name in ("halt_max_steps", "num_episodes"):
+        if name in given.values and name not in own:
+            raise ConfigError(
+                name,
+                f"{_flag(name)} is given, but the recipe {recipe.title} has no such setting.",
+                "Leave it out, or choose a recipe that has it.",
+            )
+
+
+def _add_devices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--devices",
+        metavar="LIST",
+        help="auto, cpux2 (two CPU devices), cuda:0,cuda:1 or GPU UUIDs. See rankdeck devices.",
+    )
+
+
+def _add_field(group: argparse._ArgumentGroup, spec: FieldSpec, with_default: bool = True) -> None:
+    default = "" if spec.default is None or not with_default else f" Default: {spec.text(spec.default)}."
+    words = f"{spec.help}{default}".replace("%", "%%")
+    flag = _flag(spec.name)
+    if spec.type == "bool":
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=words)
+    elif spec.type == "variables":
+        group.add_argument(flag, metavar="NAME=VALUE", action="append", help=f"{words} May be repeated.")
+    else:
+        group.add_argument(flag, metavar=_metavar(spec), help=words)
+
+
+def _metavar(spec: FieldSpec) -> str:
+    if spec.type == "choice":
+        return "|".join(spec.choices)
+    return {"int": "N", "float": "X", "path": "PATH"}.get(spec.type, "TEXT")
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+# --- and back --------------------------------------------------------------------------------------------
+
+
+def to_command_line(config: RunConfig, recipe: Recipe | None = None, *, run_dir: Path | None = None) -> list[str]:
+    """The shortest `rankdeck train` command that asks for `config`.
+
+    Args:
+        config: What to train.
+        recipe: Its recipe, when the caller has it at hand; otherwise it is looked up.
+        run_dir: The run's folder, when it is to be named.
+
+    Raises:
+        ConfigError: There is no such recipe.
+    """
+    recipe = recipe or get_recipe(config.recipe)
+
+    def base(given: Collection[str]) -> RunConfig:
+        return RunConfig(**recipe_defaults(recipe, given)).replace(recipe=RunConfig().recipe)
+
+    names = _needed(config, base)
+    words = ["rankdeck", "train"]
+    for spec in FIELDS:
+        if spec.name in names:
+            words += _flag_words(spec, getattr(config, spec.name))
+        if spec.name == "mode" and "devices" in names:
+            words += ["--devices", ",".join(config.devices)]
+    words += _option_words(config, recipe, base(names).options)
+    return words + (["--run-dir", str(run_dir)] if run_dir is not None else [])
+
+
+def command_text(words: Sequence[str], windows: bool = sys.platform == "win32") -> str:
+    """`words` quoted so that they can be pasted: into sh, or into both PowerShell and cmd."""
+    if not windows:
+        return shlex.join(words)
+    return " ".join(word if re.fullmatch(r"[\w\-./:\\=+]+", word) else _quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    """`word` in double quotes by Windows' rules: a leading blank makes list2cmdline quote whatever it holds."""
+    return '"' + subprocess.list2cmdline([" " + word])[2:]
+
+
+def _needed(config: RunConfig, base: Callable[[Collection[str]], RunConfig]) -> set[str]:
+    """The fields that must be named: those that would be something else if just the others were named."""
+    names: set[str] = set()
+    for _ in range(4):
+        unnamed = base(names)
+        changed = set()
+        for name in (*FIELD_BY_NAME, "devices"):
+            otherwise = base(names - {name}) if name in names else unnamed
+            if getattr(config, name) != getattr(otherwise, name):
+                changed.add(name)
+        if changed == names:
+            return names
+        names = changed
+    return set(FIELD_BY_NAME) | {"devices"}
+
+
+def _flag_words(spec: FieldSpec, value: Any) -> list[str]:
+    flag = _flag(spec.name)
+    if isinstance(value, Mapping):
+        return [word for name, item in value.items() for word in (flag, f"{name}={item}")]
+    if isinstance(value, bool):
+        return [flag if value else flag.replace("--", "--no-", 1)]
+    text = spec.text(value)
+    return [f"{flag}={text}"] if text == "" or text.startswith("-") else [flag, text]
+
+
+def _option_words(config: RunConfig, recipe: Recipe, defaults: Mapping[str, Any]) -> list[str]:
+    specs = {spec.name: spec for spec in recipe.fields}
+    words: list[str] = []
+    for name in sorted({*config.options, *defaults}):
+        value = config.options.get(name)
+        if value != defaults.get(name):
+            text = specs[name].text(value) if name in specs else str("" if value is None else value)
+            words += ["--set", f"{name}={text}"]
+    return words

@@ -1,0 +1,374 @@
+"""DeepSpeed's configuration: Rankdeck's own for each stage, a person's in its place, and what the run decides in it.
+
+`resources/deepspeed_zero<stage>.json` are Rankdeck's own. In them, and in a person's, ``"auto"`` (or a key that is
+left out) stands for what the run decides: batch sizes, clipping, precision and offload. A person may also write such
+a value; then it has to be the run's. Everything is looked at before a rank starts, so that DeepSpeed never has to
+explain it in the middle of a log.
+
+Only what Rankdeck can keep its promises with is let through: no second optimizer or schedule, nothing that needs a
+compiler, MPI or libaio.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from core.config.batch import Batch
+from core.config.run_config import RunConfig
+from core.errors import ConfigError
+from core.launch.deepspeed_keys import KEYS, ONLY_IN_STAGE_3, REFUSED, sections
+from core.parsing import ParseError, parse_json
+from core.paths import PACKAGE_FOLDER
+
+STAGES: Final = (1, 2, 3)
+AUTO: Final = "auto"
+FIELD: Final = "deepspeed_config"
+# Up to 0.18.9 the copy of the gradients on the CPU misses all micro-batches of a step but the first and the last.
+_ADDS_UP_ALL: Final = (0, 19)
+_RESOURCES: Final = PACKAGE_FOLDER / "resources"
+
+
+def own_text(stage: int) -> str:
+    """Rankdeck's own configuration for a stage, as JSON text."""
+    return (_RESOURCES / f"deepspeed_zero{stage}.json").read_text(encoding="utf-8")
+
+
+def check_text(text: str, stage: int) -> ConfigError | None:
+    """What is wrong with a configuration by itself, whatever run it is for; its cause names the line. None: nothing.
+
+    Args:
+        text: JSON.
+        stage: The stage it is for.
+    """
+    try:
+        _Written(text, stage)
+    except ConfigError as error:
+        return error
+    return None
+
+
+def effective_config(
+    config: RunConfig,
+    batch: Batch | None = None,
+    *,
+    precision: str | None = None,
+    clip_norm: float | None = None,
+) -> dict[str, Any]:
+    """The configuration that a run gives to DeepSpeed.
+
+    Args:
+        config: What was asked: the stage, a person's own text, precision, offload, the learning rate.
+        batch: How a step is shared out; None leaves batch sizes to "auto".
+        precision: What "auto" came to on the device; None when it is not known yet.
+        clip_norm: What the recipe clips gradients to; None when it is not known yet.
+
+    Raises:
+        ConfigError: An unknown key, a value of the wrong type, or one that contradicts the run; names the line.
+    """
+    stage = config.zero_stage
+    written = _Written(config.deepspeed_config or own_text(stage), stage)
+    written.check_optimizer(config)
+    known = precision or (None if config.precision == AUTO else config.precision)
+    _check_precision(written, config)
+    decided: dict[tuple[str, ...], Any] = {
+        ("train_batch_size",): None if batch is None else batch.global_,
+        ("train_micro_batch_size_per_gpu",): None if batch is None else batch.micro,
+        ("gradient_accumulation_steps",): None if batch is None else batch.accumulation,
+        ("gradient_clipping",): clip_norm,
+        ("bf16", "enabled"): None if known is None else known == "bf16",
+        ("fp16", "enabled"): None if known is None else known == "fp16",
+        ("zero_force_ds_cpu_optimizer",): False,
+        ("zero_allow_untested_optimizer",): True,
+    }
+    for path, value in decided.items():
+        written.decide(path, value)
+    written.decide_offload("offload_optimizer", config.offload_optimizer)
+    if stage == 3:
+        written.decide_offload("offload_param", config.offload_parameters)
+    return {key: value for key, value in written.values.items() if key != "optimizer"}
+
+
+def check_run(config: RunConfig, batch: Batch, on_cpu: bool, version: str) -> None:
+    """Refuses what DeepSpeed cannot do, before anything is started.
+
+    Args:
+        config: What was asked; DeepSpeed is the engine.
+        batch: How a step is shared out.
+        on_cpu: The devices are CPU slots.
+        version: DeepSpeed's.
+
+    Raises:
+        ConfigError: As `effective_config`; or a setting that this stage, this device or this version lacks.
+    """
+    clip_norm = config.options.get("clip_norm")
+    settings = effective_config(config, batch, clip_norm=clip_norm if isinstance(clip_norm, int | float) else None)
+    if config.precision == "fp16" and on_cpu:
+        raise ConfigError(
+            "precision",
+            "DeepSpeed does not train in fp16 on the CPU.",
+            "Choose precision bf16 or fp32, or the engine torch.",
+        )
+    if config.offload_parameters and config.zero_stage < 3:
+        raise ConfigError(
+            "offload_parameters",
+            f"Stage {config.zero_stage} keeps whole weights on each device, so they cannot stay on the CPU.",
+            "Choose stage 3, or leave the weights on the device.",
+        )
+    offloaded = settings["zero_optimization"].get("offload_optimizer", {}).get("device") == "cpu"
+    if config.zero_stage == 2 and offloaded and batch.accumulation > 2 and _numbers(version) < _ADDS_UP_ALL:
+        raise ConfigError(
+            "offload_optimizer",
+            f"DeepSpeed {version} loses gradients in stage 2 with the optimizer on the CPU when a step adds up more "
+            f"than two micro-batches (here {batch.accumulation}).",
+            "Choose stage 1 or 3, the engine torch, or a larger micro-batch.",
+        )
+
+
+def without_open_values(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` for DeepSpeed itself: what still says "auto" is left to its default, offload to nowhere left out."""
+    kept: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            if value.get("device") != "none":
+                kept[key] = without_open_values(value)
+        elif value != AUTO:
+            kept[key] = value
+    return kept
+
+
+def config_text(config: RunConfig, batch: Batch | None = None) -> str:
+    """`effective_config` as JSON text, to show to a person.
+
+    Raises:
+        ConfigError: As `effective_config`.
+    """
+    return json.dumps(effective_config(config, batch), indent=2) + "\n"
+
+
+class _Written:
+    """A configuration as it was written, checked by itself.
+
+    Args:
+        text: JSON.
+        stage: The stage it is for.
+
+    Raises:
+        ConfigError: It is not JSON, has an unknown key or one twice, a value of the wrong type, or contradicts itself.
+    """
+
+    def __init__(self, text: str, stage: int) -> None:
+        self._text = text
+        self.values = self._parse()
+        self._check_section((), self.values, KEYS)
+        self._check_stage(stage)
+        if self._on("fp16") and self._on("bf16"):
+            raise self.wrong(("bf16",), "fp16 and bf16 are both turned on", "Turn one of them off.")
+
+    # against the run
+
+    def decide(self, path: tuple[str, ...], value: Any) -> None:
+        """Puts the run's value where "auto" stands or nothing; None leaves it open.
+
+        Raises:
+            ConfigError: Another value stands there.
+        """
+        section = self._section(path)
+        there = section.get(path[-1], AUTO)
+        if there == AUTO:
+            section[path[-1]] = AUTO if value is None else value
+        elif value is not None and there != value:
+            raise self.wrong(
+                path,
+                f"{_dotted(path)} is {json.dumps(there)}, and the run's is {json.dumps(value)}",
+                'Write "auto", or change the run\'s own setting.',
+            )
+
+    def decide_offload(self, name: str, wanted: bool) -> None:
+        """Where state that need not stay on the device is kept; the file may ask for it by itself.
+
+        Raises:
+            ConfigError: The run asks for it, and the file says no.
+        """
+        path = ("zero_optimization", name, "device")
+        if wanted or self._section(path).get("device", AUTO) == AUTO:
+            self.decide(path, "cpu" if wanted else "none")
+
+    def check_optimizer(self, config: RunConfig) -> None:
+        """The recipe's optimizer is used; a section may only repeat what it is.
+
+        Raises:
+            ConfigError: It says something else.
+        """
+        section = self.values.get("optimizer", {})
+        kind = section.get("type", "AdamW")
+        if kind.lower() != "adamw":
+            raise self.wrong(
+                ("optimizer", "type"),
+                f"it asks for the optimizer {kind}, and the recipe brings its own (AdamW)",
+                "Leave the section optimizer out.",
+            )
+        params = section.get("params", {})
+        for key, value in (("lr", config.lr), ("weight_decay", config.options.get("weight_decay"))):
+            there = params.get(key, AUTO)
+            if there != AUTO and value is not None and there != value:
+                raise self.wrong(
+                    ("optimizer", "params", key),
+                    f"optimizer.params.{key} is {json.dumps(there)}, and the run's is {json.dumps(value)}",
+                    'Write "auto", or change the run\'s own setting.',
+                )
+
+    def wrong(self, path: tuple[str, ...], what: str, next_step: str) -> ConfigError:
+        """The error for a key, with its line."""
+        line = self._line(path)
+        place = f"line {line}: " if line is not None else ""
+        error = ConfigError(FIELD, f"{place}{what}.", next_step)
+        error.title = "The DeepSpeed configuration cannot be used"
+        return error
+
+    def turned_on(self) -> str | None:
+        """The number format that the file itself turns on."""
+        return next((name for name in ("bf16", "fp16") if self._on(name)), None)
+
+    # by itself
+
+    def _parse(self) -> dict[str, Any]:
+        try:
+            values = parse_json(self._text, pairs=self._without_repetition, constant=self._constant)
+        except ParseError as error:
+            place = f"line {error.line}: it" if error.line is not None else "It"
+            wrong = ConfigError(FIELD, f"{place} cannot be read as JSON: {error}.", "Correct that line.")
+            wrong.title = "The DeepSpeed configuration cannot be used"
+            raise wrong from None
+        if not isinstance(values, dict):
+            raise self.wrong((), "it is no JSON object", 'Begin with {"zero_optimization": …}.')
+        return values
+
+    def _without_repetition(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise self.wrong((twice,), f"{twice} stands there twice", "Keep one of them.")
+        return values
+
+    def _constant(self, name: str) -> Any:
+        raise self.wrong((), f"{name} is no number that can be used", "Write a finite number.")
+
+    def _check_section(self, path: tuple[str, ...], section: Mapping[str, Any], keys: Mapping[str, Any]) -> None:
+        for name, value in section.items():
+            here = (*path, name)
+            if name not in keys:
+                raise self._unknown(here, keys)
+            wanted = keys[name]
+            if isinstance(wanted, Mapping):
+                if not isinstance(value, Mapping):
+                    raise self.wrong(here, f"{_dotted(here)} is a section", "Write it in braces: { … }.")
+                self._check_section(here, value, wanted)
+            elif value != AUTO and not _fits(value, wanted):
+                raise self.wrong(
+                    here,
+                    f"{_dotted(here)} is {json.dumps(value)[:80]}, not {_TYPE_WORDS[wanted]}",
+                    f"Write {_TYPE_WORDS[wanted]}.",
+                )
+
+    def _unknown(self, path: tuple[str, ...], keys: Mapping[str, Any]) -> ConfigError:
+        name = path[-1]
+        if name in REFUSED:
+            return self.wrong(path, f"{_dotted(path)} cannot be used: {REFUSED[name]}", "Leave it out.")
+        if path[:-1] == ("optimizer", "params"):
+            return self.wrong(path, f"the recipe decides the optimizer's {name}", "Leave it out.")
+        near = difflib.get_close_matches(name, keys, n=1)
+        elsewhere = next((place for place, inner in sections() if name in inner), None)
+        if elsewhere is not None:
+            step = f"It belongs in the section {elsewhere[0]}." if elsewhere else "It belongs outside of sections."
+        elif near:
+            step = f"Did you mean {near[0]}?"
+        else:
+            step = "Leave it out."
+        return self.wrong(path, f"there is no setting named {_dotted(path)}", step)
+
+    def _check_stage(self, stage: int) -> None:
+        zero = self.values.setdefault("zero_optimization", {})
+        there = zero.get("stage", AUTO)
+        if there not in (AUTO, stage):
+            raise self.wrong(
+                ("zero_optimization", "stage"),
+                f"it is for ZeRO stage {there}, and the run's is {stage}",
+                f"Choose stage {there} for the run, or write {stage} here.",
+            )
+        zero["stage"] = stage
+        for name in zero:
+            if stage < 3 and name.startswith(ONLY_IN_STAGE_3):
+                raise self.wrong(
+                    ("zero_optimization", name),
+                    f"{name} means nothing in stage {stage}",
+                    "Leave it out, or use stage 3.",
+                )
+        for name in ("offload_optimizer", "offload_param"):
+            device = zero.get(name, {}).get("device", AUTO)
+            if device not in (AUTO, "cpu", "none"):
+                raise self.wrong(
+                    ("zero_optimization", name, "device"),
+                    f"{name} to {json.dumps(device)} is not possible here (nvme needs libaio)",
+                    'Write "cpu", "none" or "auto".',
+                )
+
+    def _on(self, name: str) -> bool:
+        return self.values.get(name, {}).get("enabled") is True
+
+    def _section(self, path: tuple[str, ...]) -> dict[str, Any]:
+        section = self.values
+        for name in path[:-1]:
+            section = section.setdefault(name, {})
+        return section
+
+    def _line(self, path: tuple[str, ...]) -> int | None:
+        """The line of a key, counted from 1: the first of that name behind its section's beginning."""
+        position = 0
+        for name in path:
+            found = re.compile(re.escape(json.dumps(name)) + r"\s*:").search(self._text, position)
+            if found is None:
+                return None
+            position = found.end()
+        return self._text.count("\n", 0, position) + 1 if path else None
+
+
+def _check_precision(written: _Written, config: RunConfig) -> None:
+    """A file that turns a number format on needs a run that says so too: the loss is computed in it as well."""
+    name = written.turned_on()
+    if name is not None and config.precision not in (name,):
+        raise written.wrong(
+            (name, "enabled"),
+            f"it turns {name} on, and the run's precision is {config.precision}",
+            f'Set the precision to {name}, or write "auto".',
+        )
+
+
+_TYPE_WORDS: Final = {
+    "int": "a whole number",
+    "number": "a number",
+    "bool": "true or false",
+    "text": "a text",
+}
+
+
+def _fits(value: Any, wanted: str) -> bool:
+    if wanted == "bool":
+        return isinstance(value, bool)
+    if wanted == "text":
+        return isinstance(value, str)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return value >= 0 and (wanted == "number" or float(value).is_integer())  # DeepSpeed takes 5e8 for a whole number
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def _dotted(path: tuple[str, ...]) -> str:
+    return ".".join(path)

@@ -1,0 +1,141 @@
+"""The environment variables that a rank gets on top of its host's own, and those it must not inherit. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from core.config import RunConfig
+from core.machine.devices.device import Device
+from core.machine.platform import Platform
+from core.protocol import rank_context
+
+# Left over from another launcher or a container tool, these would lead torch astray: Docker Desktop and Kubernetes
+# publish names that 127.0.0.1 then resolves to, and an elastic agent's store is not ours.
+REMOVED: Final = (
+    "KUBERNETES_*", "DOCKER_HOST", "MASTER_PORT", "TORCHELASTIC_*", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_*",
+    "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME",
+)  # fmt: skip
+"""Patterns of names."""
+
+
+def of_rank(rank: int, devices: Sequence[Device], platform: Platform, backend: str) -> dict[str, str]:
+    """For a rank that runs Rankdeck's own program.
+
+    Args:
+        rank: Its number.
+        devices: All ranks', in their order.
+        platform: The machine.
+        backend: ``nccl``, ``gloo``, or empty when ranks do not talk to each other.
+    """
+    env = {
+        **_place(rank, devices, platform),
+        **_memory(devices[rank], platform),
+        "MASTER_ADDR": "127.0.0.1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",  # a crash in native code leaves a traceback in the rank's log
+        "OMP_NUM_THREADS": _threads(platform, len(devices)),
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+    }
+    if platform.name == "windows":
+        env["USE_LIBUV"] = "0"  # no Windows build of torch has it
+    if platform.name == "linux" and backend:
+        env["GLOO_SOCKET_IFNAME"] = "lo"
+    if backend == "nccl":
+        env["NCCL_SOCKET_IFNAME"] = "lo"
+    return env
+
+
+def hash_seed(config: RunConfig) -> str:
+    """The order in which Python goes through sets of texts, as 32 bits of the run's seed."""
+    return str(config.seed % (1 << 32))
+
+
+def defaults_of_rank(config: RunConfig, device: Device, platform: Platform, *, own_program: bool) -> dict[str, str]:
+    """Variables that a rank gets where the person has not set them in their own environment.
+
+    Args:
+        config: What was asked.
+        device: The rank's.
+        platform: The machine.
+        own_program: It runs Rankdeck's program, not a script of the person's.
+    """
+    env = {} if own_program else {"PYTHONHASHSEED": hash_seed(config)}
+    if own_program and device.kind == "cpu":
+        # OpenMP's threads sleep while they wait for each other. Spinning, they take the cores from the very threads
+        # that they wait for as soon as another program runs: docs/decisions/0026.
+        env["OMP_WAIT_POLICY"] = "PASSIVE"
+    if config.expandable_segments and platform.name == "linux" and device.kind == "cuda":
+        env[_allocator_variable(platform.torch_version)] = "expandable_segments:True"
+    return env
+
+
+def _allocator_variable(torch_version: str | None) -> str:
+    """torch 2.13 reads the new name; 2.9 reads this setting from the old one only (pytorch/pytorch#183387)."""
+    found = re.match(r"(\d+)\.(\d+)", torch_version or "")
+    old = found is None or (int(found[1]), int(found[2])) < (2, 13)
+    return "PYTORCH_CUDA_ALLOC_CONF" if old else "PYTORCH_ALLOC_CONF"
+
+
+def of_script(
+    rank: int, devices: Sequence[Device], platform: Platform, master_port: int, *, together: bool
+) -> dict[str, str]:
+    """For a rank that starts a program of the user's own: what that program finds there is theirs to say.
+
+    Args:
+        rank: Its number.
+        devices: All ranks', in their order.
+        platform: The machine.
+        master_port: Where its ranks find each other.
+        together: They are one program in several processes, as torchrun starts them; else each is by itself.
+    """
+    return {
+        **_place(rank, devices, platform),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(master_port),
+        "PYTHONUNBUFFERED": "1",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        rank_context.ENV_THREADS: _threads(platform, len(devices)),
+        **(_all_visible(devices) if together else {}),
+    }
+
+
+def _place(rank: int, devices: Sequence[Device], platform: Platform) -> dict[str, str]:
+    # Each rank sees its own card only, named by UUID: the card that was ticked, whatever order CUDA counts in.
+    # Windows cannot tell an empty variable from none, so there "no card" is written -1.
+    no_card = "-1" if platform.name == "windows" else ""
+    device, world_size = devices[rank], str(len(devices))
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": world_size,
+        "LOCAL_WORLD_SIZE": world_size,
+        "CUDA_VISIBLE_DEVICES": device.uuid if device.kind == "cuda" else no_card,
+        rank_context.ENV_DEVICE: "cuda:0" if device.kind == "cuda" else "cpu",
+    }
+
+
+def _all_visible(devices: Sequence[Device]) -> dict[str, str]:
+    """A program made for torchrun picks its card by LOCAL_RANK, so it must see the ticked ones, in rank order."""
+    uuids = [device.uuid for device in devices if device.kind == "cuda"]
+    return {"CUDA_VISIBLE_DEVICES": ",".join(uuids)} if uuids else {}
+
+
+def _memory(device: Device, platform: Platform) -> dict[str, str]:
+    """What keeps a CPU rank from giving its memory back after each step and asking for it again in the next.
+
+    A page that comes back from the system is cleared first, and comes one by one (docs/decisions/0025). On GPUs torch
+    keeps memory by itself; other systems' allocators have no such settings.
+    """
+    if platform.name != "linux" or device.kind != "cpu":
+        return {}
+    return {
+        "MALLOC_MMAP_THRESHOLD_": str(32 << 20),  # bytes; what is larger goes back at once, or holes would grow
+        "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+        "THP_MEM_ALLOC_ENABLE": "1",  # torch's own: large tensors in pages of 2 MiB
+    }
+
+
+def _threads(platform: Platform, ranks: int) -> str:
+    return str(max(1, platform.physical_cores // ranks))

@@ -1,0 +1,343 @@
+"""Which devices and which mode a config means on a machine, and who shards in it. Pure.
+
+Nothing here asks the machine anything, so every platform's answer can be tested on any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from core.config import RunConfig
+from core.config.sync import synchronisation_of
+from core.errors import ConfigError, PreflightError
+from core.machine.devices.device import Device
+from core.machine.devices.resolve import check_clear, resolve_devices
+from core.machine.packages import MissingPackageError
+from core.machine.platform import Platform
+from core.recipes.manifest import Recipe
+
+MODE_NAMES: Final[Mapping[str, str]] = {
+    "single": "one device",
+    "ddp": "DDP",
+    "independent": "parallel-independent",
+    "zero": "ZeRO",
+    "fsdp": "FSDP",
+}
+"""Each mode as people call it."""
+
+GOOD_TORCH: Final = "2.13.0"
+CUDA_TORCH: Final = (
+    f"Install a CUDA build: pip install --force-reinstall torch=={GOOD_TORCH} --index-url "
+    "https://download.pytorch.org/whl/cu130 (cu126 where the driver is older than 580)"
+)
+"""What to do about a CPU build; torch 2.13 is built for CUDA 12.6 and 13.0, and 13 needs driver 580."""
+DEEPSPEED: Final = "deepspeed"
+TORCH: Final = "torch"
+CONNECTED_MODES: Final = ("ddp", "zero", "fsdp")
+"""Modes whose ranks exchange tensors while they train."""
+SHARDING_MODES: Final = ("zero", "fsdp")
+"""Modes in which each rank holds a part of the state only."""
+
+_WITHOUT_GLOO_ON_WINDOWS: Final = ((2, 8), (2, 9), (2, 10))
+
+
+def choose_devices(
+    config: RunConfig, available: Sequence[Device], platform: Platform
+) -> tuple[tuple[Device, ...], tuple[str, ...]]:
+    """The devices that a config means on this machine, and what a person should know about how it was understood.
+
+    Args:
+        config: What is asked.
+        available: This machine's devices.
+        platform: This machine as the recipe's ranks see it (`platform_of`).
+
+    Raises:
+        ConfigError: See `core.machine.devices.resolve_devices`.
+        PreflightError: A GPU was named, and this torch is a CPU build.
+    """
+    if config.devices == ("auto",):
+        usable, notes = usable_devices(available, platform)
+        devices = resolve_devices(config.devices, usable)
+    else:
+        devices, notes = resolve_devices(config.devices, available), ()
+        check_cuda(devices, platform)
+    chosen, more = _one_device(config, devices)
+    return chosen, (*notes, *more)
+
+
+def usable_devices(available: Sequence[Device], platform: Platform) -> tuple[tuple[Device, ...], tuple[str, ...]]:
+    """Those of a machine's devices that this torch can train on, and why others are left out.
+
+    Raises:
+        ConfigError: It is not known which GPUs `CUDA_VISIBLE_DEVICES` means.
+    """
+    check_clear(available)
+    visible = tuple(device for device in available if not device.hidden_by)
+    why = why_no_cuda(available, platform)
+    if why is None and len(visible) < len(available) and all(device.kind == "cpu" for device in visible):
+        hidden_by = next(device.hidden_by for device in available if device.hidden_by)
+        return visible, (f"The run trains on the CPU: {hidden_by} hides every GPU of this machine.",)
+    if why is None:
+        return visible, ()
+    return tuple(device for device in available if device.kind != "cuda"), (f"The run trains on the CPU. {why}",)
+
+
+def why_no_cuda(devices: Sequence[Device], platform: Platform) -> str | None:
+    """Why this torch can train on no GPU among these devices, and what to do about it; None where it can."""
+    try:
+        check_cuda(devices, platform)
+    except PreflightError as error:
+        return f"{error.cause} {error.next_step}"
+    return None
+
+
+def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
+    """Refuses GPUs where torch is a CPU build: it can count them by NVML and not train on them.
+
+    Raises:
+        PreflightError: Says which torch to install.
+    """
+    gpus = [device for device in devices if device.kind == "cuda" and not device.hidden_by]
+    if gpus and platform.is_cpu_only:
+        raise PreflightError(
+            f"torch {platform.torch_version} is built for the CPU only and cannot train on {gpus[0].name}.",
+            f"{CUDA_TORCH}.",
+            title="This PyTorch cannot use a GPU",
+        )
+
+
+def _one_device(config: RunConfig, devices: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[str, ...]]:
+    """The first of the devices found where mode single was asked for and no device was named."""
+    if config.mode != "single" or len(devices) < 2 or config.devices != ("auto",):
+        return tuple(devices), ()
+    others = "the other one stays" if len(devices) == 2 else f"the other {len(devices) - 1} stay"
+    first = devices[0]
+    return (first,), (f"Mode single trains on one device: {first.uuid} ({first.name}) is taken, {others} free.",)
+
+
+def platform_of(recipe: Recipe, platform: Platform) -> Platform:
+    """The machine as this recipe's ranks see it: a self-contained program has an interpreter and a torch of its own."""
+    if not recipe.self_contained:
+        return platform
+    return replace(platform, torch_version=None, cuda_build=None, deepspeed_version=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChoice:
+    """How a config will be trained.
+
+    Attributes:
+        mode: One of single, ddp, independent, zero, fsdp; never "auto".
+        engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
+        notes: What a person should know about how the request was understood.
+        engine_note: In mode zero, which engine shards and why.
+    """
+
+    mode: str
+    engine: str
+    notes: tuple[str, ...]
+    engine_note: str = ""
+
+
+def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> ModeChoice:
+    """The mode for these devices, decided before anything is started.
+
+    Raises:
+        ConfigError: No device, or a mode that these devices cannot be used in, or settings that contradict each other.
+        PreflightError: This torch build cannot do it, or a package that was asked for is missing.
+    """
+    mode, notes = _mode(config, devices, platform)
+    engine, engine_notes = _engine(config, mode, platform, devices)
+    exchanged_by_ddp = mode == "ddp" or (mode == "zero" and engine == TORCH and config.zero_stage == 1)
+    if exchanged_by_ddp and config.gradient_exchange == "powersgd" and config.precision == "fp16":
+        raise ConfigError(
+            "gradient_exchange",
+            "PowerSGD adds what it left out of one step's gradients to the next step's. In fp16 one overflows now and "
+            "then; that would stay in, and no step after it would count.",
+            "Choose bf16 or fp32 as precision, or another gradient exchange, for example fp16.",
+        )
+    backend_of(config, mode, devices, platform)
+    note = _engine_note(config, engine, platform.deepspeed_version) if mode == "zero" else ""
+    return ModeChoice(mode, engine, (*notes, *engine_notes), note)
+
+
+def backend_of(config: RunConfig, mode: str, devices: Sequence[Device], platform: Platform) -> str:
+    """What connects the ranks: ``nccl``, ``gloo``, or empty when they exchange nothing.
+
+    Raises:
+        ConfigError: NCCL was asked for, and these devices or this torch cannot use it.
+    """
+    meets = mode == "independent" and config.sync_every is not None
+    if mode not in CONNECTED_MODES and not meets:
+        return ""
+    problem = _without_nccl(devices, platform)
+    if config.backend == "nccl" and problem:
+        raise ConfigError("backend", f"NCCL cannot be used: {problem}.", "Choose the backend auto or gloo.")
+    return "gloo" if problem or config.backend == "gloo" else "nccl"
+
+
+def _without_nccl(devices: Sequence[Device], platform: Platform) -> str:
+    """Why NCCL cannot connect these devices; empty where it can."""
+    if not all(device.kind == "cuda" for device in devices):
+        return "it connects NVIDIA GPUs only, and CPU devices were chosen"
+    if platform.name != "linux":
+        return "PyTorch has it under Linux only"
+    if not platform.has_nccl:
+        return "this PyTorch was built without CUDA"
+    return ""
+
+
+def not_as_asked(config: RunConfig, mode: str) -> tuple[str, ...]:
+    """What was asked about the mode and comes to something else in `mode`, the one that `choose_mode` found."""
+    notes = []
+    if mode == "single" and config.mode not in ("auto", "single"):
+        notes.append(f"With one device, mode {config.mode} is the same as training on it alone.")
+    if config.sync_every is not None and mode == "single":
+        notes.append("With one device there is nothing to synchronise.")
+    elif config.sync_every is not None and mode != "independent":
+        notes.append(
+            f"In mode {mode} the devices are in step at all times, so synchronising now and then means nothing."
+        )
+    return tuple(notes)
+
+
+def check_gloo(platform: Platform) -> None:
+    """Refuses torch builds for Windows that lack gloo.
+
+    Raises:
+        PreflightError: This is one; names a good one.
+    """
+    if platform.name == "windows" and _version(platform.torch_version) in _WITHOUT_GLOO_ON_WINDOWS:
+        raise PreflightError(
+            f"torch {platform.torch_version} for Windows was built without gloo, so its devices cannot be connected.",
+            f"Install torch {GOOD_TORCH}, or choose parallel-independent, which does not need it.",
+            title="This torch build cannot connect devices",
+        )
+
+
+def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> tuple[str, tuple[str, ...]]:
+    if not devices:
+        raise ConfigError("devices", "No device was chosen.", "Choose at least one, for example cpux2 or cuda:0.")
+    several = len(devices) > 1
+    mode = config.mode
+    notes: tuple[str, ...] = ()
+    if mode == "single" and several:
+        raise ConfigError(
+            "devices",
+            f"Mode single trains on one device, and {len(devices)} were chosen.",
+            "Choose one device, or another mode: ddp or independent.",
+        )
+    if mode == "auto":
+        if not several:
+            mode = "single"
+        elif config.sync_every is not None:
+            mode, notes = "independent", ("No mode was chosen: synchronising now and then is independent training's.",)
+        elif platform.name == "windows":
+            mode, notes = "independent", ("No mode was chosen: under Windows several devices train independently.",)
+        else:
+            mode, notes = "ddp", ("No mode was chosen: several devices train together (DDP).",)
+    elif not several and mode in SHARDING_MODES:
+        raise _nothing_to_share(config, devices[0])
+    elif not several and mode != "single":
+        mode = "single"
+    if mode in CONNECTED_MODES:
+        if len({device.kind for device in devices}) > 1:
+            raise ConfigError(
+                "devices",
+                f"Mode {mode} needs devices of one kind, and GPUs and CPU devices were chosen.",
+                "Leave out one kind, or choose mode independent.",
+            )
+        check_gloo(platform)
+    rule = synchronisation_of(config) if mode == "independent" else None
+    if rule is not None:
+        check_gloo(platform)
+        notes = (*notes, f"The devices' weights are brought together {rule.words}.")
+    return mode, (*notes, *not_as_asked(config, mode))
+
+
+def _engine(config: RunConfig, mode: str, platform: Platform, devices: Sequence[Device]) -> tuple[str, tuple[str, ...]]:
+    """Who shards in a sharding mode, and what a person should know about it.
+
+    `auto` is DeepSpeed where it can be imported, else PyTorch's own; mode fsdp is always PyTorch's. The answer reaches
+    the ranks in ``RANKDECK_ENGINE``, and `workers.strategies.make_strategy` builds what it names.
+
+    Raises:
+        ConfigError: The engine cannot do what else was asked.
+        MissingPackageError: DeepSpeed was asked for and is not installed.
+    """
+    if mode not in SHARDING_MODES:
+        return "", ()
+    if mode == "fsdp" and config.zero_engine == DEEPSPEED:
+        raise ConfigError(
+            "zero_engine",
+            "Mode fsdp is PyTorch's own way of sharding, and the engine DeepSpeed was asked for.",
+            "Choose mode zero with stage 3 for DeepSpeed, or leave the engine to auto.",
+        )
+    if mode == "zero" and config.zero_engine == DEEPSPEED and platform.deepspeed_version is None:
+        instead = "choose the engine torch, which needs nothing more."
+        raise MissingPackageError(("deepspeed",), "The engine DeepSpeed", instead)
+    possible = config.precision != "fp16" or devices[0].kind == "cuda" or config.zero_engine == DEEPSPEED
+    if mode == "zero" and config.zero_engine != TORCH and platform.deepspeed_version is not None and possible:
+        return DEEPSPEED, ()
+    return TORCH, _torch_offload(config, 3 if mode == "fsdp" else config.zero_stage)
+
+
+def _engine_note(config: RunConfig, engine: str, deepspeed: str | None) -> str:
+    asked = config.zero_engine == engine
+    if engine == DEEPSPEED:
+        name = "DeepSpeed" if deepspeed in (None, "unknown") else f"DeepSpeed {deepspeed}"
+        return f"ZeRO stage {config.zero_stage} by {name} ({'chosen' if asked else 'installed'})."
+    if asked:
+        return pytorch_engine_note(config, "")
+    why = "DeepSpeed is not installed" if deepspeed is None else "DeepSpeed does not train in fp16 on the CPU"
+    return pytorch_engine_note(config, why)
+
+
+def pytorch_engine_note(config: RunConfig, why: str) -> str:
+    """The engine note of PyTorch's engine.
+
+    Args:
+        config: What is trained.
+        why: The reason that it is not DeepSpeed; empty: it was chosen.
+    """
+    return f"ZeRO stage {config.zero_stage} by PyTorch's own engine{f': {why}' if why else ' (chosen)'}."
+
+
+def _torch_offload(config: RunConfig, stage: int) -> tuple[str, ...]:
+    """What PyTorch's engine makes of the wish for offload.
+
+    Raises:
+        ConfigError: This stage cannot do it.
+    """
+    if config.offload_parameters and stage < 3:
+        raise ConfigError(
+            "offload_parameters",
+            f"Stage {stage} keeps whole weights on each device, so they cannot stay on the CPU.",
+            "Choose stage 3, or leave the weights on the device.",
+        )
+    if config.offload_optimizer and stage == 1:
+        raise ConfigError(
+            "offload_optimizer",
+            "PyTorch's own stage 1 keeps the optimizer's state on the device.",
+            "Choose stage 2 or 3, or the engine DeepSpeed, or leave the optimizer on the device.",
+        )
+    if config.offload_optimizer and not config.offload_parameters:
+        return ("PyTorch's engine keeps each device's share of the weights on the CPU too, beside the optimizer.",)
+    return ()
+
+
+def _nothing_to_share(config: RunConfig, device: Device) -> ConfigError:
+    what = "Mode fsdp shares" if config.mode == "fsdp" else f"ZeRO stage {config.zero_stage} shares"
+    return ConfigError(
+        "devices",
+        f"{what} a model's state out among devices, and only one was chosen ({device.uuid}).",
+        "Choose at least two devices, for example --devices cpux2, or mode single.",
+    )
+
+
+def _version(text: str | None) -> tuple[int, int] | None:
+    found = re.match(r"(\d+)\.(\d+)", text or "")
+    return (int(found[1]), int(found[2])) if found else None

@@ -1,0 +1,240 @@
+"""The launch plan, a pure function: config, devices and platform → program, environment and files of each rank.
+
+Nothing here asks the machine anything, so every platform's plan can be tested on any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath, PureWindowsPath
+
+from core.config import RunConfig
+from core.errors import ConfigError
+from core.launch.environment import REMOVED, defaults_of_rank, hash_seed, of_rank, of_script
+from core.launch.mode import backend_of, check_gloo, choose_mode, platform_of
+from core.machine.devices.device import Device
+from core.machine.platform import Platform
+from core.processes.program_environment import program_environment
+from core.protocol import rank_context
+from core.recipes.manifest import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSite:
+    """Where one attempt is started, and how its ranks reach the host and each other.
+
+    Attributes:
+        run_dir: The run's folder.
+        attempt: Number of this attempt, from 1.
+        rendezvous: A file that does not exist yet, new for each attempt, where the ranks find each other. Its folder
+            comes from `core.machine.platform.rendezvous_folder`.
+        port: The host's listener on 127.0.0.1.
+        token: What a rank must say to it.
+        generation: The committed generation to go on from, or None.
+        python: The interpreter.
+        host_pid: The host's process id; 0 when it is not known.
+        master_port: Where the ranks of a self-contained program find each other; a port that is free.
+    """
+
+    run_dir: Path
+    attempt: int
+    rendezvous: PurePath
+    port: int
+    token: str
+    generation: int | None
+    python: str
+    host_pid: int = 0
+    master_port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RankCommand:
+    """One rank's process.
+
+    Attributes:
+        rank: Its number, from 0.
+        argv: Program and arguments.
+        env: Variables that it gets on top of the host's own.
+        default_env: Variables that it gets where the host's own environment does not have them.
+        removed_env: Patterns (``KUBERNETES_*``) of variables that it must not inherit.
+        cwd: Its working directory.
+        log: Gets its standard output and standard error.
+        device: What it trains on.
+    """
+
+    rank: int
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    removed_env: tuple[str, ...]
+    cwd: Path
+    log: Path
+    device: Device
+    default_env: Mapping[str, str] = field(default_factory=dict)
+
+    def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """The rank's whole environment: what is inherited, less `removed_env`, plus `env` (`program_environment`)."""
+        kept = {
+            name: value
+            for name, value in inherited.items()
+            if not any(fnmatchcase(name.upper(), pattern) for pattern in self.removed_env)
+        }
+        return program_environment({**self.default_env, **kept}, self.env)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """All ranks of one attempt.
+
+    Attributes:
+        mode: The mode that is really used, never "auto".
+        world_size: Number of ranks.
+        lanes: Independent consumers of chunks (`core.ledger.ledger`): the ranks in independent mode, else one.
+        backend: ``nccl``, ``gloo``, or empty when ranks do not talk to each other.
+        ranks: Their processes.
+        notes: What a person should know about how the request was understood.
+        engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
+        engine_note: See `core.launch.mode.ModeChoice`.
+        self_contained: See `core.recipes.manifest.Recipe`.
+    """
+
+    mode: str
+    world_size: int
+    lanes: int
+    backend: str
+    ranks: tuple[RankCommand, ...]
+    notes: tuple[str, ...] = ()
+    engine: str = ""
+    engine_note: str = ""
+    self_contained: bool = False
+
+
+def plan_launch(
+    config: RunConfig, devices: Sequence[Device], platform: Platform, recipe: Recipe, site: LaunchSite
+) -> LaunchPlan:
+    """What to start.
+
+    Args:
+        config: What was asked; `mode` may be "auto".
+        devices: What was chosen, one rank each, in rank order.
+        platform: The machine.
+        recipe: What is trained.
+        site: Where, and how the ranks reach the host and each other.
+
+    Raises:
+        ConfigError, PreflightError: See `choose_mode`; also a recipe that cannot be trained so.
+    """
+    platform = platform_of(recipe, platform)
+    choice = choose_mode(config, devices, platform)
+    if choice.mode not in recipe.modes:
+        raise ConfigError(
+            "mode",
+            f"{recipe.title} cannot be trained in mode {choice.mode!r}.",
+            f"Choose one of: {', '.join(recipe.modes)}.",
+        )
+    backend = "" if recipe.self_contained else backend_of(config, choice.mode, devices, platform)
+    told = {
+        **_site_environment(site),
+        rank_context.ENV_MODE: choice.mode,
+        rank_context.ENV_ENGINE: choice.engine,
+        rank_context.ENV_BACKEND: backend,
+        rank_context.ENV_RENDEZVOUS: file_url(site.rendezvous, platform) if backend else "",
+        rank_context.ENV_RECIPE_DIR: str(recipe.folder),
+    }
+
+    def environment(rank: int) -> dict[str, str]:
+        if recipe.self_contained:
+            together = choice.mode == "ddp"
+            return {**of_script(rank, devices, platform, site.master_port, together=together), **told}
+        seeded = {"PYTHONHASHSEED": hash_seed(config)}
+        return {**of_rank(rank, devices, platform, backend), **seeded, **told, **config.env}
+
+    def default(device: Device) -> dict[str, str]:
+        return defaults_of_rank(config, device, platform, own_program=not recipe.self_contained)
+
+    program = (str(recipe.folder / recipe.program),) if recipe.program else ("-m", "workers.programs.rank_main")
+    ranks = _commands(devices, (site.python, *program), environment, site.run_dir, site.run_dir / "logs", default)
+    lanes = len(devices) if choice.mode == "independent" else 1
+    return LaunchPlan(
+        choice.mode,
+        len(devices),
+        lanes,
+        backend,
+        ranks,
+        choice.notes,
+        choice.engine,
+        choice.engine_note,
+        recipe.self_contained,
+    )
+
+
+def _commands(
+    devices: Sequence[Device],
+    argv: tuple[str, ...],
+    environment: Callable[[int], Mapping[str, str]],
+    cwd: Path,
+    logs: Path,
+    default: Callable[[Device], Mapping[str, str]] = lambda _: {},
+) -> tuple[RankCommand, ...]:
+    """One process a device: all alike but for their environment and their log."""
+    return tuple(
+        RankCommand(rank, argv, environment(rank), REMOVED, cwd, logs / f"rank{rank}.log", device, default(device))
+        for rank, device in enumerate(devices)
+    )
+
+
+def _site_environment(site: LaunchSite) -> dict[str, str]:
+    return {
+        rank_context.ENV_PORT: str(site.port),
+        rank_context.ENV_TOKEN: site.token,
+        rank_context.ENV_RUN_DIR: str(site.run_dir),
+        rank_context.ENV_ATTEMPT: str(site.attempt),
+        rank_context.ENV_GENERATION: "" if site.generation is None else str(site.generation),
+        rank_context.ENV_HOST_PID: str(site.host_pid) if site.host_pid else "",
+    }
+
+
+def plan_link_test(
+    devices: Sequence[Device], platform: Platform, folder: Path, rendezvous: PurePath, python: str, seconds: float
+) -> LaunchPlan:
+    """Ranks without a host that measure how fast tensors are summed over these devices
+    (`workers.programs.link_speed_main`).
+
+    Args:
+        devices: Two or more, one rank each.
+        platform: The machine.
+        folder: Their working directory; gets their logs.
+        rendezvous: As in `LaunchSite`.
+        python: The interpreter.
+        seconds: How long to measure.
+
+    Raises:
+        ConfigError: There are fewer than two devices.
+        PreflightError: This torch build cannot connect them.
+    """
+    if len(devices) < 2:
+        raise ConfigError(
+            "devices", "One device has no link to measure.", "Choose at least two, for example --devices cpux2."
+        )
+    check_gloo(platform)
+    backend = "nccl" if platform.has_nccl and all(device.kind == "cuda" for device in devices) else "gloo"
+    told = {rank_context.ENV_BACKEND: backend, rank_context.ENV_RENDEZVOUS: file_url(rendezvous, platform)}
+
+    def environment(rank: int) -> dict[str, str]:
+        return {**of_rank(rank, devices, platform, backend), **told}
+
+    ranks = _commands(
+        devices, (python, "-m", "workers.programs.link_speed_main", f"{seconds:g}"), environment, folder, folder
+    )
+    return LaunchPlan("link test", len(devices), len(devices), backend, ranks)
+
+
+def file_url(path: PurePath, platform: Platform) -> str:
+    """The ``file://`` address of a file, as torch's rendezvous reads it on this platform.
+
+    Under Windows torch decodes percent signs (``file:///C:/My%20Runs/x``); elsewhere it takes the path as it stands.
+    """
+    if platform.name == "windows":
+        return PureWindowsPath(path).as_uri()
+    return f"file://{path.as_posix()}"

@@ -1,0 +1,356 @@
+"""Everything that can be known to fail is found here, before a run's folder is made or changed.
+
+What the person typed is a `UsageError` (exit code 2), what the machine lacks a `PreflightError` (exit code 3).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core.config.batch import Batch, resolve_batch
+from core.config.device_names import count_notes, with_counts
+from core.config.run_config import RunConfig
+from core.data.dataset import DatasetIdentity, check_size, estimate_samples, identify
+from core.data.hub import HubName, check_download
+from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
+from core.files.atomic import explain
+from core.launch.deepspeed import check_run, effective_config
+from core.launch.low_level_notes import low_level_notes
+from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, choose_devices, choose_mode, not_as_asked, platform_of
+from core.machine.devices import Device
+from core.machine.packages import check_packages
+from core.machine.platform import Platform
+from core.recipes.check import check_by_recipe, check_text_column
+from core.recipes.manifest import BUILT_IN, Recipe, apply_recipe
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.recipes.user_script import read_script
+
+MIN_FREE_BYTES: Final = 200 * 1_000_000
+"""Below this a run can't commit even a small model's generations."""
+OLDEST_TORCH: Final = (2, 7)
+DEFAULT_MICRO_BATCH: Final = 8
+_FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has it
+RUN_FILES: Final = ("run.toml", "state.json", "metrics.jsonl", "chunk_tracker_state.json", "generations")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A run that can start, as far as can be known beforehand.
+
+    Attributes:
+        config: What was asked, the recipe's defaults filled in.
+        recipe: Its recipe.
+        mode: The mode it will train in.
+        devices: What it will train on.
+        batch: How one optimizer step is shared out.
+        dataset: What it trains on.
+        samples: Samples to train on, counted as if each byte were a token.
+        notes: What the person should know though it stops nothing.
+    """
+
+    config: RunConfig
+    recipe: Recipe
+    mode: str
+    devices: tuple[Device, ...]
+    batch: Batch
+    dataset: DatasetIdentity
+    samples: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimizer steps in one pass over the dataset (of one rank, in independent mode), at least 1."""
+        share = self.samples / (len(self.devices) if self.mode == "independent" else 1)
+        return max(1, -(-int(share) // self.batch.global_))
+
+
+def check(
+    config: RunConfig,
+    recipe: Recipe,
+    available: Sequence[Device],
+    platform: Platform,
+    runs_dir: Path,
+    run_dir: Path | None = None,
+) -> Checked:
+    """Checks a new run as a whole; changes nothing on disk.
+
+    Args:
+        config: What is asked.
+        recipe: Its recipe.
+        available: This machine's devices.
+        platform: This machine.
+        runs_dir: Where a new folder would be made.
+        run_dir: The run's own folder, when one was named.
+
+    Raises:
+        UsageError: Config, devices, dataset or folder cannot be used as asked.
+        PreflightError: This machine cannot run it: torch, packages, disk, permission.
+    """
+    config = apply_recipe(config, recipe)
+    platform = platform_of(recipe, platform)
+    devices, choice_notes = choose_devices(config, available, platform)
+    choice_notes = (*count_notes(config.devices), *choice_notes)
+    config = config.replace(devices=with_counts(config.devices))
+    choice = choose_mode(config, devices, platform)
+    mode = choice.mode
+    check_mode(mode, recipe)
+    check_packages(recipe.requires, f"The recipe {recipe.title}")
+    check_stealing(config, mode)
+    check_precision(config, recipe, devices)
+    batch = batch_of(config, len(devices), mode)
+    engine_notes = check_engine(config, choice, batch, devices, platform)
+    dataset = identify(config.dataset_file)
+    check_size(dataset, config.seq_len)
+    if dataset.kind == "hub":
+        check_download(HubName.parse(config.dataset_file), config.options)
+    samples = config.samples_per_block if recipe.own_samples else samples_of(dataset, config)
+    if run_dir is not None:
+        check_new_run_dir(run_dir)
+    if not recipe.self_contained:
+        check_torch(platform)
+    elif recipe.name == USER_SCRIPT:
+        read_script(config.options, config.env)
+    check_folder(run_dir or runs_dir, needed_bytes=MIN_FREE_BYTES + 2 * dataset.size_bytes)
+    if config.log_file is not None:
+        _check_log_file(Path(config.log_file))
+    asked_notes = (*check_text_column(config), *check_by_recipe(config, recipe))
+    own_notes = (*_model_notes(config, recipe), *_precision_notes(config, devices))
+    own_notes = (*own_notes, *_notes(config, mode, len(devices), samples))
+    if not recipe.own_samples:
+        own_notes = (*own_notes, *_dataset_notes(dataset))
+    if not recipe.self_contained:
+        own_notes = (*low_level_notes(config, choice, devices, platform), *own_notes)
+    own_notes = (*_settings_without_effect(config, choice, len(devices)), *own_notes)
+    engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
+    notes = (*choice_notes, *engine_notes, *own_notes, *asked_notes)
+    return Checked(config, recipe, mode, devices, batch, dataset, samples, notes)
+
+
+def batch_of(config: RunConfig, ranks: int, mode: str) -> Batch:
+    """The batch arithmetic in this mode: an independent rank steps by itself.
+
+    Raises:
+        ConfigError: The three batch numbers contradict each other.
+    """
+    return resolve_batch(config, 1 if mode == "independent" else ranks, DEFAULT_MICRO_BATCH)
+
+
+def check_engine(
+    config: RunConfig, choice: ModeChoice, batch: Batch, devices: Sequence[Device], platform: Platform
+) -> tuple[str, ...]:
+    """Refuses what the engine that shards cannot do; what a person should know about it.
+
+    Raises:
+        ConfigError: DeepSpeed's configuration cannot be used, or it cannot do what else was asked.
+        PreflightError: DeepSpeed was asked for and is not installed.
+    """
+    if choice.engine == DEEPSPEED:
+        check_run(config, batch, devices[0].kind == "cpu", platform.deepspeed_version or "")
+        return ()
+    if config.deepspeed_config is None:
+        return ()
+    if choice.mode == "zero":
+        if config.zero_engine != TORCH:
+            effective_config(config, batch)
+        return ("The DeepSpeed settings are not used: PyTorch's own engine shards.",)
+    return (f"The DeepSpeed settings are not used: the mode is {choice.mode}.",)
+
+
+def check_mode(mode: str, recipe: Recipe) -> None:
+    """Refuses a mode, resolved, that the recipe cannot be trained in.
+
+    Raises:
+        ConfigError: Names the modes it can be trained in.
+    """
+    if mode not in recipe.modes:
+        raise ConfigError(
+            "mode",
+            f"{recipe.title} cannot be trained in mode {mode!r}.",
+            f"Choose one of: auto, {', '.join(recipe.modes)}.",
+        )
+
+
+def check_stealing(config: RunConfig, mode: str) -> None:
+    """Refuses dynamic claims beside what needs every device to have its own part of the work.
+
+    Raises:
+        ConfigError: Devices that take each other's chunks are also to wait for each other.
+    """
+    if mode != "independent" or not config.work_stealing:
+        return
+    for name, words in (("sync_every", "synchronise"), ("merge_every_chunks", "merge on the way")):
+        if getattr(config, name) is not None:
+            raise ConfigError(
+                "work_stealing",
+                f"Devices that {words} wait for each other, so none is done early and takes chunks of the others.",
+                f"Leave out {name}, or leave work_stealing off.",
+            )
+
+
+def check_precision(config: RunConfig, recipe: Recipe, devices: Sequence[Device]) -> None:
+    """Refuses bf16 on a GPU that computes without it, where the driver tells; the rank asks the GPU itself.
+
+    Raises:
+        ConfigError: Names the first such GPU.
+    """
+    if config.precision != "bf16" or recipe.self_contained:
+        return
+    for device in devices:
+        if device.compute_capability is not None and device.compute_capability < _FIRST_WITH_BF16:
+            raise ConfigError(
+                "precision",
+                f"{device.name} has no bf16, which came with compute capability "
+                f"{'.'.join(map(str, _FIRST_WITH_BF16))} (its own: {'.'.join(map(str, device.compute_capability))}).",
+                "Choose auto, fp32 or fp16 as precision.",
+            )
+
+
+def samples_of(dataset: DatasetIdentity, config: RunConfig) -> int:
+    """Samples to train on when each byte is a token; recipes that hold text out say so as `val_fraction`."""
+    held_out = config.options.get("val_fraction")
+    return estimate_samples(dataset, config.seq_len, held_out if isinstance(held_out, float) else 0.0)
+
+
+def check_new_run_dir(run_dir: Path) -> None:
+    """Refuses a folder that cannot become a new run's.
+
+    Raises:
+        UsageError: It is a file, or holds a run already.
+    """
+    if run_dir.exists() and not run_dir.is_dir():
+        raise UsageError(f"{run_dir} is a file, not a folder.", "Choose another folder: --run-dir.")
+    held = next((name for name in RUN_FILES if (run_dir / name).exists()), None)
+    if held is not None:
+        raise UsageError(
+            f"{run_dir} holds a run already ({held}).",
+            f'Go on with it: rankdeck resume "{run_dir}"; or choose another folder: --run-dir.',
+            title="That folder is taken",
+        )
+
+
+def check_torch(platform: Platform) -> None:
+    """Refuses a Python without a torch that ranks can use; torch is not imported for that.
+
+    Raises:
+        PreflightError: There is none, or it is too old.
+    """
+    version = platform.torch_version
+    if version is None:
+        raise PreflightError(
+            "PyTorch is not installed in this Python.", "Install it: pip install torch", title="PyTorch is missing"
+        )
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST_TORCH:
+        oldest = ".".join(map(str, OLDEST_TORCH))
+        raise PreflightError(
+            f"PyTorch {version} is older than {oldest}.", "Update it: pip install -U torch", title="PyTorch is too old"
+        )
+
+
+def check_folder(folder: Path, needed_bytes: int = MIN_FREE_BYTES) -> None:
+    """Refuses a folder in which nothing can be written, or whose disk is nearly full. It need not exist yet.
+
+    Raises:
+        UsageError: A file stands where a folder belongs.
+        PreflightError: No permission, a drive that is missing or read-only, or too little space.
+    """
+    try:
+        existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+        if not existing.is_dir():
+            raise UsageError(f"{existing} is a file, not a folder.", "Choose another folder.")
+        free = shutil.disk_usage(existing).free
+        with tempfile.TemporaryFile(dir=existing):  # leaves no trace; os.access says nothing about Windows' rights
+            pass
+    except StopIteration:
+        raise PreflightError(f"The drive of {folder} is missing.", "Connect it or choose another folder.") from None
+    except OSError as error:
+        raise _machine_words(explain(error, f"{folder} could not be written")) from error
+    if free < needed_bytes:
+        raise PreflightError(
+            f"{folder} has {free / 1e6:,.0f} MB free; this run needs at least {needed_bytes / 1e6:,.0f} MB.",
+            "Free some space or choose another drive: --runs-dir.",
+            title="The disk is too full",
+        )
+
+
+def _machine_words(error: RankdeckError) -> PreflightError:
+    return PreflightError(error.cause, error.next_step, title=error.title)
+
+
+def _check_log_file(path: Path) -> None:
+    if path.is_dir():
+        raise ConfigError("log_file", f"{path} is a folder, not a file.", "Name a file: --log-file metrics.jsonl")
+    try:
+        if path.exists():
+            with path.open("ab"):
+                pass
+    except OSError as error:
+        raise _machine_words(explain(error, f"{path} could not be written")) from error
+    check_folder(path.parent, needed_bytes=0)
+
+
+def _model_notes(config: RunConfig, recipe: Recipe) -> tuple[str, ...]:
+    if config.model is None or recipe.uses_model:
+        return ()
+    note = f"{recipe.title} does not use a model, so {config.model!r} has no effect."
+    if recipe.folder.parent != BUILT_IN:
+        note += " If its code reads run.config.model, add uses_model = true to its recipe.toml."
+    return (note,)
+
+
+def _precision_notes(config: RunConfig, devices: Sequence[Device]) -> tuple[str, ...]:
+    if config.precision != "fp16" or all(device.kind == "cuda" for device in devices):
+        return ()
+    return ("fp16 is right on a CPU but many times slower than fp32; bf16 and fp32 are the choices there.",)
+
+
+def _dataset_notes(dataset: DatasetIdentity) -> tuple[str, ...]:
+    notes: list[str] = []
+    if not dataset.is_counted and dataset.kind != "none":
+        notes.append(
+            "How much text the dataset holds is known when it has been read; until then steps are estimated. "
+            "To look into it: rankdeck preview."
+        )
+    if not dataset.utf8:
+        notes.append("The dataset is not UTF-8 throughout; its bytes are taken as they are.")
+    return tuple(notes)
+
+
+def _notes(config: RunConfig, mode: str, ranks: int, samples: int) -> tuple[str, ...]:
+    notes: list[str] = []
+    chunks = -(-samples // min(config.dataset_chunk_size, config.samples_per_block))
+    if mode == "independent" and 0 < chunks < ranks:
+        notes.append(
+            f"The dataset makes only {chunks} chunks for {ranks} devices, so some have nothing to do in an epoch; "
+            "a smaller --dataset-chunk-size shares it out better."
+        )
+    if mode == "independent" and config.merge_policy == "average" and config.sync_every is None:
+        notes.append(
+            "Averaging ranks that trained apart usually gives a worse model than the best of them; "
+            "both are measured and the better one is kept."
+        )
+    return tuple(notes)
+
+
+def _settings_without_effect(config: RunConfig, choice: ModeChoice, ranks: int) -> tuple[str, ...]:
+    """Settings that this mode, or a single device, has no use for."""
+    mode = choice.mode
+    notes = [*not_as_asked(config, mode)]
+    can_balance = mode == "ddp" or (mode == "zero" and config.zero_stage == 1 and choice.engine == TORCH)
+    if config.balance == "measured" and ranks > 1 and not can_balance:
+        notes.append(
+            "balance measured has no effect on independent devices, which never wait for each other; "
+            "work_stealing shares their chunks out by speed."
+            if mode == "independent"
+            else "balance measured has no effect here: it works in mode ddp, and with PyTorch's own ZeRO stage 1. "
+            "The samples are shared out equally."
+        )
+    if config.work_stealing and mode != "independent":
+        notes.append("work_stealing has an effect in independent mode only.")
+    return tuple(notes)

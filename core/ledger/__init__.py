@@ -1,0 +1,1 @@
+"""Which data is in the weights: blocks, chunks, claims and commits."""

@@ -1,0 +1,68 @@
+"""How a dataset of samples is cut into blocks and chunks. Pure arithmetic; the numbering of `core.ledger.ledger`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkGrid:
+    """A dataset of `samples`, cut into blocks of `samples_per_block`, each cut into chunks of `chunk_size`.
+
+    A chunk never reaches over its block's end, so a block's last chunk may be short, and so may the last block.
+    Chunks are counted through the whole dataset by an index (0, 1, …); `chunk_id` counts within its block.
+
+    Raises:
+        ValueError: A number is below 1.
+    """
+
+    samples: int
+    samples_per_block: int
+    chunk_size: int
+
+    def __post_init__(self) -> None:
+        if min(self.samples, self.samples_per_block, self.chunk_size) < 1:
+            raise ValueError(f"{self} cuts nothing: every number must be at least 1")
+
+    @property
+    def chunks_per_block(self) -> int:
+        """Chunks in a full block."""
+        return -(-self.samples_per_block // self.chunk_size)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in the dataset."""
+        return -(-self.samples // self.samples_per_block)
+
+    @property
+    def chunks(self) -> int:
+        """Chunks in the dataset."""
+        return (self.blocks - 1) * self.chunks_per_block + self.chunks_in(self.blocks - 1)
+
+    def samples_in(self, block_id: int) -> int:
+        """Samples in one block."""
+        return min(self.samples_per_block, self.samples - block_id * self.samples_per_block)
+
+    def chunks_in(self, block_id: int) -> int:
+        """Chunks in one block."""
+        return -(-self.samples_in(block_id) // self.chunk_size)
+
+    def index(self, block_id: int, chunk_id: int) -> int | None:
+        """A chunk's index, or None when there is no such chunk."""
+        if 0 <= block_id < self.blocks and 0 <= chunk_id < self.chunks_in(block_id):
+            return block_id * self.chunks_per_block + chunk_id
+        return None
+
+    def ids(self, index: int) -> tuple[int, int]:
+        """`block_id` and `chunk_id` of a chunk."""
+        return divmod(index, self.chunks_per_block)
+
+    def start(self, index: int) -> int:
+        """A chunk's first sample."""
+        block_id, chunk_id = self.ids(index)
+        return block_id * self.samples_per_block + chunk_id * self.chunk_size
+
+    def count(self, index: int) -> int:
+        """Samples in a chunk."""
+        block_id, chunk_id = self.ids(index)
+        return min(self.chunk_size, self.samples_in(block_id) - chunk_id * self.chunk_size)

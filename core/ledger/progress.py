@@ -1,0 +1,173 @@
+"""The ledger as others see it: progress, the strip of blocks, and the state file's keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.ledger.chunk_grid import ChunkGrid
+from core.ledger.committed import Committed
+from core.ledger.state_file import FORMAT, VERSION, ChunkInProgress, CompletedChunk
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerProgress:
+    """How far the work is, by committed weights.
+
+    Attributes:
+        epoch: The lowest epoch that is not finished (0 for the first); the last one once all are.
+        epochs: How many were asked for; None is no limit.
+        blocks_done, chunks_done: Of this epoch.
+        chunks_in_progress: Claimed or partly trained, of any epoch.
+        samples_done: Of this epoch, partly trained chunks included.
+        samples_trained: Over all epochs.
+        finished: Every chunk of every epoch asked for is in the weights.
+    """
+
+    epoch: int
+    epochs: int | None
+    blocks_total: int
+    blocks_done: int
+    chunks_total: int
+    chunks_done: int
+    chunks_in_progress: int
+    samples_total: int
+    samples_done: int
+    samples_trained: int
+    finished: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BlockProgress:
+    """One block of the current epoch, for the strip that the window draws.
+
+    Attributes:
+        chunks: How many it has.
+        done: Chunk ids that are completed, to the rank that trained each.
+        in_progress: Chunk ids that are claimed or partly trained, to the rank that has each.
+    """
+
+    block_id: int
+    chunks: int
+    done: Mapping[int, int]
+    in_progress: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerView:
+    """A ledger at one moment. Its fields are `core.ledger.ledger.Ledger`'s."""
+
+    grid: ChunkGrid
+    dataset: Mapping[str, Any]
+    seed: int
+    world: int
+    lanes: int
+    epochs: int | None
+    run_id: str | None
+    committed: Committed
+    in_progress: Sequence[ChunkInProgress]
+
+    @property
+    def epoch(self) -> int:
+        """The lowest unfinished epoch; when all are finished, the last: its blocks are then all done."""
+        return self.committed.epoch if self.epochs is None else min(self.committed.epoch, self.epochs - 1)
+
+    def progress(self) -> LedgerProgress:
+        """How far the work is."""
+        done = self.committed.done.get(self.epoch, {})
+        partial = sum(p.samples_done for (epoch, _), p in self.committed.partial.items() if epoch == self.epoch)
+        return LedgerProgress(
+            epoch=self.epoch,
+            epochs=self.epochs,
+            blocks_total=self.grid.blocks,
+            blocks_done=len(self._blocks_done(done)),
+            chunks_total=self.grid.chunks,
+            chunks_done=len(done),
+            chunks_in_progress=len(self.in_progress),
+            samples_total=self.grid.samples,
+            samples_done=sum(chunk.samples for chunk in done.values()) + partial,
+            samples_trained=self.committed.samples_trained,
+            finished=self.epochs is not None and self.committed.epoch >= self.epochs,
+        )
+
+    def blocks(self) -> list[BlockProgress]:
+        """Every block of the current epoch, chunk by chunk."""
+        done: list[dict[int, int]] = [{} for _ in range(self.grid.blocks)]
+        going: list[dict[int, int]] = [{} for _ in range(self.grid.blocks)]
+        for chunk in self.committed.done.get(self.epoch, {}).values():
+            done[chunk.block_id][chunk.chunk_id] = chunk.gpu_id
+        for item in self.in_progress:
+            if item.epoch == self.epoch:
+                going[item.block_id][item.chunk_id] = item.gpu_id
+        return [BlockProgress(b, self.grid.chunks_in(b), done[b], going[b]) for b in range(self.grid.blocks)]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The state file: first AI-OS's keys with their meaning, then ours."""
+        return {"format": FORMAT, "version": VERSION, **self._aios_keys(), **self._own_keys()}
+
+    def _aios_keys(self) -> dict[str, Any]:
+        this_epoch = self._blocks_done(self.committed.done.get(self.epoch, {}))
+        started = {chunk.block_id for chunks in self.committed.done.values() for chunk in chunks.values()}
+        started.update(item.block_id for item in self.in_progress)
+        every = list(range(self.grid.blocks))
+        return {
+            "brain_id": self.run_id,
+            "dataset_name": _aios_name(str(self.dataset.get("path", ""))),
+            "completed_chunks": [
+                {
+                    "block_id": chunk.block_id,
+                    "chunk_id": chunk.chunk_id,
+                    "gpu_id": chunk.gpu_id,
+                    "optimizer_step": chunk.optimizer_step,
+                    "steps": chunk.samples,
+                    "epoch": chunk.epoch,
+                }
+                for _, chunks in sorted(self.committed.done.items())
+                for chunk in chunks.values()
+            ],
+            "started_blocks": every if self.epoch > 0 else sorted(started),
+            "completed_blocks": every if self.epoch > 0 else this_epoch,
+            "current_epoch": self.epoch,
+            "blocks_this_epoch": this_epoch,
+            "total_blocks_in_dataset": self.grid.blocks,
+            "total_steps": self.committed.samples_completed,
+            "in_progress_chunks": [
+                {
+                    "block_id": item.block_id,
+                    "chunk_id": item.chunk_id,
+                    "gpu_id": item.gpu_id,
+                    "timestamp": item.timestamp,
+                    "samples_done": item.samples_done,
+                    "epoch": item.epoch,
+                }
+                for item in self.in_progress
+            ],
+        }
+
+    def _own_keys(self) -> dict[str, Any]:
+        return {
+            "samples": self.grid.samples,
+            "samples_per_block": self.grid.samples_per_block,
+            "chunk_size": self.grid.chunk_size,
+            "samples_trained": self.committed.samples_trained,
+            "seed": self.seed,
+            "dataset": dict(self.dataset),
+            "world_size": self.world,
+            "lanes": self.lanes,
+            "epochs": self.epochs,
+            "generation": self.committed.generation,
+        }
+
+    def _blocks_done(self, done: Mapping[int, CompletedChunk]) -> list[int]:
+        counts: dict[int, int] = {}
+        for chunk in done.values():
+            counts[chunk.block_id] = counts.get(chunk.block_id, 0) + 1
+        return sorted(block for block, count in counts.items() if count == self.grid.chunks_in(block))
+
+
+def _aios_name(path: str) -> str | None:
+    """A dataset's name as AI-OS makes it: the file's stem, at most 50 characters."""
+    stem = re.split(r"[\\/]", path.rstrip("\\/"))[-1].rsplit(".", 1)[0]
+    return re.sub(r"[^\w-]", "_", stem)[:50] or None

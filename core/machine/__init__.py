@@ -1,0 +1,1 @@
+"""What this computer is: devices, PyTorch build, packages, interpreters, sleep."""

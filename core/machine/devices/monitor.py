@@ -1,0 +1,182 @@
+"""`DeviceMonitor`: what devices there are and how they do. Never raises, never waits long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from core.machine.devices.cpu import HostReader, cpu_slots
+from core.machine.devices.device import Device, DeviceSample, HostSample
+from core.machine.devices.driver_thread import Lane
+from core.machine.devices.messages import why_no_gpu
+from core.machine.devices.nvml import Found, GpuReader, find_gpus
+
+FIRST_LOOK_LIMIT_S: Final = 5.0
+SAMPLE_LIMIT_S: Final = 1.0
+HANG_S: Final = 3.0
+PATIENCE: Final = 4.0
+"""A driver that is slow every time is given longer, up to so many times `hang_s`."""
+
+
+class _Gpu:
+    """One GPU and the thread that reads it."""
+
+    def __init__(self, device: Device, hang_s: float) -> None:
+        self.device = device
+        self._hang_s = hang_s
+        self.reader = GpuReader(device)
+        self.lane: Lane[DeviceSample] = Lane(f"rankdeck-nvml-{device.index}", self.reader.read)
+
+    def sample(self, ticket: int, deadline: float) -> DeviceSample:
+        lane, uuid = self.lane, self.device.uuid
+        hang_s = max(self._hang_s, min(2 * lane.took_s, PATIENCE * self._hang_s))
+        hangs = lane.silent_for_s >= hang_s  # then there is no point in waiting for it again
+        fresh = lane.wait(ticket, time.monotonic() if hangs else deadline)
+        if lane.failure is not None:
+            return DeviceSample(uuid, time.time(), error=f"cannot be read: {lane.failure}")
+        silent_s = lane.silent_for_s
+        if fresh or silent_s < hang_s:
+            return lane.latest or DeviceSample(uuid, time.time())  # nothing is known yet
+        asking = f" ({self.reader.asking})" if self.reader.asking else ""
+        words = f"has not answered for {silent_s:.0f} s{asking}"
+        return DeviceSample(uuid, time.time(), error=words, is_unusable=True)
+
+
+class DeviceMonitor:
+    """Devices of this machine and their figures.
+
+    NVML is called only in threads of its own, one for the list and one for each GPU, because a driver in trouble
+    may answer late or never: such a GPU says so in its sample and the others go on. Any thread may call; a GUI calls
+    from a thread of its own all the same, since a call may take up to its time limit.
+
+    Args:
+        first_look_limit_s: Longest wait for the list of GPUs, the first time it is asked for.
+        sample_limit_s: Longest wait for all GPUs' figures together.
+        hang_s: A reading that takes longer is reported as a GPU that does not answer; up to then the reading before
+            is shown.
+        cpu_too: List CPU devices beside GPUs, for a PyTorch that can train on no GPU.
+    """
+
+    def __init__(
+        self,
+        *,
+        cpu_too: bool = False,
+        first_look_limit_s: float = FIRST_LOOK_LIMIT_S,
+        sample_limit_s: float = SAMPLE_LIMIT_S,
+        hang_s: float = HANG_S,
+    ) -> None:
+        self._cpu_too = cpu_too
+        self._first_look_limit_s = first_look_limit_s
+        self._hang_s = hang_s
+        self._sample_limit_s = sample_limit_s
+        self._lock = threading.RLock()
+        self._host = HostReader()
+        self._slots: list[Device] | None = None
+        self._gpus: list[_Gpu] | None = None
+        self._closed = False
+        self._look: Lane[Found] = Lane("rankdeck-nvml-list", find_gpus)
+        self._look_ticket = self._look.ask()
+        self._first_look_deadline = time.monotonic() + first_look_limit_s
+
+    def __enter__(self) -> DeviceMonitor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def devices(self) -> list[Device]:
+        """The GPUs, or CPU devices where there is none (`problem` says why); then GPUs that are hidden."""
+        gpus = [gpu.device for gpu in self._known_gpus() or []]
+        return gpus + self._listed_slots(gpus) + self._hidden()
+
+    def cpu_slots(self) -> list[Device]:
+        """Slots of the processor; they can be trained on beside GPUs too, when asked for by name."""
+        with self._lock:
+            if self._slots is None:
+                self._slots = cpu_slots()
+            return list(self._slots)
+
+    def _hidden(self) -> list[Device]:
+        found = self._look.latest if self._look.failure is None else None
+        return [] if found is None else [device for device in found.devices if device.hidden_by]
+
+    def _listed_slots(self, gpus: Sequence[object]) -> list[Device]:
+        return [] if gpus and not self._cpu_too else self.cpu_slots()
+
+    def sample(self) -> list[DeviceSample]:
+        """A reading of each of `devices` that is not hidden, in their order; then of the other watched CPU devices."""
+        gpus = self._known_gpus() or []
+        deadline = time.monotonic() + self._sample_limit_s
+        tickets = [gpu.lane.ask() for gpu in gpus]
+        samples = [gpu.sample(ticket, deadline) for gpu, ticket in zip(gpus, tickets, strict=True)]
+        slots = {slot.uuid: slot for slot in [*self._listed_slots(gpus), *self._host.watched_slots()]}
+        host = self._host.host() if slots else None
+        return samples + [self._host.slot(slot, host) for slot in slots.values() if host is not None]
+
+    def host(self) -> HostSample:
+        """A reading of the machine itself."""
+        return self._host.host()
+
+    def watch(self, processes: Mapping[str, int]) -> None:
+        """Tells which process trains on which CPU slot (device uuid → pid), so that a slot shows its own figures."""
+        self._host.watch(processes)
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no GPU, or fewer than expected, in a sentence; None when all is well."""
+        if self._known_gpus() is None:
+            return "The NVIDIA driver has not answered yet. Its GPUs show up here when it does."
+        if self._look.failure is not None:
+            return why_no_gpu(self._look.failure)
+        found = self._look.latest
+        if found is None:
+            return None
+        if not found.devices and not found.problems:
+            return "The NVIDIA driver works and finds no GPU."
+        return " ".join(found.problems) or None
+
+    @property
+    def driver(self) -> str | None:
+        """The NVIDIA driver's version; None without one."""
+        self._known_gpus()
+        return self._look.latest.driver if self._look.latest is not None else None
+
+    def look_again(self) -> None:
+        """Lists the GPUs anew (one was plugged in, a driver was started); `devices` changes when it is done."""
+        with self._lock:
+            if self._known_gpus() is None:
+                return
+            self._look_ticket = self._look.ask()
+            self._first_look_deadline = time.monotonic() + self._first_look_limit_s
+            self._look.wait(self._look_ticket, self._first_look_deadline)
+            found = self._look.latest if self._look.failure is None else None
+            before = {gpu.device.uuid: gpu for gpu in self._gpus or []}
+            now = _visible(found)
+            self._gpus = [before.get(device.uuid) or _Gpu(device, self._hang_s) for device in now]
+            for uuid in before.keys() - {device.uuid for device in now}:
+                before[uuid].lane.close(time.monotonic())
+
+    def close(self, limit_s: float = 2.0) -> None:
+        """Ends the threads; one that hangs in the driver is not waited for: it ends with the process."""
+        with self._lock:
+            self._closed = True
+            lanes: list[Lane[Any]] = [self._look, *(gpu.lane for gpu in self._gpus or [])]
+            for lane in lanes:
+                lane.end()
+            deadline = time.monotonic() + limit_s
+            for lane in lanes:
+                lane.close(time.monotonic() if lane.silent_for_s >= self._hang_s else deadline)
+
+    def _known_gpus(self) -> list[_Gpu] | None:
+        """The GPUs; None while the driver has not answered yet."""
+        with self._lock:
+            if self._gpus is None and self._look.wait(self._look_ticket, self._first_look_deadline):
+                found = None if self._closed else self._look.latest
+                self._gpus = [_Gpu(device, self._hang_s) for device in _visible(found)]
+            return self._gpus
+
+
+def _visible(found: Found | None) -> list[Device]:
+    return [] if found is None else [device for device in found.devices if not device.hidden_by]

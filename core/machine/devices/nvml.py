@@ -1,0 +1,229 @@
+"""NVIDIA GPUs through NVML (`nvidia-ml-py`), every call guarded. Called from threads that may hang, never directly.
+
+What can go wrong, and does: no library, no driver, a driver without one of the functions, a figure that a card
+does not support, a card that falls off the bus, and bindings that raise `TypeError` on what Windows answers.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pynvml
+
+from core.devices.visible import visible_gpus
+from core.machine.devices.device import Device, DeviceSample
+from core.machine.devices.messages import throttle_reasons
+
+_GONE: Final = {
+    "NVMLError_GpuIsLost": "GPU is lost: it fell off the bus, and this machine must be restarted to use it",
+    "NVMLError_NotFound": "GPU is not there any more",
+    "NVMLError_GpuNotFound": "GPU is not there any more",
+    "NVMLError_ResetRequired": "GPU must be reset, or this machine restarted, before it can be used",
+    "NVMLError_Uninitialized": "the NVIDIA driver was stopped",
+    "NVMLError_DriverNotLoaded": "the NVIDIA driver was stopped",
+}
+_PLAUSIBLE_BYTES: Final = 1 << 50
+"""NVML says "not available" as 2**64 - 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one look at the driver finds.
+
+    Attributes:
+        devices: Its GPUs: in the order of the PCI bus, or as `CUDA_VISIBLE_DEVICES` orders them, hidden ones last.
+        problems: GPUs that are there and cannot be used, in words.
+        driver: The driver's version; None when it does not say.
+    """
+
+    devices: tuple[Device, ...]
+    problems: tuple[str, ...]
+    driver: str | None
+
+
+def find_gpus() -> Found:
+    """Starts NVML and lists its GPUs with what never changes about them.
+
+    Raises:
+        pynvml.NVMLError: NVML cannot be used.
+    """
+    pynvml.nvmlInit()
+    devices: list[Device] = []
+    speeds: dict[str, float] = {}
+    problems: list[str] = []
+    for index in range(int(pynvml.nvmlDeviceGetCount())):
+        try:
+            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+            uuid = _text(pynvml.nvmlDeviceGetUUID(handle))
+            name = _text(_asked(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU")
+            _, total_bytes = _memory(handle)
+            capability = _asked(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+            speed = _speed(handle)
+        except (pynvml.NVMLError, TypeError) as error:
+            problems.append(f"GPU {index} cannot be used: {_words(error)}.")
+            continue
+        devices.append(Device(uuid, "cuda", index, name, total_bytes, _pair(capability)))
+        if speed is not None:
+            speeds[uuid] = speed
+    shown = visible_gpus(devices, speeds, os.environ, _mig_device)
+    driver = _asked(pynvml.nvmlSystemGetDriverVersion)
+    return Found(shown.devices, (*problems, *shown.problems), _text(driver) if driver else None)
+
+
+def _speed(handle: Any) -> float | None:
+    """Cores × highest clock; None when the driver does not say."""
+    cores = _asked(pynvml.nvmlDeviceGetNumGpuCores, handle)
+    clock = _asked(pynvml.nvmlDeviceGetMaxClockInfo, handle, pynvml.NVML_CLOCK_SM)
+    return None if cores is None or clock is None else float(cores) * float(clock)
+
+
+def _mig_device(uuid: str) -> Device | None:
+    """A slice of a GPU (MIG), which is in no list: found by its UUID alone."""
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+    except (pynvml.NVMLError, TypeError):
+        return None
+    name = _text(_asked(pynvml.nvmlDeviceGetName, handle) or "MIG device")
+    capability = _asked(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+    return Device(uuid, "cuda", 0, name, _memory(handle)[1], _pair(capability))
+
+
+class GpuReader:
+    """Reads one GPU. Used by one thread.
+
+    Attributes:
+        asking: The NVML function that is being called now, to name what hangs.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._handle: Any = None
+        self._power_limit_w: float | None = None
+        self._refusal = ""
+        self.asking = ""
+
+    def read(self) -> DeviceSample:
+        """All figures now; those that the card does not support are None. A card that is gone has an error."""
+        started = time.time()
+        try:
+            self._find()
+            return self._read(started)
+        except pynvml.NVMLError as error:
+            self._handle = None  # it may come back under another handle
+            gone = type(error).__name__ in _GONE
+            words = _words(error) if gone else _no_figures(_words(error))
+            return DeviceSample(self._device.uuid, started, error=words, is_unusable=gone)
+        finally:
+            self.asking = ""
+
+    def _find(self) -> None:
+        if self._handle is not None:
+            return
+        self.asking = "nvmlDeviceGetHandleByUUID"
+        try:
+            self._handle = pynvml.nvmlDeviceGetHandleByUUID(self._device.uuid)
+        except pynvml.NVMLError as error:
+            if type(error).__name__ != "NVMLError_Uninitialized":
+                raise
+            pynvml.nvmlInit()
+            self._handle = pynvml.nvmlDeviceGetHandleByUUID(self._device.uuid)
+        self._power_limit_w = _thousandth(self._figure(pynvml.nvmlDeviceGetEnforcedPowerLimit))
+
+    def _read(self, started: float) -> DeviceSample:
+        self._refusal = ""
+        self.asking = "nvmlDeviceGetMemoryInfo"
+        used, total = _memory(self._handle)
+        utilization = self._value(pynvml.nvmlDeviceGetUtilizationRates)
+        temperature = self._figure(pynvml.nvmlDeviceGetTemperature, pynvml.NVML_TEMPERATURE_GPU)
+        if temperature is None:  # newer drivers retire the old call
+            temperature = self._figure(pynvml.nvmlDeviceGetTemperatureV, pynvml.NVML_TEMPERATURE_GPU)
+        power_w = _thousandth(self._figure(pynvml.nvmlDeviceGetPowerUsage))
+        clock = self._figure(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_SM)
+        reasons = self._value(pynvml.nvmlDeviceGetCurrentClocksEventReasons)
+        if reasons is None:  # the function's name in drivers before 535
+            reasons = self._value(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons)
+        nothing = all(figure is None for figure in (used, utilization, temperature, power_w, clock))
+        return DeviceSample(
+            uuid=self._device.uuid,
+            ts=started,
+            utilization_percent=None if utilization is None else float(utilization.gpu),
+            memory_used_bytes=used,
+            memory_total_bytes=total if total is not None else self._device.memory_bytes,
+            temperature_celsius=temperature,
+            power_w=power_w,
+            power_limit_w=self._power_limit_w,
+            fan_percent=self._figure(pynvml.nvmlDeviceGetFanSpeed),
+            sm_clock_mhz=clock,
+            throttle_reasons=throttle_reasons(int(reasons or 0)),
+            error=_no_figures(self._refusal) if nothing else None,
+        )
+
+    def _figure(self, function: Callable[..., Any], *arguments: Any) -> float | None:
+        value = self._value(function, *arguments)
+        return None if value is None else float(value)
+
+    def _value(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        self.asking = function.__name__
+        try:
+            return _answer(function, self._handle, *arguments)
+        except _NoAnswer as error:
+            self._refusal = str(error)
+            return None
+
+
+class _NoAnswer(Exception):
+    """The card or its driver does not have this figure."""
+
+
+def _answer(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except pynvml.NVMLError as error:
+        if type(error).__name__ in _GONE:
+            raise
+        raise _NoAnswer(_words(error)) from None
+    except TypeError as error:  # nvidia-ml-py trips over "not available" in some answers of Windows drivers
+        raise _NoAnswer("its driver's answer could not be read") from error
+
+
+def _asked(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The answer, or None for what this card or driver does not have; a card that is gone raises."""
+    try:
+        return _answer(function, *arguments)
+    except _NoAnswer:
+        return None
+
+
+def _thousandth(value: float | None) -> float | None:
+    return None if value is None else value / 1000
+
+
+def _memory(handle: Any) -> tuple[int | None, int | None]:
+    """Used and total bytes. The second form of the call leaves out what the driver reserves; older ones lack it."""
+    info = _asked(pynvml.nvmlDeviceGetMemoryInfo, handle, pynvml.nvmlMemory_v2)
+    if info is None:
+        info = _asked(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    if info is None:
+        return None, None
+    used, total = int(info.used), int(info.total)
+    return used if used < _PLAUSIBLE_BYTES else None, total if 0 < total < _PLAUSIBLE_BYTES else None
+
+
+def _pair(numbers: Any) -> tuple[int, int] | None:
+    return None if numbers is None else (int(numbers[0]), int(numbers[1]))
+
+
+def _no_figures(why: str) -> str:
+    return f"gives no figures ({why})"
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _words(error: BaseException) -> str:
+    return _GONE.get(type(error).__name__) or str(error) or type(error).__name__

@@ -1,0 +1,189 @@
+"""Optional packages: whether they are here, which extra of Rankdeck brings them, and the command that installs them.
+
+What an extra holds is said once, in `pyproject.toml`. A checkout has that file; an installed Rankdeck has what was made
+of it, the metadata of its package. Nothing is imported, and nothing is installed here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core.errors import PreflightError
+from core.machine import installed
+from core.parsing import parse_toml
+from core.paths import PACKAGE_FOLDER
+
+DISTRIBUTION: Final = "rankdeck"
+CHECKOUT: Final = PACKAGE_FOLDER
+_NOT_OFFERED: Final = ("test",)
+_NAME: Final = re.compile(r"\s*([A-Za-z0-9][\w.-]*)")
+_EXTRA: Final = re.compile(r"""\s*(?:and\s+)?\(?\s*extra\s*==\s*["']([\w.-]+)["']\s*\)?\s*$""")
+
+
+class MissingPackageError(PreflightError):
+    """Something needs packages that this Python lacks; the window offers to install them.
+
+    Args:
+        packages: Their names.
+        what: Who needs them, as the beginning of a sentence: "The recipe GPT-2 from the Hub".
+        instead: What can be done without them, if anything.
+    """
+
+    title = "A package is missing"
+
+    def __init__(self, packages: Iterable[str], what: str, instead: str = "") -> None:
+        self.packages = tuple(packages)
+        them, are, s = ("it", "is", "") if len(self.packages) == 1 else ("them", "are", "s")
+        super().__init__(
+            f"{what} needs the package{s} {_joined(self.packages)}, which {are} not installed here.",
+            f"Install {them}: {install_words(self.packages)}" + (f"; or {instead}" if instead else ""),
+        )
+
+    @classmethod
+    def of(cls, packages: Iterable[str], cause: str, next_step: str) -> MissingPackageError:
+        """The same, in the words of another process."""
+        error = cls(packages, "")
+        error.cause, error.next_step = cause, next_step
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What would bring missing packages here.
+
+    Attributes:
+        packages: What is missing.
+        extras: The extras of Rankdeck that hold it; a package that none of them holds is installed by its name.
+        argv: The command: this interpreter's pip.
+    """
+
+    packages: tuple[str, ...]
+    extras: tuple[str, ...]
+    argv: tuple[str, ...]
+
+
+def missing_packages(packages: Iterable[str]) -> tuple[str, ...]:
+    """Those of the packages that this Python cannot import. They are looked for anew at every call, and not imported.
+
+    Args:
+        packages: Names as they are imported.
+    """
+    importlib.invalidate_caches()  # a package may have come since this process began
+    return tuple(name for name in packages if not _is_here(name))
+
+
+def check_packages(packages: Iterable[str], what: str) -> None:
+    """Refuses what needs packages that are not here.
+
+    Raises:
+        MissingPackageError: Names them and how to get them.
+    """
+    missing = missing_packages(packages)
+    if missing:
+        raise MissingPackageError(missing, what)
+
+
+def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
+    """Rankdeck's extras by name, each with what it holds as pip takes it; empty where neither source is there.
+
+    Args:
+        checkout: Where `pyproject.toml` may lie.
+    """
+    try:
+        project = parse_toml((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        if project["name"] == DISTRIBUTION:
+            return {name: tuple(held) for name, held in project["optional-dependencies"].items()}
+    except (OSError, ValueError, KeyError):
+        pass  # no checkout
+    return parse_requires(installed.requires(DISTRIBUTION))
+
+
+def parse_requires(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """A package's ``Requires-Dist`` lines that belong to extras, as `find_extras` gives them.
+
+    Args:
+        lines: ``deepspeed>=0.16.5; sys_platform == "linux" and extra == "deepspeed"``.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for line in lines:
+        requirement, _, marker = line.partition(";")
+        of_extra = _EXTRA.search(marker)
+        if of_extra is None:
+            continue
+        rest = marker[: of_extra.start()].strip()
+        rest = rest[1:-1] if rest.startswith("(") and rest.endswith(")") and rest.count("(") == 1 else rest
+        words = f"{requirement.strip()}; {rest}" if rest else requirement.strip()
+        found[of_extra[1]] = (*found.get(of_extra[1], ()), words)
+    return found
+
+
+def choose_extras(
+    packages: Iterable[str], extras: Mapping[str, tuple[str, ...]]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fewest extras that hold the packages, the smaller one of two that do.
+
+    Returns:
+        Names of extras, and the packages that are in none of them.
+    """
+    left = {_plain(name): name for name in packages}
+    holds = {
+        name: {_plain(found[1]) for line in held if (found := _NAME.match(line))}
+        for name, held in extras.items()
+        if name not in _NOT_OFFERED
+    }
+    chosen: list[str] = []
+    while left and holds:
+        best = max(holds, key=lambda name: (len(holds[name] & left.keys()), -len(holds[name])))
+        if not holds[best] & left.keys():
+            break
+        chosen.append(best)
+        left = {key: name for key, name in left.items() if key not in holds[best]}
+    return tuple(sorted(chosen)), tuple(left.values())
+
+
+def install_words(packages: Iterable[str]) -> str:
+    """The command in the words of the documentation: ``pip install rankdeck[hf]``."""
+    extras, others = choose_extras(packages, find_extras())
+    named = [f"rankdeck[{','.join(extras)}]"] if extras else []
+    return " ".join(["pip install", *named, *others])
+
+
+def offer_for(packages: Iterable[str], checkout: Path = CHECKOUT) -> Offer:
+    """The command that brings packages into this interpreter's environment. It is not run here.
+
+    Args:
+        packages: What is missing.
+        checkout: Whose `constraints.txt` holds back versions that were not tested, where there is one.
+    """
+    packages = tuple(packages)
+    held = find_extras(checkout)
+    extras, others = choose_extras(packages, held)
+    # Double quotes inside a word need no care in a shell's single ones.
+    wanted = dict.fromkeys([line.replace("'", '"') for name in extras for line in held[name]] + list(others))
+    constraints = checkout / "constraints.txt"
+    pins = ("-c", str(constraints)) if constraints.is_file() else ()
+    pip = (sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
+    return Offer(packages, extras, (*pip, *pins, *wanted))
+
+
+def _is_here(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):  # a parent that is missing; a module that was made by hand
+        return False
+
+
+def _plain(name: str) -> str:
+    """A name as pip compares it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _joined(names: Iterable[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

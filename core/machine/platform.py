@@ -1,0 +1,138 @@
+"""What a launch plan must know about this machine, found without importing torch."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import socket
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from core.errors import PreflightError
+from core.machine import installed
+
+PlatformName = Literal["windows", "linux", "macos"]
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """A machine as `core.launch.plan` sees it.
+
+    Attributes:
+        name: Which operating system.
+        torch_version: As ``torch.__version__``; None when torch is not installed.
+        cuda_build: The CUDA version torch was built for ("12.8"); None for a CPU build.
+        physical_cores: Processor cores, hyper-threads not counted.
+        deepspeed_version: DeepSpeed's version where ranks can train with it; None where they cannot.
+    """
+
+    name: PlatformName
+    torch_version: str | None
+    cuda_build: str | None
+    physical_cores: int
+    deepspeed_version: str | None = None
+
+    @property
+    def is_cpu_only(self) -> bool:
+        """This torch is a CPU build: it cannot train on a GPU. False where there is no torch to judge by."""
+        return self.torch_version is not None and self.cuda_build is None
+
+    @property
+    def has_nccl(self) -> bool:
+        """NCCL is part of torch's CUDA builds for Linux, and of no other."""
+        return self.name == "linux" and self.cuda_build is not None
+
+
+def this_platform() -> Platform:
+    """The machine and the Python environment we run in."""
+    name: PlatformName = "windows" if sys.platform == "win32" else "macos" if sys.platform == "darwin" else "linux"
+    version, cuda = _torch_build()
+    return Platform(name, version, cuda, physical_cores(), deepspeed_version())
+
+
+def deepspeed_version() -> str | None:
+    """DeepSpeed's version, found without importing it; None where it is not installed."""
+    if importlib.util.find_spec("deepspeed") is None:
+        return None
+    return installed.version("deepspeed") or "unknown"  # a folder on the path: it can be imported
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def physical_cores() -> int:
+    """Processor cores that this process may use, hyper-threads not counted; at least 1."""
+    physical = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
+    if sys.platform == "linux":
+        physical = min(physical, len(psutil.Process().cpu_affinity()))
+    return max(1, physical)
+
+
+def rendezvous_folder(run_dir: Path) -> Path:
+    """A folder whose path torch's file store can open: `run_dir` where possible.
+
+    torch takes the path of a ``file://`` address in bytes: under Windows it must be ASCII (it opens UTF-8 bytes in
+    the system's old code page), and ``?`` and ``#`` end it everywhere.
+
+    Raises:
+        PreflightError: No such folder is found.
+    """
+    candidates = [run_dir, Path(tempfile.gettempdir())]
+    if sys.platform == "win32":
+        candidates = [run_dir, _short_path(run_dir), Path(tempfile.gettempdir()), _short_path(tempfile.gettempdir())]
+    for folder in candidates:
+        if _is_plain(folder):
+            return folder
+    raise PreflightError(
+        f"PyTorch cannot open a file in {run_dir}: the path has characters that it does not pass on.",
+        "Choose a folder for runs whose path has only plain letters, for example with RANKDECK_HOME.",
+    )
+
+
+def _is_plain(folder: Path) -> bool:
+    text = str(folder)
+    return not set("?#") & set(text) and (sys.platform != "win32" or text.isascii())
+
+
+if sys.platform == "win32":
+
+    def _short_path(folder: Path | str) -> Path:
+        """The 8.3 form of a folder that exists, where the drive keeps one."""
+        import ctypes
+
+        buffer = ctypes.create_unicode_buffer(32_768)
+        length = ctypes.WinDLL("kernel32").GetShortPathNameW(str(folder), buffer, len(buffer))
+        return Path(buffer.value if 0 < length < len(buffer) else folder)
+
+
+def _torch_build() -> tuple[str | None, str | None]:
+    """Version and CUDA version as torch's own `version.py` gives them."""
+    version = installed.version("torch")
+    if version is None:
+        return None, None
+    spec = importlib.util.find_spec("torch")  # finds, does not import
+    if spec is None or spec.origin is None:
+        return None, None
+    try:
+        tree = ast.parse(Path(spec.origin).with_name("version.py").read_text(encoding="utf-8"))
+    except (OSError, SyntaxError):
+        return version, None
+    values: dict[str, object] = {}
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        value = getattr(node, "value", None)
+        if isinstance(value, ast.Constant):
+            values.update({target.id: value.value for target in targets if isinstance(target, ast.Name)})
+    own_version, cuda = values.get("__version__"), values.get("cuda")
+    return own_version if isinstance(own_version, str) else version, cuda if isinstance(cuda, str) else None

@@ -1,0 +1,176 @@
+"""One group of columns on disk: a file of float64 for each name, and one of minima and maxima for each 256 rows."""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final
+
+from core.metrics.column_index import BIN_ROWS, VALUE_BYTES, GroupIndex, safe_stem
+
+NOT_COLUMNS: Final = frozenset(("event", "rank", "attempt"))
+COLUMNS_MAX: Final = 1000
+"""A script that invents a new name for every step must not fill the disk with files."""
+
+_NAN: Final = math.nan
+_NUMBERS: Final = frozenset((int, float))
+_ONLY_NULL: Final = frozenset((type(None),))
+_FILL_ROWS: Final = 1 << 17
+_PAIR_BYTES: Final = 2 * VALUE_BYTES
+
+
+class ColumnGroup:
+    """Appends rows to a group of columns, and takes rows back.
+
+    Files are written in place at the place of their row, so that a kill at any moment leaves every row that the
+    index counts as it was, and a reader on Windows that has a file open or mapped is in nobody's way.
+
+    Args:
+        folder: The `columns` folder.
+        index: What the index says of the group; the folder is made if it is a new one.
+
+    Raises:
+        OSError: The files cannot be made or read.
+    """
+
+    def __init__(self, folder: Path, index: GroupIndex) -> None:
+        self.name = index.name
+        self.rows = index.rows
+        self._folder_name = index.folder
+        self._folder = folder / index.folder
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._stems = {name: index.stem(name) for name in index.names}
+        self._pending: list[dict[str, Any]] = []
+        self._tails = {name: self._read_tail(name) for name in self._stems}
+
+    @property
+    def pending(self) -> list[dict[str, Any]]:
+        """Lines to be written by `write`; a caller appends to this list, which is the cheapest it can do."""
+        return self._pending
+
+    def index(self) -> GroupIndex:
+        """What the index says of the rows that are written."""
+        files = {name: stem for name, stem in self._stems.items() if stem != name}
+        return GroupIndex(self.name, self._folder_name, self.rows, tuple(self._stems), files)
+
+    def write(self) -> None:
+        """Writes what is pending; raises OSError."""
+        if not self._pending:
+            return
+        lines = self._pending[:]
+        self._pending.clear()  # the list itself stays: callers hold it
+        shapes = dict.fromkeys(map(tuple, lines))
+        names = dict.fromkeys(name for shape in shapes for name in shape if name not in NOT_COLUMNS)
+        for name in names:
+            # Lines of one shape are the rule: itemgetter is then twice as fast as asking each line what it has.
+            values: list[Any] = (
+                list(map(itemgetter(name), lines)) if len(shapes) == 1 else [line.get(name) for line in lines]
+            )
+            kinds = set(map(type, values))
+            if name not in self._stems and not self._make_column(name, kinds):
+                continue
+            self._write_column(name, array("d", values) if kinds <= _NUMBERS else array("d", map(_number, values)))
+        for name in self._stems.keys() - names.keys():
+            self._write_column(name, array("d", [_NAN]) * len(lines))
+        self.rows += len(lines)
+
+    def truncate_after(self, step: float) -> None:
+        """Takes back every row from the first on that is past a step; raises OSError.
+
+        The files keep their length (Windows does not cut a file that is mapped): rows past the index do not count.
+        """
+        self.write()
+        row = self._first_row_past(step)
+        if row < self.rows:
+            self.rows = row
+            self._tails = {name: self._read_tail(name) for name in self._stems}
+
+    def _first_row_past(self, step: float) -> int:
+        if "step" not in self._stems:
+            return self.rows
+        bins = self.rows // BIN_ROWS
+        pairs = self._read(self._minmax_path("step"), 0, bins * 2)
+        start = next((n for n in range(bins) if pairs[2 * n + 1] > step), bins) * BIN_ROWS
+        values = self._read(self._path("step"), start, min(BIN_ROWS, self.rows - start))
+        return start + next((n for n, value in enumerate(values) if value > step), len(values))
+
+    def _make_column(self, name: str, kinds: set[type]) -> bool:
+        """Adds a column, empty up to now; False for one that holds no numbers."""
+        if (not kinds & _NUMBERS and kinds != _ONLY_NULL) or len(self._stems) >= COLUMNS_MAX:
+            return False
+        self._stems[name] = safe_stem(name, {stem.lower() for stem in self._stems.values()})
+        with self._path(name).open("wb") as file:
+            for start in range(0, self.rows, _FILL_ROWS):
+                file.write((array("d", [_NAN]) * min(_FILL_ROWS, self.rows - start)).tobytes())
+        with self._minmax_path(name).open("wb") as file:
+            file.write((array("d", [_NAN]) * (self.rows // BIN_ROWS * 2)).tobytes())
+        self._tails[name] = array("d", [_NAN]) * (self.rows % BIN_ROWS)
+        return True
+
+    def _write_column(self, name: str, values: array[float]) -> None:
+        _write_at(self._path(name), self.rows * VALUE_BYTES, values)
+        tail = self._tails[name]
+        tail.extend(values)
+        whole = len(tail) // BIN_ROWS
+        if whole:
+            pairs = array("d")
+            for start in range(0, whole * BIN_ROWS, BIN_ROWS):
+                pairs.extend(_bounds(tail[start : start + BIN_ROWS]))
+            _write_at(self._minmax_path(name), self.rows // BIN_ROWS * _PAIR_BYTES, pairs)
+            del tail[: whole * BIN_ROWS]
+
+    def _read_tail(self, name: str) -> array[float]:
+        """The rows after the last whole bin."""
+        count = self.rows % BIN_ROWS
+        return self._read(self._path(name), self.rows - count, count)
+
+    def _read(self, path: Path, start: int, count: int) -> array[float]:
+        values = array("d")
+        if count:
+            with path.open("rb") as file:
+                file.seek(start * VALUE_BYTES)
+                values.frombytes(file.read(count * VALUE_BYTES))
+            if sys.byteorder == "big":
+                values.byteswap()
+        return values
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{self._stems[name]}.f64"
+
+    def _minmax_path(self, name: str) -> Path:
+        return self._folder / f"{self._stems[name]}.minmax.f64"
+
+
+def _write_at(path: Path, offset: int, values: array[float]) -> None:
+    if sys.byteorder == "big":
+        values = values[:]
+        values.byteswap()
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(values.tobytes())
+
+
+def _bounds(values: Sequence[float]) -> tuple[float, float]:
+    """Minimum and maximum, NaN left out; NaN if there is nothing else."""
+    low, high = min(values), max(values)
+    # Nothing is smaller or larger than NaN, so min and max pass over it, except where it comes first and stays.
+    return (low, high) if values[0] == values[0] else _bounds_of_numbers(v for v in values if v == v)
+
+
+def _bounds_of_numbers(values: Iterable[float]) -> tuple[float, float]:
+    numbers = list(values)
+    return (min(numbers), max(numbers)) if numbers else (_NAN, _NAN)
+
+
+def _number(value: object) -> float:
+    """A line's value as a column holds it: NaN for everything that is no number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _NAN
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond 1e308
+        return math.inf if value > 0 else -math.inf

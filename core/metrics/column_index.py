@@ -1,0 +1,158 @@
+"""`columns/index.json`: how far the columns beside `metrics.jsonl` go, and whether they still belong to it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import StateFileError
+from core.files.atomic import read_json, require_format, write_atomic
+
+FORMAT: Final = "rankdeck-columns"
+VERSION: Final = 1
+BIN_ROWS: Final = 256
+VALUE_BYTES: Final = 8
+TAIL_BYTES: Final = 4096
+INDEX_NAME: Final = "index.json"
+EVENTS_NAME: Final = "events.jsonl"
+_SAVE_LIMIT_S: Final = 0.1
+"""A reader that holds the index open must not hold up the host; the index is written again a second later."""
+_STEM_LENGTH: Final = 80
+_WINDOWS_DEVICES: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupIndex:
+    """One group of columns: all of the same length.
+
+    Attributes:
+        name: "rank0", "device/GPU-…", "device/host", "eval".
+        folder: Its folder's name under `columns/`.
+        rows: Rows that count; a file may be longer, never shorter.
+        names: Its columns.
+        files: Column to the first part of its files' names, where that is not the column's name itself.
+    """
+
+    name: str
+    folder: str
+    rows: int
+    names: tuple[str, ...]
+    files: dict[str, str] = field(default_factory=dict)
+
+    def stem(self, name: str) -> str:
+        """The first part of a column's file names: `<stem>.f64` and `<stem>.minmax.f64`."""
+        return self.files.get(name, name)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnsIndex:
+    """What the columns hold.
+
+    Attributes:
+        source_bytes: How much of `metrics.jsonl`.
+        source_tail_sha256: Of the last (at most 4096) bytes before that.
+        groups: By name.
+        events_bytes: How much of `events.jsonl` counts.
+    """
+
+    source_bytes: int
+    source_tail_sha256: str
+    groups: dict[str, GroupIndex]
+    events_bytes: int
+
+    def save(self, folder: Path) -> None:
+        """Replaces the index file. It is derived, so it is not synced; raises `RankdeckError` when the disk refuses."""
+        groups: dict[str, Any] = {}
+        for group in self.groups.values():
+            groups[group.name] = {"rows": group.rows, "names": list(group.names), "folder": group.folder}
+            if group.files:
+                groups[group.name]["files"] = group.files
+        document = {
+            "format": FORMAT,
+            "version": VERSION,
+            "source_bytes": self.source_bytes,
+            "source_tail_sha256": self.source_tail_sha256,
+            "bin": BIN_ROWS,
+            "events": {"bytes": self.events_bytes},
+            "groups": groups,
+        }
+        text = json.dumps(document, ensure_ascii=False) + "\n"
+        write_atomic(folder / INDEX_NAME, text, durable=False, timeout_s=_SAVE_LIMIT_S)
+
+    def belongs_to(self, metrics: Path, folder: Path) -> bool:
+        """Whether `metrics` still starts with what the columns were made from, and every file is long enough."""
+        try:
+            if self.source_bytes and metrics.stat().st_size < self.source_bytes:
+                return False
+            if self.source_bytes and tail_sha256(metrics, self.source_bytes) != self.source_tail_sha256:
+                return False
+            if self.events_bytes and (folder / EVENTS_NAME).stat().st_size < self.events_bytes:
+                return False
+            return all(_is_whole(folder / group.folder, group) for group in self.groups.values())
+        except OSError:
+            return False
+
+
+def read_index(folder: Path) -> ColumnsIndex | None:
+    """The index in a `columns` folder, or None when there is none that can be used."""
+    path = folder / INDEX_NAME
+    try:
+        document = require_format(read_json(path), path, FORMAT, VERSION)
+        groups = {
+            str(name): GroupIndex(
+                str(name),
+                str(group["folder"]),
+                int(group["rows"]),
+                tuple(str(column) for column in group["names"]),
+                {str(column): str(stem) for column, stem in group.get("files", {}).items()},
+            )
+            for name, group in document["groups"].items()
+        }
+        if document["bin"] != BIN_ROWS:
+            return None
+        events = int(document["events"]["bytes"])
+        return ColumnsIndex(int(document["source_bytes"]), str(document["source_tail_sha256"]), groups, events)
+    except (StateFileError, KeyError, TypeError, ValueError, AttributeError):
+        return None  # derived data: whatever is wrong with it, it is made again
+
+
+def tail_sha256(metrics: Path, source_bytes: int) -> str:
+    """SHA-256, in hex, of the last (at most 4096) bytes before an offset; raises OSError."""
+    start = max(0, source_bytes - TAIL_BYTES)
+    with metrics.open("rb") as file:
+        file.seek(start)
+        return hashlib.sha256(file.read(source_bytes - start)).hexdigest()
+
+
+def safe_stem(name: str, taken: Collection[str]) -> str:
+    """A file name for any text, different from those in `taken` even where case does not count.
+
+    Args:
+        name: A column's or a group's name, as a user's script may have chosen it.
+        taken: Stems that are used already, in lower case.
+    """
+    stem = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)[:_STEM_LENGTH] or "_"
+    stem = re.sub(r"\.(minmax)$", r"_\1", stem, flags=re.IGNORECASE)
+    if stem.startswith(".") or _WINDOWS_DEVICES.fullmatch(stem):
+        stem = f"_{stem}"
+    free, number = stem, 1
+    while free.lower() in taken:
+        number += 1
+        free = f"{stem}~{number}"
+    return free
+
+
+def _is_whole(folder: Path, group: GroupIndex) -> bool:
+    bins = group.rows // BIN_ROWS
+    for name in group.names:
+        stem = group.stem(name)
+        if (folder / f"{stem}.f64").stat().st_size < group.rows * VALUE_BYTES:
+            return False
+        if bins and (folder / f"{stem}.minmax.f64").stat().st_size < bins * 2 * VALUE_BYTES:
+            return False
+    return True

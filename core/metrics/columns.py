@@ -1,0 +1,291 @@
+"""Columns beside `metrics.jsonl`, so that a window opens ten million steps by reading a few pages of files.
+
+Everything here is derived: lost, stale or damaged columns are made again from `metrics.jsonl`, by the host when it
+opens the run, or by ``python -m core.metrics.columns RUN_DIR``, which prints how far it is, 0 to 1, one number a line.
+
+The run host appends to the columns what it appends to the file. Lines ``event: "step"`` go to the group
+``rank<r>``, ``device`` to ``device/<uuid>`` or ``device/host``, ``eval`` to ``eval``; all that are neither step nor
+device are also kept byte for byte in `events.jsonl`. When a resumed attempt begins, rows of steps that it trains
+again are taken back, so the columns hold the curve that led to the weights. The layout of the files is described in
+`core.metrics.column_index` and `core.metrics.column_group`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import math
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import RankdeckError
+from core.files.atomic import explain, replace_with_retry
+from core.metrics.column_group import ColumnGroup
+from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, GroupIndex, read_index, safe_stem, tail_sha256
+from core.metrics.metrics_file import MetricsTail
+
+_loads: Callable[[bytes], Any]
+try:
+    import orjson
+
+    _loads = orjson.loads
+except ImportError:
+    _loads = json.loads
+
+INDEX_EVERY_S: Final = 1.0
+PENDING_MAX: Final = 8192
+GROUPS_MAX: Final = 1024
+EVAL_GROUP: Final = "eval"
+NO_TAIL: Final = hashlib.sha256().hexdigest()
+_REPLAY_BYTES: Final = 4 << 20
+
+_log = logging.getLogger(__name__)
+
+
+class ColumnsWriter:
+    """Keeps a live run's columns. The run host holds the only one, opened after its `MetricsWriter`.
+
+    On opening, stale columns are made again and missing lines are caught up on. Columns never stop a run: when the
+    disk refuses, `problem` says so, nothing more is written, and the next opening catches up.
+
+    Opening may take a minute where millions of lines are to be caught up on. Lines may be appended to the metrics
+    meanwhile: the first `append` catches up on those.
+
+    Args:
+        run_dir: The run's folder.
+        given_up: Set when nobody waits for the columns any more; opening then ends, `problem` says so.
+    """
+
+    def __init__(self, run_dir: Path, given_up: threading.Event | None = None) -> None:
+        self.problem: str | None = None
+        self._caught_up = False
+        self._metrics = run_dir / "metrics.jsonl"
+        self._written_at = time.monotonic()
+
+        def check_wanted(_: float) -> None:
+            if given_up is not None and given_up.is_set():
+                raise RankdeckError("The run ended before the columns were opened.", "They are made again when needed.")
+
+        try:
+            if not is_current(run_dir):
+                rebuild(run_dir, check_wanted)
+            self._columns = _Columns(run_dir / "columns", read_index(run_dir / "columns"))
+            _replay(self._metrics, self._columns, check_wanted)
+            self._columns.save(self._metrics)
+        except OSError as error:
+            self._give_up(explain(error, "The columns could not be opened").cause)
+        except RankdeckError as error:
+            self._give_up(error.cause)
+
+    def append(self, lines: Sequence[bytes], parsed: Sequence[dict[str, Any]], source_bytes: int) -> None:
+        """Takes lines that were just appended to `metrics.jsonl`.
+
+        Args:
+            lines: As they were written, with or without newline.
+            parsed: The same lines as objects; they must not be changed afterwards.
+            source_bytes: The size of `metrics.jsonl` with them.
+        """
+        if self.problem is not None:
+            return
+        try:
+            if self._caught_up or self._follows(lines, source_bytes):
+                self._columns.take(lines, parsed, source_bytes)
+            else:  # some lines were written while the columns were being opened
+                _replay(self._metrics, self._columns)
+            self._caught_up = True
+            if time.monotonic() - self._written_at >= INDEX_EVERY_S:
+                self._save()
+        except OSError as error:
+            self._give_up(explain(error, "The columns could not be written").cause)
+
+    def flush(self) -> None:
+        """Writes everything taken so far and says so in the index. The host calls it about once a second."""
+        if self.problem is not None:
+            return
+        try:
+            self._save()
+        except OSError as error:
+            self._give_up(explain(error, "The columns could not be written").cause)
+
+    def close(self) -> None:
+        """As `flush`; nothing is held open."""
+        self.flush()
+
+    def _follows(self, lines: Sequence[bytes], source_bytes: int) -> bool:
+        """Whether these lines begin in `metrics.jsonl` just where the columns end."""
+        size = sum(len(line) + (not line.endswith(b"\n")) for line in lines)
+        return source_bytes - size == self._columns.source_bytes
+
+    def _save(self) -> None:
+        self._written_at = time.monotonic()
+        try:
+            self._columns.save(self._metrics)
+        except RankdeckError as error:  # a reader holds the index: it stays behind until the next time
+            _log.info("%s", error.cause)
+
+    def _give_up(self, cause: str) -> None:
+        self.problem = cause
+        _log.warning("%s The run goes on without columns; they are made again when it is opened.", cause)
+
+
+def is_current(run_dir: Path) -> bool:
+    """Whether a run's columns can be read as they are: made from the start of today's `metrics.jsonl`, and whole."""
+    folder = run_dir / "columns"
+    index = read_index(folder)
+    return index is not None and index.belongs_to(run_dir / "metrics.jsonl", folder)
+
+
+def rebuild(run_dir: Path, progress: Callable[[float], None] | None = None) -> None:
+    """Makes a run's columns from its `metrics.jsonl`, in a new folder that then takes the old one's place.
+
+    Memory stays bounded however long the file is. Not for a live run, whose host does it.
+
+    Args:
+        run_dir: The run's folder.
+        progress: Told how far it is, 0 to 1.
+
+    Raises:
+        PreflightError: Disk full, no permission, or the old columns are in use.
+    """
+    metrics, target = run_dir / "metrics.jsonl", run_dir / "columns"
+    fresh = run_dir / f"columns.new-{secrets.token_hex(4)}"
+    old = run_dir / f"columns.old-{secrets.token_hex(4)}"
+    try:
+        columns = _Columns(fresh, None)
+        _replay(metrics, columns, progress)
+        columns.save(metrics)
+        if target.exists():
+            replace_with_retry(target, old)
+        replace_with_retry(fresh, target)
+    except OSError as error:
+        raise explain(error, f"The columns of {run_dir} could not be made") from error
+    finally:
+        for leftover in (*run_dir.glob("columns.new-*"), *run_dir.glob("columns.old-*")):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+class _Columns:
+    """The columns in one folder.
+
+    Args:
+        folder: Made if it is missing.
+        index: What is in it; None begins anew.
+
+    Raises:
+        OSError: The files cannot be made or read.
+    """
+
+    def __init__(self, folder: Path, index: ColumnsIndex | None) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.source_bytes = index.source_bytes if index else 0
+        self._events_bytes = index.events_bytes if index else 0
+        self._events: list[bytes] = []
+        self._pending = 0
+        self._groups: dict[str, ColumnGroup] = {}
+        for group in index.groups.values() if index else ():
+            self._groups[group.name] = ColumnGroup(folder, group)
+        self._ranks: dict[Any, list[dict[str, Any]]] = {}
+
+    def take(self, lines: Sequence[bytes], parsed: Sequence[dict[str, Any]], source_bytes: int) -> None:
+        """Takes lines; what they add is written when enough has come together. Raises OSError."""
+        ranks = self._ranks
+        for line, value in zip(lines, parsed, strict=True):
+            # The hot path: a step only joins its rank's list, and is looked at when the list is written.
+            if value.get("event") == "step":
+                try:
+                    ranks[value["rank"]].append(value)
+                except (KeyError, TypeError):
+                    self._take_first_step(value)
+            else:
+                self._take_other(line, value)
+        self._pending += len(lines)
+        self.source_bytes = source_bytes
+        if self._pending >= PENDING_MAX:
+            self.write()
+
+    def write(self) -> None:
+        """Writes what was taken; raises OSError."""
+        for group in self._groups.values():
+            group.write()
+        if self._events:
+            data = b"".join(self._events)
+            path = self._folder / EVENTS_NAME
+            path.touch()
+            with path.open("r+b") as file:
+                file.seek(self._events_bytes)
+                file.write(data)
+                file.truncate()  # a killed host may have left more
+            self._events_bytes += len(data)
+            self._events = []
+        self._pending = 0
+
+    def save(self, metrics: Path) -> None:
+        """Writes what was taken and then the index; raises OSError, or `RankdeckError` for the index alone."""
+        self.write()
+        groups = {name: group.index() for name, group in self._groups.items()}
+        tail = tail_sha256(metrics, self.source_bytes) if self.source_bytes else NO_TAIL
+        ColumnsIndex(self.source_bytes, tail, groups, self._events_bytes).save(self._folder)
+
+    def _take_first_step(self, value: dict[str, Any]) -> None:
+        rank = value.get("rank", 0)
+        group = self._group(f"rank{rank}")
+        if group is not None:
+            group.pending.append(value)
+            if isinstance(rank, int) and "rank" in value:
+                self._ranks[rank] = group.pending
+
+    def _take_other(self, line: bytes, value: dict[str, Any]) -> None:
+        event = value.get("event")
+        name = f"device/{value.get('uuid') or 'host'}" if event == "device" else EVAL_GROUP if event == "eval" else None
+        group = self._group(name) if name else None
+        if group is not None:
+            group.pending.append(value)
+        if event == "device":
+            return
+        self._events.append(line if line.endswith(b"\n") else line + b"\n")
+        resumed_from = value.get("resumed_from")
+        if event in ("launch", "resumed") and isinstance(resumed_from, dict) and resumed_from:
+            self._take_back({str(rank): step for rank, step in resumed_from.items() if isinstance(step, int)})
+
+    def _take_back(self, steps: Mapping[str, int]) -> None:
+        """Drops what a resumed attempt trains again: each rank's steps, and evaluations past all of them."""
+        for rank, step in steps.items():
+            if f"rank{rank}" in self._groups:
+                self._groups[f"rank{rank}"].truncate_after(step)
+        if EVAL_GROUP in self._groups:
+            self._groups[EVAL_GROUP].truncate_after(max(steps.values(), default=math.inf))
+
+    def _group(self, name: str) -> ColumnGroup | None:
+        """A group by name, made if it is new; None when there are too many."""
+        if name not in self._groups:
+            if len(self._groups) >= GROUPS_MAX:
+                return None
+            folder = safe_stem(name, {group.index().folder.lower() for group in self._groups.values()})
+            self._groups[name] = ColumnGroup(self._folder, GroupIndex(name, folder, 0, ()))
+        return self._groups[name]
+
+
+def _replay(metrics: Path, columns: _Columns, progress: Callable[[float], None] | None = None) -> None:
+    """Takes every whole line that the columns do not have yet."""
+    tail = MetricsTail(metrics, columns.source_bytes)
+    while lines := tail.read(_REPLAY_BYTES):
+        whole: list[bytes] = []
+        parsed: list[dict[str, Any]] = []
+        for line in lines:
+            try:
+                value = _loads(line)
+            except ValueError:
+                continue  # a line that is damaged must not hide the others
+            if isinstance(value, dict) and isinstance(value.get("event"), str):
+                whole.append(line)
+                parsed.append(value)
+        columns.take(whole, parsed, tail.offset)
+        if progress is not None:
+            progress(min(1.0, tail.offset / max(1, metrics.stat().st_size)))

@@ -1,0 +1,190 @@
+"""`metrics.jsonl`: one writer appends whole lines, any number of readers follow it from a byte offset they know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Final, Self
+
+from core.files.atomic import explain
+from core.links import append_unlinked
+
+_SCAN_BYTES: Final = 1 << 16
+READ_BYTES: Final = 8 << 20
+
+
+class MetricsWriter:
+    """Appends lines to a run's metrics file. The run host holds the only one.
+
+    A line that a killed host left unfinished is cut off on opening, so that every line in the file is whole.
+
+    Args:
+        path: The file; it is made if it is missing.
+        log_file: A second file that gets the same lines (`--log-file`). If it fails, training goes on without
+            it and `copy_problem` says why.
+
+    Raises:
+        PreflightError: Disk full, no permission, drive missing.
+        LinkError: The file is a link.
+    """
+
+    def __init__(self, path: Path, log_file: Path | None = None) -> None:
+        self.path = path
+        self.copy_problem: str | None = None
+        self._copy: BinaryIO | None = None
+        try:
+            self._file: BinaryIO = append_unlinked(path)
+            self._size = repair(path)
+        except OSError as error:
+            raise explain(error, f"{path} could not be opened") from error
+        if log_file is not None:
+            try:
+                log_file.parent.mkdir(parents=True, exist_ok=True)
+                self._copy = log_file.open("ab", buffering=0)
+                repair(log_file)
+            except OSError as error:
+                self._give_up_copy(log_file, error)
+
+    @property
+    def size_bytes(self) -> int:
+        """How far the file is whole."""
+        return self._size
+
+    def append(self, lines: Sequence[bytes]) -> int:
+        """Writes lines (with or without their newline) and returns the file's new size in bytes.
+
+        When it returns, a reader sees them; after a power cut only what came before the last `sync` is sure.
+
+        Raises:
+            PreflightError: Disk full or permission lost; the file ends with its last whole line.
+        """
+        if not lines:
+            return self._size
+        data = b"".join([line if line.endswith(b"\n") else line + b"\n" for line in lines])
+        try:
+            _write_all(self._file, data)
+        except OSError as error:
+            os.truncate(self.path, self._size)
+            raise explain(error, f"{self.path} could not be written") from error
+        self._size += len(data)
+        if self._copy is not None:
+            try:
+                _write_all(self._copy, data)
+            except OSError as error:
+                self._give_up_copy(Path(self._copy.name), error)
+        return self._size
+
+    def sync(self) -> None:
+        """Makes every line so far survive a power cut; raises as `append`."""
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise explain(error, f"{self.path} could not be written") from error
+
+    def close(self) -> None:
+        """Ends writing; a second call does nothing."""
+        self._file.close()
+        if self._copy is not None:
+            self._copy.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _give_up_copy(self, path: Path, error: OSError) -> None:
+        words = explain(error, f"The copy of the metrics in {path} could not be written")
+        self.copy_problem = f"{words.cause} Training goes on without it."
+        if self._copy is not None:
+            self._copy.close()
+            self._copy = None
+
+
+class MetricsTail:
+    """Reads the complete lines of a metrics file from an offset on, again and again while it grows.
+
+    Args:
+        path: The file; it may not exist yet.
+        offset: Byte offset of the first line wanted: 0, or the `offset` of an earlier tail.
+    """
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self.path = path
+        self.offset = offset
+
+    def read(self, limit_bytes: int = READ_BYTES) -> list[bytes]:
+        """The next complete lines, without newlines; an empty list when there is nothing new yet.
+
+        Args:
+            limit_bytes: At most about so many bytes a call, so that a long file is replayed in pieces.
+
+        Raises:
+            PreflightError: The file is there and cannot be read.
+        """
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.offset)
+                data = file.read(limit_bytes)
+                end = data.rfind(b"\n") + 1
+                while not end and len(data) >= limit_bytes:  # one line longer than the limit
+                    limit_bytes *= 2
+                    file.seek(self.offset)
+                    data = file.read(limit_bytes)
+                    end = data.rfind(b"\n") + 1
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise explain(error, f"{self.path} could not be read") from error
+        self.offset += end
+        return data[: end - 1].split(b"\n") if end else []
+
+
+def repair(path: Path) -> int:
+    """Cuts off an unfinished last line and returns the size that is left, in bytes.
+
+    Raises:
+        OSError: The file cannot be read or cut.
+    """
+    with path.open("r+b") as file:
+        whole = _end_of_lines(file)
+        if whole < file.seek(0, os.SEEK_END):
+            file.truncate(whole)
+        return whole
+
+
+def whole_bytes(path: Path) -> int:
+    """The size of a metrics file without a last line that is not finished; 0 when there is no file.
+
+    Raises:
+        PreflightError: The file is there and cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return _end_of_lines(file)
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise explain(error, f"{path} could not be read") from error
+
+
+def _end_of_lines(file: BinaryIO) -> int:
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - _SCAN_BYTES)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:  # a raw file may take less than it is given
+        view = view[file.write(view) :]

@@ -1,0 +1,1 @@
+"""Measurements and looks before a run: data preview, link speed, cost of synchronising."""

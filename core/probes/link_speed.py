@@ -1,0 +1,151 @@
+"""Measures how fast some devices exchange tensors, and keeps what was measured.
+
+Ranks without a run host are started for some seconds (`workers.programs.link_speed_main`); they end when this process
+ends, and are ended when they take too long.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import secrets
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import RankdeckError
+from core.files.atomic import write_atomic
+from core.launch.plan import LaunchPlan, plan_link_test
+from core.machine.devices import Device
+from core.machine.platform import Platform, rendezvous_folder
+from core.parsing import parse_json
+from core.probes.sync_cost import Link
+from core.processes import Child, ProcessTree
+
+SECONDS: Final = 3.0
+"""Of measuring; with starting Python and importing torch about five in all."""
+LIMIT_S: Final = 60.0
+_POLL_S: Final = 0.05
+_KEPT_FILE: Final = "links.json"
+_FORMAT: Final = "rankdeck-links"
+
+
+class LinkTestError(RankdeckError):
+    """The devices could not be measured."""
+
+    title = "The link between the devices could not be measured"
+
+
+def measure_link(
+    devices: Sequence[Device],
+    platform: Platform,
+    *,
+    seconds: float | None = None,
+    limit_s: float = LIMIT_S,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Link:
+    """Sums tensors over the devices for some seconds. Blocks; may be called from any thread.
+
+    Args:
+        devices: Two or more.
+        platform: This machine.
+        seconds: How long to measure; None: `SECONDS`.
+        limit_s: After that everything started is ended, whatever it is doing.
+        cancelled: Asked now and then; True ends the measurement.
+
+    Raises:
+        ConfigError, PreflightError: See `core.launch.plan.plan_link_test`.
+        LinkTestError: It failed, took too long, or was cancelled.
+    """
+    with tempfile.TemporaryDirectory(prefix="rankdeck-link-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        rendezvous = rendezvous_folder(folder) / f".rendezvous-{secrets.token_hex(4)}"
+        plan = plan_link_test(
+            devices, platform, folder, rendezvous, sys.executable, SECONDS if seconds is None else seconds
+        )
+        with ProcessTree() as tree:
+            children = [
+                tree.spawn(command.argv, command.environment(os.environ), command.cwd, command.log)
+                for command in plan.ranks
+            ]
+            _wait(children, time.monotonic() + limit_s, limit_s, cancelled)
+            values = _result(children, plan)
+        rendezvous.unlink(missing_ok=True)
+    return Link(values["mb_per_s"], values["latency_s"], len(devices), plan.backend)
+
+
+def known_link(devices: Sequence[Device], platform: Platform, folder: Path) -> Link | None:
+    """What was measured for exactly these devices and this torch before; None if nothing was.
+
+    Args:
+        devices: Any number, in any order.
+        platform: This machine.
+        folder: Where `keep_link` keeps it: the folder of runs.
+    """
+    kept = _kept(folder).get(_key(devices, platform))
+    try:
+        return Link(**kept) if isinstance(kept, dict) and kept["mb_per_s"] > 0 else None
+    except (TypeError, KeyError):
+        return None
+
+
+def keep_link(link: Link, devices: Sequence[Device], platform: Platform, folder: Path) -> None:
+    """Keeps what was measured for `known_link`; says nothing when the folder cannot be written."""
+    links = {**_kept(folder), _key(devices, platform): dataclasses.asdict(link)}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomic(folder / _KEPT_FILE, json.dumps({"format": _FORMAT, "version": 1, "links": links}, indent=2))
+    except (OSError, RankdeckError):
+        return  # it is measured again when it is needed again
+
+
+def _wait(children: Sequence[Child], deadline: float, limit_s: float, cancelled: Callable[[], bool]) -> None:
+    while any(child.poll() is None for child in children):
+        if cancelled():
+            raise LinkTestError("It was cancelled.", "Measure again when you like.")
+        if time.monotonic() > deadline:
+            raise LinkTestError(
+                f"The ranks were not done after {limit_s:g} s.", "Close other programs and measure again."
+            )
+        if any(child.poll() not in (None, 0) for child in children):
+            return  # the others wait for one that is gone
+        time.sleep(_POLL_S)
+
+
+def _result(children: Sequence[Child], plan: LaunchPlan) -> dict[str, Any]:
+    """What rank 0 found; the first rank that failed decides the words."""
+    for command, child in zip(plan.ranks, children, strict=True):
+        lines = command.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        try:
+            values = parse_json(lines[-1]) if lines else {}
+        except ValueError:
+            values = {}
+        if child.poll() not in (None, 0):
+            cause = values.get("error") if isinstance(values, dict) else None
+            last = f": {lines[-1].strip()}" if lines else ""
+            raise LinkTestError(
+                cause or f"The process on {command.device.uuid} {child.outcome}{last}.",
+                values.get("next_step") or "Check this machine: rankdeck doctor",
+            )
+        if command.rank == 0 and child.poll() == 0:
+            found = values
+    if not isinstance(found, dict) or "mb_per_s" not in found:
+        raise LinkTestError("The ranks ended without an answer.", "Check this machine: rankdeck doctor")
+    return found
+
+
+def _key(devices: Sequence[Device], platform: Platform) -> str:
+    return " ".join([f"torch-{platform.torch_version}", *sorted(device.uuid for device in devices)])
+
+
+def _kept(folder: Path) -> dict[str, Any]:
+    try:
+        document = parse_json((folder / _KEPT_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    links = document.get("links") if isinstance(document, dict) and document.get("format") == _FORMAT else None
+    return links if isinstance(links, dict) else {}

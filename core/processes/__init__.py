@@ -1,0 +1,28 @@
+"""The one place that knows the platform's rules about processes: who owns whom, and who dies with whom.
+
+* `ProcessTree` owns the ranks of a run host. When the host ends, however it ends, they end too.
+* `spawn_detached` starts a run host that outlives whoever started it.
+* `describe_exit` says in words how a process ended.
+
+Windows: one Job Object with kill-on-close; a child is put into it before its first instruction, so nothing it
+starts can escape. Linux: a session for each child, `PR_SET_PDEATHSIG`, a mark in the environment of all, and a
+watcher process that ends what is left of those sessions and marks when the host is gone. Where host and watcher were
+killed together, `end_marked` ends the rest later.
+"""
+
+from core.process_tree.marks import end_marked, find_marked, folder_mark, new_mark
+from core.processes.detached import spawn_detached
+from core.processes.exit_codes import describe_exit, ended_by_force
+from core.processes.tree import Child, ProcessTree
+
+__all__ = [
+    "Child",
+    "ProcessTree",
+    "describe_exit",
+    "end_marked",
+    "ended_by_force",
+    "find_marked",
+    "folder_mark",
+    "new_mark",
+    "spawn_detached",
+]

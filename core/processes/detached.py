@@ -1,0 +1,103 @@
+"""`spawn_detached`: starts a process that outlives whoever started it, its terminal and its window."""
+
+from __future__ import annotations
+
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Final
+
+from core.errors import RankdeckError
+from core.links import append_unlinked
+from core.processes.identity import ProcessId, identify
+
+_START_LIMIT_S: Final = 30.0
+_IN_A_JOB: Final = (
+    b"This process could not leave the job of the program that started it, and will end when that job is closed.\n"
+)
+
+
+def spawn_detached(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> ProcessId:
+    """Starts a process that nobody waits for and that nothing here takes along when it ends.
+
+    Args:
+        argv: Program and arguments.
+        cwd: Its working directory.
+        env: Its whole environment.
+        log: Gets its standard output and standard error from the first byte on, appended.
+
+    Returns:
+        The process that was started. In a Windows virtual environment that is the small ``python.exe`` which runs
+        the real one as its child, so a program that is told its own pid by others should say it itself.
+
+    Raises:
+        RankdeckError: It cannot be started; says why.
+    """
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with append_unlinked(log) as file:
+            pid, started = _spawn(argv, cwd, env, file)
+    except OSError as error:
+        raise RankdeckError(
+            f"{argv[0]} could not be started in {cwd}: {error.strerror or error}.",
+            "Check that the program and both folders exist and may be used.",
+            title="A process could not be started",
+        ) from error
+    return ProcessId(pid, started)
+
+
+if sys.platform == "win32":
+    _QUIET: Final = subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP
+    """A console of its own, never shown. DETACHED_PROCESS would leave it without one, and then each console program
+    it starts (a virtual environment's python.exe starts the real one) would open a visible window."""
+
+    def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes]) -> tuple[int, float]:
+        try:
+            process = _popen(argv, cwd, env, log, _QUIET | subprocess.CREATE_BREAKAWAY_FROM_JOB)
+        except PermissionError:  # we are in a job that lets nobody leave
+            log.write(_IN_A_JOB)
+            log.flush()
+            process = _popen(argv, cwd, env, log, _QUIET)
+        identity = identify(process.pid)
+        process.returncode = 0  # tells Popen that nobody will wait for it: no warning, no zombies on Windows
+        return process.pid, identity.started if identity is not None else time.time()
+
+    def _popen(
+        argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes], flags: int
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=cwd,
+            env=dict(env),
+            creationflags=flags,
+        )
+
+else:
+
+    def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes]) -> tuple[int, float]:
+        # The launcher starts it, tells its pid and ends, so that init inherits (and reaps) it and not we.
+        from core.processes.posix import LAUNCHER
+
+        with subprocess.Popen(
+            [*LAUNCHER, "detach", *argv],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=cwd,
+            env=dict(env),
+            start_new_session=True,
+        ) as launcher:
+            if launcher.stdout is None or not select.select([launcher.stdout], [], [], _START_LIMIT_S)[0]:
+                launcher.kill()
+                raise OSError(f"nothing happened for {_START_LIMIT_S:.0f} s")
+            answer = launcher.stdout.readline().decode("utf-8", errors="replace").strip()
+            if not answer.isdigit():
+                raise OSError(answer.removeprefix("error ") or "the launcher failed; its log says why")
+            identity = identify(int(answer))  # the launcher still holds the pid: it has not reaped
+            return int(answer), identity.started if identity is not None else time.time()

@@ -1,0 +1,150 @@
+"""Process rules of POSIX: a session for each child, a death signal (Linux), and a watcher process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Final
+
+import psutil
+
+from core.process_tree.marks import find_marked
+from core.processes.identity import ProcessId, identify, is_alive
+
+assert sys.platform != "win32"  # tells mypy what the rest is for
+
+LAUNCHER: Final = (sys.executable, "-I", "-S", str(Path(__file__).with_name("launcher.py")))
+
+
+class SessionRules:
+    """`core.processes.tree.PlatformRules` with sessions.
+
+    A session holds a child and what it starts, also when process groups are made in it. What calls `setsid` itself
+    leaves it; such processes are found as long as their parent lives, and under Linux by their mark (`marks`).
+
+    Args:
+        mark: Stands in the environment of every child.
+    """
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._used = False
+        # Linux sends the parent-death signal when the forking *thread* ends, so one thread forks for all and
+        # lives as long as the tree does.
+        self._forker = ThreadPoolExecutor(1, thread_name_prefix="rankdeck-forker")
+        self._sessions: set[int] = set()
+        self._watcher: subprocess.Popen[bytes] | None = None
+
+    def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int) -> subprocess.Popen[bytes]:
+        """See `PlatformRules.start`."""
+        self._used = True
+        return self._forker.submit(self._start, argv, env, cwd, log_fd).result()
+
+    def _start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int) -> subprocess.Popen[bytes]:
+        if self._watcher is None:
+            self._watcher = subprocess.Popen(
+                [*LAUNCHER, "watch", self._mark],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                cwd="/",
+                start_new_session=True,
+            )
+        child = subprocess.Popen(
+            [*LAUNCHER, "exec", str(os.getpid()), *argv],
+            stdin=subprocess.DEVNULL,
+            stdout=log_fd,
+            stderr=log_fd,
+            cwd=cwd,
+            env=dict(env),
+            start_new_session=True,
+        )
+        self._sessions.add(child.pid)
+        self._tell_watcher(f"+{child.pid}\n")
+        return child
+
+    def members(self) -> list[ProcessId]:
+        """See `PlatformRules.members`."""
+        if not self._used:
+            return []
+        parents: dict[int, int | None] = {}
+        members = {process.pid for process in find_marked(self._mark)}
+        for process in psutil.process_iter(["ppid"]):
+            parents[process.pid] = process.info["ppid"]
+            with contextlib.suppress(OSError):
+                if os.getsid(process.pid) in self._sessions:
+                    members.add(process.pid)
+        grown = True
+        while grown:  # descendants that left the session, without the mark
+            more = {pid for pid, parent in parents.items() if parent in members and pid not in members}
+            members |= more
+            grown = bool(more)
+        found = (identify(pid) for pid in members)
+        return [process for process in found if process is not None and is_alive(process)]
+
+    def reaped(self, pid: int) -> None:
+        """See `PlatformRules.reaped`. A session that nobody is left in is forgotten: its number may come again."""
+        try:
+            os.killpg(pid, 0)
+        except ProcessLookupError:
+            if not any(_session(process) == pid for process in psutil.pids()):
+                self._sessions.discard(pid)
+                self._tell_watcher(f"-{pid}\n")
+        except PermissionError:
+            return  # somebody is left in it, and we may not touch him
+
+    def terminate(self, victims: Collection[ProcessId]) -> None:
+        """See `PlatformRules.terminate`."""
+        self._signal(victims, signal.SIGTERM)
+
+    def kill(self, victims: Collection[ProcessId]) -> None:
+        """See `PlatformRules.kill`."""
+        self._signal(victims, signal.SIGKILL)
+
+    def close(self) -> None:
+        """See `PlatformRules.close`."""
+        if self._watcher is not None:
+            with contextlib.suppress(BrokenPipeError):
+                _stdin(self._watcher).close()  # what is left of the sessions is ended by the watcher
+            try:
+                self._watcher.wait(timeout=5.0)
+            except subprocess.TimeoutExpired:
+                self._watcher.kill()
+                self._watcher.wait(timeout=5.0)
+        self._forker.shutdown()
+
+    def _tell_watcher(self, line: str) -> None:
+        if self._watcher is None:
+            return
+        stdin = _stdin(self._watcher)
+        with contextlib.suppress(BrokenPipeError):  # somebody killed it: the death signal remains
+            stdin.write(line.encode())
+            stdin.flush()
+
+    @staticmethod
+    def _signal(victims: Collection[ProcessId], number: signal.Signals) -> None:
+        for process in victims:
+            if is_alive(process):
+                # Between this check and the next line lies the only moment in which a recycled pid could be hit.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(process.pid, number)
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return -1
+
+
+def _stdin(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    if process.stdin is None:
+        raise ValueError("The process was started without a pipe to its standard input.")
+    return process.stdin

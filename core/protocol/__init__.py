@@ -1,0 +1,1 @@
+"""What host, ranks and clients say to each other, and how it travels."""

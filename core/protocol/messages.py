@@ -1,0 +1,405 @@
+"""What a run's host, its ranks and its clients say to each other: frozen dataclasses.
+
+This module needs the standard library only, because it also runs in a rank's environment. `core.protocol.codec` says
+how they travel.
+"""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeVar
+
+PROTOCOL_VERSION: Final = 1
+
+Role = Literal["rank", "client"]
+
+MESSAGE_TYPES: Final[dict[str, type[Message]]] = {}
+"""All of them, by their names on the wire."""
+
+M = TypeVar("M", bound="type[Message]")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What every message is; `type` on the wire is the class's registered name."""
+
+
+def _message(name: str) -> typing.Callable[[M], M]:
+    def register(cls: M) -> M:
+        MESSAGE_TYPES[name] = cls
+        return cls
+
+    return register
+
+
+# --- the first line of every connection ------------------------------------------------------------------
+
+
+@_message("hello")
+@dataclass(frozen=True, slots=True)
+class Hello(Message):
+    """First line from a rank or a client; anything else, or 5 s of silence, closes the connection."""
+
+    role: Role
+    token: str
+    protocol: int = PROTOCOL_VERSION
+    rank: int = -1
+    attempt: int = 0
+    pid: int = 0
+
+
+@_message("welcome")
+@dataclass(frozen=True, slots=True)
+class Welcome(Message):
+    """The host's answer to an accepted `Hello`."""
+
+    protocol: int = PROTOCOL_VERSION
+    run_id: str = ""
+
+
+@_message("refused")
+@dataclass(frozen=True, slots=True)
+class Refused(Message):
+    """The host's last words before it closes a connection it does not accept."""
+
+    reason: str
+
+
+# --- rank → host -----------------------------------------------------------------------------------------
+
+
+@_message("phase")
+@dataclass(frozen=True, slots=True)
+class Phase(Message):
+    """Where a starting rank is: "importing torch", "preparing data", "rendezvous", "ready", "first step".
+
+    A self-contained program (`core.recipes.manifest`) says "running" once it runs: it need not ever name a step. It
+    says it again while it prints; when it falls silent and uses the processor, "computing".
+    """
+
+    name: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RankStart:
+    """Where a rank begins, by what the ledger and the generation it goes on from say (`core.checkpoints.restore_plan`).
+
+    Attributes:
+        step: Optimizer steps behind it.
+        steps_left: Optimizer steps that its lane still has to make; None where there is no end to them.
+        copy: Whose weights and optimizer state it takes up where each rank wrote its own: a rank's number or
+            "average"; empty where there is one set only.
+        same_lanes: Its lane's counters go on as they were saved; else there were more lanes, or fewer.
+        samples_seen: What its lane counts on from; None where the saved number holds.
+    """
+
+    step: int
+    steps_left: int | None = None
+    copy: str = ""
+    same_lanes: bool = True
+    samples_seen: int | None = None
+
+
+@_message("data_ready")
+@dataclass(frozen=True, slots=True)
+class DataReady(Message):
+    """Rank 0 has prepared the run's `data/` folder. The host keeps it, adds `starts` and passes it on to every rank.
+
+    Attributes:
+        samples: Training samples in the dataset; the ledger counts these.
+        val_samples: Samples held out for validation.
+        info: What the recipe wants its ranks and the window to know (vocabulary size, tokens, …).
+        chunk_size: Samples in a chunk, where a program with data of its own says so; None: as the config says.
+        starts: Where each rank begins; the host's word.
+    """
+
+    samples: int
+    val_samples: int
+    info: dict[str, Any] = field(default_factory=dict)
+    chunk_size: int | None = None
+    starts: list[RankStart] = field(default_factory=list)
+
+
+@_message("claim")
+@dataclass(frozen=True, slots=True)
+class Claim(Message):
+    """Asks for the `sequence`-th chunk of this rank's lane in this attempt (0, 1, 2, …).
+
+    Ranks that train in step share a lane and get the same answer for the same sequence.
+    """
+
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkDone:
+    """A chunk whose every sample went into the weights, with this lane's optimizer step at that moment."""
+
+    epoch: int
+    block_id: int
+    chunk_id: int
+    optimizer_step: int
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a lane stands in the data at a step boundary: exactly what the weights have seen.
+
+    Attributes:
+        step: Optimizer steps done.
+        samples_seen: Samples this lane has trained on, over all attempts.
+        completed: Chunks completed since the last committed generation, oldest first.
+        partial: Chunks begun and not finished: ``[[epoch, block_id, chunk_id, samples_done], …]``.
+    """
+
+    step: int
+    samples_seen: int = 0
+    completed: list[ChunkDone] = field(default_factory=list)
+    partial: list[list[int]] = field(default_factory=list)
+
+
+@_message("commit_begin")
+@dataclass(frozen=True, slots=True)
+class CommitBegin(Message):
+    """A rank stands at the boundary after `step` and wants its state committed; answered by `CommitTo`.
+
+    Attributes:
+        round: Rounds behind it, where independent ranks are brought together every so many steps: parts of different
+            rounds make no generation.
+        join: It takes part in a generation that is being made and begins none.
+        diverged: Its weights are not finite: the part that it wrote last stands for it, where there is one.
+    """
+
+    step: int
+    reason: str
+    round: int = 0
+    join: bool = False
+    diverged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A file that a rank wrote and fsynced into a generation's folder."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@_message("commit_staged")
+@dataclass(frozen=True, slots=True)
+class CommitStaged(Message):
+    """This rank's part of a generation lies on disk. With every rank's part there, the host commits it.
+
+    Attributes:
+        diverged: Its weights are not finite.
+    """
+
+    generation: int
+    position: Position
+    files: list[StagedFile]
+    val_loss: float | None = None
+    diverged: bool = False
+
+
+@_message("commit_failed")
+@dataclass(frozen=True, slots=True)
+class CommitFailed(Message):
+    """This rank could not write its part (disk full, permission); the generation is dropped, training goes on."""
+
+    generation: int
+    cause: str
+
+
+@_message("rank_done")
+@dataclass(frozen=True, slots=True)
+class RankDone(Message):
+    """This rank trains no further (all steps done, or stopped) and waits for what the host says next.
+
+    Attributes:
+        step: Optimizer steps done.
+        finished: True when all the work asked for is done, False when it was told to stop.
+    """
+
+    step: int
+    finished: bool
+
+
+@_message("merge_ready")
+@dataclass(frozen=True, slots=True)
+class MergeReady(Message):
+    """Parallel-independent: this rank waits at merge round `round` (1, 2, …)."""
+
+    round: int
+    step: int
+
+
+@_message("merge_done")
+@dataclass(frozen=True, slots=True)
+class MergeDone(Message):
+    """Rank 0 has measured each rank and the merge, and written the chosen weights.
+
+    Attributes:
+        file: Name under the generation's folder.
+        chosen: ``"rank 0"``, ``"rank 1"``, … or ``"average"``.
+        val_losses: Validation loss by candidate.
+    """
+
+    round: int
+    generation: int
+    file: str
+    chosen: str
+    val_losses: dict[str, float]
+
+
+@_message("rank_failed")
+@dataclass(frozen=True, slots=True)
+class RankFailed(Message):
+    """A rank's last words: what went wrong, in a person's terms, with the traceback for the log.
+
+    Attributes:
+        usage: True when the person's input is at fault, so that no fallback can help.
+    """
+
+    title: str
+    cause: str
+    next_step: str
+    usage: bool = False
+    traceback: str = ""
+
+
+@_message("bye")
+@dataclass(frozen=True, slots=True)
+class Bye(Message):
+    """Last line of a rank that ends as it should; `dropped` metrics lines were thrown away when the host was slow."""
+
+    step: int
+    dropped: int = 0
+
+
+# --- host → rank -----------------------------------------------------------------------------------------
+
+
+@_message("grant")
+@dataclass(frozen=True, slots=True)
+class Grant(Message):
+    """Answer to `Claim`: samples ``[start, start + count)`` of the dataset, or nothing more to do.
+
+    Attributes:
+        offset: Samples of this chunk that the weights have seen already (in its shuffled order); skip them.
+        exhausted: No chunk is left for this lane within the epochs asked for; the other fields mean nothing.
+        expected: Samples that this lane may expect after this chunk, where others may be faster and take them, so
+            that nobody knows; -1 where it is certain without.
+    """
+
+    sequence: int
+    epoch: int = 0
+    block_id: int = 0
+    chunk_id: int = 0
+    start: int = 0
+    count: int = 0
+    offset: int = 0
+    exhausted: bool = False
+    expected: int = -1
+
+
+@_message("commit_please")
+@dataclass(frozen=True, slots=True)
+class CommitPlease(Message):
+    """Commit at the next step boundary (by the clock, or because another rank committed its lane)."""
+
+    reason: str
+
+
+@_message("commit_to")
+@dataclass(frozen=True, slots=True)
+class CommitTo(Message):
+    """Answer to `CommitBegin`: write your part into this folder (it exists), then say `CommitStaged`.
+
+    A negative `generation` means: write nothing. -1: the one before is still being written, go on training and ask
+    again; -2 (`core.host.commits.coordinator.KEPT`): this rank has diverged, and the part that it wrote last stands
+    for it.
+    """
+
+    generation: int
+    folder: str = ""
+
+
+@_message("committed")
+@dataclass(frozen=True, slots=True)
+class Committed(Message):
+    """The generation is whole on disk; completed chunks in it need not be named again."""
+
+    generation: int
+
+
+@_message("stop")
+@dataclass(frozen=True, slots=True)
+class Stop(Message):
+    """Commit at the next step boundary, say `RankDone(finished=False)`, wait."""
+
+    reason: str = "asked"
+
+
+@_message("merge")
+@dataclass(frozen=True, slots=True)
+class Merge(Message):
+    """To rank 0, when every rank waits: measure and merge the weights that this generation holds."""
+
+    round: int
+    generation: int
+    folder: str
+
+
+@_message("merged")
+@dataclass(frozen=True, slots=True)
+class Merged(Message):
+    """To every rank that waits at `MergeReady`: load these weights and go on."""
+
+    round: int
+    path: str
+
+
+@_message("finish")
+@dataclass(frozen=True, slots=True)
+class Finish(Message):
+    """Nothing more to do: say `Bye` and end."""
+
+
+# --- client → host ---------------------------------------------------------------------------------------
+
+
+@_message("stop_request")
+@dataclass(frozen=True, slots=True)
+class StopRequest(Message):
+    """Stop the run: at the next step boundary with everything committed, or `now` without."""
+
+    now: bool = False
+
+
+@_message("commit_request")
+@dataclass(frozen=True, slots=True)
+class CommitRequest(Message):
+    """Commit a generation at the next step boundary and go on."""
+
+
+# --- host → client ---------------------------------------------------------------------------------------
+
+
+@_message("appended")
+@dataclass(frozen=True, slots=True)
+class Appended(Message):
+    """`metrics.jsonl` is whole up to this many bytes."""
+
+    size_bytes: int
+
+
+@_message("run_status")
+@dataclass(frozen=True, slots=True)
+class RunStatus(Message):
+    """What `state.json` says, sent on every change (`core.run_folder.store.RunState.as_dict()`)."""
+
+    state: dict[str, Any]

@@ -1,0 +1,433 @@
+"""The loopback server of a run host: who may talk, one line at a time, and no faster than the disk.
+
+A connection's first line must be a `Hello` with the right token within 5 s. After that a rank's metrics lines are
+handed on in batches, as the bytes they came in, and every other line as a message. What a stranger sends (an HTTP
+request, half a line, nothing at all, ten thousand connections) costs a refusal and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+import math
+from collections.abc import Iterable
+from typing import Any, Final, Protocol
+
+import orjson
+
+from core.errors import ProtocolError
+from core.parsing import ParseError, parse_json
+from core.protocol import codec
+from core.protocol.messages import PROTOCOL_VERSION, Hello, Message, Refused, Welcome
+
+log = logging.getLogger(__name__)
+
+MAX_HELLO_BYTES: Final = 64 << 10
+MAX_STRANGERS: Final = 256
+"""Connections that have not said hello; one more closes the oldest, so that a flood cannot use up the descriptors."""
+MAX_UNREAD_BYTES: Final = 4 << 20
+"""A peer that leaves so much unread is gone or stuck; its connection is closed rather than filling our memory."""
+REFUSAL_LINGER_S: Final = 0.2
+"""How long a refused peer has to read why: closing with data unread would reset away the refusal itself."""
+REFUSAL_DRAIN_BYTES: Final = codec.MAX_LINE_BYTES
+"""As much is read from a refused peer, and ignored, so that the line it is in the middle of does not cause that."""
+
+
+class ListenerEvents(Protocol):
+    """What a `Listener` calls, always on the loop's thread and in the order in which the peer wrote."""
+
+    def connected(self, connection: Connection) -> None:
+        """The peer was welcomed; `connection.hello` says who it is."""
+
+    def message_received(self, connection: Connection, message: Message) -> None:
+        """One message of a welcomed peer."""
+
+    def lines_received(self, connection: Connection, lines: list[bytes], parsed: list[dict[str, Any]]) -> None:
+        """Metrics lines of a rank, checked; `lines` lack the newline and belong pairwise to `parsed`."""
+
+    def closed(self, connection: Connection) -> None:
+        """A welcomed peer is gone."""
+
+
+class Connection(asyncio.Protocol):
+    """One peer: a stranger until its `Hello` is accepted, then a rank or a client until it is closed.
+
+    Attributes:
+        hello: What the peer said it is, once accepted.
+        dropped: Lines of a rank that were thrown away because they were not what a rank may send.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self.hello: Hello | None = None
+        self.dropped = 0
+        self._listener = listener
+        self._transport: asyncio.Transport | None = None
+        self._partial = bytearray()
+        self._refused = False
+        self._drained = 0
+        self._deadline: asyncio.TimerHandle | None = None
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.call_later(self._listener.hello_timeout_s, self._hello_overdue)
+        self._listener.on_stranger(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel_deadline()
+        self._partial.clear()
+        if exc is not None:
+            log.debug("a connection was lost: %s", exc)
+        if self.dropped > 1:
+            log.warning("%s: %d lines were dropped in all", self, self.dropped)
+        self._listener.on_lost(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            self._drain(len(data))
+            return
+        end = data.find(b"\n")
+        if end < 0:
+            self._partial += data
+            self._check_length()
+            return
+        first = bytes(self._partial) + data[:end] if self._partial else data[:end]
+        *lines, rest = data[end + 1 :].split(b"\n")
+        lines.insert(0, first)
+        self._partial = bytearray(rest)
+        if self.hello is None:
+            self._greet(lines.pop(0))
+        if self.hello is not None and self.hello.role == "rank":
+            self._read_rank_lines(lines, self.hello)
+        elif self.hello is not None:
+            self._read_client_lines(lines)
+        self._check_length()
+
+    # for the host
+
+    def send(self, message: Message) -> None:
+        """Queues one line; to a peer that is gone it is silently nothing, its `closed` says so."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
+            log.warning("%s reads nothing; its connection is closed", self)
+            transport.abort()
+            return
+        transport.write(codec.encode(message))
+
+    @property
+    def unread_bytes(self) -> int:
+        """Bytes sent that the peer has not taken yet."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def refuse(self, reason: str) -> None:
+        """Says why, then closes."""
+        if self._refused or self._transport is None:
+            return
+        self._refused = True
+        log.info("%s is refused: %s", self, reason)
+        self._cancel_deadline()
+        self._partial.clear()
+        if not self._transport.is_closing():
+            self._transport.write(codec.encode(Refused(reason)))
+            self._transport.resume_reading()
+            self._deadline = asyncio.get_running_loop().call_later(REFUSAL_LINGER_S, self._transport.close)
+
+    def close(self) -> None:
+        """Closes once everything queued is sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Closes at once; what is queued is lost."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def pause(self) -> None:
+        if self._transport is not None and not self._refused:
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._transport is not None and not self._refused:
+            self._transport.resume_reading()
+
+    def __str__(self) -> str:
+        if self.hello is None:
+            return "an unknown peer"
+        return f"rank {self.hello.rank}" if self.hello.role == "rank" else f"client (pid {self.hello.pid})"
+
+    def _drain(self, size: int) -> None:
+        """Ignores what a refused peer sends; beyond the limit it stays in the system's buffers until the close."""
+        self._drained += size
+        if self._drained > REFUSAL_DRAIN_BYTES and self._transport is not None:
+            self._transport.pause_reading()
+
+    # lines
+
+    def _greet(self, line: bytes) -> None:
+        self._cancel_deadline()
+        try:
+            hello = _decode_hello(line)
+        except ProtocolError as error:
+            self.refuse(error.cause)
+            return
+        reason = self._listener.why_refused(hello)
+        if reason is not None:
+            self.refuse(reason)
+            return
+        self.hello = hello
+        self.send(Welcome(run_id=self._listener.run_id))
+        self._listener.on_welcomed(self)
+
+    def _read_client_lines(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            if self._refused or not line.strip():
+                continue
+            try:
+                message = codec.decode(line)
+            except ProtocolError as error:
+                self.refuse(error.cause)
+                return
+            if isinstance(message, dict):
+                self.refuse("A client sends no metrics.")
+                return
+            self._listener.events.message_received(self, message)
+
+    def _read_rank_lines(self, lines: Iterable[bytes], hello: Hello) -> None:
+        """The hot path: one parse a line, three comparisons, and no copy of the bytes."""
+        rank, attempt, events = hello.rank, hello.attempt, self._listener.events
+        loads, number = orjson.loads, (int, float)
+        kept: list[bytes] = []
+        parsed: list[dict[str, Any]] = []
+        for line in lines:
+            try:
+                value = loads(line)
+            except orjson.JSONDecodeError:
+                line, value = repair(line)
+            if type(value) is not dict:
+                if line:
+                    self._drop("not a JSON object", line)
+                continue
+            if "type" in value:
+                if kept:
+                    events.lines_received(self, kept, parsed)
+                    kept, parsed = [], []
+                self._rank_message(line)
+                if self._refused:
+                    return
+            elif value.get("rank") != rank or value.get("attempt") != attempt:
+                self._drop("not this rank's own", line)
+            elif type(value.get("event")) is not str or not isinstance(value.get("ts"), number):
+                self._drop("without event and ts", line)
+            elif len(line) > codec.MAX_LINE_BYTES:
+                self._too_long()
+                break
+            else:
+                kept.append(line)
+                parsed.append(value)
+        if kept:
+            events.lines_received(self, kept, parsed)
+
+    def _rank_message(self, line: bytes) -> None:
+        try:
+            message = codec.decode(line)
+        except ProtocolError as error:
+            self._drop(error.cause, line)
+            return
+        assert isinstance(message, Message)
+        self._listener.events.message_received(self, message)
+
+    def _drop(self, why: str, line: bytes) -> None:
+        self.dropped += 1
+        if self.dropped == 1:
+            log.warning("%s sent a line that was dropped (%s): %r", self, why, line[:200])
+
+    def _check_length(self) -> None:
+        limit = MAX_HELLO_BYTES if self.hello is None else codec.MAX_LINE_BYTES
+        if len(self._partial) > limit:
+            self._too_long()
+
+    def _too_long(self) -> None:
+        limit = MAX_HELLO_BYTES if self.hello is None else codec.MAX_LINE_BYTES
+        self.refuse(f"A line is longer than the limit of {limit} bytes.")
+
+    def _hello_overdue(self) -> None:
+        self._deadline = None
+        self.refuse(f"No hello came within {self._listener.hello_timeout_s:g} s.")
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+class Listener:
+    """Accepts ranks and clients on 127.0.0.1 at a port of the system's choice.
+
+    Args:
+        run_id: Told to every peer that is welcomed.
+        client_token: What clients must know (from `host.json`).
+        events: Whom to tell.
+        hello_timeout_s: How long a stranger may stay silent.
+    """
+
+    def __init__(
+        self, run_id: str, client_token: str, events: ListenerEvents, hello_timeout_s: float = codec.HELLO_TIMEOUT_S
+    ) -> None:
+        self.run_id = run_id
+        self.events = events
+        self.hello_timeout_s = hello_timeout_s
+        self._client_token = client_token
+        self._rank_token: str | None = None
+        self._attempt = 0
+        self._world_size = 0
+        self._server: asyncio.Server | None = None
+        self._strangers: dict[Connection, None] = {}
+        self._clients: dict[Connection, None] = {}
+        self._ranks: dict[Connection, None] = {}
+        self._paused = False
+
+    async def start(self) -> int:
+        """Listens; returns the port."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Connection(self), "127.0.0.1", 0, backlog=512)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    def expect_ranks(self, attempt: int, world_size: int, token: str) -> None:
+        """From now on only ranks of this attempt are welcomed; those before keep their connections."""
+        self._attempt, self._world_size, self._rank_token = attempt, world_size, token
+
+    @property
+    def clients(self) -> list[Connection]:
+        return list(self._clients)
+
+    def pause_ranks(self) -> None:
+        """Reads nothing from ranks, so that TCP holds them back. Clients are still heard: a stop must get through."""
+        self._paused = True
+        for connection in self._ranks:
+            connection.pause()
+
+    def resume_ranks(self) -> None:
+        self._paused = False
+        for connection in self._ranks:
+            connection.resume()
+
+    async def close(self, linger_s: float = 1.0) -> None:
+        """Stops listening, lets clients take what is queued for `linger_s` at most, and closes every connection."""
+        if self._server is not None:
+            self._server.close()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + linger_s
+        for connection in [*self._clients, *self._ranks, *self._strangers]:
+            connection.close()
+        while (self._clients or self._ranks) and loop.time() < deadline:
+            await asyncio.sleep(0.01)
+        for connection in [*self._clients, *self._ranks, *self._strangers]:
+            connection.abort()
+        await asyncio.sleep(0)
+
+    # for Connection
+
+    def why_refused(self, hello: Hello) -> str | None:
+        """The reason to turn this peer away, or None. A token is never compared by `==`: its timing would tell."""
+        if hello.role == "client":
+            return None if _same(hello.token, self._client_token) else "The token is wrong."
+        if self._rank_token is None or not _same(hello.token, self._rank_token):
+            return "The token is wrong."
+        if hello.attempt != self._attempt or not 0 <= hello.rank < self._world_size:
+            return f"No rank {hello.rank} of attempt {hello.attempt} is expected."
+        if any(c.hello is not None and c.hello.rank == hello.rank for c in self._ranks if self._is_current(c)):
+            return f"Rank {hello.rank} is connected already."
+        return None
+
+    def on_stranger(self, connection: Connection) -> None:
+        if len(self._strangers) >= MAX_STRANGERS:
+            next(iter(self._strangers)).abort()
+        self._strangers[connection] = None
+
+    def on_welcomed(self, connection: Connection) -> None:
+        assert connection.hello is not None
+        self._strangers.pop(connection, None)
+        if connection.hello.role == "rank":
+            self._ranks[connection] = None
+            if self._paused:
+                connection.pause()
+        else:
+            self._clients[connection] = None
+        self.events.connected(connection)
+
+    def on_lost(self, connection: Connection) -> None:
+        self._strangers.pop(connection, None)
+        known = self._ranks if connection in self._ranks else self._clients
+        if connection in known:
+            del known[connection]
+            self.events.closed(connection)
+
+    def _is_current(self, connection: Connection) -> bool:
+        return connection.hello is not None and connection.hello.attempt == self._attempt
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), wanted.encode("utf-8"))
+
+
+def _decode_hello(line: bytes) -> Hello:
+    """The first line of a connection.
+
+    Raises:
+        ProtocolError: It is no hello, or of another protocol version; the words name both versions.
+    """
+    try:
+        value = parse_json(line)
+    except ParseError:
+        raise ProtocolError("The first line is not a hello.") from None
+    if not isinstance(value, dict) or value.get("type") != "hello":
+        raise ProtocolError("The first line is not a hello.")
+    version = value.get("protocol")
+    if version != PROTOCOL_VERSION:
+        raise ProtocolError(f"You speak protocol {version!r}; this host speaks {PROTOCOL_VERSION}.")
+    hello = codec.decode(line)
+    assert isinstance(hello, Hello)
+    return hello
+
+
+def repair(line: bytes) -> tuple[bytes, Any]:
+    """A line that strict JSON refuses: NaN and infinities become null, named under "nonfinite".
+
+    Returns:
+        The line as it is to be written and its value; the value is None where nothing can be made of the line.
+    """
+    try:
+        value = parse_json(line)
+    except ParseError:
+        return line, None
+    if not isinstance(value, dict):
+        return line, None
+    nonfinite = [name for name, item in value.items() if _holds_nonfinite(item)]
+    if nonfinite:
+        told = value.get("nonfinite")
+        value["nonfinite"] = [*(told if isinstance(told, list) else []), *nonfinite]
+    clean = _finite(value)
+    return json.dumps(clean, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"), clean
+
+
+def _holds_nonfinite(value: Any) -> bool:
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(map(_holds_nonfinite, value.values()))
+    return isinstance(value, list) and any(map(_holds_nonfinite, value))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,115 @@
+"""What only a look into a recipe or into the data can show to be wrong before a rank is started: programs are asked.
+
+A recipe that says `check = "check.py"` has a program which is run as ``python check.py SETTINGS.json``; the file holds
+`config`, everything that was asked, and `resumes`, whether the run exists already. The last line of its output is JSON:
+`{"notes": ["…"]}` where nothing stops the run, else `{"field": "…", "cause": "…", "next_step": "…"}`, with `title` if
+it likes, or `missing`, packages to install.
+Whether the text column is there is asked of `workers.data.reading.column_check` in the same way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from core.config import RunConfig
+from core.config.config_file import to_json
+from core.data.dataset import list_formats
+from core.data.formats import TEXT_COLUMN
+from core.errors import ConfigError
+from core.machine.packages import MissingPackageError
+from core.parsing import parse_json
+from core.processes import ProcessTree
+from core.processes.program_environment import program_environment
+from core.recipes.manifest import Recipe
+
+LIMIT_S: Final = 60.0
+_POLL_S: Final = 0.01
+
+
+def check_by_recipe(
+    config: RunConfig, recipe: Recipe, limit_s: float = LIMIT_S, *, resumes: bool = False
+) -> tuple[str, ...]:
+    """Asks the recipe whether it can train as asked. Blocks; may be called from any thread.
+
+    Args:
+        config: Complete with the recipe's defaults.
+        recipe: Its recipe; one without a `check` is not asked.
+        limit_s: After that the program is ended, and its ranks will find out.
+        resumes: The run exists: what was made for it once is in its folder.
+
+    Returns:
+        What a person should know though it stops nothing.
+
+    Raises:
+        ConfigError: A setting that the recipe cannot use.
+        MissingPackageError: It lacks a package.
+    """
+    if not recipe.check:
+        return ()
+    answer = _ask((str(recipe.folder / recipe.check),), config, limit_s, resumes=resumes)
+    return _notes(answer, recipe.title, f"{recipe.title} could not be checked beforehand: {recipe.check} failed")
+
+
+def check_text_column(config: RunConfig, limit_s: float = LIMIT_S) -> tuple[str, ...]:
+    """Looks for the column that is the text in the first rows of a table. Blocks; may be called from any thread.
+
+    Args:
+        config: Complete with the recipe's defaults; nothing is looked at unless its recipe reads text from tables.
+        limit_s: After that the program is ended, and the ranks will find out.
+
+    Returns:
+        What a person should know though it stops nothing.
+
+    Raises:
+        ConfigError: The column is in no row, or none looks like text.
+    """
+    dataset = config.dataset_file
+    if TEXT_COLUMN not in config.options or "://" in dataset:  # no files of the person's own
+        return ()
+    if not any(file_format.has_rows for _, file_format in list_formats(dataset)):
+        return ()
+    answer = _ask(("-m", "workers.data.reading.column_check"), config, limit_s)
+    return _notes(answer, "Reading the dataset", "The dataset's columns could not be looked at beforehand")
+
+
+def _notes(answer: Mapping[str, Any], who: str, unchecked: str) -> tuple[str, ...]:
+    """What an answer says, or the error that it is."""
+    if "failed" in answer:
+        return (f"{unchecked} ({answer['failed']}).",)
+    missing = answer.get("missing")
+    if missing:
+        raise MissingPackageError([str(name) for name in missing], str(answer.get("cause") or who))
+    if answer.get("cause"):
+        error = ConfigError(str(answer.get("field", "")), str(answer["cause"]), str(answer.get("next_step", "")))
+        error.title = str(answer.get("title") or error.title)
+        raise error
+    return tuple(str(note) for note in answer.get("notes", ()))
+
+
+def _ask(program: tuple[str, ...], config: RunConfig, limit_s: float, *, resumes: bool = False) -> Mapping[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="rankdeck-check-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        settings, log = folder / "settings.json", folder / "check.log"
+        asked = {"config": parse_json(to_json(config)), "resumes": resumes}
+        settings.write_text(json.dumps(asked), encoding="utf-8")
+        argv = (sys.executable, *program, str(settings))
+        with ProcessTree() as tree:
+            child = tree.spawn(argv, program_environment(os.environ, config.env), folder, log)
+            deadline = time.monotonic() + limit_s
+            while child.poll() is None and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    try:
+        answer = parse_json(lines[-1])
+    except (ValueError, IndexError):
+        answer = None
+    if isinstance(answer, dict):
+        return answer
+    return {"failed": lines[-1].strip() if lines else "it printed nothing"}

@@ -1,0 +1,468 @@
+"""Finds and validates recipes: folders with a `recipe.toml` (what the form asks) and a `train.py`.
+
+A recipe is never imported here. A user's broken recipe is listed with its problem and breaks nothing else.
+
+`recipe.toml`::
+
+    format = "rankdeck-recipe"
+    version = 1
+    name = "minigpt"                       # the folder's name
+    title = "MiniGPT"
+    description = "One or two sentences."
+    entry = "train.py"                     # optional
+    program = "rank.py"                    # optional: run this file as the rank itself, instead of our own rank
+    modes = ["single", "ddp"]              # optional: the modes it can be trained in
+    exports = ["hf"]                       # optional: what `export(given)` in the entry file can make
+    requires = ["transformers"]            # optional: packages it imports that Rankdeck itself does not need
+    check = "check.py"                     # optional: asked before a run is started, see core.recipes.check
+    own_samples = true                     # optional: an epoch is samples_per_block, not what a dataset comes to
+    uses_model = true                      # optional: reads the common field `model`; so does one with a default for it
+    [defaults]                             # optional: RunConfig fields
+    steps = 300
+    [[fields]]                             # the recipe's own fields, see core.config.fields.FieldSpec
+    name = "n_layer"
+    label = "Layers"
+    type = "int"
+    default = 4
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import re
+import stat
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from core.config.config_file import MAX_FILE_BYTES
+from core.config.fields import FieldSpec, FieldType, FieldValue, Picks
+from core.config.run_config import FIELD_BY_NAME, MODES, RunConfig
+from core.errors import ConfigError
+from core.parsing import ParseError, decode_utf8, parse_toml
+from core.paths import PACKAGE_FOLDER
+
+FORMAT: Final = "rankdeck-recipe"
+VERSION: Final = 1
+BUILT_IN: Final = PACKAGE_FOLDER / "workers" / "recipes"
+
+_TRAINABLE_MODES: Final = tuple(mode for mode in MODES if mode != "auto")
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
+_OPTION: Final = re.compile(r"[a-z][a-z0-9_]*")
+_MODULE: Final = re.compile(r"[^\W\d]\w*")
+_TYPES: Final = tuple(kind for kind in get_args(FieldType) if kind != "variables")
+_PICKS: Final = tuple(get_args(Picks))
+_KINDS: Final = {"label": str, "help": str, "unit": str, "common": bool, "optional": bool, "patterns": str}
+_SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec))
+_MANIFEST_KEYS: Final = (
+    "format", "version", "name", "title", "description", "entry", "program", "self_contained", "uses", "modes",
+    "defaults", "fields", "exports", "requires", "check", "own_samples", "uses_model",
+)  # fmt: skip
+_EXPORTS: Final = ("hf",)
+_NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What can be trained, and what its form asks.
+
+    Attributes:
+        name: The folder's name; `RunConfig.recipe`.
+        title: What lists and forms call it.
+        description: One or two sentences.
+        folder: Where `recipe.toml` and the entry file lie.
+        fields: The recipe's own fields; their values are `RunConfig.options`.
+        defaults: Values of `RunConfig` fields when nothing else is said.
+        modes: The modes it can be trained in.
+        entry: The file with the training code.
+        program: A file that is run as each rank's process and speaks the protocol itself; empty for Rankdeck's own
+            rank, which imports `entry`.
+        self_contained: The program reads data and keeps weights of its own: no dataset is asked for, this Python
+            needs no torch, nothing is merged or exported, and there is no falling back to one device.
+        uses: The common fields that mean something to it, for forms; empty: all of them.
+        problem: Why it cannot be used; empty when it can.
+        exports: What its own `export(given)` can make of weights, besides what every run can be exported as.
+        requires: Packages, by the names they are imported by, without which it cannot be trained.
+        check: A program that is asked, before a run is started, what cannot work; empty: none.
+        own_samples: It makes its samples itself, whatever the dataset: an epoch is a block of them.
+        uses_model: It reads `RunConfig.model`. Other recipes ignore it, which is said before a run starts.
+    """
+
+    name: str
+    title: str
+    description: str
+    folder: Path
+    fields: tuple[FieldSpec, ...] = ()
+    defaults: Mapping[str, FieldValue] = field(default_factory=dict)
+    modes: tuple[str, ...] = _TRAINABLE_MODES
+    entry: str = "train.py"
+    program: str = ""
+    self_contained: bool = False
+    uses: tuple[str, ...] = ()
+    problem: str = ""
+    exports: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    check: str = ""
+    own_samples: bool = False
+    uses_model: bool = False
+
+
+class _ManifestError(Exception):
+    """What is wrong with a `recipe.toml`, in words; becomes `Recipe.problem`."""
+
+
+def user_recipes_folder() -> Path:
+    """Where a person's new recipes are put: the first of `user_recipes_folders`."""
+    return user_recipes_folders()[0]
+
+
+def user_recipes_folders() -> tuple[Path, ...]:
+    """Where a person's own recipes are looked for.
+
+    `RANKDECK_RECIPES`; ``recipes`` below `RANKDECK_HOME`; ``recipes`` in the user's own data folder, where the first
+    is not set.
+    """
+    told, home = (os.environ.get(name, "").strip() for name in ("RANKDECK_RECIPES", "RANKDECK_HOME"))
+    folders = [Path(told).expanduser().absolute()] if told else []
+    if home:
+        folders.append(Path(home).expanduser().absolute() / "recipes")
+    if not told:
+        folders.append(_data_folder() / "recipes")
+    return tuple(dict.fromkeys(folders))
+
+
+def _data_folder() -> Path:
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA", "").strip()
+        return (Path(local) if local else Path.home() / "AppData" / "Local") / "Rankdeck"
+    data = os.environ.get("XDG_DATA_HOME", "").strip()
+    return (Path(data) if data else Path.home() / ".local" / "share") / "rankdeck"
+
+
+def recipes_stamp() -> tuple[tuple[str, int, int], ...]:
+    """Equal for two moments between which nobody touched a recipe of the person's: cheap enough to ask each second."""
+    stamp = []
+    for folder in user_recipes_folders():
+        for path in (folder, *sorted(folder.glob("*")), *sorted(folder.glob("*/recipe.toml"))):
+            try:
+                found = path.stat()
+            except OSError:
+                continue
+            size = 0 if stat.S_ISDIR(found.st_mode) else found.st_size
+            stamp.append((str(path), found.st_mtime_ns, size))
+    return tuple(stamp)
+
+
+def find_recipes(extra: Sequence[Path] = ()) -> list[Recipe]:
+    """Every recipe there is: built in, in `user_recipes_folders`, and in `extra`; each folder's by name.
+
+    Args:
+        extra: More folders of recipes (each subfolder with a `recipe.toml`). A missing one is empty.
+
+    Returns:
+        Usable and broken ones; `Recipe.problem` tells which.
+    """
+    found: dict[str, Recipe] = {}
+    broken: list[Recipe] = []
+    for folder in (BUILT_IN, *user_recipes_folders(), *extra):
+        for recipe in _in_folder(folder):
+            if recipe.name not in found:
+                found[recipe.name] = recipe
+            else:
+                words = f"The name {recipe.name!r} is taken by the recipe in {found[recipe.name].folder}."
+                broken.append(dataclasses.replace(recipe, problem=recipe.problem or words))
+    return [*found.values(), *broken]
+
+
+def get_recipe(name: str, extra: Sequence[Path] = ()) -> Recipe:
+    """The recipe of that name, or in that folder.
+
+    Raises:
+        ConfigError: There is none, or it is broken; says why.
+    """
+    if (Path(name) / "recipe.toml").is_file():
+        recipes = [_read(Path(name).resolve())]
+        recipe: Recipe | None = recipes[0]
+    else:
+        recipes = find_recipes(extra)
+        recipe = next((recipe for recipe in recipes if recipe.name == name), None)
+    if recipe is None:
+        names = [recipe.name for recipe in recipes if not recipe.problem]
+        raise ConfigError("recipe", f"There is no recipe {name!r}.", _nearest(name, names) or _one_of(names))
+    if recipe.problem:
+        raise ConfigError(
+            "recipe",
+            f"The recipe {recipe.name!r} cannot be used: {recipe.problem}",
+            f"Correct {recipe.folder / 'recipe.toml'} or choose another recipe.",
+        )
+    return recipe
+
+
+def recipe_defaults(recipe: Recipe, given: Collection[str] = ()) -> dict[str, Any]:
+    """What a config of this recipe starts from: `RunConfig` fields, and `options` with every field's default.
+
+    Args:
+        recipe: A usable recipe.
+        given: Names of `RunConfig` fields that the person set. A default that would contradict one of them is
+            left out: `steps` when `epochs` is given (and the reverse), the batch when a global batch is given.
+    """
+    values: dict[str, Any] = {"recipe": recipe.name}
+    for name, value in recipe.defaults.items():
+        if name not in given and not _contradicts(name, given):
+            values[name] = value
+    values["options"] = {spec.name: spec.default for spec in recipe.fields if spec.default is not None}
+    return values
+
+
+def apply_recipe(config: RunConfig, recipe: Recipe | None = None) -> RunConfig:
+    """`config` with the recipe's defaults where a field says nothing (None), and its options checked and complete.
+
+    A field with a default of its own (`lr`, `seq_len` …) cannot say "nothing": whoever builds a config from what
+    a person gave starts from `recipe_defaults` instead.
+
+    Raises:
+        ConfigError: No such recipe; an option that it does not have, or with a value that cannot be used; a mode
+            that it cannot be trained in.
+    """
+    recipe = recipe or get_recipe(config.recipe)
+    if config.mode != "auto" and config.mode not in recipe.modes:
+        raise ConfigError(
+            "mode",
+            f"{recipe.title} cannot be trained in mode {config.mode!r}.",
+            f"Choose one of: auto, {', '.join(recipe.modes)}.",
+        )
+    if config.mode == "auto" and recipe.self_contained:
+        config = config.replace(mode="ddp")  # several devices: one world, on every platform; one alone: single
+    given = {name for name in FIELD_BY_NAME if getattr(config, name) is not None}
+    filled = {name: value for name, value in recipe.defaults.items() if name not in given}
+    filled = {name: value for name, value in filled.items() if not _contradicts(name, given)}
+    return config.replace(options=check_options(recipe, config.options), **filled)
+
+
+def check_options(recipe: Recipe, options: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
+    """The recipe's options, every one of them, checked; text (from ``--set``) is parsed.
+
+    Raises:
+        ConfigError: An option that the recipe does not have (names the nearest), or a value that cannot be used.
+    """
+    specs = {spec.name: spec for spec in recipe.fields}
+    for name in options:
+        if name not in specs:
+            next_step = _nearest(name, specs) or (
+                _one_of(specs) if specs else "Leave it out: this recipe has no options of its own."
+            )
+            raise ConfigError(name, f"{recipe.title} has no option {name!r}.", next_step)
+    checked: dict[str, FieldValue] = {}
+    for name, spec in specs.items():
+        value = options.get(name, spec.default)
+        if spec.type == "str" and value == "":
+            checked[name] = ""  # a text may be empty on purpose: no prompt
+        elif isinstance(value, str) and spec.type in ("int", "float", "bool"):
+            checked[name] = spec.parse(value)
+        elif value is not None or name in options:
+            checked[name] = spec.check(value)
+    return {name: value for name, value in checked.items() if value is not None}
+
+
+def _contradicts(name: str, given: Collection[str]) -> bool:
+    if name in ("steps", "epochs"):
+        return "steps" in given or "epochs" in given
+    batch = {"batch_size", "grad_accum_steps", "global_batch_size"}
+    # With a global batch given, micro-batch and accumulation are worked out from it (core.config.batch).
+    return name in batch and ("global_batch_size" in given or len(batch.intersection(given)) > 1)
+
+
+def _in_folder(folder: Path) -> list[Recipe]:
+    try:
+        manifests = {path.parent for path in folder.glob("*/recipe.toml")}
+        # A folder with training code and no manifest was meant to be a recipe, and is told so.
+        return [_read(path) for path in sorted(manifests | {path.parent for path in folder.glob("*/train.py")})]
+    except OSError as error:
+        return [_broken(folder, f"The folder cannot be read ({error.strerror or error}).")]
+
+
+def _broken(folder: Path, problem: str) -> Recipe:
+    return Recipe(folder.name, folder.name, "", folder, problem=problem)
+
+
+def _read(folder: Path) -> Recipe:
+    try:
+        manifest = parse_toml(_manifest_text(folder / "recipe.toml"))
+        return _recipe(folder, manifest)
+    except FileNotFoundError:
+        return _broken(folder, "It has a train.py and no recipe.toml.")
+    except OSError as error:
+        return _broken(folder, f"recipe.toml cannot be read ({error.strerror or error}).")
+    except ParseError as error:
+        return _broken(folder, f"recipe.toml is not TOML ({error}).")
+    except _ManifestError as error:
+        return _broken(folder, str(error))
+
+
+def _manifest_text(path: Path) -> str:
+    if path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
+        raise ParseError("it is larger than 1 MiB")
+    return decode_utf8(path.read_bytes()).removeprefix("\ufeff")
+
+
+def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
+    _known_keys("recipe.toml", manifest, _MANIFEST_KEYS)
+    if manifest.get("format") != FORMAT:
+        raise _ManifestError(f'format is {manifest.get("format")!r}; it must be "{FORMAT}".')
+    if manifest.get("version") != VERSION:
+        raise _ManifestError(f"version is {manifest.get('version')!r}; this Rankdeck reads version {VERSION}.")
+    name = _text(manifest, "name", folder.name)
+    if name != folder.name or not _NAME.fullmatch(name):
+        raise _ManifestError(f"name is {name!r}; it must be the folder's name, in small letters, digits, - and _.")
+    program = _text(manifest, "program", "")
+    entry = _text(manifest, "entry", program or "train.py")
+    check = _text(manifest, "check", "")
+    for key, file in (("entry", entry), ("program", program), ("check", check)):
+        if file and (Path(file).name != file or not (folder / file).is_file()):
+            raise _ManifestError(f"{key} is {file!r}, and there is no such file in the folder.")
+    self_contained = manifest.get("self_contained", False)
+    if not isinstance(self_contained, bool) or (self_contained and not program):
+        raise _ManifestError("self_contained must be true or false, and belongs to recipes with a program.")
+    defaults, uses = _defaults(manifest.get("defaults", {})), _uses(manifest.get("uses", []))
+    return Recipe(
+        name=name,
+        title=_text(manifest, "title", name),
+        description=_text(manifest, "description", ""),
+        folder=folder,
+        fields=_fields(manifest.get("fields", [])),
+        defaults=defaults,
+        modes=_modes(manifest.get("modes", list(_TRAINABLE_MODES))),
+        entry=entry,
+        program=program,
+        self_contained=self_contained,
+        uses=uses,
+        exports=_exports(manifest.get("exports", [])),
+        requires=_requires(manifest.get("requires", [])),
+        check=check,
+        own_samples=_flag(manifest, "own_samples"),
+        uses_model=_flag(manifest, "uses_model") or "model" in (*defaults, *uses),
+    )
+
+
+def _text(table: Mapping[str, Any], key: str, default: str) -> str:
+    value = table.get(key, default)
+    if not isinstance(value, str):
+        raise _ManifestError(f"{key} is {value!r}; it must be text.")
+    return value
+
+
+def _flag(table: Mapping[str, Any], key: str) -> bool:
+    value = table.get(key, False)
+    if not isinstance(value, bool):
+        raise _ManifestError(f"{key} is {value!r}; it must be true or false.")
+    return value
+
+
+def _modes(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or any(mode not in _TRAINABLE_MODES for mode in value):
+        raise _ManifestError(f"modes is {value!r}; it must be a list out of {', '.join(_TRAINABLE_MODES)}.")
+    return tuple(value)
+
+
+def _uses(value: object) -> tuple[str, ...]:
+    known = (*FIELD_BY_NAME, "devices")
+    if not isinstance(value, list) or any(name not in known for name in value):
+        raise _ManifestError(f"uses is {value!r}; it must be a list of common fields' names.")
+    return tuple(value)
+
+
+def _exports(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or any(name not in _EXPORTS for name in value):
+        raise _ManifestError(f"exports is {value!r}; it must be a list out of {', '.join(_EXPORTS)}.")
+    return tuple(value)
+
+
+def _requires(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) and _MODULE.fullmatch(name) for name in value):
+        raise _ManifestError(f"requires is {value!r}; it must be a list of packages' names, as they are imported.")
+    return tuple(value)
+
+
+def _defaults(table: object) -> dict[str, FieldValue]:
+    if not isinstance(table, dict):
+        raise _ManifestError("[defaults] must be a table.")
+    allowed = [name for name in FIELD_BY_NAME if name not in _NOT_A_DEFAULT]
+    _known_keys("[defaults]", table, allowed)
+    try:
+        return {name: FIELD_BY_NAME[name].check(value) for name, value in table.items()}
+    except ConfigError as error:
+        raise _ManifestError(f"[defaults]: {error.cause} {error.next_step}") from None
+
+
+def _fields(tables: object) -> tuple[FieldSpec, ...]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise _ManifestError("fields must be a list of [[fields]] tables.")
+    specs = tuple(_spec(number, table) for number, table in enumerate(tables, 1))
+    names = [spec.name for spec in specs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise _ManifestError(f"Two fields have the name {twice!r}.")
+    return specs
+
+
+def _spec(number: int, table: Mapping[str, Any]) -> FieldSpec:
+    name = table.get("name")
+    if not isinstance(name, str) or not _OPTION.fullmatch(name):
+        raise _ManifestError(f"Field {number} has the name {name!r}; it must be small letters, digits and _.")
+    if name in FIELD_BY_NAME:
+        raise _ManifestError(f"The field {name!r} is a common one of every run; set it under [defaults] instead.")
+    where = f"field {name!r}"
+    _known_keys(where, table, _SPEC_KEYS)
+    if table.get("type") not in _TYPES:
+        raise _ManifestError(f"{where}: type is {table.get('type')!r}; it must be one of {', '.join(_TYPES)}.")
+    if table.get("picks", "name") not in _PICKS:
+        raise _ManifestError(f"{where}: picks is {table['picks']!r}; it must be one of {', '.join(_PICKS)}.")
+    for key, kind in _KINDS.items():
+        if key in table and not isinstance(table[key], kind):
+            raise _ManifestError(
+                f"{where}: {key} is {table[key]!r}; it must be {'text' if kind is str else 'true or false'}."
+            )
+    _limits(where, table)
+    spec = FieldSpec(**{"label": name, **table, "choices": tuple(table.get("choices", ()))})
+    try:
+        default = "" if spec.type == "str" and spec.default == "" else spec.check(spec.default)
+    except ConfigError as error:
+        raise _ManifestError(f"{where}: the default cannot be used. {error.cause} {error.next_step}") from None
+    return dataclasses.replace(spec, default=default)
+
+
+def _limits(where: str, table: Mapping[str, Any]) -> None:
+    for key in ("minimum", "maximum"):
+        if key not in table:
+            continue
+        if table["type"] not in ("int", "float"):
+            raise _ManifestError(f"{where}: only a number has a {key}.")
+        if isinstance(table[key], bool) or not isinstance(table[key], int | float):
+            raise _ManifestError(f"{where}: {key} is {table[key]!r}; it must be a number.")
+    if "minimum" in table and "maximum" in table and table["minimum"] > table["maximum"]:
+        raise _ManifestError(f"{where}: minimum {table['minimum']} is above maximum {table['maximum']}.")
+    choices = table.get("choices", [])
+    if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
+        raise _ManifestError(f"{where}: choices must be a list of texts.")
+    if bool(choices) != (table["type"] == "choice"):
+        raise _ManifestError(f"{where}: choices belong to type 'choice', and it needs them.")
+
+
+def _known_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
+    known = list(known)
+    for key in table:
+        if key not in known:
+            raise _ManifestError(f"{where} has an unknown key {key!r}. {_nearest(key, known) or _one_of(known)}")
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"Did you mean {close[0]!r}?" if close else ""
+
+
+def _one_of(names: Iterable[str]) -> str:
+    return f"Choose one of: {', '.join(names)}."

@@ -1,0 +1,1 @@
+"""What resuming a run means, found out before anything is changed."""

@@ -1,0 +1,103 @@
+"""Checkpoints of a run as a person chooses among them: listed, and one of them found to resume from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.checkpoints.store import ASIDE, Generation, Generations
+from core.errors import StateFileError, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointEntry:
+    """One checkpoint in a list.
+
+    Attributes:
+        number, step: Its own.
+        val_loss: The lowest that a rank measured for it; None if none did.
+        diverged: Its weights are not finite.
+        aside: It was set aside when somebody went back to an older one.
+    """
+
+    number: int
+    step: int
+    val_loss: float | None
+    diverged: bool
+    aside: bool
+
+    @property
+    def text(self) -> str:
+        """For a person: "3 (step 40, diverged)"."""
+        marks = [mark for mark, holds in (("diverged", self.diverged), ("set aside", self.aside)) if holds]
+        return f"{self.number} ({', '.join([f'step {self.step:,}', *marks])})"
+
+
+def list_checkpoints(folder: Path) -> tuple[CheckpointEntry, ...]:
+    """The checkpoints in a run's `generations` folder, oldest first; what cannot be read is left out."""
+    kept = Generations(folder)
+    aside = set(kept.set_aside())
+    found = list(kept.list())
+    for number in aside:
+        try:
+            found.append(kept.load(number))
+        except StateFileError:
+            continue
+    return tuple(
+        CheckpointEntry(item.number, item.step, item.val_loss, bool(item.diverged), item.number in aside)
+        for item in sorted(found, key=lambda item: item.number)
+    )
+
+
+def choose_checkpoint(folder: Path, text: str, run: str) -> Generation:
+    """The checkpoint that a person named, whole and with finite weights.
+
+    Args:
+        folder: The run's `generations` folder.
+        text: Its number, as it was typed.
+        run: The run's name.
+
+    Raises:
+        UsageError: There is none of that number, or it is diverged.
+        StateFileError: It is damaged; names the file.
+    """
+    there = list_checkpoints(folder)
+    listed = ", ".join(item.text for item in there if not item.diverged) or "none"
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+    entry = next((item for item in there if item.number == number), None)
+    if entry is None:
+        raise UsageError(
+            f"{run} has no checkpoint {text[:40]}.",
+            f"There are: {listed}. Older ones are removed as newer ones come.",
+            title="This checkpoint is not there",
+        )
+    if entry.diverged:
+        raise UsageError(
+            f"The weights of checkpoint {number} (step {entry.step:,}) are not finite.",
+            f"Choose another checkpoint: {listed}.",
+            title="This checkpoint is diverged",
+        )
+    try:
+        return Generations(folder).verify(number)
+    except StateFileError as error:
+        raise StateFileError(error.cause, f"Choose another checkpoint: {listed}.", title=error.title) from None
+
+
+def newer_than(number: int, entries: Sequence[CheckpointEntry]) -> tuple[int, ...]:
+    """Those that going back to `number` sets aside."""
+    return tuple(item.number for item in entries if item.number > number and not item.aside)
+
+
+def aside_line(numbers: Sequence[int]) -> str:
+    """What becomes of the newer checkpoints."""
+    names = [f"{number}{ASIDE}" for number in numbers]
+    if len(names) == 1:
+        return (
+            f"A newer checkpoint is set aside as {names[0]} in the folder generations. It is kept but not used; "
+            f"--checkpoint {numbers[0]} goes back to it."
+        )
+    return (
+        f"Newer checkpoints are set aside as {', '.join(names[:-1])} and {names[-1]} in the folder generations. They "
+        f"are kept but not used; --checkpoint {numbers[-1]} goes back to the newest."
+    )

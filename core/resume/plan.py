@@ -1,0 +1,120 @@
+"""`ResumePlan`: what resuming a run will do, as a value that a person can read before agreeing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.config.run_config import RunConfig
+from core.launch.mode import MODE_NAMES
+from core.ledger.ledger import LedgerFile, LedgerProgress
+from core.recipes.outside_code import OutsideCode
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.resume.checkpoint_choice import CheckpointEntry, aside_line
+
+
+@dataclass(frozen=True, slots=True)
+class ResumePlan:
+    """What will happen if the run goes on.
+
+    Attributes:
+        run_dir: The run's folder; None when a new run is made (AI-OS's state file).
+        runs_dir: Where a new run's folder would be made.
+        config: What will be asked of the run.
+        generation: The committed generation of weights it goes on from; None starts with fresh weights.
+        step: Optimizer steps those weights have seen.
+        progress: Blocks and chunks done, and of how many, where that is known.
+        mode_then, mode_now: The modes, resolved.
+        devices_then, devices_now: UUIDs, or CPU slots.
+        damaged: Why newer generations are not used, one line each.
+        warnings: What the person should know before agreeing.
+        copies: Whose weights go on, where each rank wrote its own and not all of them do.
+        changed: What else is not as it was: a setting now and then, one sentence each.
+        state_file: AI-OS's file, which the new run's ledger starts from; None for a run of ours.
+        checkpoints: Those that can be chosen from, and others that are there, oldest first.
+        set_aside: Numbers of newer checkpoints that are set aside, as `generation` was asked for by its number.
+        goes_back: It was.
+        code: A recipe or program that did not come with Rankdeck and that this run executes.
+        code_accepted: Whether it may be executed: it was started on this machine before, or the person agrees.
+    """
+
+    run_dir: Path | None
+    runs_dir: Path
+    config: RunConfig
+    generation: int | None
+    step: int
+    progress: LedgerProgress | None
+    mode_then: str
+    mode_now: str
+    devices_then: tuple[str, ...]
+    devices_now: tuple[str, ...]
+    damaged: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    copies: str = ""
+    changed: tuple[str, ...] = ()
+    state_file: LedgerFile | None = None
+    checkpoints: tuple[CheckpointEntry, ...] = ()
+    set_aside: tuple[int, ...] = ()
+    goes_back: bool = False
+    code: OutsideCode | None = None
+    code_accepted: bool = True
+
+    @property
+    def is_new_run(self) -> bool:
+        """True when a new run's folder is made and the named one is only read."""
+        return self.run_dir is None
+
+    def lines(self) -> list[str]:
+        """The plan in plain words, one sentence a line."""
+        lines = [f"A new run takes over from {self.state_file.path}."] if self.state_file is not None else []
+        if self.run_dir is not None:
+            lines.append(f"Run {self.run_dir.name} goes on.")
+        lines += self._script_lines() if self.config.recipe == USER_SCRIPT else self._training_lines()
+        now = _on_devices(self.mode_now, self.devices_now)
+        then = _on_devices(self.mode_then, self.devices_then)
+        same = (self.mode_then, self.devices_then) in ((self.mode_now, self.devices_now), ("", ()))
+        lines.append(f"Devices: {now}" + ("." if same else f"; it was {then}."))
+        lines += self.changed
+        lines += [self.code.text] if self.code is not None else []
+        lines += [f"A copy of the metrics is appended to {self.config.log_file}."] if self.config.log_file else []
+        return [*lines, *(f"Note: {warning}" for warning in self.warnings)]
+
+    def _training_lines(self) -> list[str]:
+        return [*self._weights_lines(), *self._data_lines(), self._target()]
+
+    def _script_lines(self) -> list[str]:
+        lines = [f"Not used: {words}" for words in self.damaged]
+        lines.append("The script is started again. Where it continues is up to the script.")
+        if self.generation is not None:
+            lines.append(f"rankdeck.last_checkpoint() gives it its own checkpoint of step {self.step:,}.")
+        return lines
+
+    def _weights_lines(self) -> list[str]:
+        lines = list(self.damaged)
+        if self.generation is not None:
+            copies = f": {self.copies}" if self.copies else ""
+            lines.append(f"Weights: generation {self.generation}, step {self.step:,}{copies}.")
+            return [*lines, aside_line(self.set_aside)] if self.set_aside else lines
+        return [*lines, "Weights: none were committed, so it begins with fresh ones."]
+
+    def _data_lines(self) -> list[str]:
+        done = self.progress
+        if done is None:
+            return ["Data: from the beginning."]
+        of_epochs = f" of {done.epochs}" if done.epochs else ""
+        return [
+            f"Data: epoch {done.epoch + 1}{of_epochs}; {done.blocks_done} of {done.blocks_total} blocks and "
+            f"{done.chunks_done} of {done.chunks_total} chunks done in it."
+        ]
+
+    def _target(self) -> str:
+        steps, epochs = self.config.steps, self.config.epoch_limit
+        limits = [f"step {steps:,}"] if steps is not None else []
+        limits += [f"the end of epoch {epochs}"] if epochs is not None else []
+        return f"It trains until {' or '.join(limits)}."
+
+
+def _on_devices(mode: str, devices: Sequence[str]) -> str:
+    named = ", ".join(devices)
+    return f"{named} alone" if mode == "single" else f"{MODE_NAMES.get(mode, mode)} on {named}"

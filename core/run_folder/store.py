@@ -1,0 +1,348 @@
+"""A run's folder: its files by name, its state, its host's address; and the folder that holds all runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from core.config import RunConfig
+from core.errors import RunNotFoundError, StateFileError, UsageError
+from core.files.atomic import explain, path_of, read_json, remove_temporaries, write_atomic
+from core.files.lock import RunLock, is_held
+from core.links import refuse_link, refuse_links_below
+from core.metrics.metrics_file import MetricsTail, MetricsWriter
+from core.paths import default_runs_dir
+from core.processes.identity import is_alive
+from core.run_folder.spawned_host import read_spawned_host
+from core.run_folder.state import INTERRUPTED, MAX_STATE_BYTES, RunState
+
+__all__ = [
+    "HostInfo",
+    "MetricsTail",
+    "MetricsWriter",
+    "RunEntry",
+    "RunState",
+    "RunStore",
+    "default_runs_dir",
+    "find_run",
+    "list_runs",
+]
+
+DAMAGED: Final = "damaged"
+_OWN_FILES: Final = ("run.toml", "state.json", "metrics.jsonl", "chunk_tracker_state.json", "generations")
+_NAMES_TRIED: Final = 20
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class HostInfo:
+    """How to reach a live run host: `host.json`."""
+
+    port: int
+    token: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunEntry:
+    """One line of the list of runs.
+
+    Attributes:
+        path: The run's folder.
+        state: As a reader must take it (`RunState.seen`); None when it cannot be read.
+        problem: Why it cannot be read, in one sentence.
+    """
+
+    path: Path
+    state: RunState | None
+    problem: str | None = None
+
+    @property
+    def word(self) -> str:
+        """The state in one word: "training", "interrupted", …, or "damaged"."""
+        return DAMAGED if self.state is None else self.state.state
+
+
+class RunStore:
+    """One run's folder. Its host is the only writer, apart from `create`.
+
+    Args:
+        run_dir: An existing run folder; `create` and `open` check that.
+    """
+
+    def __init__(self, run_dir: Path) -> None:
+        self.dir = run_dir
+        self.run_toml = run_dir / "run.toml"
+        self.state_json = run_dir / "state.json"
+        self.host_json = run_dir / "host.json"
+        self.metrics = run_dir / "metrics.jsonl"
+        self.ledger = run_dir / "chunk_tracker_state.json"
+        self.generations = run_dir / "generations"
+        self.logs = run_dir / "logs"
+        self.model = run_dir / "model.safetensors"
+        self.environment = run_dir / "environment.json"
+        self.columns = run_dir / "columns"
+        self.data = run_dir / "data"
+        self.lock_file = run_dir / "host.lock"
+
+    @classmethod
+    def create(cls, runs_dir: Path, config: RunConfig, run_dir: Path | None = None) -> RunStore:
+        """Makes a new run's folder with `run.toml` and a `state.json` that says "starting".
+
+        Args:
+            runs_dir: Where run folders live; made if missing.
+            config: What is asked of the run.
+            run_dir: Exactly this folder instead of a new one in `runs_dir`; it may exist, but hold no run.
+
+        Raises:
+            UsageError: `run_dir` holds a run already.
+            PreflightError: Disk full, no permission, path too long, drive missing.
+        """
+        from core.config.config_file import to_toml
+
+        folder = _new_folder(runs_dir, config.recipe) if run_dir is None else _given_folder(run_dir)
+        store = cls(folder)
+        _in_words(lambda: store.logs.mkdir(exist_ok=True), f"{store.logs} could not be made")
+        write_atomic(store.run_toml, to_toml(config))
+        now = time.time()
+        store.write_state(
+            RunState(
+                run_id=folder.name,
+                name=folder.name,
+                created=now,
+                updated=now,
+                mode=config.mode,
+                devices=config.devices,
+                recipe=config.recipe,
+                total_steps=config.steps,
+            )
+        )
+        return store
+
+    @classmethod
+    def open(cls, run_dir: Path) -> RunStore:
+        """The run in an existing folder.
+
+        Raises:
+            RunNotFoundError: There is no folder, or it holds no run.
+        """
+        if not run_dir.is_dir():
+            raise RunNotFoundError(f"{run_dir} is not a folder.", "Look at the list: rankdeck runs.")
+        if not any((run_dir / name).exists() for name in ("run.toml", "state.json")):
+            raise RunNotFoundError(
+                f"{run_dir} holds no run: it has neither run.toml nor state.json.", "Look at the list: rankdeck runs."
+            )
+        return cls(run_dir.absolute())
+
+    def config(self) -> RunConfig:
+        """What was asked of the run.
+
+        Raises:
+            ConfigError: `run.toml` is missing, damaged, or from a newer version.
+        """
+        from core.config.config_file import read_config
+        from core.config.layers import config_from_mapping
+
+        return config_from_mapping(read_config(self.run_toml), source=self.run_toml)
+
+    def stored_state(self) -> RunState:
+        """`state.json` as its host wrote it last.
+
+        Raises:
+            StateFileError: It is missing, damaged, or from a newer version.
+        """
+        return RunState.from_dict(read_json(self.state_json, limit_bytes=MAX_STATE_BYTES), self.state_json)
+
+    def state(self) -> RunState:
+        """`state.json` as a reader must take it: "interrupted" when its host is dead; raises as `stored_state`."""
+        return self.seen(self.stored_state())
+
+    def seen(self, stored: RunState) -> RunState:
+        """`RunState.seen`, with the lock as second opinion.
+
+        When the system clock is stepped, Linux tells other start times for the same processes, and a live host looks
+        like a stranger under a recycled pid. Its lock does not.
+        """
+        seen = self.seen_without_lock(stored)
+        return stored if seen.state == INTERRUPTED and self.is_locked() else seen
+
+    def seen_without_lock(self, stored: RunState) -> RunState:
+        """`seen` for whoever holds the lock itself.
+
+        A host that has not written its name yet is known by the note of the program that started it.
+        """
+        is_unnamed = stored.state == "starting" and stored.host is None
+        spawned = read_spawned_host(self.dir, stored.attempt) if is_unnamed else None
+        if spawned is None:
+            return stored.seen()
+        if is_alive(spawned):
+            return stored
+        newest = self.stored_state()  # it may have written its name, or its end, since `stored` was read
+        return newest.seen() if newest != stored else stored.replace(host=spawned).seen()
+
+    def write_state(self, state: RunState) -> None:
+        """Replaces `state.json`; raises `PreflightError` when the disk refuses."""
+        write_atomic(self.state_json, _json(state.as_dict()))
+
+    def write_host_json(self, port: int, token: str, pid: int) -> None:
+        """Says where the host listens; only its owner can read it."""
+        write_atomic(self.host_json, _json({"port": port, "token": token, "pid": pid}), mode=0o600)
+
+    def read_host_json(self) -> HostInfo | None:
+        """Where the host listens, or None when there is no `host.json`.
+
+        Raises:
+            StateFileError: It is damaged, or somebody else's.
+        """
+        if not self.host_json.exists():
+            return None
+        value = read_json(self.host_json, limit_bytes=MAX_STATE_BYTES)
+        if isinstance(value, dict):
+            port, token, pid = value.get("port"), value.get("token"), value.get("pid")
+            if isinstance(port, int) and isinstance(token, str) and isinstance(pid, int) and 0 < port < 65536:
+                return HostInfo(port, token, pid)
+        raise StateFileError(f"{self.host_json} does not say port, token and pid.", "Stop the run's host and resume.")
+
+    def remove_host_json(self) -> None:
+        """The host does not listen any more."""
+        with contextlib.suppress(OSError):  # a scanner holds it; readers judge by the process, not by this file
+            self.host_json.unlink(missing_ok=True)
+
+    def lock(self) -> RunLock:
+        """Takes the folder for this process and clears away what a killed host left half written.
+
+        Raises:
+            RunBusyError: A live host has it.
+            LinkError: A place that the run writes to is a link.
+        """
+        self.refuse_links()
+        held = RunLock(self.lock_file)
+        remove_temporaries(self.dir)
+        return held
+
+    def refuse_links(self) -> None:
+        """Refuses links where a run writes in place; what is replaced whole would replace the link.
+
+        Raises:
+            LinkError: Names the first.
+        """
+        for path in (self.metrics, self.lock_file):
+            refuse_link(path)
+        for folder in (self.logs, self.columns, self.data, self.generations):
+            refuse_links_below(folder)
+
+    def is_locked(self) -> bool:
+        """Whether a live host holds the folder just now; the operating system is asked, not the clock."""
+        return is_held(self.lock_file)
+
+
+def list_runs(runs_dir: Path) -> list[RunEntry]:
+    """Every run in a folder, newest first. A damaged one is listed as such; other folders are passed over.
+
+    Raises:
+        PreflightError: `runs_dir` is there and cannot be read.
+    """
+    try:
+        with os.scandir(runs_dir) as found:
+            folders = [Path(item.path) for item in found if item.is_dir()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise explain(error, f"{runs_dir} could not be read") from error
+    entries = [entry for folder in folders if (entry := _entry(folder)) is not None]
+    entries.sort(key=lambda entry: (entry.state.created if entry.state else 0.0, entry.path.name), reverse=True)
+    return entries
+
+
+def _entry(folder: Path) -> RunEntry | None:
+    store = RunStore(folder)
+    try:
+        return RunEntry(folder, store.state())
+    except StateFileError as error:
+        try:
+            if not store.state_json.exists() and not store.run_toml.exists():
+                return None
+        except OSError:  # a folder that may not be looked into is listed with the reason
+            return RunEntry(folder, None, error.cause)
+        return RunEntry(folder, None, error.cause)
+
+
+def find_run(runs_dir: Path, text: str) -> RunStore:
+    """The run that `text` means: a folder's path, a run's id, its name, or the unique start of an id.
+
+    Raises:
+        RunNotFoundError: None does, or several do.
+    """
+    text = text.strip()
+    if not text:
+        raise RunNotFoundError("No run was named.", "Name one: rankdeck runs lists them.")
+    path = path_of(text)
+    if path is not None and path.is_dir() and (path / "state.json").exists() | (path / "run.toml").exists():
+        return RunStore.open(path)
+    if path is not None and path.name in _OWN_FILES and path.exists():
+        return RunStore.open(path.parent)
+    entries = list_runs(runs_dir)
+    exact = [
+        e for e in entries if text in (e.path.name, e.state.run_id if e.state else "", e.state.name if e.state else "")
+    ]
+    matches = exact or [e for e in entries if e.path.name.startswith(text)]
+    if len(matches) == 1:
+        return RunStore.open(matches[0].path)
+    if matches:
+        names = ", ".join(e.path.name for e in matches[:5])
+        raise RunNotFoundError(
+            f"{text!r:.100} means {len(matches)} runs: {names}{', …' if len(matches) > 5 else ''}.",
+            "Write more of the one you mean.",
+            title="Several runs go by that name",
+        )
+    raise RunNotFoundError(f"No run in {runs_dir} goes by {text!r:.100}.", "Look at the list: rankdeck runs.")
+
+
+def _new_folder(runs_dir: Path, recipe: str) -> Path:
+    _in_words(lambda: runs_dir.mkdir(parents=True, exist_ok=True), f"{runs_dir} could not be made")
+    base = re.sub(r"[^\w-]+", "-", Path(recipe).name, flags=re.ASCII).strip("-_")[:32] or "run"
+    for _ in range(_NAMES_TRIED):
+        name = f"{base}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+        folder = runs_dir.absolute() / name
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise explain(error, f"{folder} could not be made") from error
+        return folder
+    raise UsageError(f"No free name for a run was found in {runs_dir}.", "Choose another folder: --run-dir.")
+
+
+def _given_folder(run_dir: Path) -> Path:
+    folder = run_dir.expanduser().absolute()
+    if folder.is_file():
+        raise UsageError(f"{folder} is a file, not a folder.", "Choose another folder: --run-dir.")
+    held = [name for name in _OWN_FILES if (folder / name).exists()]
+    if held:
+        raise UsageError(
+            f"{folder} holds a run already ({held[0]}).",
+            f'Go on with it: rankdeck resume "{folder}"; or choose another folder: --run-dir.',
+            title="That folder is taken",
+        )
+    _in_words(lambda: folder.mkdir(parents=True, exist_ok=True), f"{folder} could not be made")
+    return folder
+
+
+def _in_words(action: Callable[[], T], what: str) -> T:
+    try:
+        return action()
+    except OSError as error:
+        raise explain(error, what) from error
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"

@@ -1,0 +1,236 @@
+"""Which way the gradients go, decided at start-up by measuring, the same on all ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.nn.parallel import DistributedDataParallel
+
+from core.errors import ConfigError
+from core.processes import identity
+from workers.all_reduce import compression
+from workers.all_reduce.ddp_hook import BucketExchange, Reduce, exchange_bucket
+from workers.all_reduce.in_place_sum import InPlaceSum
+from workers.all_reduce.peer_watch import PeerWatch, State
+from workers.all_reduce.power_sgd import PowerSgd
+from workers.all_reduce.shared_all_reduce import SharedAllReduce, arena_bytes, refusal
+from workers.all_reduce.shared_arena import ArenaError, SharedArena, meet_in_arena
+from workers.all_reduce.timing_test import Outcome, Speeds, run_self_test
+
+WANTED: Final = ("auto", "shared", "plain", *compression.COMPRESSIONS)
+"""`auto`: the fastest that changes no bit. `shared`: shared memory even where gloo is as fast. `plain`: what the
+process group does by itself, gloo or NCCL. `fp16`, `bf16`, `powersgd`: fewer bytes, other gradients."""
+
+SELF_TEST_TIMEOUT_S: Final = 20.0
+
+
+class Place(Protocol):
+    """What has to be known of a rank; `workers.strategies.RankPlace` has it."""
+
+    @property
+    def rank(self) -> int: ...
+    @property
+    def world_size(self) -> int: ...
+    @property
+    def device(self) -> torch.device: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def timeout_s(self) -> float: ...
+
+
+class Exchange:
+    """The way that was chosen. To be closed at the end of training, before the process group.
+
+    Attributes:
+        name: "shared", "gloo", "nccl", "fp16", "bf16" or "powersgd". bf16 may go through shared memory, too.
+        words: One sentence for the log.
+        fallback: Why what was wanted could not be had; None when it could.
+        speeds: What the self-test measured; None where there was none.
+        ddp_options: Arguments that `DistributedDataParallel` has to be made with.
+        power_sgd: What approximates gradients and remembers what it left out; None in all other ways.
+    """
+
+    def __init__(self, name: str, words: str, ddp_options: dict[str, Any] | None = None) -> None:
+        self.name = name
+        self.words = words
+        self.fallback: str | None = None
+        self.speeds: Speeds | None = None
+        self.ddp_options = ddp_options or {}
+        self.power_sgd: PowerSgd | None = None
+        self._shared: _SharedMemory | None = None
+
+    @property
+    def through_shared_memory(self) -> bool:
+        """Whether gradients bypass the process group."""
+        return self._shared is not None
+
+    @property
+    def sync_wait_s(self) -> float | None:
+        """How long the last step's exchange went on after the last gradient; None when only DDP knows."""
+        return self._shared.buckets.sync_wait_s if self._shared else None
+
+    def register(self, ddp: DistributedDataParallel) -> None:
+        """Hangs itself into the module; once, before its first backward pass."""
+        if self._shared is not None:
+            ddp.register_comm_hook(self._shared.buckets, exchange_bucket)
+        elif self.name in compression.COMPRESSIONS:
+            self.power_sgd = compression.register_compression(self.name, ddp)
+
+    def close(self) -> None:
+        """Ends its thread and lets go of the shared memory; a second time does nothing."""
+        if self._shared is not None:
+            self._shared.close()
+            self._shared = None
+
+
+class _SharedMemory:
+    """All that exchanging through shared memory needs, put together; every rank makes one at the same time."""
+
+    def __init__(self, group: dist.ProcessGroup, place: Place, wire: torch.dtype | None) -> None:
+        self.arena: SharedArena = meet_in_arena(group, place.rank, arena_bytes(place.world_size))
+        try:
+            peers = _processes(group, place.rank, place.world_size)
+            self.watch = PeerWatch(self.arena.words, place.rank, peers, SELF_TEST_TIMEOUT_S)
+            self.all_reduce = SharedAllReduce(self.arena, place.rank, place.world_size, self.watch, wire)
+            self.in_place = InPlaceSum(self.all_reduce, self.arena.words, place.rank, place.world_size, self.watch)
+            # What is rounded on its way, or comes from a card, has to be copied anyway.
+            self.reduce: Reduce = self.in_place.sum if wire is None and place.device.type == "cpu" else self._copied
+            self.buckets = BucketExchange(self.reduce, place.device, 1.0 / place.world_size)
+        except BaseException:
+            self.arena.close()
+            raise
+
+    def _copied(self, tensor: Tensor, factor: float, _: int) -> None:
+        self.all_reduce.sum(tensor, factor)
+
+    def close(self, state: State = State.LEFT) -> None:
+        self.watch.say(state)
+        self.watch.close()
+        self.buckets.close()
+        self.in_place.forget()
+        self.arena.close()
+
+
+def choose_exchange(group: dist.ProcessGroup, place: Place, model_bytes: int, wanted: str = "auto") -> Exchange:
+    """Decides how gradients travel. Every rank has to call it, with the same arguments but for the rank.
+
+    Takes about 0.3 s where it measures.
+
+    Args:
+        group: A gloo group of all ranks over the CPU, for agreeing (`make_process_group`).
+        place: This rank.
+        model_bytes: Size of all gradients together.
+        wanted: One of `WANTED`.
+
+    Raises:
+        ConfigError: `wanted` is none of them.
+    """
+    if wanted not in WANTED:
+        raise ConfigError(
+            "gradient_exchange", f"gradient_exchange is {wanted!r}.", f"Choose one of {', '.join(WANTED)}."
+        )
+    plain = "nccl" if place.backend == "nccl" else "gloo"
+    if wanted in ("fp16", "powersgd") or (wanted == "bf16" and plain == "nccl"):
+        options = compression.ddp_options(wanted, model_bytes)
+        return Exchange(wanted, f"Gradients go over {plain} as {wanted}.", options)
+    if wanted == "plain" or place.world_size == 1 or (wanted == "auto" and plain == "nccl"):
+        return Exchange(plain, f"Gradients go over {plain}.")
+    problem = "the process group is NCCL's" if plain == "nccl" else refusal(place.world_size)
+    if problem:
+        return _over_gloo(plain, wanted, Outcome(None, problem))
+    return _measure(group, place, model_bytes, wanted)
+
+
+def _measure(group: dist.ProcessGroup, place: Place, model_bytes: int, wanted: str) -> Exchange:
+    wire = torch.bfloat16 if wanted == "bf16" else None
+    try:
+        shared = _SharedMemory(group, place, wire)
+    except ArenaError as error:
+        return _over_gloo("gloo", wanted, Outcome(None, str(error)))
+    ready = State.FAILED
+    try:
+        outcome = run_self_test(
+            group, place.rank, place.device, model_bytes, _gloo_sum(wire), _shared_sum(shared, place.device)
+        )
+        chosen = outcome.speeds is not None and (
+            wanted == "shared" or outcome.speeds.shared_mb_per_s > outcome.speeds.gloo_mb_per_s
+        )
+        ready = State.TRAINING if chosen else State.LEFT
+    finally:
+        if ready != State.TRAINING:
+            shared.close(ready)
+    if ready != State.TRAINING:
+        return _over_gloo("gloo", wanted, outcome)
+    assert outcome.speeds is not None
+    shared.in_place.forget()
+    shared.watch.timeout_s = place.timeout_s
+    problem = shared.in_place.problem
+    copied = f" They are copied on their way, because {problem}." if problem else ""
+    exchange = Exchange(
+        "bf16" if wire else "shared",
+        f"Gradients go through shared memory{' as bf16' if wire else ''}: {_figures(outcome.speeds)}.{copied}",
+    )
+    exchange.speeds, exchange._shared = outcome.speeds, shared
+    return exchange
+
+
+def _over_gloo(plain: str, wanted: str, outcome: Outcome) -> Exchange:
+    name = "bf16" if wanted == "bf16" else plain
+    over = f"Gradients go over {plain}{' as bf16' if wanted == 'bf16' else ''}"
+    if outcome.speeds is not None:
+        exchange = Exchange(name, f"{over}, which was faster here: {_figures(outcome.speeds)}.")
+        exchange.speeds = outcome.speeds
+        return exchange
+    exchange = Exchange(name, f"{over}, because shared memory cannot be used: {outcome.problem}.")
+    if wanted == "shared":
+        exchange.fallback = outcome.problem
+    return exchange
+
+
+def _figures(speeds: Speeds) -> str:
+    return f"{speeds.shared_mb_per_s:,.0f} MB/s through shared memory, {speeds.gloo_mb_per_s:,.0f} MB/s over gloo"
+
+
+def _processes(group: dist.ProcessGroup, rank: int, ranks: int) -> list[identity.ProcessId]:
+    """Every rank's process, for good, and that this rank can see each of them."""
+    own = identity.own()
+    table = torch.zeros(ranks, 2, dtype=torch.float64)
+    table[rank, 0], table[rank, 1] = own.pid, own.started
+    dist.all_reduce(table, group=group)
+    found = [identity.ProcessId(int(pid), started) for pid, started in table.tolist()]
+    seen = torch.tensor([int(all(identity.is_alive(process) for process in found))], dtype=torch.int64)
+    dist.all_reduce(seen, op=dist.ReduceOp.MIN, group=group)
+    if not seen.item():
+        raise ArenaError("the ranks cannot see each other's processes")
+    return found
+
+
+def _gloo_sum(wire: torch.dtype | None) -> Callable[[Tensor], None]:
+    """In the default group, which is the one that DDP takes."""
+
+    def add_up(tensor: Tensor) -> None:
+        sent = tensor if wire is None else tensor.to(wire)
+        dist.all_reduce(sent)
+        if wire is not None:
+            tensor.copy_(sent)
+
+    return add_up
+
+
+def _shared_sum(shared: _SharedMemory, device: torch.device) -> Callable[[Tensor], None]:
+    """As the hook does it, staging included."""
+    buckets = BucketExchange(shared.reduce, device, 1.0)
+
+    def add_up(tensor: Tensor) -> None:
+        try:
+            buckets.exchange(tensor, last=True).wait()
+        except BaseException:
+            shared.watch.say(State.FAILED)  # so that the others do not wait
+            raise
+
+    return add_up

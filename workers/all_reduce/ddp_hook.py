@@ -1,0 +1,152 @@
+"""DDP's gradients through a function that sums in place: a communication hook with a thread behind it.
+
+DDP calls the hook for each bucket once all its gradients are there, in the same order on every rank. Buckets go to a
+thread, so that they are exchanged while the backward pass computes the next ones. With the last bucket nothing is left
+to compute: the training thread waits there, and there it gets what went wrong, as the very exception.
+"""
+
+# No `from __future__ import annotations`: DDP compares the hook's annotations with types, not with their names.
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from workers.all_reduce.cuda_staging import CudaStaging, Event
+
+JOIN_S = 10.0
+
+
+Reduce = Callable[[Tensor, float, int], None]
+"""Sums a CPU tensor in place over all ranks: the tensor, a factor for each rank's part, which of a step's tensors."""
+
+
+@dataclass(slots=True)
+class _Job:
+    tensor: Tensor
+    place: int
+    future: torch.futures.Future[Tensor]
+    ready: torch.cuda.Event | None
+
+
+class BucketExchange:
+    """Takes DDP's buckets, one after another, and gives back their mean over the ranks.
+
+    Args:
+        reduce: What sums them.
+        device: Where the gradients are.
+        factor: What every rank's part counts; 1 / ranks makes the mean.
+
+    Attributes:
+        sync_wait_s: How long the exchange went on in the last step after the last gradient was there.
+    """
+
+    def __init__(self, reduce: Reduce, device: torch.device, factor: float) -> None:
+        self._reduce, self._device, self._factor = reduce, device, factor
+        self._staging = CudaStaging(device, reduce) if device.type == "cuda" else None
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._waiting = self._place = 0
+        self._failure: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._ready_at = 0.0
+        self.sync_wait_s: float | None = None
+
+    def exchange(self, tensor: Tensor, last: bool) -> torch.futures.Future[Tensor]:
+        """Has one bucket averaged, in place.
+
+        Args:
+            tensor: The bucket, contiguous.
+            last: Nothing is computed after it, so the exchange is awaited here.
+
+        Raises:
+            PeerLostError, PeerSilentError: Another rank is gone.
+        """
+        if self._failure is not None:
+            raise self._failure
+        job = self._job(tensor, self._place)
+        self._place = 0 if last else self._place + 1
+        if last and self._waiting == 0:  # nothing to overlap with, so no other thread has to wake up
+            self._work(job)
+        else:
+            self._hand_over(job)
+            if last:
+                self._await_all()
+        if self._failure is not None:
+            raise self._failure
+        if last:
+            self.sync_wait_s = time.perf_counter() - self._ready_at
+        return job.future
+
+    def close(self) -> None:
+        """Ends the thread. What waits for other ranks has to be told to stop before (`PeerWatch.close`)."""
+        if self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join(JOIN_S)
+            self._thread = None
+
+    def _job(self, tensor: Tensor, place: int) -> _Job:
+        if self._staging is None:
+            return _Job(tensor, place, torch.futures.Future(), None)
+        ready = Event()
+        ready.record(torch.cuda.current_stream(self._device))
+        return _Job(tensor, place, torch.futures.Future(devices=[self._device]), ready)
+
+    def _hand_over(self, job: _Job) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="gradient exchange", daemon=True)
+            self._thread.start()
+        with self._changed:
+            self._waiting += 1
+        self._jobs.put(job)
+
+    def _await_all(self) -> None:
+        """Bounded, because every waiting for another rank is."""
+        with self._changed:
+            self._ready_at = time.perf_counter()
+            while self._waiting:
+                self._changed.wait(1.0)
+                if self._thread is None or not self._thread.is_alive():
+                    raise RuntimeError("the thread that exchanges gradients has ended")
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            self._work(job)
+            with self._changed:
+                self._waiting -= 1
+                self._changed.notify_all()
+
+    def _work(self, job: _Job) -> None:
+        """One bucket. Whatever goes wrong is kept for the training thread; the future is fulfilled in any case."""
+        try:
+            if self._failure is None:
+                self._average(job)
+                return
+        except BaseException as error:
+            self._failure = error
+        job.future.set_result(job.tensor)  # of no use, but nobody waits for it for ever
+
+    def _average(self, job: _Job) -> None:
+        if self._staging is None or job.ready is None:
+            self._ready_at = time.perf_counter()
+            self._reduce(job.tensor, self._factor, job.place)
+            job.future.set_result(job.tensor)
+            return
+        job.ready.synchronize()
+        self._ready_at = time.perf_counter()
+        self._staging.sum(job.tensor, self._factor, job.ready)
+        with torch.cuda.device(self._device), torch.cuda.stream(self._staging.stream):
+            job.future.set_result(job.tensor)  # whoever waits for it, waits for this stream
+
+
+def exchange_bucket(
+    state: BucketExchange,
+    bucket: dist.GradBucket,  # type: ignore[name-defined]
+) -> torch.futures.Future[Tensor]:
+    """The hook; DDP wants these two names."""
+    return state.exchange(bucket.buffer(), bucket.is_last())

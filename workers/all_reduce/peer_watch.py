@@ -1,0 +1,148 @@
+"""Waiting for another rank's word in shared memory: short when it comes soon, cheap when late, bounded when never."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Final
+
+from core.errors import RankdeckError
+from core.processes.identity import ProcessId, is_alive
+from workers.all_reduce.shared_arena import LINE_WORDS
+
+SPINS: Final = 30
+"""Looks without giving the core away: about two microseconds. Longer spinning takes from ranks that share the core."""
+YIELDS: Final = 100
+"""Looks between which the core and the interpreter lock are given away: 0.2 ms on a quiet machine."""
+FIRST_SLEEP_S: Final = 50e-6
+LONGEST_SLEEP_S: Final = 1e-3
+ALIVE_EVERY_S: Final = 0.5
+
+# `time.sleep(0)` takes 77 µs on Linux, and is just this on Windows.
+give_core_away: Final[Callable[[], None]] = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
+
+
+class State(IntEnum):
+    """What a rank says of itself in the header."""
+
+    TRAINING = 0
+    LEFT = 1
+    FAILED = 2
+
+
+class Word(IntEnum):
+    """Which of a rank's words in the header is which."""
+
+    PUBLISHED = 0
+    REDUCED = 1
+    FINISHED = 2
+    OFFERED = 3
+    SUMMED = 4
+    STATE = 8
+
+
+class PeerLostError(RankdeckError):
+    """Another rank ended, failed or left while this one waited for its gradients."""
+
+    title = "Another rank ended"
+
+    def __init__(self, what_happened: str) -> None:
+        cause = f"Gradients cannot be exchanged, a peer is gone: {what_happened}"  # `core.host.failures` knows an echo
+        super().__init__(cause, "Look at the rank that failed first; this one is only its echo.")
+
+
+class PeerSilentError(RankdeckError):
+    """Another rank lives but does not come to the exchange."""
+
+    title = "Another rank does not answer"
+
+
+class ExchangeClosedError(Exception):
+    """The exchange was closed while a thread of this rank waited in it."""
+
+
+class PeerWatch:
+    """Waits for counters of the other ranks.
+
+    Args:
+        words: The arena's header.
+        rank: This rank.
+        processes: Every rank's process, by rank.
+        timeout_s: How long a rank that lives may keep the others waiting.
+    """
+
+    def __init__(self, words: memoryview, rank: int, processes: Sequence[ProcessId], timeout_s: float) -> None:
+        self._words = words
+        self._rank = rank
+        self._processes = processes
+        self._closed = False
+        self.timeout_s = timeout_s
+
+    def say(self, state: State) -> None:
+        """Lets the others know."""
+        self._words[self._rank * LINE_WORDS + Word.STATE] = int(state)
+
+    def close(self) -> None:
+        """Ends a waiting in another thread of this rank."""
+        self._closed = True
+
+    def wait(self, peer: int, word: int, target: int) -> None:
+        """Returns once the peer's word has reached the target.
+
+        Raises:
+            PeerLostError: The peer ended, failed or left before.
+            PeerSilentError: It took longer than `timeout_s`.
+            ExchangeClosedError: `close` was called.
+        """
+        words, place = self._words, peer * LINE_WORDS + word
+        for _ in range(SPINS):
+            if words[place] >= target:
+                return
+        for _ in range(YIELDS):
+            give_core_away()
+            if words[place] >= target:
+                return
+        self._wait_long(peer, place, target)
+
+    def _wait_long(self, peer: int, place: int, target: int) -> None:
+        began = time.monotonic()
+        look_at, sleep_s = began + ALIVE_EVERY_S, FIRST_SLEEP_S
+        while self._words[place] < target:
+            if self._closed:
+                raise ExchangeClosedError("the exchange of gradients was closed")
+            self._check_states(place, target)
+            now = time.monotonic()
+            if now >= look_at:
+                look_at = now + ALIVE_EVERY_S
+                self._check_alive(place, target)
+                self._check_patience(peer, now - began)
+            time.sleep(sleep_s)
+            sleep_s = min(LONGEST_SLEEP_S, sleep_s * 1.25)
+
+    def _check_states(self, place: int, target: int) -> None:
+        for other, process in enumerate(self._processes):
+            state = self._words[other * LINE_WORDS + Word.STATE]
+            # A rank that left after its last word has said all it had to say.
+            if other != self._rank and state != State.TRAINING and self._words[place] < target:
+                self._check_alive(place, target)  # it may have left because of another, which is the one to name
+                what = "left" if state == State.LEFT else "failed"
+                raise PeerLostError(f"rank {other} (process {process.pid}) {what}.")
+
+    def _check_alive(self, place: int, target: int) -> None:
+        dead = [
+            (self._words[other * LINE_WORDS + Word.STATE] != State.TRAINING, other, process)
+            for other, process in enumerate(self._processes)
+            if other != self._rank and not is_alive(process)
+        ]
+        if dead and self._words[place] < target:
+            _, other, process = min(dead, key=lambda found: found[0])  # before one that left in order, because of it
+            raise PeerLostError(f"rank {other} (process {process.pid}) ended.")
+
+    def _check_patience(self, peer: int, waited_s: float) -> None:
+        if waited_s > self.timeout_s:
+            raise PeerSilentError(
+                f"Rank {peer} (process {self._processes[peer].pid}) has sent no gradients for {waited_s:.0f} s.",
+                "See that rank's log for what it does; then stop the run now and resume it.",
+            )

@@ -1,0 +1,287 @@
+"""The sum of a tensor over all ranks of one machine, in place, through shared memory.
+
+A tensor goes through in pieces that stay in a core's cache, so main memory is read once and written once. Each rank has
+a few slots in the arena; a piece is one slot.
+
+Two ranks: each puts its piece into its slot and adds the other's to its own. That moves as many bytes between the
+cores as a reduce-scatter with gather, with half the meetings. Three and more: each piece is cut into one shard a
+rank. A rank puts the others' shards into its slot, adds up its own shard from all slots, leaves the sum there, and
+takes the others'.
+
+Sums are taken in the order of ranks everywhere, so all ranks hold the same bits afterwards. With two ranks they are
+those of gloo, too.
+
+Why no locks: a rank writes data first and its counter afterwards, the others read the counter first. x86-64 keeps both
+orders between cores (Intel SDM vol. 3A, 9.2.2; AMD APM vol. 2, 7.2), an aligned 64-bit store is never seen in half, and
+`memcpy` ends its streaming stores with a fence. Other processors promise less: `refusal` names them.
+
+How far ranks run apart: each does what is next for its oldest piece, as soon as the others are ready for it; until then
+it puts further pieces into free slots, and it waits only when all are taken. On a quiet machine that is a piece or two;
+where programs take turns on the cores, a rank that has one goes on by itself for as long as there are slots.
+"""
+
+from __future__ import annotations
+
+import platform
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from workers.all_reduce.arithmetic import WITH_TORCH, Arithmetic, arithmetic, split_factor
+from workers.all_reduce.peer_watch import PeerWatch, Word
+from workers.all_reduce.shared_arena import HEADER_BYTES, LINE_WORDS, MAX_RANKS, SharedArena
+
+PIECE_BYTES: Final = 256 << 10
+"""Best of 64 KiB to 1 MiB with 1 MiB of second-level cache: slots of both sides and the piece itself fit."""
+_SHARD_ALIGNMENT: Final = 64
+_SUMMED: Final = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32)
+
+SLOTS: Final = 8
+"""Of each rank."""
+
+
+def refusal(ranks: int) -> str | None:
+    """Why this machine cannot sum through shared memory; None: it can."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return f"the processor is {platform.machine()}, whose memory order is not x86-64's"
+    if not 2 <= ranks <= MAX_RANKS:
+        return f"{ranks} ranks are not between 2 and {MAX_RANKS}"
+    return None
+
+
+def arena_bytes(ranks: int) -> int:
+    """The memory that so many ranks need together."""
+    return HEADER_BYTES + ranks * SLOTS * PIECE_BYTES
+
+
+class SharedAllReduce:
+    """Sums tensors over all ranks; all ranks call it with the same sizes and dtypes in the same order.
+
+    Args:
+        arena: At least `arena_bytes(ranks)` of shared memory.
+        rank, ranks: This rank's place among 2 to 8.
+        watch: Waits for the others.
+        wire: None keeps the dtype; `torch.bfloat16` sends float32 in half the bytes (rounded once on the way, with
+            more than two ranks once more on the way back).
+    """
+
+    def __init__(
+        self, arena: SharedArena, rank: int, ranks: int, watch: PeerWatch, wire: torch.dtype | None = None
+    ) -> None:
+        self._arena, self._watch = arena, watch
+        self._rank, self._ranks = rank, ranks
+        self._peers = [peer for peer in range(ranks) if peer != rank]
+        self._wire = wire
+        self._words = arena.words
+        self._done = 0
+        self._views: dict[torch.dtype, list[list[Any]]] = {}
+        self._scratch = torch.empty(PIECE_BYTES // 2, dtype=torch.float32) if wire else None
+        start, size = self._slot_place(rank, 0), SLOTS * PIECE_BYTES
+        arena.view(torch.uint8, start, size).zero_()  # so that no exchange waits for pages to be found
+
+    def sum(self, tensor: Tensor, factor: float = 1.0) -> None:
+        """Replaces `tensor` by the sum over all ranks of `factor` times theirs.
+
+        Args:
+            tensor: On the CPU, of any shape; float32, float64, float16, bfloat16, int64 or int32.
+            factor: 1 / ranks makes the mean. To float16 it is applied before the sum, as DDP does, so that nothing
+                overflows; to all else afterwards, which for powers of two gives the same bits.
+
+        Raises:
+            PeerLostError, PeerSilentError: Another rank is gone; nothing can be summed any more.
+            TypeError: A dtype that cannot be summed, or integers with a factor.
+        """
+        if tensor.device.type != "cpu" or tensor.dtype not in _SUMMED:
+            raise TypeError(f"cannot sum {tensor.dtype} on {tensor.device} through shared memory")
+        if factor != 1.0 and not tensor.dtype.is_floating_point:
+            raise TypeError(f"cannot scale {tensor.dtype}")
+        plain = tensor.detach()
+        flat = plain.reshape(-1)
+        wire = self._wire if flat.dtype == torch.float32 else None
+        kind = _Pairs if self._ranks == 2 else _Shards
+        steps = kind(self, flat, factor, wire)
+        while steps.finished < steps.count:
+            steps.advance()
+        self._done += steps.count
+        if flat.data_ptr() != plain.data_ptr():  # it was not contiguous
+            plain.copy_(flat.view(plain.shape))
+
+    def _slot_place(self, rank: int, slot: int) -> int:
+        return HEADER_BYTES + (rank * SLOTS + slot) * PIECE_BYTES
+
+    def slots(self, dtype: torch.dtype, do: Arithmetic) -> list[list[Any]]:
+        """Views of all slots, by rank and number."""
+        if dtype not in self._views:
+            count = PIECE_BYTES // dtype.itemsize
+            self._views[dtype] = [
+                [do.pieces(self._arena.view(dtype, self._slot_place(rank, slot), count)) for slot in range(SLOTS)]
+                for rank in range(self._ranks)
+            ]
+        return self._views[dtype]
+
+
+class _Steps(ABC):
+    """What happens to the pieces of one tensor; `published` and `finished` count those that are that far."""
+
+    def __init__(self, owner: SharedAllReduce, flat: Tensor, factor: float, wire: torch.dtype | None) -> None:
+        self._do = WITH_TORCH if wire else arithmetic(flat.dtype)
+        self._flat, self._size = self._do.pieces(flat), flat.numel()
+        self._early, self._late = split_factor(flat.dtype, factor)
+        self._slots = owner.slots(wire or flat.dtype, self._do)
+        self._per = PIECE_BYTES // (wire or flat.dtype).itemsize
+        self._first = owner._done
+        self._rank, self._ranks, self._peers = owner._rank, owner._ranks, owner._peers
+        self._words, self._wait = owner._words, owner._watch.wait
+        self._scratch = owner._scratch if wire else None
+        self.count = -(-self._size // self._per)
+        self.published = self.finished = 0
+
+    @abstractmethod
+    def advance(self) -> None:
+        """One step of one piece, of the oldest that can be done; waits when there is none."""
+
+    def _piece(self, number: int) -> tuple[Any, int]:
+        start = number * self._per
+        end = min(self._size, start + self._per)
+        return self._flat[start:end], end - start
+
+    def _slot(self, rank: int, number: int) -> Any:
+        return self._slots[rank][(self._first + number) % SLOTS]
+
+    def _say(self, word: int, number: int) -> None:
+        """This rank is done with that step of that piece."""
+        self._words[self._rank * LINE_WORDS + word] = self._first + number + 1
+
+    def _behind(self, word: int, number: int) -> int:
+        """A peer that is not yet done with that step of that piece; -1: all are."""
+        target = self._first + number + 1
+        for peer in self._peers:
+            if self._words[peer * LINE_WORDS + word] < target:
+                return peer
+        return -1
+
+    def _can_publish(self) -> bool:
+        """There is another piece, and a slot that nobody reads any more."""
+        number = self.published
+        ahead = number - self.finished
+        return number < self.count and ahead < SLOTS and self._behind(Word.FINISHED, number - SLOTS) < 0
+
+    def _wait_for(self, word: int, number: int) -> None:
+        peer = self._behind(word, number)
+        if peer >= 0:
+            self._wait(peer, word, self._first + number + 1)
+
+
+class _Pairs(_Steps):
+    """Two ranks."""
+
+    def advance(self) -> None:
+        """Adds what is there; else publishes; else waits."""
+        if self.finished < self.published and self._behind(Word.PUBLISHED, self.finished) < 0:
+            self._add_other(self.finished)
+            self.finished += 1
+        elif self._can_publish():
+            self._publish(self.published)
+            self.published += 1
+        elif self.finished < self.published:
+            self._wait_for(Word.PUBLISHED, self.finished)
+        else:
+            self._wait_for(Word.FINISHED, self.published - SLOTS)
+
+    def _publish(self, number: int) -> None:
+        piece, size = self._piece(number)
+        if self._early != 1.0:
+            self._do.scale(piece, self._early, piece)
+        self._do.copy(self._slot(self._rank, number)[:size], piece)
+        self._say(Word.PUBLISHED, number)
+
+    def _add_other(self, number: int) -> None:
+        piece, size = self._piece(number)
+        other = self._peers[0]
+        if self._scratch is not None:  # both slots, so that both ranks add the same rounded numbers
+            piece.copy_(self._slot(0, number)[:size])
+            piece.add_(self._scratch[:size].copy_(self._slot(1, number)[:size]))
+        elif other == 0:
+            self._do.add(self._slot(other, number)[:size], piece, piece)
+        else:
+            self._do.add(piece, self._slot(other, number)[:size], piece)
+        if self._late != 1.0:
+            self._do.scale(piece, self._late, piece)
+        self._say(Word.FINISHED, number)
+
+
+class _Shards(_Steps):
+    """Three ranks and more."""
+
+    reduced = 0
+
+    def advance(self) -> None:
+        """Gathers what is summed; else sums what is there; else publishes; else waits."""
+        if self.finished < self.reduced and self._behind(Word.REDUCED, self.finished) < 0:
+            self._gather(self.finished)
+            self.finished += 1
+        elif self.reduced < self.published and self._behind(Word.PUBLISHED, self.reduced) < 0:
+            self._reduce(self.reduced)
+            self.reduced += 1
+        elif self._can_publish():
+            self._publish(self.published)
+            self.published += 1
+        elif self.finished < self.reduced:
+            self._wait_for(Word.REDUCED, self.finished)
+        elif self.reduced < self.published:
+            self._wait_for(Word.PUBLISHED, self.reduced)
+        else:
+            self._wait_for(Word.FINISHED, self.published - SLOTS)
+
+    def _shard(self, rank: int, size: int) -> slice:
+        per = -(-size // (self._ranks * _SHARD_ALIGNMENT)) * _SHARD_ALIGNMENT
+        return slice(min(size, rank * per), min(size, (rank + 1) * per))
+
+    def _publish(self, number: int) -> None:
+        """The others' shards into this rank's slot."""
+        piece, size = self._piece(number)
+        if self._early != 1.0:
+            self._do.scale(piece, self._early, piece)
+        slot, own = self._slot(self._rank, number), self._shard(self._rank, size)
+        if own.start > 0:
+            self._do.copy(slot[: own.start], piece[: own.start])
+        if own.stop < size:
+            self._do.copy(slot[own.stop : size], piece[own.stop :])
+        self._say(Word.PUBLISHED, number)
+
+    def _reduce(self, number: int) -> None:
+        """The sum of this rank's shard into the piece, and into its slot, whose own part nobody has needed yet."""
+        piece, size = self._piece(number)
+        own = self._shard(self._rank, size)
+        if own.stop > own.start:
+            ranks = range(self._ranks)
+            given = [piece[own] if rank == self._rank else self._slot(rank, number)[own] for rank in ranks]
+            self._add_up(given, self._slot(self._rank, number)[own], piece[own])
+        self._say(Word.REDUCED, number)
+
+    def _add_up(self, given: Sequence[Any], result: Any, piece: Any) -> None:
+        if self._scratch is None:
+            self._do.add(given[0], given[1], result)
+            for more in given[2:]:
+                self._do.add(result, more, result)
+            if self._late != 1.0:
+                self._do.scale(result, self._late, result)
+        else:  # in float32, rounded once
+            total = self._scratch[: piece.numel()]
+            total.copy_(given[0])
+            for more in given[1:]:
+                total.add_(more)
+            result.copy_(total.mul_(self._late))
+        self._do.copy(piece, result)
+
+    def _gather(self, number: int) -> None:
+        """The others' sums into the piece."""
+        piece, size = self._piece(number)
+        for peer in self._peers:
+            shard = self._shard(peer, size)
+            if shard.stop > shard.start:
+                self._do.copy(piece[shard], self._slot(peer, number)[shard])
+        self._say(Word.FINISHED, number)

@@ -1,0 +1,70 @@
+"""The run's `data/` folder: prepared once by rank 0, read by all ranks, reused on resume."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import DatasetError
+from core.files.atomic import write_atomic
+from core.protocol.messages import DataReady
+
+DATA_JSON: Final = "data.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedData:
+    """What a recipe has made of the dataset.
+
+    Attributes:
+        samples: Training samples; the ledger counts these.
+        val_samples: Samples held out for validation.
+        info: Plain values that the recipe's ranks and the window want to know.
+    """
+
+    samples: int
+    val_samples: int = 0
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+def prepare(
+    folder: Path,
+    build: Callable[[Path], PreparedData],
+    key: Mapping[str, Any],
+    is_whole: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+) -> DataReady:
+    """Builds the folder, or finds it built from the same ingredients.
+
+    Args:
+        folder: The run's data folder.
+        build: Fills it.
+        key: Everything that the outcome depends on; JSON holds it.
+        is_whole: Says by its `info` whether what was built lies there still, where part of it is kept elsewhere.
+
+    Raises:
+        DatasetError: The dataset has no training sample.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    ingredients = json.loads(json.dumps(dict(key)))
+    found = _read(folder / DATA_JSON)
+    if found.get("key") == ingredients and is_whole(found["info"]):
+        return DataReady(found["samples"], found["val_samples"], found["info"])
+    (folder / DATA_JSON).unlink(missing_ok=True)
+    made = build(folder)
+    if made.samples < 1:
+        raise DatasetError("The dataset is too small: it holds not one training sample.", "Choose a larger dataset.")
+    record = {"samples": made.samples, "val_samples": made.val_samples, "info": dict(made.info)}
+    write_atomic(folder / DATA_JSON, json.dumps({"key": ingredients, **record}, indent=1) + "\n")
+    return DataReady(made.samples, made.val_samples, dict(made.info))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The record of an earlier attempt; empty when there is none or it is damaged, so that it is made again."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

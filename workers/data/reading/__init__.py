@@ -1,0 +1,1 @@
+"""Files of every form, cut into pieces of text."""

@@ -1,0 +1,257 @@
+"""A dataset as a list of files with their formats and text columns: looked at, not yet read."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.data.dataset import identify, is_hub, list_formats
+from core.data.formats import TEXT_COLUMN, FileFormat, Form, Packing
+from core.data.hub import ALLOW_DOWNLOAD, HubName
+from core.errors import ConfigError, DatasetError
+from core.files.atomic import explain
+from workers.data.reading.columns import Columns
+from workers.data.reading.hub import fetch
+from workers.data.reading.json_stream import NotRowsError
+from workers.data.reading.packed import PackedFile, broken_file_errors
+from workers.data.reading.pieces import Part, Piece, part_pieces
+from workers.data.reading.row_counts import RowCounts
+from workers.data.reading.rows import Bad, Row, arrow_rows, csv_rows, json_file_rows, jsonl_rows, table_rows
+
+MAX_BAD_ROWS: Final = "max_bad_rows"
+OPTIONS: Final = (TEXT_COLUMN, MAX_BAD_ROWS, ALLOW_DOWNLOAD)
+"""The options that recipes on text have in common."""
+WHOLE: Final = "*"
+"""As text column: the files' text as it stands, names, brackets and all."""
+_SAMPLED_ROWS: Final = 64
+_SAMPLED_FILES: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file of a dataset.
+
+    Attributes:
+        path: The file.
+        name: Its path within the dataset, with forward slashes.
+        form: How it is read.
+        packing: How it is packed.
+        column: Its text column; empty for text.
+        size_bytes: Its size.
+    """
+
+    path: Path
+    name: str
+    form: Form
+    packing: Packing
+    column: str
+    size_bytes: int
+
+    def whole(self) -> Part:
+        """The file as one part."""
+        return Part(str(self.path), self.name, self.form, self.packing, self.column, size_bytes=self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A dataset that has been looked at.
+
+    Attributes:
+        sources: Its files, in the order in which they are read.
+        digest: Of the files' contents, names and formats, and of the columns.
+        column: The text column of most tables; empty when there are none.
+        guessed: Nobody said it.
+        columns: What a sample of rows shows of all columns.
+    """
+
+    sources: tuple[Source, ...]
+    digest: str
+    column: str
+    guessed: bool
+    columns: Columns
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(source.size_bytes for source in self.sources)
+
+    def pieces(self, counts: RowCounts | None = None) -> Iterator[Piece]:
+        """All documents, file after file."""
+        counts = RowCounts() if counts is None else counts
+        for source in self.sources:
+            yield from part_pieces(source.whole(), counts)
+
+
+def open_corpus(dataset: str, options: Mapping[str, Any], say: Callable[[str], None] = lambda _: None) -> Corpus:
+    """Looks at a dataset: which files, which columns. Reads the start of each table.
+
+    Args:
+        dataset: As `--dataset-file` names it.
+        options: The recipe's options, of which those in `OPTIONS` are used.
+        say: Is told what takes long ("downloading 1.2 GB").
+
+    Raises:
+        DatasetError: It is missing or unreadable, no column holds text, or it would have to be downloaded.
+        ConfigError: The column that was named is in no file.
+        PreflightError: A package is missing.
+    """
+    wanted = str(options.get(TEXT_COLUMN) or "").strip()
+    if is_hub(dataset):
+        found, identity = _hub_files(dataset, options, say), ""
+    else:
+        say("looking at the files")
+        identity = identify(dataset).sha256
+        found = list_formats(dataset)
+    root = _root(dataset, [path for path, _ in found])
+    sampled = _samples(found, wanted)
+    together, column = _together(sampled, wanted)
+    sources = tuple(
+        Source(
+            path=path,
+            name=path.name if path == root else path.relative_to(root).as_posix(),
+            form=form,
+            packing=file_format.packing,
+            column=_column_in(columns, column, wanted) if form != "text" else "",
+            size_bytes=path.stat().st_size,
+        )
+        for (path, file_format), (form, columns) in zip(found, sampled, strict=True)
+    )
+    digest = _digest(identity or dataset, sources, by_stat=not identity)
+    return Corpus(sources, digest, column, not wanted, together)
+
+
+def find_column(dataset: str, options: Mapping[str, Any]) -> str:
+    """The text column of a dataset's tables, from their first rows; empty where there are no tables.
+
+    Args:
+        dataset: Files of this machine, as `--dataset-file` names them.
+        options: As in `open_corpus`.
+
+    Raises:
+        RankdeckError: As in `open_corpus`.
+    """
+    wanted = str(options.get(TEXT_COLUMN) or "").strip()
+    return _together(_samples(list_formats(dataset), wanted), wanted)[1]
+
+
+def _samples(found: list[tuple[Path, FileFormat]], wanted: str) -> list[tuple[Form, Columns]]:
+    return [_sampled(path, file_format, wanted, number) for number, (path, file_format) in enumerate(found)]
+
+
+def _together(sampled: list[tuple[Form, Columns]], wanted: str) -> tuple[Columns, str]:
+    """All columns, and the one that is the text."""
+    together = Columns()
+    for _, columns in sampled:
+        together.merge(columns)
+    return together, _choose(wanted, together, any(form != "text" for form, _ in sampled))
+
+
+def _root(dataset: str, paths: list[Path]) -> Path:
+    if len(paths) == 1:
+        return paths[0]
+    named = Path(dataset).absolute()
+    if named.is_dir():
+        return named
+    folders = [path.parent for path in paths]
+    return next(
+        folder for folder in (folders[0], *folders[0].parents) if all(path.is_relative_to(folder) for path in paths)
+    )
+
+
+def _hub_files(dataset: str, options: Mapping[str, Any], say: Callable[[str], None]) -> list[tuple[Path, FileFormat]]:
+    files = fetch(HubName.parse(dataset), options.get(ALLOW_DOWNLOAD) is True, say)
+    return [(path, FileFormat("arrow")) for path in files]
+
+
+def _sampled(path: Path, file_format: FileFormat, wanted: str, number: int) -> tuple[Form, Columns]:
+    """How a file is read after all, and the columns of its first rows."""
+    if not file_format.has_rows:
+        return "text", Columns()
+    if wanted == WHOLE and file_format.form not in ("parquet", "arrow"):
+        return "text", Columns()
+    if number >= _SAMPLED_FILES and file_format.form != "json":
+        return file_format.form, Columns()
+    columns = Columns()
+    try:
+        for row in itertools.islice(_good_rows(path, file_format), _SAMPLED_ROWS):
+            columns.add(row)
+    except NotRowsError:
+        return "text", Columns()  # a settings file, say: its text is all there is to learn
+    except broken_file_errors():
+        pass  # it is counted as bad when it is read
+    except OSError as error:
+        words = explain(error, f"{path} could not be read")
+        raise DatasetError(words.cause, "Check that you may read it.", title="The dataset cannot be read") from None
+    return file_format.form, columns
+
+
+def _good_rows(path: Path, file_format: FileFormat) -> Iterator[Row]:
+    if file_format.form == "parquet":
+        yield from (row for row in table_rows(path, None, None) if not isinstance(row, Bad))
+        return
+    if file_format.form == "arrow":
+        yield from (row for row in arrow_rows(path, None) if not isinstance(row, Bad))
+        return
+    with PackedFile(path, file_format.packing) as file:
+        if file_format.form == "jsonl":
+            rows = jsonl_rows(file.stream)
+        elif file_format.form == "json":
+            rows = json_file_rows(file.stream)
+        else:
+            rows = csv_rows(file.stream, "\t" if file_format.form == "tsv" else ",")
+        yield from (row for row in rows if not isinstance(row, Bad))
+
+
+def _choose(wanted: str, columns: Columns, has_tables: bool) -> str:
+    if wanted == WHOLE or not has_tables:
+        return ""
+    names = ", ".join(columns.names) or "none"
+    if wanted:
+        if columns.names and not columns.has(wanted):
+            raise ConfigError(
+                TEXT_COLUMN, f"No row that was looked at has a column {wanted!r}. The columns are: {names}.",
+                f"Choose one of them, or {WHOLE} for the files' text as it stands.",
+            )  # fmt: skip
+        return wanted
+    guess = columns.guess
+    if not guess:
+        raise DatasetError(
+            f"No column looks like text. The columns are: {names}.",
+            f"Say which one is the text: --set {TEXT_COLUMN}=NAME; or {WHOLE} for the files' text as it stands.",
+            title="Which column is the text?",
+        )
+    return guess
+
+
+def _column_in(columns: Columns, column: str, wanted: str) -> str:
+    """The column that is read in one file: where it lacks the others' and nobody named one, its own guess."""
+    return column if wanted or not columns.names or columns.has(column) else columns.guess or column
+
+
+def _digest(identity: str, sources: tuple[Source, ...], by_stat: bool) -> str:
+    """Contents are in `identity`; files that are known by name only (the Hub's) count with size and time."""
+    facts = [
+        (source.name, source.form, source.packing, source.column)
+        + ((source.size_bytes, source.path.stat().st_mtime_ns) if by_stat else ())
+        for source in sources
+    ]
+    return hashlib.sha256(json.dumps([identity, facts]).encode("utf-8")).hexdigest()
+
+
+def texts(corpus: Corpus, limit_bytes: int) -> Iterator[str]:
+    """The text's pieces up to a number of bytes, for learning a tokenizer; documents end with an empty line."""
+    left = limit_bytes
+    for piece in corpus.pieces():
+        if left <= 0:
+            return
+        if piece.data:
+            left -= len(piece.data)
+            yield piece.data.decode("utf-8", "replace")
+        if piece.ends:
+            left -= 2
+            yield "\n\n"

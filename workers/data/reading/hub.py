@@ -1,0 +1,133 @@
+"""Datasets of the Hugging Face Hub, by the `datasets` package: its cached copy, or a download that was allowed.
+
+`datasets` runs in a process of its own: whether it may use the network is settled by variables that it reads when it is
+imported, and its memory is free again when it ends. What comes back are names of Arrow files, which are read here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from core.data.hub import HubName, check_package, not_here
+from core.errors import DatasetError, RankdeckError
+from core.processes.program_environment import program_environment
+
+_SIZE_LIMIT_S: Final = 60.0
+_OFFLINE: Final = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+_CONFIG_HINT: Final = "Name the configuration and the split: hf://owner/name:config:split."
+
+
+def fetch(name: HubName, allow_download: bool, say: Callable[[str], None]) -> list[Path]:
+    """The Arrow files that hold a dataset.
+
+    Args:
+        name: The dataset.
+        allow_download: Whether the network may be used when it is not on this machine.
+        say: Is told what is downloaded, and how large it is, before it begins.
+
+    Raises:
+        DatasetError: It is not on this machine and may not be downloaded, there is no such one, or no such split.
+        PreflightError: The package is missing.
+    """
+    check_package()
+    found = _ask("open", name, offline=True)
+    if "files" in found:
+        return [Path(path) for path in found["files"]]
+    if not found.get("missing"):
+        raise _failed(name, found)
+    if not allow_download:
+        raise not_here(name)
+    words = size_words(name)
+    say(f"downloading {name}. {words}")
+    sys.stderr.write(f"rankdeck: downloading {name}. {words}\n")
+    found = _ask("open", name, offline=False)
+    if "files" not in found:
+        raise _failed(name, found)
+    return [Path(path) for path in found["files"]]
+
+
+def size_words(name: HubName) -> str:
+    """A sentence: how much would be downloaded, as the Hub says; or why that is not known."""
+    found = _ask("size", name, offline=False, limit_s=_SIZE_LIMIT_S)
+    if "files" not in found:
+        return f"How large it is could not be found out ({found.get('cause', 'the Hub did not answer')})."
+    unit, size = "MB", found["bytes"] / 1e6
+    if size >= 1000:
+        unit, size = "GB", size / 1000
+    return f"It has {found['files']:,} files of {size:,.1f} {unit} in all."
+
+
+def _ask(what: str, name: HubName, *, offline: bool, limit_s: float | None = None) -> dict[str, Any]:
+    """Runs this module as a program; its last line is JSON."""
+    quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", **(_OFFLINE if offline else {})}
+    words = [what, name.repo, name.config, name.split, name.revision]
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(
+            [sys.executable, "-m", "workers.data.reading.hub", *words],
+            env=program_environment(os.environ, quiet),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            timeout=limit_s,
+            check=False,
+        )
+        for line in reversed(done.stdout.splitlines()):
+            with contextlib.suppress(ValueError):
+                value = json.loads(line)
+                if isinstance(value, dict):
+                    return value
+        return {"cause": f"the process that asked ended with code {done.returncode}"}
+    return {"cause": f"no answer within {limit_s:g} s"}
+
+
+def _failed(name: HubName, found: dict[str, Any]) -> RankdeckError:
+    cause = " ".join(str(found.get("cause", "no reason was given")).split())[:600].rstrip(".")
+    return DatasetError(
+        f"{name} could not be opened: {cause}.", found.get("next_step") or "Check its name on huggingface.co."
+    )
+
+
+def _main(what: str, repo: str, config: str, split: str, revision: str) -> dict[str, Any]:
+    return _size(repo, revision) if what == "size" else _open(repo, config, split, revision)
+
+
+def _size(repo: str, revision: str) -> dict[str, Any]:
+    from huggingface_hub import HfApi
+
+    info = HfApi().dataset_info(repo, revision=revision or None, files_metadata=True, timeout=20)
+    sizes = [file.size or 0 for file in info.siblings or ()]
+    return {"files": len(sizes), "bytes": sum(sizes)}
+
+
+def _open(repo: str, config: str, split: str, revision: str) -> dict[str, Any]:
+    import datasets
+
+    datasets.disable_progress_bars()
+    try:
+        found: Any = datasets.load_dataset(repo, config or None, revision=revision or None)
+    except (ConnectionError, FileNotFoundError) as error:  # offline, and not in the cache
+        return {"missing": True, "cause": str(error)}
+    except ValueError as error:
+        missing = "Couldn't find cache" in str(error)
+        return {"missing": missing, "cause": str(error), "next_step": _CONFIG_HINT}
+    names = list(found)
+    if split and split not in names:
+        return {"cause": f"it has no split {split!r}", "next_step": f"Its splits are: {', '.join(names)}."}
+    chosen = split or ("train" if "train" in names else names[0])
+    return {"files": [file["filename"] for file in found[chosen].cache_files], "split": chosen}
+
+
+if __name__ == "__main__":
+    try:
+        answer = _main(*sys.argv[1:])
+    except Exception as error:  # whatever the package raises is its answer
+        answer = {"cause": f"{type(error).__name__}: {error}"}
+    sys.stdout.write("\n" + json.dumps(answer) + "\n")

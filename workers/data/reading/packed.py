@@ -1,0 +1,85 @@
+"""Opens a data file as the bytes that were packed into it, a little at a time, and says how far it has been read."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import sys
+import zlib
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final, Self, cast
+
+from core.data.formats import Packing
+from core.errors import PreflightError
+
+_BUFFER_BYTES: Final = 1 << 18
+
+
+class PackedFile:
+    """An open data file.
+
+    Args:
+        path: The file.
+        packing: How it is packed.
+
+    Raises:
+        OSError: It cannot be opened.
+        PreflightError: The package that unpacks it is missing.
+
+    Attributes:
+        stream: The unpacked bytes.
+    """
+
+    def __init__(self, path: Path, packing: Packing) -> None:
+        self._raw: IO[bytes] = path.open("rb", buffering=_BUFFER_BYTES)
+        try:
+            self.stream = _unpacked(self._raw, packing)
+        except BaseException:
+            self._raw.close()
+            raise
+
+    @property
+    def position(self) -> int:
+        """Bytes of the file itself that have been read."""
+        return self._raw.tell()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.stream is not self._raw:
+            self.stream.close()
+        self._raw.close()
+
+
+def broken_file_errors() -> tuple[type[Exception], ...]:
+    """What reading a packed file raises when its bytes are damaged or its end is missing."""
+    zstd = tuple(module.ZstdError for name in ("zstandard", "compression.zstd") if (module := sys.modules.get(name)))
+    return (EOFError, gzip.BadGzipFile, zlib.error, *zstd)
+
+
+def _unpacked(raw: IO[bytes], packing: Packing) -> IO[bytes]:
+    if packing == "gz":
+        return cast(IO[bytes], gzip.GzipFile(fileobj=raw, mode="rb"))
+    return _zstd(raw) if packing == "zst" else raw
+
+
+def _zstd(raw: IO[bytes]) -> IO[bytes]:
+    """Python 3.14's own module, else the zstandard package; both raise at an end that is missing."""
+    if sys.version_info >= (3, 14):
+        module: Any = importlib.import_module("compression.zstd")
+        return cast(IO[bytes], module.ZstdFile(raw, "rb"))
+    try:
+        import zstandard
+    except ImportError:
+        raise PreflightError(
+            "Reading .zst files needs the package zstandard, which is not installed here.",
+            "Install it: pip install rankdeck[data]",
+            title="A package is missing",
+        ) from None
+    from workers.data.reading.zst_reader import ZstReader
+
+    return cast(IO[bytes], ZstReader(raw, zstandard.ZstdDecompressor()))

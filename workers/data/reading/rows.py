@@ -1,0 +1,172 @@
+"""The rows of a file, whatever it is: one after the other, bad ones as a `Bad`."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Any, Final
+
+from workers.data.reading.json_stream import BrokenJsonError, json_rows
+
+MAX_ROW_BYTES: Final = 64 << 20
+_TABLE_ROWS: Final = 512
+VALUE: Final = "value"
+"""The column of rows that are a bare text, without a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A row that cannot be used.
+
+    Attributes:
+        kind: See `workers.data.reading.row_counts.WORDS`.
+        where: Its place in the file, in words.
+    """
+
+    kind: str
+    where: str
+
+
+Row = Mapping[str, Any]
+
+
+def jsonl_rows(stream: IO[bytes], start: int = 0, stop: int | None = None) -> Iterator[Row | Bad]:
+    """One row a line.
+
+    Args:
+        stream: Stands at `start`, where a line begins.
+        start: Bytes of the file before it.
+        stop: Where to end, in bytes from the file's start; None: at its end.
+    """
+    at, number = start, 0
+    while stop is None or at < stop:
+        line = stream.readline(MAX_ROW_BYTES)
+        if not line:
+            return
+        number += 1
+        where = f"byte {at}" if start else f"line {number}"  # a later part does not know how many lines came before
+        first = at == 0
+        at += len(line)
+        if len(line) >= MAX_ROW_BYTES and not line.endswith(b"\n"):
+            while (rest := stream.readline(MAX_ROW_BYTES)) and not rest.endswith(b"\n"):
+                at += len(rest)
+            at += len(rest)
+            yield Bad("too_long", where)
+            continue
+        yield _line_row(line[3:] if first and line.startswith(b"\xef\xbb\xbf") else line, where)
+
+
+def _line_row(line: bytes, where: str) -> Row | Bad:
+    if not line.strip():
+        return Bad("empty", where)
+    try:
+        return _as_row(json.loads(line.decode("utf-8")), where)
+    except UnicodeDecodeError:
+        return Bad("invalid_utf8", where)
+    except (ValueError, RecursionError):
+        return Bad("broken", where)
+
+
+def json_file_rows(stream: IO[bytes]) -> Iterator[Row | Bad]:
+    """The rows of a JSON document.
+
+    Raises:
+        NotRowsError: It has none.
+    """
+    number = 0
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        for number, value in enumerate(json_rows(text), 1):
+            yield _as_row(value, f"row {number}")
+    except BrokenJsonError as error:
+        yield Bad("broken", f"from row {number + 1} on ({error})")
+    finally:
+        with contextlib.suppress(ValueError):  # whoever looked at the first rows only has closed the file before this
+            text.detach()
+
+
+def _as_row(value: Any, where: str) -> Row | Bad:
+    if isinstance(value, str):
+        return {VALUE: value}
+    return value if isinstance(value, dict) else Bad("broken", where)
+
+
+def csv_rows(stream: IO[bytes], delimiter: str) -> Iterator[Row | Bad]:
+    """The rows of a table whose first line names the columns."""
+    csv.field_size_limit(MAX_ROW_BYTES)
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    try:
+        names: list[str] | None = None
+        number = 0
+        reader = csv.reader(_without_nothing(text), delimiter=delimiter)
+        while True:
+            number += 1
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error:
+                yield Bad("too_long", f"row {number}")
+                continue
+            if names is None:
+                if len(cells) == 1 and delimiter == "," and ";" in cells[0]:
+                    delimiter = ";"  # as spreadsheets write it where the comma separates decimals
+                    cells = next(csv.reader([cells[0]], delimiter=delimiter))
+                    reader = csv.reader(_without_nothing(text), delimiter=delimiter)
+                names = [name.strip() for name in cells]
+            elif not any(cells):
+                yield Bad("empty", f"row {number}")
+            elif len(cells) > len(names):
+                yield Bad("broken", f"row {number} ({len(cells)} cells under {len(names)} names)")
+            else:
+                yield dict(zip(names, cells, strict=False))
+    finally:
+        with contextlib.suppress(ValueError):  # whoever looked at the first rows only has closed the file before this
+            text.detach()
+
+
+def _without_nothing(text: IO[str]) -> Iterator[str]:
+    """Lines of bounded length: an endless one is cut, so that a file without line ends needs no memory."""
+    while line := text.readline(MAX_ROW_BYTES):
+        yield line
+
+
+def table_rows(path: Any, groups: tuple[int, int] | None, columns: list[str] | None) -> Iterator[Row | Bad]:
+    """The rows of a Parquet file.
+
+    Args:
+        path: The file.
+        groups: First row group and the one behind the last; None: all.
+        columns: Only these; None: all.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            wanted = None if groups is None else list(range(*groups))
+            known = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
+            for batch in file.iter_batches(batch_size=_TABLE_ROWS, row_groups=wanted, columns=known or None):
+                yield from batch.to_pylist()
+    except (pyarrow.ArrowException, OSError) as error:
+        yield Bad("broken", f"the file cannot be read on ({error})"[:300])
+
+
+def arrow_rows(path: Any, columns: list[str] | None) -> Iterator[Row | Bad]:
+    """The rows of an Arrow stream file, as the `datasets` package keeps them."""
+    import pyarrow
+    from pyarrow import ipc
+
+    try:
+        with pyarrow.memory_map(str(path)) as source, ipc.open_stream(source) as reader:
+            for batch in reader:
+                known = columns and [name for name in columns if name in batch.schema.names]
+                part = batch.select(known) if known else batch
+                for start in range(0, part.num_rows, _TABLE_ROWS):
+                    yield from part.slice(start, _TABLE_ROWS).to_pylist()
+    except (pyarrow.ArrowException, OSError) as error:
+        yield Bad("broken", f"the file cannot be read on ({error})"[:300])

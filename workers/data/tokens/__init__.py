@@ -1,0 +1,1 @@
+"""Text turned into tokens once, and kept for every run and rank."""

@@ -1,0 +1,1 @@
+"""A rank's line to its run host: messages both ways, never in the way of a step."""

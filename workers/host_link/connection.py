@@ -1,0 +1,137 @@
+"""The rank's line to its run host: one loopback socket, a thread that reads it, and what happens when it closes.
+
+Messages from the host land in `HostConnection.inbox`. When the host goes away the process ends within a few
+seconds, also while the main thread is stuck in a collective that will never finish.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import sys
+import threading
+from dataclasses import dataclass
+from typing import Final
+
+from core.errors import ConnectionRefusedByHostError, ProtocolError
+from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
+from core.protocol.messages import PROTOCOL_VERSION, Hello, Message, Refused, Welcome
+from workers.host_link.parent_watch import HOST_GONE_EXIT_CODE
+
+_GRACE_S: Final = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class HostAddress:
+    """Where the host listens and who this rank is to it."""
+
+    port: int
+    token: str
+    rank: int
+    attempt: int
+
+
+class HostConnection:
+    """An accepted connection to the run host.
+
+    `send_bytes` may be called from any one thread; messages from the host are read by a thread of this object.
+
+    Args:
+        address: Port, token and rank.
+
+    Raises:
+        ConnectionRefusedByHostError: Nothing listens there, or the host does not want this rank.
+
+    Attributes:
+        inbox: Messages from the host in the order they came.
+        lost: Set once the host's end is closed.
+    """
+
+    def __init__(self, address: HostAddress) -> None:
+        self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self.lost = threading.Event()
+        self._closing = False
+        self._socket = _connect(address)
+        self._lines = self._socket.makefile("rb", buffering=1 << 16)
+        try:
+            self.run_id = self._shake_hands(address)
+        except BaseException:
+            self._lines.close()
+            self._socket.close()
+            raise
+        self._socket.settimeout(None)
+        self._reader = threading.Thread(target=self._read, name="host-reader", daemon=True)
+        self._reader.start()
+
+    def send_bytes(self, data: bytes) -> None:
+        """Writes whole lines; blocks while the host does not read.
+
+        Raises:
+            OSError: The connection is closed.
+        """
+        self._socket.sendall(data)
+
+    def expect_close(self) -> None:
+        """From now on the host may close the connection without this process ending for it."""
+        self._closing = True
+
+    def close(self) -> None:
+        """Closes the connection and waits for the reading thread."""
+        self._closing = True
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            self.lost.set()  # the host's end was closed before ours
+        self._reader.join(timeout=5.0)
+        self._lines.close()
+        self._socket.close()
+
+    def _shake_hands(self, address: HostAddress) -> str:
+        hello = Hello("rank", address.token, PROTOCOL_VERSION, address.rank, address.attempt, os.getpid())
+        try:
+            self._socket.sendall(encode(hello))
+            answer = decode(self._lines.readline(MAX_LINE_BYTES + 1))
+        except (OSError, ProtocolError) as error:
+            raise _refused(f"The run's host did not accept this rank ({error}).") from None
+        if isinstance(answer, Welcome):
+            return answer.run_id
+        reason = answer.reason if isinstance(answer, Refused) else "it is not a run host"
+        raise _refused(f"The run's host did not accept this rank: {reason}.")
+
+    def _read(self) -> None:
+        cause = "it closed the connection"
+        try:
+            while line := self._lines.readline(MAX_LINE_BYTES + 1):
+                message = decode(line)
+                if isinstance(message, Message):
+                    self.inbox.put(message)
+        except (OSError, ValueError) as error:  # ValueError: the file was closed under us by close()
+            cause = str(error)
+        except ProtocolError as error:
+            cause = error.cause
+        self.lost.set()
+        if not self._closing:
+            self._end_process(cause)
+
+    def _end_process(self, cause: str) -> None:
+        """Gives the main thread a moment to end by itself, then ends the process whatever it is doing."""
+        threading.Event().wait(_GRACE_S)
+        if self._closing:
+            return
+        sys.stderr.write(f"rankdeck: the run's host is gone ({cause}); this rank ends.\n")
+        sys.stderr.flush()
+        os._exit(HOST_GONE_EXIT_CODE)
+
+
+def _connect(address: HostAddress) -> socket.socket:
+    try:
+        connection = socket.create_connection(("127.0.0.1", address.port), timeout=HELLO_TIMEOUT_S)
+    except OSError as error:
+        raise _refused(f"Nothing answers on port {address.port} of this machine ({error}).") from None
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+def _refused(cause: str) -> ConnectionRefusedByHostError:
+    return ConnectionRefusedByHostError(cause, "Start or resume the run again; a rank cannot be started by hand.")

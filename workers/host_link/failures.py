@@ -1,0 +1,111 @@
+"""What a person is told when a rank fails: title, cause, next step, for whatever was raised.
+
+torch is not imported here: it may be what is missing.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import traceback
+from typing import Final
+
+from core.errors import RankdeckError, UsageError
+from core.protocol.messages import RankFailed
+
+_PEER_GONE: Final = re.compile(
+    r"closed by peer|reset by peer|Broken pipe|Connection refused|remote process exited"
+    r"|ncclRemoteError|ncclSystemError|Socket closed",
+    re.IGNORECASE,
+)
+_HOST_MEMORY: Final = re.compile(r"DefaultCPUAllocator|can't allocate memory|not enough memory", re.IGNORECASE)
+_WAITED_TOO_LONG: Final = re.compile(r"Timed out waiting \d+ ?ms|Application timeout|Watchdog caught collective", re.I)
+_UNUSED: Final = "find_unused_parameters=True"
+_NOT_GATHERED: Final = "mixed torch.Tensor and DTensor"
+
+
+def explain(error: BaseException, device: str) -> RankFailed:
+    """A rank's last words.
+
+    Args:
+        error: What ended the rank.
+        device: What it ran on, for the words.
+    """
+    title, cause, next_step, usage = _words(error, device)
+    return RankFailed(title, cause, next_step, usage, "".join(traceback.format_exception(error))[-50_000:])
+
+
+def _words(error: BaseException, device: str) -> tuple[str, str, str, bool]:
+    text = " ".join(str(error).split())
+    if isinstance(error, RankdeckError):
+        return error.title, error.cause, error.next_step, isinstance(error, UsageError)
+    if type(error).__name__ == "OutOfMemoryError":
+        return (
+            "The device ran out of memory",
+            f"The model and one micro-batch do not fit into the memory of {device} ({_short(text)}).",
+            "Halve the micro-batch (accumulation keeps the global batch), shorten the sequence, "
+            "or turn gradient checkpointing on.",
+            False,
+        )
+    if isinstance(error, MemoryError) or _HOST_MEMORY.search(text):
+        return (
+            "The computer ran out of memory",
+            f"A rank asked for more main memory than there is ({_short(text)}).",
+            "Close other programs, use fewer CPU slots, or a smaller micro-batch.",
+            False,
+        )
+    if isinstance(error, ModuleNotFoundError):
+        return (
+            "A package is missing",
+            f"The recipe needs the Python package {error.name!r}, which is not installed here.",
+            f"Install it into the environment that Rankdeck runs in: pip install {error.name}",
+            True,
+        )
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return (
+            "The disk is full",
+            f"{error.filename or 'A file'} could not be written.",
+            "Free some space, resume.",
+            False,
+        )
+    if isinstance(error, RuntimeError) and _NOT_GATHERED in text:
+        return (
+            "A part of the model was used by itself",
+            "In ZeRO stages 2 and 3 and in mode fsdp a model's weights are gathered from all ranks when the model is "
+            f"called; the recipe used some of them without calling it ({_short(text)}).",
+            "In the recipe, call the model that loss and sample are given, not a part of it; "
+            "or choose ZeRO stage 1 or DDP.",
+            False,
+        )
+    if isinstance(error, RuntimeError) and _UNUSED in text:
+        return (
+            "Some parameters got no gradient",
+            "In DDP every parameter must take part in every step, and the loss did not depend on some of them.",
+            "Turn on Unused parameters (--find-unused-parameters), or leave those parameters out of the model.",
+            False,
+        )
+    if isinstance(error, RuntimeError) and _WAITED_TOO_LONG.search(text):
+        return (
+            "Another rank does not answer",
+            f"This rank waited for the others longer than the collective timeout ({_short(text)}).",
+            "See the other ranks' logs for what they were doing. If their work may take that long, raise the "
+            "collective timeout (--collective-timeout-s).",
+            False,
+        )
+    if isinstance(error, RuntimeError) and _PEER_GONE.search(text):
+        return (
+            "Another rank ended",
+            f"The exchange of gradients broke off because another rank went away ({_short(text)}).",
+            "Look at the rank that failed first; this one is only its echo.",
+            False,
+        )
+    return (
+        "The training code failed",
+        f"{type(error).__name__}: {_short(text)}",
+        "The rank's log in the run's folder has the whole traceback.",
+        False,
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 400 else text[:397] + "..."

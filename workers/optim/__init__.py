@@ -1,0 +1,1 @@
+"""The update rule, the learning rate over time, number formats and random generators."""

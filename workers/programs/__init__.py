@@ -1,0 +1,1 @@
+"""Programs that the run host and the command line start."""

@@ -1,0 +1,44 @@
+"""Has a recipe export weights: `python -m workers.programs.export_main RUN_DIR WEIGHTS TARGET`, started by
+`core.export`.
+
+The last line that it prints says what went wrong, as JSON; nothing is said when nothing did.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.config import RunConfig
+from core.config.config_file import read_config
+from core.config.layers import config_from_mapping
+from core.recipes.manifest import apply_recipe, get_recipe
+from workers.host_link.failures import explain
+from workers.plug_in import load_function
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the recipe's `export`; 0 when it did, 1 when it failed."""
+    run_dir, weights, target = map(Path, argv)
+    try:
+        config = config_from_mapping(read_config(run_dir / "run.toml"), RunConfig())
+        recipe = get_recipe(os.environ.get("RANKDECK_RECIPE_DIR") or config.recipe)
+        from workers.recipe_api import Export
+
+        given = Export(apply_recipe(config, recipe), run_dir / "data", weights, target)
+        load_function(recipe, "export")(given)
+    except Exception as error:
+        traceback.print_exc()
+        sys.stderr.flush()
+        words = explain(error, "this machine")
+        print(json.dumps({"title": words.title, "cause": words.cause, "next_step": words.next_step}), flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,265 @@
+"""The process behind `rankdeck preview`: the first samples of a dataset as the recipe's model will see them.
+
+``python -m workers.programs.preview_main FOLDER``, started by `core.probes.data_preview`. FOLDER holds ``run.toml``
+and ``request.json``; ``result.json`` is the answer, ``progress.txt`` what is being done.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from core.config import RunConfig
+from core.config.config_file import read_config
+from core.config.layers import config_from_mapping
+from core.data.dataset import is_hub
+from core.data.hub import ALLOW_DOWNLOAD, HubName, cached_info, not_here
+from core.errors import ConfigError, DatasetError, RankdeckError
+from core.files.atomic import write_atomic
+from core.paths import token_cache_dir
+from core.recipes.manifest import Recipe, apply_recipe, get_recipe
+from workers.data.reading.corpus import MAX_BAD_ROWS, Corpus, open_corpus, texts
+from workers.data.reading.hub import size_words
+from workers.data.reading.pieces import Piece, part_pieces
+from workers.data.reading.row_counts import BadRowLimit, RowCounts
+from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
+from workers.data.tokens.tokenizer_spec import Encoder, Ids, TokenizerSpec
+from workers.data.windows import cut_windows
+from workers.host_link.failures import explain
+from workers.plug_in import load_function
+
+LOOKED_AT_BYTES: Final = 32_000_000
+_SHOWN_TOKENS: Final = 24
+_SHOWN_CHARS: Final = 240
+_SAY_EVERY_S: Final = 0.2
+
+
+class _Source:
+    """A `workers.recipe_api.TextSource` without a run."""
+
+    def __init__(self, config: RunConfig, corpus: Corpus) -> None:
+        self.config = config
+        self._corpus = corpus
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        return self.config.options
+
+    def texts(self, limit_bytes: int) -> Iterator[str]:
+        return texts(self._corpus, limit_bytes)
+
+
+def look(
+    config: RunConfig, recipe: Recipe, folder: Path, request: Mapping[str, Any], say: Callable[[str], None]
+) -> Any:
+    """Everything that a preview shows but the epoch.
+
+    Raises:
+        RankdeckError: As in a run.
+    """
+    BadRowLimit.parse(config.options.get(MAX_BAD_ROWS))
+    if is_hub(config.dataset_file):
+        name = HubName.parse(config.dataset_file)
+        if cached_info(name) is None and config.options.get(ALLOW_DOWNLOAD) is not True:
+            say("asking the Hub how large it is")
+            raise not_here(name, size_words(name))
+    corpus = open_corpus(config.dataset_file, config.options, say)
+    spec, described = _tokenizer(config, recipe, corpus, folder, say)
+    encoder = spec.open()
+    data = tokenise(corpus, spec, token_cache_dir(), say) if request["read_all"] else None
+    data = data or found_tokens(corpus, spec, token_cache_dir())
+    start = _Start(encoder, config.seq_len, request["documents"])
+    counts, looked_at = RowCounts(), 0
+    say("reading the first rows")
+    for piece, read in _pieces(corpus, counts):
+        start.add(piece)
+        looked_at = read
+        if looked_at >= LOOKED_AT_BYTES or (data is not None and start.enough):
+            break
+    else:
+        looked_at = corpus.size_bytes
+    start.finish()
+    return _answer(config, corpus, start, counts, data, looked_at) | {"tokenizer": described}
+
+
+def _tokenizer(
+    config: RunConfig, recipe: Recipe, corpus: Corpus, folder: Path, say: Callable[[str], None]
+) -> tuple[TokenizerSpec, dict[str, Any]]:
+    """What the recipe says; bytes where it does not say."""
+    say("loading the recipe")
+    try:
+        make: Callable[..., TokenizerSpec] = load_function(recipe, "make_tokenizer", "tokenizer.py")
+    except ConfigError:
+        return TokenizerSpec(), {"kind": "bytes", "vocab_size": 256, "from_recipe": False}
+    say("making the tokenizer")
+    spec = make(_Source(config, corpus), folder)
+    return spec, {"kind": spec.kind, "vocab_size": spec.open().vocab_size, "from_recipe": True}
+
+
+def _pieces(corpus: Corpus, counts: RowCounts) -> Iterator[tuple[Piece, int]]:
+    """Pieces, each with how many bytes of the files have been read up to it."""
+    before = 0
+    for source in corpus.sources:
+        within = [0]
+        for piece in part_pieces(source.whole(), counts, lambda read, within=within: within.__setitem__(0, read)):  # type: ignore[misc]
+            yield piece, before + min(within[0], source.size_bytes)
+        before += source.size_bytes
+
+
+class _Start:
+    """The first documents and samples; of all that was read, the number of tokens."""
+
+    def __init__(self, encoder: Encoder, seq_len: int, shown: int) -> None:
+        self.tokens = 0
+        self.documents: list[dict[str, Any]] = []
+        self._encoder = encoder
+        self._seq_len, self._shown = seq_len, shown
+        self._first: list[Ids] = []
+        self._held = 0
+        self._waiting: list[Piece] = []
+        self._begin = 0
+        self._text = b""
+        self._bytes = 0
+
+    @property
+    def enough(self) -> bool:
+        """What is shown is there."""
+        return len(self.documents) >= self._shown and self._held > self._shown * self._seq_len
+
+    def add(self, piece: Piece) -> None:
+        self._waiting.append(piece)
+        if len(self._waiting) >= 256 or len(piece.data) > 1 << 16 or not self.enough:
+            self.finish()
+
+    def finish(self) -> None:
+        """Tokenises what waits."""
+        if not self._waiting:
+            return
+        for piece, ids in zip(self._waiting, self._encoder.encode([p.data for p in self._waiting]), strict=True):
+            self._keep(ids)
+            self._text = self._text or piece.data[: 4 * _SHOWN_CHARS]
+            self._bytes += len(piece.data)
+            if piece.ends:
+                self._end_document()
+        self._waiting = []
+
+    def samples(self) -> list[dict[str, Any]]:
+        """The first windows, as they are put into the model."""
+        if not self._first:
+            return []
+        ids, length = np.concatenate(self._first), self._seq_len
+        windows = [ids[at : at + length + 1] for at in range(0, self._shown * length, length)]
+        return [
+            {
+                "number": number,
+                "length": max(0, len(window) - 1),
+                "ids": window[:_SHOWN_TOKENS].tolist(),
+                "pieces": [self._encoder.decode([int(i)]) for i in window[:_SHOWN_TOKENS]],
+                "text": self._encoder.decode(window.tolist())[:_SHOWN_CHARS],
+            }
+            for number, window in enumerate(windows)
+            if len(window) == length + 1
+        ]
+
+    def _keep(self, ids: Ids) -> None:
+        self.tokens += len(ids)
+        wanted = self._shown * self._seq_len + 1 - self._held
+        if wanted > 0:
+            self._first.append(ids[:wanted])
+            self._held += len(ids[:wanted])
+
+    def _end_document(self) -> None:
+        if len(self.documents) < self._shown:
+            tokens = self.tokens - self._begin
+            samples = (self.tokens - 1) // self._seq_len - self._begin // self._seq_len + 1 if tokens else 0
+            self.documents.append(
+                {
+                    "text": self._text.decode("utf-8", "replace")[:_SHOWN_CHARS],
+                    "bytes": self._bytes,
+                    "tokens": tokens,
+                    "samples": samples,
+                    "split": samples > 1,
+                }
+            )
+        self._keep(self._encoder.separator)
+        self._begin, self._text, self._bytes = self.tokens, b"", 0
+
+
+def _answer(
+    config: RunConfig, corpus: Corpus, start: _Start, counts: RowCounts, data: TokenData | None, looked_at: int
+) -> dict[str, Any]:
+    exact = data is not None or looked_at >= corpus.size_bytes
+    factor = corpus.size_bytes / max(1, looked_at)
+    tokens = data.tokens if data is not None else start.tokens if exact else round(start.tokens * factor)
+    counts = counts if data is None else data.counts
+    if not counts.documents:
+        raise DatasetError(
+            f"There is no text in the dataset: {counts.words or 'it has no rows'}.",
+            "Choose other data, or another text column (text_column).",
+            title="The dataset is empty",
+        )
+    try:
+        held_out = config.options.get("val_fraction")
+        cut = cut_windows(tokens, config.seq_len, held_out if isinstance(held_out, float) else 0.0)
+        samples, val_samples = cut.samples, cut.val_samples
+    except DatasetError:
+        if exact:
+            raise
+        samples = val_samples = 0
+    sizes = [source.size_bytes for source in corpus.sources]
+    return {
+        "dataset": config.dataset_file,
+        "files": len(sizes),
+        "size_bytes": corpus.size_bytes,
+        "text_column": corpus.column or None,
+        "text_column_guessed": corpus.guessed,
+        "columns": corpus.columns.as_list(),
+        "looked_at_bytes": looked_at,
+        "exact": exact,
+        "tokenised": data is not None,
+        "tokens": tokens,
+        "counts": counts.as_dict() | {"bad_rows": counts.bad_rows, "words": counts.words},
+        "seq_len": config.seq_len,
+        "samples": samples,
+        "val_samples": val_samples,
+        "first_documents": start.documents,
+        "first_samples": start.samples(),
+    }
+
+
+def main(folder: Path) -> int:
+    """Looks, and writes what it found or what went wrong; the exit code."""
+    next_say = [0.0]
+
+    def say(words: str) -> None:
+        if time.monotonic() >= next_say[0]:
+            next_say[0] = time.monotonic() + _SAY_EVERY_S
+            write_atomic(folder / "progress.txt", words, durable=False)
+
+    try:
+        request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
+        recipe = get_recipe(request["recipe"])
+        config = apply_recipe(config_from_mapping(read_config(folder / "run.toml"), RunConfig()), recipe)
+        with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as made:
+            answer = look(config, recipe, Path(made), request, say)
+    except Exception as error:
+        traceback.print_exc()
+        words = explain(error, "this machine")
+        answer = {"error": {"title": words.title, "cause": words.cause, "next_step": words.next_step}}
+        answer["error"]["kind"] = type(error).__name__ if isinstance(error, RankdeckError) else ""
+        answer["error"]["field"] = getattr(error, "field", "")
+        answer["error"]["packages"] = list(getattr(error, "packages", ()))
+    write_atomic(folder / "result.json", json.dumps(answer, ensure_ascii=False), durable=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,1 @@
+"""What a script prints, read as metrics. Pure."""

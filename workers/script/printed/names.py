@@ -1,0 +1,169 @@
+"""What a printed name means: `Train Loss`, `train/loss` and `lm loss` are all the chart `loss`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from core.recipes.user_script import DROP, plain
+
+_ALIASES: Final[Mapping[str, str]] = {
+    alias: name
+    for name, aliases in {
+        "loss": "loss train_loss training_loss lm_loss avg_loss average_loss mean_loss total_loss batch_loss "
+        "running_loss loss_train trainloss step_loss loss_step train_loss_step minibatch_loss cur_loss loss_avg "
+        "lm_loss_value",
+        "val_loss": "val_loss validation_loss eval_loss valid_loss test_loss dev_loss loss_val loss_eval loss_test "
+        "val_avg_loss val_average_loss validation_avg_loss val_loss_epoch val_total_loss val_mean_loss",
+        "lr": "lr learning_rate lrate current_lr lr_0 train_lr train_learning_rate",
+        "grad_norm": "grad_norm gradnorm gradient_norm gnorm norm total_norm global_grad_norm train_grad_norm",
+        "tokens_per_s": "tokens_per_s tokens_per_second tokens_per_sec tok_s toks_s tokens_s tok_sec tokens_sec "
+        "tokens_second tps wps tokens_per_second_per_gpu train_tokens_per_second",
+        "samples_per_s": "samples_per_s samples_per_second samples_per_sec samples_s samples_sec images_s images_sec "
+        "img_s imgs_s img_sec images_per_second images_per_sec examples_s examples_sec samplespersec "
+        "fps",
+        "step_time_s": "step_time_s step_time time dt iter_time iter_dt batch_time time_per_step time_per_iteration "
+        "elapsed_time_per_iteration iteration_time step_avg "
+        "sec_per_step s_it seconds_per_step step_dt time_s dt_s iter_time_s",
+        "data_wait_s": "data_wait_s data_time data",
+        "accuracy": "accuracy acc train_acc train_accuracy training_accuracy acc@1 acc1 top1 prec@1 top_1_acc",
+        "accuracy_top5": "accuracy_top5 acc@5 acc5 top5 prec@5 top_5_acc",
+        "val_accuracy": "val_accuracy val_acc test_acc test_accuracy eval_accuracy eval_acc valid_acc valid_accuracy "
+        "validation_accuracy validation_acc dev_acc dev_accuracy",
+        "perplexity": "perplexity ppl train_ppl train_perplexity",
+        "val_perplexity": "val_perplexity val_ppl eval_perplexity eval_ppl test_ppl test_perplexity",
+        "epoch": "epoch epochs",
+        "mfu": "mfu bf16_mfu",
+        "tokens_seen": "tokens_seen num_tokens num_input_tokens_seen consumed_tokens",
+        "loss_scale": "loss_scale",
+        "reward": "reward mean_reward episode_reward ep_rew_mean return episode_return episodic_return averageepret "
+        "eprewmean",
+    }.items()
+    for alias in aliases.split()
+}
+_NOT_METRICS: Final = frozenset((
+    "train", "val", "test", "rank", "local_rank", "global_rank", "world_size", "gpu", "gpus", "cuda", "cpu",
+    "device", "devices", "node", "nodes", "pid", "port", "seed", "batchsize", "batch_size", "bsz",
+    "micro_batch_size", "global_batch_size", "per_device_batch_size", "num_workers", "workers", "v_num", "version",
+    "eta", "value", "total_steps", "max_steps", "num_steps", "steps_per_epoch", "num_epochs", "total_epochs",
+    "max_epochs", "max_iters", "id", "warmup_steps", "train_steps", "gradient_accumulation_steps",
+    "grad_accum_steps", "line", "files", "size", "python", "torch", "runtime", "eval_runtime",
+    "eval_samples_per_second", "eval_steps_per_second", "train_runtime", "eval_model_preparation_time",
+))  # fmt: skip
+STEP: Final = "step"
+"""A name that is mapped to it counts the steps."""
+RESERVED: Final = frozenset(("ts", "event", "rank", "attempt", "step", "nonfinite"))
+"""What each line of metrics.jsonl has of its own: no printed number may replace it."""
+_VAGUE: Final = frozenset(("time", "data", "norm", "dt", "wps", "tps"))
+"""They mean what they are taken for in a line about training; a script that logs such a name itself means its own."""
+_UNITS_IN_NAMES: Final[Mapping[str, float]] = {
+    "ms": 1e-3,
+    "us": 1e-6,
+    "s": 1.0,
+    "sec": 1.0,
+    "seconds": 1.0,
+    "min": 60.0,
+}
+_PASSES: Final = ("batch", "step", "it", "iter", "iteration")
+_LOSS: Final = re.compile(
+    r"loss(?!\w*_(?:scale|weights?|scaling|coefs?|coeff\w*|factor|ratio|fn|func\w*|type|alpha|beta|gamma|smoothing)$)"
+)
+_TRAINED: Final = re.compile(r"^(?:train|training)_|_(?:train|training)$")
+_EVALUATED: Final = re.compile(r"_(?:val|valid|validation|eval|test|dev)$")
+_EVALUATION: Final = re.compile(r"(?:val|valid|validation|eval|evaluation|test|dev)(?:_|$)")
+
+
+MOST_SEEN: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How printed names become charts; what the person said comes first.
+
+    Attributes:
+        charts: Printed name, as `plain` gives it → chart; `DROP` leaves it out.
+        seen: Names that were printed → chart, as `charts` could name them; of the first `MOST_SEEN`.
+        numbers: Names that were printed → the last two different numbers behind them.
+    """
+
+    charts: Mapping[str, str] = field(default_factory=dict)
+    seen: dict[str, str] = field(default_factory=dict, compare=False)
+    numbers: dict[str, list[float]] = field(default_factory=dict, compare=False)
+
+    def chart(self, name: str, evaluation: bool = False, *, logged: bool = False) -> tuple[str, float]:
+        """`chart_of`, and remembers that the name was there."""
+        chart, factor = self.chart_of(name, evaluation, logged=logged)
+        if chart and len(self.seen) < MOST_SEEN:
+            self.seen.setdefault(plain(name), chart)
+        return chart, factor
+
+    def note(self, name: str, number: float) -> None:
+        """Remembers a number that stood behind a name."""
+        if (key := plain(name)) in self.seen and math.isfinite(number):
+            before = self.numbers.setdefault(key, [])
+            if number not in before:
+                before[:] = [*before[-1:], number]
+
+    def chart_of(self, name: str, evaluation: bool = False, *, logged: bool = False) -> tuple[str, float]:
+        """The chart of a printed name, and by what its numbers are multiplied; an empty chart is none.
+
+        Args:
+            name: As it was printed.
+            evaluation: It stands in a line about evaluation, so `loss` is the validation loss.
+            logged: The script said it by `rankdeck.log`, so it is meant to be charted whatever it is called.
+        """
+        key, factor = (plain(name), 1.0) if logged else _without_unit(plain(name))
+        told = self.charts.get(plain(name), self.charts.get(key))
+        if told is not None:
+            return ("" if told == DROP or told in RESERVED - {STEP} else told), factor
+        if key in RESERVED:
+            return "", factor
+        if ((key in _NOT_METRICS or "_every_" in key) and not logged) or not re.search(r"[a-z]", key):
+            return "", factor
+        if logged and key in _VAGUE:
+            return key, factor
+        return self._usual(key, evaluation), factor
+
+    def _usual(self, key: str, evaluation: bool) -> str:
+        """The common name of a printed one."""
+        evaluation = evaluation and _TRAINED.search(key) is None
+        if key in _ALIASES and not (evaluation and not _EVALUATION.match(key)):
+            return _ALIASES[key]
+        before, after = _EVALUATION.match(key), _EVALUATED.search(key)
+        if before is not None or after is not None:
+            bare = key[before.end() :] if before is not None else key[: after.start()] if after is not None else key
+            return f"val_{_ALIASES[bare]}" if bare in _ALIASES else key
+        if evaluation:
+            return f"val_{_ALIASES.get(key, key)}"
+        bare = _TRAINED.sub("", key)
+        return key if bare in _VAGUE or not bare else _ALIASES.get(bare, bare)
+
+    def is_known(self, chart: str) -> bool:
+        """Whether a chart is one that training programs print, so that a line without a step may be about it."""
+        base = chart.removeprefix("val_")
+        return chart in _ALIASES.values() or base in _ALIASES.values() or chart in self.charts.values()
+
+    @staticmethod
+    def is_evaluation(chart: str) -> bool:
+        """It measures a model on data that it does not train on."""
+        return _EVALUATION.match(chart) is not None
+
+    @staticmethod
+    def begins_record(chart: str) -> bool:
+        """A line with it is worth a point of its own, though it names no step: what is learned, not how fast."""
+        name = chart.removeprefix("val_")
+        return name in ("accuracy", "accuracy_top5", "perplexity", "reward") or _LOSS.search(name) is not None
+
+
+def _without_unit(key: str) -> tuple[str, float]:
+    """``elapsed_time_in_ms`` as ``elapsed_time`` and 0.001, ``ms/batch`` as ``step_time`` and 0.001."""
+    unit, _, what = key.partition("_")
+    if unit in _UNITS_IN_NAMES and what.removeprefix("per_") in _PASSES:
+        return "step_time", _UNITS_IN_NAMES[unit]
+    name, found, unit = key.rpartition("_in_")
+    if found and unit in _UNITS_IN_NAMES:
+        return name, _UNITS_IN_NAMES[unit]
+    return key, 1.0

@@ -1,0 +1,112 @@
+"""What a printed line says, as a value: numbers, the step they are about, a progress bar. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from workers.script.printed.names import STEP as MAPPED_STEP
+from workers.script.printed.names import Names
+
+# Counters from the surest to the weakest; what a line has of the surest kind is its step.
+GLOBAL, STEP, ITERATION, BATCH, BAR, PLACE, LEADING = range(7)
+
+NUMBER: Final = r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d+)?|[-+]?\.\d+(?:[eE][-+]?\d+)?"
+WRAPPED_NUMBER: Final = re.compile(
+    r"(?:tensor|array|(?:np|numpy|torch|jnp)\.\w+)\(\s*\[?\s*([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf))\s*\]?[^()]*\)"
+)
+EVALUATION_LINE: Final = re.compile(
+    r"^\W*(?:\[[^\]]*\]\s*)?(?:(?:epoch|iter)\()?"
+    r"(?:test|tests|testing|val|valid|validation|validating|eval|evaluation|dev)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """Where a line says that training is.
+
+    Attributes:
+        kind: How sure it is: `GLOBAL` … `LEADING`.
+        number: What it counts.
+        total: Up to where, if it says so.
+        form: The words it stands behind, without digits: alike in all lines of one kind.
+    """
+
+    kind: int
+    number: int
+    total: int | None = None
+    form: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A progress bar's state.
+
+    Attributes:
+        title: Its words with the digits taken out: the same for each epoch's bar.
+        number, total: How far it is; a bar without an end has None.
+        training: False where its words or its unit tell of downloads, files, rows.
+    """
+
+    title: str
+    number: int
+    total: int | None
+    training: bool = True
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one line says.
+
+    Attributes:
+        values: Chart → number, of training.
+        evaluation: Chart → number, of an evaluation (`val_loss`, …).
+        counter: The surest counter in the line.
+        epoch: The epoch it names.
+        epoch_form: The words it stands behind, as a counter's; empty where it needs no proof.
+        bar: A progress bar in it; `counter` is then the bar's only where nothing surer stands there.
+        heading: The line only opens an evaluation ("Test Error:") or ends one; None: it says nothing of that kind.
+        is_known: A well-known name is among the charts.
+    """
+
+    values: dict[str, float] = field(default_factory=dict)
+    evaluation: dict[str, float] = field(default_factory=dict)
+    counter: Counter | None = None
+    epoch: float | None = None
+    epoch_form: str = ""
+    bar: Bar | None = None
+    heading: bool | None = None
+    is_known: bool = False
+
+    def add(self, chart: str, number: float, names: Names) -> None:
+        """Takes a number; the first of a name counts, since running means follow it."""
+        if chart == MAPPED_STEP:  # the person says that this name counts steps
+            if math.isfinite(number):
+                self.count(Counter(STEP, int(number), form="mapped"))
+            return
+        if chart == "epoch":
+            self.epoch = number if self.epoch is None and math.isfinite(number) else self.epoch
+            return
+        target = self.evaluation if names.is_evaluation(chart) else self.values
+        target.setdefault(chart, number)
+        self.is_known = self.is_known or names.is_known(chart)
+
+    @property
+    def is_empty(self) -> bool:
+        """It says nothing that could be charted, or change what is."""
+        return not (
+            self.values
+            or self.evaluation
+            or self.counter is not None
+            or self.epoch is not None
+            or self.bar is not None
+            or self.heading is not None
+        )
+
+    def count(self, counter: Counter) -> None:
+        """Takes a counter, if it is surer than what is there."""
+        if self.counter is None or counter.kind < self.counter.kind:
+            self.counter = counter

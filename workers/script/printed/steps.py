@@ -1,0 +1,292 @@
+"""Which step each reading belongs to: counters that begin anew each epoch, lines that name none, several lines a step.
+
+Pure. The rule, from the surest to the weakest: a step the line names; the place within the epoch, added up over
+epochs; the training progress bar's; else the records are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from workers.script.printed.evidence import Evidence
+from workers.script.printed.lines import read_line
+from workers.script.printed.names import Names
+from workers.script.printed.readings import BAR, ITERATION, STEP, Bar, Counter, Reading
+from workers.script.printed.segments import Segments
+from workers.script.printed.tables import Tables
+from workers.script.printed.unread import PATIENCE, Unread
+
+_COUNTED: Final = 99
+"""The kind of counter used where lines name none: weaker than all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Numbers to chart.
+
+    Attributes:
+        step: Where.
+        values: Chart → number.
+        evaluation: They measure the model on data that it does not train on.
+        epoch: The epoch, where one was named.
+    """
+
+    step: int
+    values: Mapping[str, float]
+    evaluation: bool = False
+    epoch: float | None = None
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A step whose lines may still be coming."""
+
+    step: int
+    values: dict[str, float] = field(default_factory=dict)
+    epoch: float | None = None
+
+
+class StepCounter:
+    """Turns counters that begin anew into steps that only rise."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        self.kind = _COUNTED
+        self._base = 0
+        self._last: int | None = None
+        self._total: int | None = None
+        self._stride = 1
+        self._epoch: float | None = None
+        self._begun = False
+
+    def begin(self, epoch: float) -> None:
+        """A heading ("Epoch 2/3") opens an epoch: a place that does not rise is the next epoch's."""
+        self._begun = self._epoch is not None and epoch > self._epoch
+        self._epoch = epoch
+
+    def take(self, counter: Counter, epoch: float | None) -> bool:
+        """The step that `counter` stands for is now `step`.
+
+        Returns:
+            False where a surer counter is in use, and this one is not taken.
+        """
+        if _rank(counter.kind) > _rank(self.kind):
+            return False
+        number = counter.number
+        if _rank(counter.kind) < _rank(self.kind):  # a surer one than before: it starts a count of its own
+            self.kind, self._base, self._last, self._stride = counter.kind, 0, None, 1
+        last = self._last
+        # A bar that is drawn again is where it was, whatever is printed beside it.
+        new_epoch = counter.kind != BAR and epoch is not None and self._epoch is not None and epoch > self._epoch
+        new_epoch, self._begun = new_epoch or self._begun, False
+        if last is not None and (number < last or (number == last and new_epoch)):
+            if self._total is not None:
+                self._base += self._total
+            else:
+                self._base = self.step + self._stride - number
+        elif last is not None and number > last:
+            self._stride = number - last
+        self._last, self._total = number, counter.total
+        self._epoch = epoch if epoch is not None else self._epoch
+        self.step = self._base + number
+        return True
+
+    def forget(self, kind: int) -> None:
+        """What was counted so by `kind` was no step."""
+        if self.kind == kind:
+            self.step, self.kind, self._base, self._last = 0, _COUNTED, 0, None
+
+    def count(self) -> None:
+        """One more record that names no step."""
+        self.step += 1
+
+
+def _rank(kind: int) -> int:
+    """Programs say "step" in one line and "iter" in the next and mean the same."""
+    return STEP if kind == ITERATION else kind
+
+
+class PrintedMetrics:
+    """Reads a program's output as it comes; gives the points to chart.
+
+    Args:
+        names: How printed names become charts.
+    """
+
+    def __init__(self, names: Names | None = None) -> None:
+        self._names = names or Names()
+        self._segments = Segments()
+        self._tables = Tables()
+        self._evidence = Evidence(self._names)
+        self._unread = Unread(self._names)
+        self._counter = StepCounter()
+        self._pending: _Pending | None = None
+        self._points: list[Point] = []
+        self._evaluating = False
+        self._bar: Bar | None = None
+        self._bar_is_trained = False
+        self._held: Reading | None = None
+        self._given: dict[bool, Point] = {}
+        self._epoch: float | None = None
+
+    @property
+    def step(self) -> int:
+        """The newest step."""
+        return self._counter.step
+
+    @property
+    def has_pending(self) -> bool:
+        """A step was read that may get more lines; `flush` gives it as it is."""
+        return self._pending is not None or self._held is not None or self._tables.is_open
+
+    def describe_unread(self, ended: bool = False) -> dict[str, Any] | None:
+        """What was printed where nothing of it could be charted; None where something was, or too little is printed.
+
+        Args:
+            ended: No more will come.
+        """
+        enough = self._unread.lines >= PATIENCE or (ended and bool(self._names.numbers))
+        return self._unread.describe() if enough and not self._given else None
+
+    @property
+    def _follows_bar(self) -> bool:
+        return self._counter.kind == BAR
+
+    def feed(self, data: bytes) -> list[Point]:
+        """Takes output; gives the points that are complete."""
+        return self._take(self._tables.join(self._segments.feed(data)))
+
+    def flush(self) -> list[Point]:
+        """Gives what waits for more lines of its step; called when the program has been quiet for a moment."""
+        points = self._take(self._tables.finish())
+        held, self._held = self._held, None
+        if held is not None:  # the bar that was drawn behind it has no end until it is drawn again
+            drawn = read_line(self._segments.unfinished, self._names)
+            self._settle(held, None if drawn is None else drawn.bar)
+        self._end_step()
+        return [*points, *self._taken()]
+
+    def finish(self) -> list[Point]:
+        """The output has ended."""
+        points = self._take(self._tables.join(self._segments.finish()))
+        points += self._take(self._tables.finish())
+        for reading in self._evidence.finish():
+            self._note(reading)
+        return [*points, *self.flush()]
+
+    def _take(self, pieces: list[str]) -> list[Point]:
+        for text in pieces:
+            reading = read_line(text, self._names, self._evaluating)
+            if not self._given and (reading is None or reading.bar is None):
+                self._unread.take(text)
+            if reading is None:
+                continue
+            if reading.heading is not None or reading.evaluation:
+                self._evaluating = reading.heading is True and not reading.evaluation
+            for settled in self._evidence.take(reading):
+                self._note(settled)
+        return self._taken()
+
+    def _taken(self) -> list[Point]:
+        points, self._points = self._points, []
+        return points
+
+    def _note(self, reading: Reading) -> None:
+        """Takes a reading; numbers printed beside a bar wait for the bar to be drawn again.
+
+        A bar is drawn ten times a second at most, so it lags; behind something printed it is drawn anew, as it is.
+        """
+        held, self._held = self._held, None
+        if held is not None:
+            self._settle(held, reading.bar)
+        bare = reading.bar is None and reading.counter is None
+        if bare and (reading.values or reading.evaluation) and self._bar is not None and self._follows_bar:
+            self._held = reading
+        else:
+            self._settle(reading)
+
+    def _settle(self, reading: Reading, drawn: Bar | None = None) -> None:
+        """Charts a reading; `drawn` is the bar drawn right behind it."""
+        ours = self._bar
+        if drawn is not None and ours is not None and (drawn.title, drawn.total) == (ours.title, ours.total):
+            self._bar = drawn
+            self._counter.take(Counter(BAR, drawn.number, drawn.total), None)
+        counter = reading.counter
+        if reading.epoch is not None and counter is None and not reading.values and not reading.evaluation:
+            self._counter.begin(reading.epoch)
+        if reading.bar is not None:
+            counter = self._bar_counter(reading, counter)
+        self._epoch = reading.epoch if reading.epoch is not None else self._epoch
+        named = counter is not None and self._counter.take(counter, reading.epoch)
+        if reading.values:
+            self._add(reading, named or (self._bar is not None and self._follows_bar))
+        if reading.evaluation and not self._is_drawn_again(reading):
+            self._end_step()
+            point = Point(self._counter.step, reading.evaluation, evaluation=True, epoch=reading.epoch)
+            if reading.bar is not None and not self._counter.step:
+                self._given[True] = point  # Lightning's sanity check, before the first step
+            else:
+                self._give(point)
+
+    def _is_drawn_again(self, reading: Reading) -> bool:
+        """A bar shows the last evaluation's numbers until there is another."""
+        before = self._given.get(True)
+        return reading.bar is not None and before is not None and before.values == reading.evaluation
+
+    def _add(self, reading: Reading, named: bool) -> None:
+        if self._bar is not None and reading.is_known:
+            self._bar_is_trained = True
+        pending = self._pending
+        if not named and self._counter.kind == _COUNTED:
+            begins = any(self._names.begins_record(chart) for chart in reading.values)
+            again = pending is None or any(chart in pending.values for chart in reading.values)
+            if again and not begins:
+                return  # settings printed before training, or speed alone
+            if again:
+                self._end_step()
+                self._counter.count()
+        step = self._counter.step
+        pending = self._pending
+        if pending is not None:
+            again = reading.bar is None and any(chart in pending.values for chart in reading.values)
+            if pending.step != step or again:  # the same step beside a bar is the bar drawn again
+                self._end_step()
+        if self._pending is None:
+            self._pending = _Pending(step)
+        self._pending.values.update(reading.values)
+        self._pending.epoch = self._epoch if reading.epoch is None and not self._follows_bar else reading.epoch
+
+    def _end_step(self) -> None:
+        if self._pending is not None:
+            self._give(Point(self._pending.step, self._pending.values, epoch=self._pending.epoch))
+            self._pending = None
+
+    def _give(self, point: Point) -> None:
+        """Adds a point, unless it is the one before, drawn again."""
+        if point != self._given.get(point.evaluation):
+            self._given[point.evaluation] = point
+            self._points.append(point)
+
+    def _bar_counter(self, reading: Reading, counter: Counter | None) -> Counter | None:
+        """The line's counter, unless it is a bar's that does not tell the training's step."""
+        bar = reading.bar
+        assert bar is not None
+        if counter is not None and counter.kind != BAR:
+            return counter
+        if not bar.training:
+            return None
+        ours = self._bar
+        if ours is None or (bar.title == ours.title and bar.total == ours.total):
+            self._bar = bar
+            return counter
+        if not self._bar_is_trained:  # nothing was learned beside that one: it counted something else
+            self._bar = bar
+            self._counter.forget(BAR)
+            return counter
+        finished = ours.total is not None and ours.number >= ours.total
+        if finished and bar.title == ours.title and ours.title and bar.total is not None:
+            self._bar = bar  # the next epoch's, of another length
+            return counter
+        return None  # an evaluation's, drawn between two steps

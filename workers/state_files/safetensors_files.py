@@ -1,0 +1,183 @@
+"""Tensors and plain values in safetensors files: nothing is pickled, so nothing read can run code.
+
+Plain values travel as JSON in the file's metadata. Weights that share memory (tied embeddings) are written once
+and named in the metadata.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from core.errors import StateFileError
+from core.fault_points import reach
+from core.protocol.messages import StagedFile
+
+_VALUES_KEY: Final = "rankdeck"
+_TIED_KEY: Final = "tied"
+_DTYPE_NAMES: Final = {
+    torch.float64: "F64",
+    torch.float32: "F32",
+    torch.float16: "F16",
+    torch.bfloat16: "BF16",
+    torch.int64: "I64",
+    torch.int32: "I32",
+    torch.int16: "I16",
+    torch.int8: "I8",
+    torch.uint8: "U8",
+    torch.bool: "BOOL",
+}
+
+
+def snapshot(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Copies on the CPU that later training steps do not touch; contiguous, with sharing between them kept."""
+    copies: dict[tuple[Any, ...], torch.Tensor] = {}
+    result = {}
+    for name, tensor in tensors.items():
+        key = _memory(tensor)
+        if key not in copies:
+            copies[key] = tensor.detach().to("cpu", copy=True).contiguous()
+        result[name] = copies[key]
+    return result
+
+
+def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, Any] | None = None) -> StagedFile:
+    """Writes a file and waits until it is on the disk. The same tensors and values make the same bytes.
+
+    The format is written by hand because the safetensors package orders metadata at random and copies every tensor;
+    it is read by the package.
+
+    Args:
+        path: Where; overwritten.
+        tensors: CPU tensors.
+        values: What JSON can hold.
+
+    Returns:
+        Name, size and SHA-256.
+
+    Raises:
+        OSError: Disk full, no permission.
+    """
+    unique, tied = _split_tied(tensors)
+    metadata = {"format": "pt"}
+    if values is not None:
+        metadata[_VALUES_KEY] = json.dumps(dict(values), sort_keys=True)
+    if tied:
+        metadata[_TIED_KEY] = json.dumps(tied, sort_keys=True)
+    # Widest numbers first, so that every tensor starts at a multiple of its own number's size.
+    order = sorted(unique, key=lambda name: (-unique[name].element_size(), name))
+    header: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name in order:
+        begin, end = end, end + unique[name].nbytes
+        header[name] = {
+            "dtype": _DTYPE_NAMES[unique[name].dtype],
+            "shape": list(unique[name].shape),
+            "data_offsets": [begin, end],
+        }
+    head = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+    head += b" " * (-len(head) % 8)
+    digest = hashlib.sha256()
+    with path.open("wb") as file:
+        pieces: list[bytes | memoryview] = [struct.pack("<Q", len(head)), head]
+        for number, piece in enumerate((*pieces, *(_bytes_of(unique[name]) for name in order))):
+            if number == len(order) // 2 + 1:
+                reach("weights_write")
+            digest.update(piece)
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+        size = file.tell()
+    return StagedFile(path.name, size, digest.hexdigest())
+
+
+class OpenFile:
+    """A file whose tensors are read one at a time; between reads the file is closed, so that it can be removed.
+
+    Args:
+        path: As `write` made it.
+
+    Raises:
+        StateFileError: The file is missing or not what `write` made.
+
+    Attributes:
+        names: Its tensors.
+        values: Its plain values.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        with _telling(path), safe_open(path, framework="pt", device="cpu") as file:
+            metadata = file.metadata() or {}
+            self._tied: dict[str, str] = json.loads(metadata.get(_TIED_KEY, "{}"))
+            self.names = frozenset((*file.keys(), *self._tied))
+            self.values: dict[str, Any] = json.loads(metadata.get(_VALUES_KEY, "{}"))
+
+    def tensor(self, name: str) -> torch.Tensor:
+        """One tensor, on the CPU."""
+        with _telling(self._path), safe_open(self._path, framework="pt", device="cpu") as file:
+            tensor: torch.Tensor = file.get_tensor(self._tied.get(name, name))
+        return tensor
+
+
+def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Tensors (on the CPU) and values of a file; tied names share one tensor.
+
+    Raises:
+        StateFileError: The file is missing or not what `write` made.
+    """
+    with _telling(path), safe_open(path, framework="pt", device="cpu") as file:
+        metadata = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
+        for name, original in json.loads(metadata.get(_TIED_KEY, "{}")).items():
+            tensors[name] = tensors[original]
+        values = json.loads(metadata.get(_VALUES_KEY, "{}"))
+    return tensors, values
+
+
+@contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        raise StateFileError(
+            f"{path} cannot be read ({error}).", "Resume from an earlier generation: move this one's folder away."
+        ) from error
+
+
+def _memory(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Equal for tensors that are the same numbers in the same memory; empty ones are never shared."""
+    if tensor.numel() == 0:
+        return (id(tensor),)
+    return (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), str(tensor.device))
+
+
+def _split_tied(tensors: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
+    """Tensors without repetition, and the names that share another's memory."""
+    first: dict[tuple[Any, ...], str] = {}
+    unique: dict[str, torch.Tensor] = {}
+    tied: dict[str, str] = {}
+    for name in sorted(tensors):
+        original = first.setdefault(_memory(tensors[name]), name)
+        if original == name:
+            unique[name] = tensors[name].detach().contiguous()
+        else:
+            tied[name] = original
+    return unique, tied
+
+
+def _bytes_of(tensor: torch.Tensor) -> memoryview:
+    """The tensor's memory, not copied."""
+    if tensor.numel() == 0:
+        return memoryview(b"")
+    array: Any = tensor.reshape(-1).view(torch.uint8).numpy()
+    return memoryview(array)

@@ -1,0 +1,222 @@
+"""Reads weights and optimizer state of a generation, whichever mode and number of ranks wrote it.
+
+A generation holds weights in one of three forms, and its optimizer state likewise:
+
+* whole: `weights.safetensors` (one device, DDP);
+* in shards: `weights_shard<r>.safetensors`, whose tensors are whole or pieces (`workers.state_files.slices`);
+* as copies: `weights_rank<r>.safetensors`, one a rank that trained by itself.
+
+Tensors are read when they are asked for, one at a time, so that a model which fits no single device's memory can be
+taken up by ranks which each keep their share of every tensor.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from core.errors import StateFileError
+from core.files.atomic import sha256_file
+from workers.optim.optimizer import Optimization
+from workers.state_files import safetensors_files
+from workers.state_files.averaging import mean
+from workers.state_files.slices import Piece, join
+
+MANIFEST: Final = "manifest.json"
+WEIGHTS: Final = "weights"
+OPTIMIZER: Final = "optimizer"
+AVERAGE: Final = "average"
+
+
+class SavedState:
+    """The weights and the optimizer state of one generation, as one rank takes them up.
+
+    Args:
+        folder: The generation's.
+        copy: Whose copy is taken where each rank wrote its own: a rank's number, or "average" for the mean of all.
+
+    Raises:
+        StateFileError: A file is missing or not what was committed.
+    """
+
+    def __init__(self, folder: Path, copy: int | str = 0) -> None:
+        self.folder = folder
+        self._hashes = _manifest_hashes(folder)
+        self._weights = self._open(WEIGHTS, copy)
+        self._optimizer = self._open(OPTIMIZER, copy)
+
+    # weights
+
+    def weight_names(self) -> list[str]:
+        """Canonical names of all weights."""
+        return self._weights.names()
+
+    def weight(self, name: str) -> Tensor:
+        """A whole weight, on the CPU."""
+        return self._weights.tensor(name)
+
+    def load_model(self, model: nn.Module) -> None:
+        """Puts all weights into a whole model.
+
+        Raises:
+            StateFileError: They fit another model.
+        """
+        load_weights({name: self.weight(name) for name in self.weight_names()}, model, self.folder)
+
+    # optimizer
+
+    def optimizer_numbers(self) -> list[int]:
+        """Numbers of the parameters for which there is state."""
+        names = [*self._optimizer.names(), *self._optimizer.values["scalars"]]
+        return sorted({int(name.partition(".")[0]) for name in names})
+
+    def optimizer_state(self, number: int) -> dict[str, Any]:
+        """A parameter's state: whole tensors and plain values by key."""
+        prefix = f"{number}."
+        scalars: dict[str, Any] = self._optimizer.values["scalars"]
+        state = {name.removeprefix(prefix): value for name, value in scalars.items() if name.startswith(prefix)}
+        for name in self._optimizer.names():
+            if name.startswith(prefix):
+                state[name.removeprefix(prefix)] = self._optimizer.tensor(name)
+        return state
+
+    def optimizer_groups(self, optimizer: Optimizer, optimization: Optimization) -> list[dict[str, Any]]:
+        """The groups' options as they were saved.
+
+        Raises:
+            StateFileError: They belong to other parameters, or to an optimizer of another kind.
+        """
+        values = self._optimizer.values
+        groups: list[dict[str, Any]] = values["groups"]
+        kind = values.get("kind", optimization.kind_name)
+        if kind != optimization.kind_name:
+            raise StateFileError(
+                f"The run was trained with {kind} so far, and its state means nothing to {optimization.kind_name}.",
+                f"Resume with {kind}, or start a new run from its model.safetensors.",
+                title="The optimizer is of another kind",
+            )
+        if [len(group["params"]) for group in groups] != [len(group["params"]) for group in optimizer.param_groups]:
+            raise StateFileError(
+                f"The optimizer state in {self.folder} is for other parameters than this model's.",
+                "Resume with the recipe and the model options the run was started with.",
+            )
+        return groups
+
+    # files
+
+    def _open(self, what: str, copy: int | str) -> _Files | _Average:
+        if copy == AVERAGE and (paths := sorted(self.folder.glob(f"{what}_rank*.safetensors"))):
+            return _Average([_Files([self._checked(path)]) for path in paths])
+        for patterns in (f"{what}_rank{copy}", what, f"{what}_shard*", f"{what}_rank0"):
+            found = sorted(self.folder.glob(f"{patterns}.safetensors"))
+            if found:
+                return _Files([self._checked(path) for path in found])
+        raise StateFileError(
+            f"The generation in {self.folder} has no {what}.safetensors.",
+            "Resume from an earlier generation: move this one's folder away.",
+        )
+
+    def _checked(self, path: Path) -> Path:
+        expected = self._hashes.get(path.name)
+        if expected is not None and sha256_file(path) != expected:
+            raise StateFileError(
+                f"{path} is not what was committed: its SHA-256 differs from the manifest's.",
+                "Resume from an earlier generation: move this one's folder away.",
+            )
+        return path
+
+    def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All of another file of the generation, compared with the manifest."""
+        path = self.folder / name
+        return safetensors_files.read(self._checked(path) if path.is_file() else path)
+
+    def has(self, name: str) -> bool:
+        """Whether the generation has this file."""
+        return (self.folder / name).is_file()
+
+
+class _Files:
+    """Tensors that are spread over files; where they overlap, the first file counts."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._files = [safetensors_files.OpenFile(path) for path in paths]
+        self.values = _merged_values([file.values for file in self._files])
+
+    def names(self) -> list[str]:
+        return sorted({name for file in self._files for name in file.names})
+
+    def tensor(self, name: str) -> Tensor:
+        pieces = []
+        for file in self._files:
+            if name not in file.names:
+                continue
+            described = file.values.get("pieces", {}).get(name)
+            if described is None:
+                return file.tensor(name)
+            pieces.append(Piece(file.tensor(name), described[0], tuple(described[1])))
+        return join(name, pieces)
+
+
+class _Average:
+    """The mean of copies that ranks trained by themselves; plain values are the first one's.
+
+    An optimizer's count of its own steps is the highest: its moments are warmed up at least as far as that of the copy
+    with the most steps has them.
+    """
+
+    def __init__(self, copies: Sequence[_Files]) -> None:
+        self._copies = copies
+        self.values = copies[0].values
+
+    def names(self) -> list[str]:
+        return sorted({name for copy in self._copies for name in copy.names()})
+
+    def tensor(self, name: str) -> Tensor:
+        tensors = [copy.tensor(name) for copy in self._copies if name in copy.names()]
+        return torch.stack(tensors).amax(0) if name.endswith(".step") else mean(tensors)
+
+
+def _merged_values(all_values: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    merged: dict[str, Any] = {"scalars": {}, "groups": []}
+    for values in all_values:
+        merged["scalars"].update(values.get("scalars", {}))
+        merged["groups"] = values.get("groups", merged["groups"])
+        if "kind" in values:
+            merged["kind"] = values["kind"]
+    return merged
+
+
+def load_weights(tensors: dict[str, Tensor], model: nn.Module, source: Path) -> None:
+    """Puts weights into a model.
+
+    Raises:
+        StateFileError: They fit another model.
+    """
+    try:
+        with torch.no_grad():
+            model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise StateFileError(
+            f"The weights in {source} do not fit this model ({str(error).splitlines()[-1].strip()}).",
+            "Resume with the recipe and the model options the run was started with.",
+        ) from error
+
+
+def _manifest_hashes(folder: Path) -> dict[str, str]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        return {}
+    try:
+        files = json.loads(path.read_text(encoding="utf-8"))["files"]
+        rows = files if isinstance(files, list) else [{"name": name, **row} for name, row in files.items()]
+        return {row["name"]: row["sha256"] for row in rows}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StateFileError(
+            f"{path} cannot be read ({error}).", "Resume from an earlier generation: move this one's folder away."
+        ) from error

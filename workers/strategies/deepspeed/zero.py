@@ -1,0 +1,315 @@
+"""ZeRO stages 1, 2 and 3 with DeepSpeed as the engine.
+
+The optimizer is the recipe's own (torch's AdamW), so nothing is compiled. Losses are those of DDP: bit for bit in
+stage 1, and in stage 2 too where a step is one micro-batch (with several, stage 2 averages each one's gradient over
+the ranks and DDP their sum); stage 3 differs by rounding. bf16 and fp16 are DeepSpeed's: weights stand in that format
+on each device, and the fp32 masters, spread over the ranks, are what a generation holds.
+
+Method: Rajbhandari et al., ZeRO (arXiv 1910.02054).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from core.config import RunConfig
+from core.config.batch import resolve_batch
+from core.errors import ConfigError, StateFileError
+from core.launch.deepspeed import FIELD, check_run, effective_config, without_open_values
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
+from workers.state_files.saved_state import SavedState
+from workers.state_files.slices import Piece, StatePart
+from workers.strategies.base import RankPlace
+from workers.strategies.ddp import DdpStrategy
+from workers.strategies.deepspeed.engine import (
+    LossScale,
+    forget_gradients,
+    grad_norm,
+    import_deepspeed,
+    make_engine,
+)
+from workers.strategies.deepspeed.shards import CutShards, FlatShards, Shards
+from workers.strategies.replica import Replica
+
+_DEFAULT_MICRO_BATCH: Final = 8  # as `workers.training.session` has it
+
+
+class DeepSpeedStrategy(DdpStrategy):
+    """All ranks in one lane, in step, with DeepSpeed between model and optimizer.
+
+    Args:
+        place: This rank's.
+        config: `zero_stage`, offload, `deepspeed_config`, batch sizes.
+    """
+
+    name = "zero"
+
+    def __init__(self, place: RankPlace, config: RunConfig) -> None:
+        super().__init__(place)
+        self._config = config
+        self._deepspeed: Any = None
+        self._engine: Any = None
+
+    def setup(self) -> None:
+        """Imports DeepSpeed first: where that fails no other rank has to be waited for."""
+        self._deepspeed = import_deepspeed(self.place)
+        super().setup()
+
+    def close(self) -> None:
+        """Takes DeepSpeed's hooks off the model, then leaves the process groups, of which DeepSpeed knows too."""
+        if self._engine is None:
+            super().close()
+            return
+        self._engine.destroy()
+        self._engine = None
+        if dist.is_initialized():
+            self._deepspeed.comm.destroy_process_group()
+
+    @property
+    def forward_is_collective(self) -> bool:
+        """In stage 3 every layer's weights are gathered from all ranks."""
+        return self._config.zero_stage == 3
+
+    @property
+    def micro_batches_alike(self) -> bool:
+        """From stage 2 on gradients are reduced in every micro-batch."""
+        return self._config.zero_stage > 1
+
+    @property
+    def can_balance(self) -> bool:
+        """The engine counts samples for itself, alike on all ranks."""
+        return False
+
+    def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
+        """The model under DeepSpeed's engine, which changes it in place.
+
+        Raises:
+            ConfigError: DeepSpeed's configuration contradicts the recipe.
+            DeepSpeedError: It cannot be set up.
+        """
+        settings = self._settings(optimization, precision)
+        before = Before.of(model, optimization)
+        optimizer = optimization.optimizer(model, lr)
+        engine = self._engine = make_engine(self.place, model, optimizer, settings, self._deepspeed)
+        shards: Shards = FlatShards(engine, optimizer)
+        if self.forward_is_collective:
+            shards = CutShards(engine, optimizer, self.place.rank)
+        replica = DeepSpeedReplica(self.place, engine, shards, before, model, optimizer, optimization, precision)
+        if self.forward_is_collective:
+            replica.evaluated = engine
+        return replica
+
+    def _settings(self, optimization: Optimization, precision: Precision) -> dict[str, Any]:
+        if optimization.kind_name != "AdamW" and '"optimizer"' in (self._config.deepspeed_config or ""):
+            raise ConfigError(
+                FIELD,
+                f"The DeepSpeed configuration has a section optimizer, and the recipe uses {optimization.kind_name}.",
+                "Leave the section optimizer out.",
+            )
+        batch = resolve_batch(self._config, self.place.world_size, _DEFAULT_MICRO_BATCH)
+        check_run(self._config, batch, self.place.device.type == "cpu", self._deepspeed.__version__)
+        clip_norm = float(optimization.clip_norm)
+        settings = effective_config(self._config, batch, precision=precision.name, clip_norm=clip_norm)
+        return without_open_values(settings)
+
+
+@dataclass(frozen=True)
+class Before:
+    """A model as it was before DeepSpeed took it over.
+
+    Attributes:
+        numbered: Trainable parameters by their number in a generation.
+        sizes: How many of them each group of the optimizer has.
+        dtypes: Of each entry of the model's `state_dict`.
+    """
+
+    numbered: list[nn.Parameter]
+    sizes: list[int]
+    dtypes: dict[str, torch.dtype]
+
+    @classmethod
+    def of(cls, model: nn.Module, optimization: Optimization) -> Before:
+        """What it is now."""
+        groups = [group["params"] for group in optimization.groups(model)]
+        dtypes = {name: tensor.dtype for name, tensor in model.state_dict().items()}
+        return cls([parameter for group in groups for parameter in group], [len(group) for group in groups], dtypes)
+
+
+class DeepSpeedReplica(Replica):
+    """A share of a model's state. DeepSpeed averages gradients over the ranks, clips and steps; how much a
+    micro-batch counts is in its loss already, so DeepSpeed is kept from dividing by their number.
+
+    Args:
+        place: This rank's.
+        engine: DeepSpeed's.
+        shards: What this rank holds.
+        before: The model before.
+        model, optimizer, optimization, precision: As for `Replica`.
+    """
+
+    def __init__(
+        self,
+        place: RankPlace,
+        engine: Any,
+        shards: Shards,
+        before: Before,
+        model: nn.Module,
+        optimizer: Optimizer,
+        optimization: Optimization,
+        precision: Precision,
+    ) -> None:
+        super().__init__(model, optimizer, optimization, precision, f"_shard{place.rank}")
+        self.module = engine
+        self.shards = shards
+        self._place = place
+        self._engine = engine
+        self._before = before
+        self._buffers = [buffer for buffer in model.buffers() if buffer.numel()]
+        self._loss_scale = LossScale(engine, precision.scaler, place.device)
+
+    # one step
+
+    def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
+        """Tells DeepSpeed where a step ends, however many micro-batches it has."""
+        self._loss_scale.take()
+        self._engine.set_gradient_accumulation_boundary(last)
+        return nullcontext()
+
+    def backward(self, loss: Tensor, *, last: bool) -> None:
+        """See `Replica`; DeepSpeed scales the loss for fp16 itself."""
+        del last
+        self._engine.backward(loss, scale_wrt_gas=False)
+
+    def update(self) -> Tensor:
+        """See `Replica`; an overflow on one rank skips the step on all. Buffers are then rank 0's, as under DDP."""
+        self._engine.step()
+        self._loss_scale.give()
+        for buffer in self._buffers:
+            dist.broadcast(buffer, 0)
+        return grad_norm(self._engine, self._place.device)
+
+    def rehearse(self, loss: Tensor) -> None:
+        """See `Replica`."""
+        self._engine.set_gradient_accumulation_boundary(False)
+        self._engine.backward(loss * 0.0, scale_wrt_gas=False)
+        forget_gradients(self._engine)
+
+    # its state
+
+    def trained(self) -> Iterable[Tensor]:
+        """This rank's elements, in fp32."""
+        return (self.shards.master(parameter) for parameter in self._before.numbered)
+
+    def parts(self) -> list[StatePart]:
+        """Every rank writes its run of each tensor's elements; rank 0 also what is whole on all of them."""
+        weights: dict[str, Tensor | Piece] = {}
+        for name, tensor in self.model.state_dict(keep_vars=True).items():
+            if self.shards.holds(tensor):
+                own = self.shards.master(tensor)
+                if own.numel():
+                    weights[name] = self._piece(tensor, own.to(self._before.dtypes[name]))
+            elif self._place.rank == 0:
+                weights[name] = tensor.detach().to(self._before.dtypes[name])
+        state: dict[str, Tensor | Piece] = {}
+        for number, parameter in enumerate(self._before.numbered):
+            for key, value in self.shards.state(parameter).items():
+                if value.dim() == 0:
+                    state[f"{number}.{key}"] = value
+                elif value.numel():
+                    state[f"{number}.{key}"] = self._piece(parameter, value)
+        values = {"scalars": {}, "groups": self._groups(), "kind": self._optimization.kind_name}
+        return [
+            StatePart(f"weights{self._suffix}.safetensors", weights, {}),
+            StatePart(f"optimizer{self._suffix}.safetensors", state, values),
+        ]
+
+    def load(self, saved: SavedState) -> None:
+        """Takes this rank's elements of every tensor.
+
+        Raises:
+            StateFileError: It is of another model or another optimizer, or damaged.
+        """
+        self.shards.let_go()
+        self._load_weights(saved)
+        numbered = SimpleNamespace(param_groups=self._groups())  # DeepSpeed's groups hold buffers, not parameters
+        groups = saved.optimizer_groups(cast(Optimizer, numbered), self._optimization)
+        for group, options in zip(self.optimizer.param_groups, groups, strict=True):
+            group.update({key: value for key, value in options.items() if key != "params"})
+        self._load_optimizer_state(saved)
+
+    def _load_weights(self, saved: SavedState) -> None:
+        own, names = self.model.state_dict(keep_vars=True), saved.weight_names()
+        odd = sorted(set(own) ^ set(names))
+        if odd:
+            raise _other_model(saved, f"only one of the two has {odd[0]}")
+        taken: set[int] = set()  # tied weights have two names
+        with torch.no_grad():
+            for name in names:
+                target = own[name]
+                shape = self.shards.shape(target) if self.shards.is_parameter(target) else tuple(target.shape)
+                if id(target) in taken:
+                    continue
+                whole = saved.weight(name)
+                if tuple(whole.shape) != shape:
+                    raise _other_model(saved, f"{name} has shape {list(whole.shape)}, not {list(shape)}")
+                if self.shards.is_parameter(target):
+                    self.shards.set_weight(target, whole)
+                else:
+                    target.copy_(whole)
+                taken.add(id(target))
+
+    def _load_optimizer_state(self, saved: SavedState) -> None:
+        """DeepSpeed keeps one state for a whole buffer: parameters of which nothing is saved begin with zeros."""
+        numbers = saved.optimizer_numbers()
+        if not numbers:
+            self.optimizer.state.clear()
+            return
+        steps: dict[str, Any] = {}
+        made = False
+        with torch.no_grad():
+            for number in numbers:
+                parameter = self._before.numbered[number]
+                state = saved.optimizer_state(number)
+                of_elements = {
+                    key: value
+                    for key, value in state.items()
+                    if isinstance(value, Tensor) and tuple(value.shape) == self.shards.shape(parameter) and value.dim()
+                }
+                if not made:
+                    self.shards.make_state(list(of_elements))
+                    made = True
+                for key, value in of_elements.items():
+                    self.shards.set_state(parameter, key, value)
+                for key in state.keys() - of_elements.keys():
+                    steps[key] = max(steps.get(key, state[key]), state[key])
+            for key, value in steps.items():
+                self.shards.set_everywhere(key, value)
+
+    def _piece(self, parameter: nn.Parameter, own: Tensor) -> Piece:
+        return Piece(own, self.shards.start(parameter), self.shards.shape(parameter))
+
+    def _groups(self) -> list[dict[str, Any]]:
+        """The optimizer's groups with the numbers that parameters had before DeepSpeed put buffers in their place."""
+        groups, first = [], 0
+        for group, size in zip(self.optimizer.param_groups, self._before.sizes, strict=True):
+            options = {key: value for key, value in group.items() if key != "params"}
+            groups.append({**options, "params": list(range(first, first + size))})
+            first += size
+        return groups
+
+
+def _other_model(saved: SavedState, why: str) -> StateFileError:
+    return StateFileError(
+        f"The weights in {saved.folder} do not fit this model ({why}).",
+        "Resume with the recipe and the model options the run was started with.",
+    )

@@ -1,0 +1,140 @@
+"""Brings the weights of ranks that trained apart together: their mean, or DiLoCo's outer step towards it.
+
+DiLoCo (Douillard et al., arXiv 2311.08105, algorithm 1): all ranks start a round from the same weights θ. At its end
+Δ = θ - mean(ranks' weights) is taken for a gradient, and SGD with Nesterov momentum makes the next θ:
+
+    b ← μ b + Δ        θ ← θ - lr (Δ + μ b)
+
+With lr = 1 and μ = 0 that is the mean itself, and then neither θ nor b is kept. Each rank's inner optimizer keeps its
+own state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from core.config.sync import AVERAGE, Synchronisation
+from core.fault_points import reach
+
+BUCKET_ELEMENTS: Final = 4 << 20
+"""So many numbers go through one all-reduce, unless a single tensor has more: 16 MiB in fp32."""
+K = TypeVar("K")
+
+BASE: Final = "base."
+MOMENTUM: Final = "momentum."
+
+
+class Outer:
+    """The weights that all ranks share, and the step that moves them.
+
+    Args:
+        model: On its device; its trainable parameters and the floating-point buffers that belong to its state are
+            brought together.
+        rule: Method and outer settings.
+        all_reduce: Sums a one-dimensional fp32 tensor over the ranks in place, giving all ranks the same bits.
+        wire: Where that tensor has to lie.
+    """
+
+    def __init__(
+        self, model: nn.Module, rule: Synchronisation, all_reduce: Callable[[Tensor], None], wire: torch.device
+    ) -> None:
+        self._rule = rule
+        self._all_reduce = all_reduce
+        self._wire = wire
+        self._parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        kept = model.state_dict(keep_vars=True)
+        self._buffers = [b for name, b in model.named_buffers() if name in kept and b.is_floating_point()]
+        self._base: dict[str, Tensor] = {}
+        self._momentum: dict[str, Tensor] = {}
+
+    @property
+    def elements(self) -> int:
+        """Numbers that each rank puts into a round."""
+        return sum(t.numel() for t in (*self._parameters.values(), *self._buffers))
+
+    def start(self) -> None:
+        """The weights as they are now, alike on all ranks, are where the next round starts from."""
+        if self._rule.method != AVERAGE:
+            self._base = {name: _outer_copy(p) for name, p in self._parameters.items()}
+            self._momentum = {name: torch.zeros_like(base) for name, base in self._base.items()}
+
+    def bring_together(self, share: float, *, plain: bool = False) -> None:
+        """One round; afterwards all ranks hold the same weights.
+
+        Args:
+            share: This rank's weight in the mean; the ranks' shares add up to 1.
+            plain: Take the mean itself and start anew from it, whatever the method.
+        """
+        stepped = self._rule.method != AVERAGE and not plain and bool(self._base)
+        with torch.no_grad():
+            for number, names in enumerate(_buckets(self._parameters)):
+                tensors = [self._parameters[name] for name in names]
+                self._average(tensors, share, partial(self._step, names) if stepped else None)
+                if number == 0:
+                    reach("mid_synchronisation")
+            for bucket in _buckets(dict(enumerate(self._buffers))):
+                self._average([self._buffers[index] for index in bucket], share, None)
+        if not stepped:
+            self.start()
+
+    def _average(self, tensors: Sequence[Tensor], share: float, then: Callable[[Tensor], Tensor] | None) -> None:
+        flat = torch.cat([t.detach().reshape(-1).float() for t in tensors]).mul_(share).to(self._wire)
+        self._all_reduce(flat)
+        if then is not None:
+            flat = then(flat)
+        for tensor, values in zip(tensors, torch.split(flat, [t.numel() for t in tensors]), strict=True):
+            tensor.copy_(values.view_as(tensor))
+
+    def _step(self, names: Sequence[str], mean: Tensor) -> Tensor:
+        """The outer optimizer's step on some of the weights, given their mean; the new weights."""
+        sizes = [self._parameters[name].numel() for name in names]
+        for name, values in zip(names, torch.split(mean.cpu(), sizes), strict=True):
+            base, momentum = self._base[name], self._momentum[name]
+            delta = base - values
+            momentum.mul_(self._rule.outer_momentum).add_(delta)
+            base.sub_(delta.add_(momentum, alpha=self._rule.outer_momentum), alpha=self._rule.outer_lr)
+        return torch.cat([self._base[name] for name in names])
+
+    # in a generation
+
+    def tensors(self) -> dict[str, Tensor]:
+        """θ and b by name; nothing where the mean is taken."""
+        return {
+            prefix + name: tensor
+            for prefix, kept in ((BASE, self._base), (MOMENTUM, self._momentum))
+            for name, tensor in kept.items()
+        }
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Takes up what `tensors` gave; what is not whole, or of other weights, is left out."""
+        base = {name: tensors.get(BASE + name) for name in self._parameters}
+        momentum = {name: tensors.get(MOMENTUM + name) for name in self._parameters}
+        if self._rule.method == AVERAGE or any(t is None for t in (*base.values(), *momentum.values())):
+            self._base, self._momentum = {}, {}
+            return
+        self._base = {name: t.clone() for name, t in base.items() if t is not None}
+        self._momentum = {name: t.clone() for name, t in momentum.items() if t is not None}
+
+
+def _outer_copy(parameter: Tensor) -> Tensor:
+    """On the CPU, flat and in fp32: θ and b are needed once a round and would take up a GPU's memory."""
+    return parameter.detach().reshape(-1).to("cpu", torch.float32, copy=True)
+
+
+def _buckets(tensors: Mapping[K, Tensor]) -> Iterator[list[K]]:
+    """Keys in order, in groups of at most `BUCKET_ELEMENTS` numbers."""
+    bucket: list[K] = []
+    held = 0
+    for key, tensor in tensors.items():
+        if bucket and held + tensor.numel() > BUCKET_ELEMENTS:
+            yield bucket
+            bucket, held = [], 0
+        bucket.append(key)
+        held += tensor.numel()
+    if bucket:
+        yield bucket

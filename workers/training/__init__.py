@@ -1,0 +1,1 @@
+"""The training loop of all modes, and what happens between two steps."""

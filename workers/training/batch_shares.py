@@ -1,0 +1,82 @@
+"""One rank's side of `balance = measured`: measures its own speed, and takes up the shares that all ranks agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from workers.host_link.reporter import Reporter
+from workers.strategies import Strategy
+from workers.training.batches import LaneBatches, MicroBatch
+from workers.training.load_balance import Balance, ForwardTimes, Sharing, speed_of
+
+_UNLIKE_STEPS: Final = 2  # a process's first steps take longer than the others
+
+
+class ShareOut:
+    """Shares each batch out by the ranks' speeds; the trainer calls it in step on every rank of the lane.
+
+    Args:
+        strategy: Sums the measurements over the ranks.
+        batches: Is told the shares.
+        reporter: Rank 0 tells what was measured.
+    """
+
+    def __init__(self, strategy: Strategy, batches: LaneBatches, reporter: Reporter) -> None:
+        self._strategy = strategy
+        self._batches = batches
+        self._reporter = reporter
+        self._balance = Balance(batches.global_batch, strategy.lane_rank, strategy.lane_size, strategy.total)
+        self._times = ForwardTimes(strategy.place.device)
+        self._measured_from = 0
+
+    def begin(self, counters: Mapping[str, Any], step: int, one_pass: Callable[[], None]) -> None:
+        """Takes up the shares saved with the weights; measures where there are none for these ranks and this batch.
+
+        Args:
+            counters: The trainer's, as saved; empty at the start of a run.
+            step: Steps done.
+            one_pass: A forward and backward pass over one micro-batch without a trace and without other ranks.
+        """
+        self._measured_from = step + 1 + _UNLIKE_STEPS
+        sharing = None
+        if not self._balance.restore(counters.get("shares")):
+            self._strategy.total([0.0])  # all at once, as in training: devices may share what they run on
+            micro = self._batches.micro_batch
+            sharing = self._balance.start(speed_of(one_pass, micro, self._strategy.place.device))
+        self._take_up(sharing, step)
+
+    def counters(self) -> dict[str, Any]:
+        """What is saved with the weights."""
+        return {"shares": list(self._balance.shares)}
+
+    def timed(self, micro: MicroBatch) -> AbstractContextManager[None]:
+        """The context of a forward pass over a micro-batch."""
+        return self._times.forward(len(micro.indices) if micro.weight else 0)
+
+    def boundary(self, step: int) -> None:
+        """After a step: now and then all ranks look whether other shares would be faster."""
+        if step < self._measured_from:
+            self._times.forget()
+        elif self._balance.is_due(step):
+            self._take_up(self._balance.again(*self._times.take()), step)
+
+    def _take_up(self, sharing: Sharing | None, step: int) -> None:
+        self._batches.shares = self._balance.shares
+        if sharing is not None and self._strategy.place.rank == 0:
+            self._reporter.event(
+                "balance",
+                step=step,
+                shares=list(sharing.shares),
+                samples_per_s=list(sharing.speeds),
+                reason=sharing.reason,
+                text=str(sharing),
+            )
+
+
+def share_out_of(wanted: str, strategy: Strategy, batches: LaneBatches, reporter: Reporter) -> ShareOut | None:
+    """What shares a batch out; None where all ranks get alike, as asked or because this mode cannot do otherwise."""
+    if wanted != "measured" or strategy.lane_size == 1 or not strategy.can_balance:
+        return None
+    return ShareOut(strategy, batches, reporter)

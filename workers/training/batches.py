@@ -1,0 +1,306 @@
+"""Turns granted chunks into the batches of optimizer steps, and knows at every boundary what the weights have seen.
+
+A lane's samples form one stream: chunk after chunk as the host grants them, each chunk in a shuffled order that
+depends on nothing but (seed, epoch, chunk). A global batch is the next so many samples of that stream, and every
+rank of the lane takes its contiguous slice; so the order of samples does not depend on how many ranks there are,
+and a run that goes on from a position goes on with the very next sample.
+
+A global batch may cross chunks but never an epoch's end: the epoch's last one may be short.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.protocol.messages import ChunkDone, Grant, Position
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPlan:
+    """How a dataset is cut, as the ledger cuts it.
+
+    Attributes:
+        samples: Samples in the dataset.
+        samples_per_block: The larger unit; the last block may be short.
+        chunk_size: The smaller unit; the last chunk of a block may be short.
+        seed: Decides the order of samples inside every chunk.
+        shuffled: Whether they have such an order; else they come as they are numbered.
+    """
+
+    samples: int
+    samples_per_block: int
+    chunk_size: int
+    seed: int
+    shuffled: bool = True
+
+    @property
+    def chunks_per_block(self) -> int:
+        """Chunks in a full block."""
+        return math.ceil(self.samples_per_block / self.chunk_size)
+
+    def chunk_index(self, block_id: int, chunk_id: int) -> int:
+        """The chunk's number in the dataset."""
+        return block_id * self.chunks_per_block + chunk_id
+
+    def owner(self, epoch: int, block_id: int, chunk_id: int, world_size: int) -> int:
+        """The rank that a chunk belongs to in an epoch; it moves on by one each epoch."""
+        return (self.chunk_index(block_id, chunk_id) + epoch) % world_size
+
+    def order(self, epoch: int, block_id: int, chunk_id: int, start: int, count: int) -> Indices:
+        """Dataset indices of a chunk's samples in the order they are trained, shape (count,)."""
+        if not self.shuffled:
+            return np.arange(start, start + count, dtype=np.int64)
+        generator = np.random.default_rng([self.seed, epoch, self.chunk_index(block_id, chunk_id)])
+        return (start + generator.permutation(count)).astype(np.int64)
+
+    def sizes(self) -> Iterator[int]:
+        """Samples in each chunk, in the order of their numbers."""
+        for block_start in range(0, self.samples, self.samples_per_block):
+            block = min(self.samples_per_block, self.samples - block_start)
+            for chunk_start in range(0, block, self.chunk_size):
+                yield min(self.chunk_size, block - chunk_start)
+
+    def lane_steps(self, epochs: int, lane: int, lanes: int, lane_batch: int) -> int:
+        """Optimizer steps of a lane in so many epochs; with one lane, all chunks are its own."""
+        shares = [0] * lanes
+        for index, size in enumerate(self.sizes()):
+            shares[index % lanes] += size
+        steps = [math.ceil(share / lane_batch) for share in shares]
+        cycles, rest = divmod(epochs, lanes)
+        return cycles * sum(steps) + sum(steps[(lane - epoch) % lanes] for epoch in range(rest))
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """Samples that a rank works on at once.
+
+    Attributes:
+        indices: Dataset indices, shape (micro-batch size,).
+        weight: What the mean loss over these samples is multiplied by, so that after the strategy has averaged over
+            the lane's ranks the gradient is that of the mean over the global batch.
+    """
+
+    indices: Indices
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepBatch:
+    """This rank's share of one optimizer step.
+
+    Attributes:
+        micro_batches: At least one; a rank whose share is empty gets a sample with weight 0, since the others wait
+            for it in the gradient exchange.
+        samples: Samples in this rank's share.
+        global_samples: Samples in the whole batch, over the lane's ranks.
+        epoch, block_id, chunk_id: Where the batch ends.
+        finished: Chunks whose last sample is in this batch, with the step after it as `optimizer_step`.
+        wait_s: Time spent waiting for the host's grants.
+        indices: Dataset indices of the whole batch, over the lane's ranks.
+        first: Where this rank's share of them begins.
+    """
+
+    micro_batches: tuple[MicroBatch, ...]
+    samples: int
+    global_samples: int
+    epoch: int
+    block_id: int
+    chunk_id: int
+    finished: tuple[ChunkDone, ...]
+    wait_s: float
+    indices: Indices
+    first: int
+
+    @property
+    def own(self) -> Indices:
+        """This rank's share, shape (samples,); may be empty."""
+        return self.indices[self.first : self.first + self.samples]
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """A granted chunk and how much of it has been taken."""
+
+    grant: Grant
+    order: Indices
+    done: int
+
+    @property
+    def left(self) -> int:
+        return self.grant.count - self.done
+
+
+@dataclass(slots=True)
+class LaneProgress:
+    """What a lane has behind it; saved with the weights.
+
+    Attributes:
+        samples_seen: Samples trained over all attempts.
+        chunks_done: Chunks trained to their end over all attempts.
+    """
+
+    samples_seen: int = 0
+    chunks_done: int = 0
+
+
+@dataclass(slots=True)
+class LaneBatches:
+    """The stream of a lane, cut into batches; one a rank.
+
+    Args:
+        plan: How the dataset is cut.
+        claim: Asks the host for the n-th chunk of this attempt and waits for its grant.
+        global_batch: Samples in a step over the lane's ranks.
+        micro_batch: Samples that a rank works on at once.
+        lane_rank, lane_size: Which slice is this rank's.
+        progress: What earlier attempts have behind them.
+        shares: Samples of a whole batch for each rank, where they are not to be alike; may be changed between steps.
+        alike: Every rank makes the same number of micro-batches, because ranks meet in each of them.
+    """
+
+    plan: ChunkPlan
+    claim: Callable[[int], Grant]
+    global_batch: int
+    micro_batch: int
+    lane_rank: int = 0
+    lane_size: int = 1
+    progress: LaneProgress = field(default_factory=LaneProgress)
+    shares: tuple[int, ...] | None = None
+    alike: bool = False
+    _claims: int = 0
+    _chunk: _Chunk | None = None
+    _exhausted: bool = False
+    _expected: int = -1
+    _uncommitted: list[ChunkDone] = field(default_factory=list)
+    _named_in: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def exhausted(self) -> bool:
+        """The host has said that no chunk is left after those at hand, and they are used up."""
+        return self._exhausted and self._chunk is None
+
+    @property
+    def between_chunks(self) -> bool:
+        """No chunk is begun and unfinished."""
+        return self._chunk is None or self._chunk.done == 0
+
+    @property
+    def expected(self) -> int | None:
+        """Samples that the lane may still expect where lanes take from each other; None where that is certain."""
+        if self._expected < 0:
+            return None
+        return self._expected + (self._chunk.left if self._chunk is not None else 0)
+
+    def next(self, step: int) -> StepBatch | None:
+        """This rank's share of the batch that makes optimizer step number `step`, or None when the data is used up."""
+        pieces: list[Indices] = []
+        finished: list[ChunkDone] = []
+        taken, waited, last = 0, 0.0, None
+        while taken < self.global_batch:
+            waited += self._ensure_chunk()
+            chunk = self._chunk
+            if chunk is None or (last is not None and chunk.grant.epoch != last.epoch):
+                break
+            count = min(self.global_batch - taken, chunk.left)
+            pieces.append(chunk.order[chunk.done : chunk.done + count])
+            chunk.done, taken, last = chunk.done + count, taken + count, chunk.grant
+            if chunk.left == 0:
+                finished.append(_done(chunk.grant, step))
+                self._chunk = None
+        if last is None:
+            return None
+        self.progress.samples_seen += taken
+        self.progress.chunks_done += len(finished)
+        self._uncommitted.extend(finished)
+        batch = np.concatenate(pieces)
+        first, share, micro_batches = self._share(batch)
+        place = (last.epoch, last.block_id, last.chunk_id)
+        return StepBatch(micro_batches, share, taken, *place, tuple(finished), waited, batch, first)
+
+    def position(self, step: int, generation: int | None = None) -> Position:
+        """Where the lane stands after optimizer step `step`.
+
+        Args:
+            step: Steps done.
+            generation: The generation that this position is staged for; once it is committed, see `committed`.
+        """
+        if generation is not None:
+            self._named_in[generation] = self.progress.chunks_done
+        partial = []
+        if self._chunk is not None and self._chunk.done > 0:
+            grant = self._chunk.grant
+            partial.append([grant.epoch, grant.block_id, grant.chunk_id, self._chunk.done])
+        return Position(step, self.progress.samples_seen, list(self._uncommitted), partial)
+
+    def committed(self, generation: int) -> None:
+        """The host holds what `position` named for that generation: those chunks need not be named again."""
+        named = self._named_in.pop(generation, None)
+        if named is not None:
+            newer = self.progress.chunks_done - named
+            self._uncommitted = self._uncommitted[len(self._uncommitted) - newer :]
+            self._named_in = {n: count for n, count in self._named_in.items() if n > generation}
+
+    def _ensure_chunk(self) -> float:
+        """Claims the next chunk if none is at hand.
+
+        Returns:
+            Seconds waited for the host.
+        """
+        if self._exhausted or self._chunk is not None:
+            return 0.0
+        began = time.monotonic()
+        grant = self.claim(self._claims)
+        self._claims += 1
+        if grant.exhausted:
+            self._exhausted = True
+        else:
+            order = self.plan.order(grant.epoch, grant.block_id, grant.chunk_id, grant.start, grant.count)
+            self._chunk = _Chunk(grant, order, grant.offset)
+            self._expected = grant.expected
+        return time.monotonic() - began
+
+    def _share(self, batch: Indices) -> tuple[int, int, tuple[MicroBatch, ...]]:
+        """This rank's slice of a global batch (where it begins, how long it is), cut into micro-batches of
+        `micro_batch` samples at most.
+
+        Weights: with n samples in the batch and W ranks whose gradients are averaged, a micro-batch of m samples
+        counts m · W / n, so that the sum over micro-batches and the mean over ranks make the mean over n, however
+        many samples each rank has.
+        """
+        total, size = len(batch), self.lane_size
+        bounds = self._bounds(total)
+        first = bounds[self.lane_rank]
+        share = batch[first : bounds[self.lane_rank + 1]]
+        if self.alike:
+            most = max(end - start for start, end in pairwise(bounds))
+            parts = np.array_split(share, math.ceil(most / self.micro_batch))
+        elif self.shares is not None:  # alike in size, since a small last one would cost nearly as much as a whole one
+            parts = np.array_split(share, max(1, math.ceil(len(share) / self.micro_batch)))
+        else:
+            parts = [share[i : i + self.micro_batch] for i in range(0, max(1, len(share)), self.micro_batch)]
+        idle = MicroBatch(batch[:1], 0.0)
+        return first, len(share), tuple(MicroBatch(p, len(p) * size / total) if len(p) else idle for p in parts)
+
+    def _bounds(self, total: int) -> list[int]:
+        """Where each rank's slice of so many samples begins, and after the last one their number."""
+        if self.shares is None:
+            return [total * rank // self.lane_size for rank in range(self.lane_size + 1)]
+        return [total * upto // self.global_batch for upto in accumulate(self.shares, initial=0)]
+
+
+def _done(grant: Grant, step: int) -> ChunkDone:
+    return ChunkDone(grant.epoch, grant.block_id, grant.chunk_id, step, grant.count)
+
+
+def saved_progress(values: Mapping[str, object]) -> LaneProgress:
+    """`LaneProgress` from a rank's saved state."""
+    return LaneProgress(int(str(values.get("samples_seen", 0))), int(str(values.get("chunks_done", 0))))

@@ -1,0 +1,124 @@
+"""A rank's part of a generation: what it writes, and how it comes back from it.
+
+Which of weights and optimizer state a rank writes is the replica's business (`strategies.replica`); the state of its
+generators, its place in the data and its counters every rank writes itself (`rank<r>.safetensors`). Weights have
+their canonical names and optimizer state is keyed by the parameter's number, whole or in pieces, so any mode can read
+what another wrote (`saved_state`).
+
+The run host makes the parts a generation by writing the manifest last (`core.checkpoints.store`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from core.fault_points import reach
+from core.protocol.messages import StagedFile
+from workers.optim import seeding
+from workers.state_files import safetensors_files
+from workers.state_files.saved_state import AVERAGE, SavedState
+from workers.state_files.slices import bare, describe
+from workers.strategies import Replica, Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A rank's part of a generation, in memory that training does not touch.
+
+    Attributes:
+        step: Optimizer steps behind it.
+        files: Tensors and values by file name.
+    """
+
+    step: int
+    files: Mapping[str, tuple[Mapping[str, torch.Tensor], Mapping[str, Any] | None]] = field(default_factory=dict)
+
+
+def rank_file(rank: int) -> str:
+    """The file with a rank's own state."""
+    return f"rank{rank}.safetensors"
+
+
+def take_part(strategy: Strategy, replica: Replica, step: int, counters: Mapping[str, Any]) -> Part:
+    """Copies this rank's part out of the live objects.
+
+    Args:
+        strategy: Says which rank this is.
+        replica: Says what this rank writes.
+        step: Optimizer steps done.
+        counters: The trainer's own state; JSON holds it.
+    """
+    files: dict[str, tuple[Mapping[str, torch.Tensor], Mapping[str, Any] | None]] = {}
+    for part in replica.parts():
+        values = {**part.values, "pieces": described} if (described := describe(part.tensors)) else part.values
+        files[part.name] = (safetensors_files.snapshot(bare(part.tensors)), values or None)
+    tensors, generators = seeding.capture(strategy.place.device)
+    files[rank_file(strategy.place.rank)] = (tensors, {"generators": generators, "counters": dict(counters)})
+    return Part(step, files)
+
+
+def write_part(folder: Path, part: Part) -> list[StagedFile]:
+    """Writes, syncs and hashes the files of a part.
+
+    Raises:
+        OSError: Disk full, no permission.
+    """
+    staged = []
+    for name, (tensors, values) in part.files.items():
+        staged.append(safetensors_files.write(folder / name, tensors, values))
+    reach("before_staged", part.step)
+    return staged
+
+
+def saved_counters(folder: Path) -> dict[str, Any]:
+    """The counters that rank 0 saved with a generation.
+
+    Raises:
+        StateFileError: Its file is missing or damaged.
+    """
+    counters: dict[str, Any] = safetensors_files.OpenFile(folder / rank_file(0)).values["counters"]
+    return counters
+
+
+def load_part(folder: Path, strategy: Strategy, replica: Replica, copy: str = "") -> dict[str, Any]:
+    """Puts a generation's state into the live objects.
+
+    The generators go on where as many ranks went on in as many lanes; else their state means nothing here.
+
+    Args:
+        folder: The generation's.
+        strategy: Says which rank this is.
+        replica: Takes up its share of weights and optimizer state.
+        copy: Whose copy is taken where each rank wrote its own (`SavedState`); empty is the strategy's choice.
+
+    Returns:
+        The trainer's counters as they were saved with these weights: of the rank whose copy it is, else this rank's
+        own, or rank 0's for a rank that was not there before.
+
+    Raises:
+        StateFileError: A file is missing, damaged, or fits another model or optimizer.
+    """
+    saved = SavedState(folder, copy or strategy.copy)
+    replica.load(saved)
+    rank, own = strategy.place.rank, rank_file(strategy.place.rank)
+    whose = rank_file(int(copy)) if copy.isdecimal() else own
+    if saved.has(own) and copy in ("", str(rank)):
+        tensors, values = saved.read(own)
+        if _as_before(values["counters"], strategy):
+            seeding.restore(tensors, values["generators"], strategy.place.device)
+    else:
+        _, values = saved.read(whose if saved.has(whose) and copy != AVERAGE else rank_file(0))
+    counters: dict[str, Any] = values["counters"]
+    return counters
+
+
+def _as_before(counters: Mapping[str, Any], strategy: Strategy) -> bool:
+    """Whether as many ranks train in as many lanes as when these counters were written."""
+    world = counters.get("world_size", strategy.place.world_size)
+    lanes = world if counters.get("mode", strategy.name) == "independent" else 1
+    return bool(world == strategy.place.world_size and lanes == strategy.lanes)

@@ -1,0 +1,176 @@
+"""A rank's side of a commit: ask, copy the state at the boundary, write it while training goes on."""
+
+from __future__ import annotations
+
+import errno
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from core.fault_points import reach
+from core.protocol.messages import CommitBegin, CommitFailed, CommitStaged, CommitTo, Position
+from workers.host_link.inbox import Inbox
+from workers.host_link.reporter import Reporter
+from workers.training.checkpoint import Part, write_part
+
+BUSY: Final = -1
+KEPT: Final = -2
+"""This rank has diverged, and the part that it wrote last stands for it."""
+FIRST_AFTER_S: Final = 60.0
+"""A run that dies young has a generation all the same, and a disk that takes none is found out early."""
+_ASK_AGAIN_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A part that was begun: after which step and round, and the validation loss it carries."""
+
+    step: int
+    val_loss: float | None
+    round: int = 0
+
+
+class Commits:
+    """Stages this rank's parts, one generation after the other.
+
+    Args:
+        reporter: Where messages go.
+        inbox: Where answers come from.
+
+    Attributes:
+        last: The newest part that was begun; None before the first of this attempt.
+        newest: The number of its generation; 0 before the first.
+        considered: The step of the newest part that was begun or left out; None before the first.
+    """
+
+    def __init__(self, reporter: Reporter, inbox: Inbox) -> None:
+        self.last: Begun | None = None
+        self.newest = 0
+        self.considered: int | None = None
+        self._reporter = reporter
+        self._inbox = inbox
+        self._writer: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._last_s = time.monotonic()
+
+    def is_due(self, every_s: float) -> bool:
+        """Whether the last commit was begun `every_s` seconds ago; the first of an attempt comes after a minute."""
+        if self.newest == 0:
+            every_s = min(every_s, FIRST_AFTER_S)
+        return time.monotonic() - self._last_s >= every_s
+
+    def reset_age(self) -> None:
+        """Counts from now on, because a commit was voted for."""
+        self._last_s = time.monotonic()
+
+    def begin(
+        self,
+        step: int,
+        reason: str,
+        take: Callable[[], Part],
+        position: Callable[[int], Position],
+        val_loss: float | None,
+        *,
+        round_: int = 0,
+        join: bool = False,
+        diverged: bool = False,
+    ) -> int:
+        """Asks for a generation and stages this rank's part of it in the background.
+
+        Args:
+            step: Optimizer steps done.
+            reason: For the log.
+            take: Copies the state; called once the host has said yes.
+            position: The place in the data, for the generation that the host named.
+            val_loss: Measured at this very step, or None.
+            round_: Rounds behind this rank, where ranks are brought together in rounds; parts of one generation are
+                of the same round.
+            join: Take part in the generation that is being made, if one is; begin none.
+            diverged: The weights are not finite.
+
+        Returns:
+            The generation, `BUSY` when the one before is still being made, or `KEPT`.
+        """
+        self._reporter.send(CommitBegin(step, reason, round_, join, diverged))
+        answer = self._inbox.wait_for(CommitTo)
+        if answer.generation < 0:
+            return answer.generation
+        self._inbox.commit_asked = False  # whoever asked meanwhile gets this generation, not one more
+        self.wait_written()
+        self.last, self.newest, self.considered = Begun(step, val_loss, round_), answer.generation, step
+        self.reset_age()
+        part = take()
+        staged = CommitStaged(answer.generation, position(answer.generation), [], val_loss, diverged)
+        self._writer = threading.Thread(
+            target=self._write, args=(Path(answer.folder), part, staged), name=f"saver-{answer.generation}"
+        )
+        self._writer.start()
+        return answer.generation
+
+    def begin_surely(
+        self,
+        step: int,
+        reason: str,
+        take: Callable[[], Part],
+        position: Callable[[int], Position],
+        val_loss: float | None,
+        *,
+        round_: int = 0,
+        diverged: bool = False,
+    ) -> int:
+        """As `begin`, but asks again until the host is free, and returns when the part is on the disk."""
+        begun = BUSY
+        while begun == BUSY:
+            begun = self.begin(step, reason, take, position, val_loss, round_=round_, diverged=diverged)
+            if begun == BUSY:
+                self._inbox.wait(_ASK_AGAIN_S)
+        self.wait_written()
+        return begun
+
+    def leave_out(self, step: int, round_: int, *, alone: bool) -> None:
+        """Takes no part in a checkpoint, as this rank has diverged.
+
+        Args:
+            step: Optimizer steps done.
+            round_: See `begin`.
+            alone: Other ranks may be making one and wait for this one's part; ranks in step all leave it out.
+        """
+        self.considered = step
+        self.reset_age()
+        if alone:
+            self._reporter.send(CommitBegin(step, "diverged", round_, join=True, diverged=True))
+            self._inbox.wait_for(CommitTo)
+
+    def wait_written(self) -> None:
+        """Waits for the part that is being written, if any.
+
+        Raises:
+            BaseException: What went wrong there that is not the disk's fault.
+        """
+        if self._writer is not None:
+            self._writer.join()
+            self._writer = None
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def _write(self, folder: Path, part: Part, staged: CommitStaged) -> None:
+        try:
+            files = write_part(folder, part)
+            self._reporter.send(replace(staged, files=files))
+            reach("after_staged", part.step)
+        except OSError as error:
+            self._reporter.send(CommitFailed(staged.generation, _words(error, folder)))
+        except BaseException as error:  # carried over to the training thread, see wait_written
+            self._error = error
+
+
+def _words(error: OSError, folder: Path) -> str:
+    if error.errno == errno.ENOSPC or "No space left" in str(error):
+        return f"The disk that holds {folder} is full."
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"Files cannot be written to {folder}: no permission."
+    return f"Files could not be written to {folder} ({error})."

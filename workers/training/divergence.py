@@ -1,0 +1,112 @@
+"""Watches for divergence: whether what was trained since the last checkpoint, and the weights, are finite.
+
+Each step marks its loss and its gradient's norm on the device, which costs no waiting. The mark is read, and the
+weights are looked at, only when a checkpoint is due: there a device is waited for anyway. All ranks of a replica group
+come to one verdict (`Strategy.total`), so that they take a checkpoint together or leave it out together.
+
+With fp16 the loss scale makes losses and gradients overflow now and then; such a step updates nothing and is no
+divergence. There the weights alone decide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from workers.host_link.reporter import Reporter
+from workers.optim.precision import Precision
+from workers.strategies import Replica, Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a replica group agreed on at one step.
+
+    Attributes:
+        steps_finite: Every loss and gradient since the last verdict was finite.
+        weights_finite: The weights are.
+    """
+
+    steps_finite: bool
+    weights_finite: bool
+
+    @property
+    def good(self) -> bool:
+        """A checkpoint may be taken."""
+        return self.steps_finite and self.weights_finite
+
+
+class DivergenceWatch:
+    """One rank's watch.
+
+    Args:
+        strategy: The ranks to agree with.
+        replica: Whose weights are looked at.
+        precision: Knows whether overflow is expected.
+        reporter: Where the alert goes.
+
+    Attributes:
+        last_good: The step of the newest good checkpoint that was begun; None before the first.
+    """
+
+    def __init__(self, strategy: Strategy, replica: Replica, precision: Precision, reporter: Reporter) -> None:
+        self._strategy = strategy
+        self._replica = replica
+        self._scales = precision.scaler.is_enabled()
+        self._reporter = reporter
+        self._bad = torch.zeros((), dtype=torch.bool, device=strategy.place.device)
+        self._verdict: tuple[int, Verdict] | None = None
+        self._alerted = False
+        self.last_good: int | None = None
+
+    def note(self, loss: Tensor | None, grad_norm: Tensor) -> None:
+        """Marks a step, on the device."""
+        if not self._scales:
+            finite = torch.isfinite(grad_norm)
+            self._bad |= ~(finite if loss is None else finite & torch.isfinite(loss))
+
+    def verdict(self, step: int) -> Verdict:
+        """Whether a checkpoint of `step` would be a good one; all ranks of the replica group call it at that step.
+
+        Ranks in step may be asked for it again, each at another moment, while they wait at the same step: the answer
+        is kept. A rank by itself looks again, as its weights may have been replaced by merged ones.
+        """
+        if self._verdict is not None and self._verdict[0] == step:
+            if self._strategy.synchronised:
+                return self._verdict[1]
+            steps_were_finite = self._verdict[1].steps_finite
+        else:
+            steps_were_finite = True
+        steps, weights = self._strategy.total([float(self._bad), float(not self._weights_are_finite())])
+        self._bad.zero_()
+        verdict = Verdict(steps == 0 and steps_were_finite, weights == 0)
+        self._verdict = step, verdict
+        return verdict
+
+    def alert(self, step: int, verdict: Verdict) -> None:
+        """Says that a checkpoint is left out: once, until one is good again."""
+        if verdict.good or self._alerted:
+            self._alerted = not verdict.good
+            return
+        self._alerted = True
+        if self._strategy.lane_rank != 0:
+            return
+        again = "start again" if self.last_good is None else f"resume from the checkpoint of step {self.last_good}"
+        what = "The weights" if not verdict.weights_finite else "The loss or the gradients"
+        self._reporter.event(
+            "alert",
+            step=step,
+            kind="diverged",
+            title="Training has diverged",
+            cause=f"{what} are not finite at step {step}, so no checkpoint is taken; earlier ones are kept.",
+            next_step=f"Stop the run, lower the learning rate, and {again}.",
+        )
+
+    def _weights_are_finite(self) -> bool:
+        """Looks at what is trained only: a buffer may well hold infinities, as a mask does."""
+        finite = torch.ones((), dtype=torch.bool, device=self._strategy.place.device)
+        for tensor in self._replica.trained():
+            finite &= torch.isfinite(tensor).all().to(finite.device)
+        return bool(finite)

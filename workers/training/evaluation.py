@@ -1,0 +1,99 @@
+"""The validation loss: the same samples every time, and no generator moves because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from workers.optim import seeding
+from workers.optim.precision import Precision
+from workers.strategies import Strategy
+from workers.training.batches import Indices
+from workers.training.measured import Measured
+from workers.training.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Measures a model on held-out samples.
+
+    Attributes:
+        samples: Held-out samples there are.
+        limit: Samples measured at most, spread evenly over them.
+        micro_batch: Samples at once.
+        batch: CPU tensors of samples by their indices.
+        loss: Mean loss of a model over such a batch, or `Measured`.
+        precision: The forward pass's format.
+    """
+
+    samples: int
+    limit: int
+    micro_batch: int
+    batch: Callable[[Indices], Any]
+    loss: Callable[[nn.Module, Any], Tensor | Measured]
+    precision: Precision
+
+    @classmethod
+    def of(cls, task: Task, held_out: int, micro_batch: int, precision: Precision) -> Evaluation | None:
+        """A task's; None where it measures nothing, or no sample is held out."""
+        if task.val_batch is None or held_out < 1:
+            return None
+        return cls(held_out, task.val_batches * micro_batch, micro_batch, task.val_batch, task.loss, precision)
+
+    def measure(self, model: nn.Module, strategy: Strategy) -> float:
+        """As `measure_all`, the loss alone."""
+        return self.measure_all(model, strategy)[0]
+
+    def measure_all(self, model: nn.Module, strategy: Strategy) -> tuple[float, dict[str, float]]:
+        """The mean loss over the samples, shared out among the ranks of the lane and reduced over them.
+
+        Returns:
+            The loss; NaN when no sample is held out. And the task's other figures, their names after `val_`.
+        """
+        spread = np.linspace(0, self.samples - 1, min(self.samples, self.limit)).astype(np.int64)
+        chosen = spread[np.diff(spread, prepend=-1) > 0]  # not np.unique, which loads numpy.ma
+        size, rank = strategy.lane_size, strategy.lane_rank
+        share = chosen[len(chosen) * rank // size : len(chosen) * (rank + 1) // size]
+        training = model.training
+        with seeding.untouched(strategy.place.device), torch.no_grad():
+            model.eval()
+            try:
+                rounds = -(-len(chosen) // (size * self.micro_batch)) + 1 if strategy.forward_is_collective else 1
+                totals = self._totals(model, share, strategy.place.device, rounds)
+            finally:
+                model.train(training)
+        count, *sums = strategy.total([float(len(share)), *totals.values()])
+        means = {name: sum_ / count if count else float("nan") for name, sum_ in zip(totals, sums, strict=True)}
+        return means.pop("loss"), {f"val_{name}": mean for name, mean in means.items()}
+
+    def _totals(self, model: nn.Module, share: Indices, device: torch.device, rounds: int) -> Mapping[str, float]:
+        """The sums of all figures, by name.
+
+        At least `rounds` forward passes are made: where ranks wait for each other in theirs, and so that a rank
+        without a share knows the figures' names.
+        """
+        totals: dict[str, Tensor] = {}
+        parts = [share[first : first + self.micro_batch] for first in range(0, len(share), self.micro_batch)]
+        idle = np.zeros(1, dtype=np.int64)
+        for part in [*parts, *[share[:0]] * (rounds - len(parts))]:
+            with self.precision.forward():
+                measured = Measured.of(self.loss(model, to_device(self.batch(part if len(part) else idle), device)))
+            for name, figure in measured.figures.items():
+                totals[name] = totals.get(name, 0) + figure.double() * len(part)
+        return {name: float(totals[name]) for name in sorted(totals)}
+
+
+def to_device(batch: Any, device: torch.device) -> Any:
+    """Tensors, and tuples, lists and dicts of them, on `device`; other values as they are."""
+    if isinstance(batch, Tensor):
+        return batch if device.type == "cpu" else batch.pin_memory().to(device, non_blocking=True)
+    if isinstance(batch, dict):
+        return {key: to_device(value, device) for key, value in batch.items()}
+    if isinstance(batch, tuple | list):
+        return type(batch)(to_device(value, device) for value in batch)
+    return batch

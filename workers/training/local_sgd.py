@@ -1,0 +1,210 @@
+"""Rounds of independent ranks: when all weights are brought together, and why a stop or a kill can do no harm.
+
+A round is due by a rank's own step number, every H steps. The rank then casts a ballot: its round, whether it has been
+told to stop, whether it has steps left, the newest generation it has a part in, and the samples it trained in this
+round. With all ballots in, all ranks know the same and do the same:
+
+* one was told to stop: nobody synchronises; every rank commits where it stands and stops;
+* a generation was begun that this rank has no part in yet: it writes its part first, with the weights as they were;
+* then the weights are brought together, each rank's counting by its samples of this round;
+* nobody has steps left: that was the last round, which takes the mean itself.
+
+So all parts of a generation are of the same round, at whatever steps, and since ranks have nothing to do with each
+other within a round, a run that goes on from such parts comes to the same next round with the same weights. For that a
+rank that has cast its ballot begins no generation, it only joins: whoever did begin one has not voted yet and will
+name it. A ballot binds: who is told to stop after casting one waits for what comes of it.
+
+A rank that is out of data goes on voting, with no samples, until the last round; all ranks end with the same weights.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from core.errors import RankdeckError
+from core.fault_points import reach
+from workers.strategies import Replica, Strategy
+from workers.strategies.local_sgd import DialReplica, DialStrategy
+
+
+class RoundsDifferError(RankdeckError):
+    """Ranks came to different rounds, which cannot be."""
+
+    title = "The devices are out of step"
+
+
+class Ballot(NamedTuple):
+    """One rank's row.
+
+    Attributes:
+        round: The round it has come to, from 1.
+        stop: 1 when it was told to stop.
+        active: 1 when it has steps left after this round.
+        generation: The newest it has a part in.
+        samples: Trained since the last round.
+    """
+
+    round: int
+    stop: int
+    active: int
+    generation: int
+    samples: int
+
+
+def dial_of(strategy: Strategy, replica: Replica) -> Dial | None:
+    """The rounds of this rank; None in modes that have none."""
+    if isinstance(strategy, DialStrategy) and isinstance(replica, DialReplica):
+        return Dial(strategy, replica)
+    return None
+
+
+class Dial:
+    """One rank's rounds; the trainer asks `due` after every step and calls `meet` when it is.
+
+    Args:
+        strategy: Carries the ballots.
+        replica: Holds the weights.
+
+    Attributes:
+        round: Rounds behind this rank.
+        over: The last round is done: all ranks are out of steps and hold the same weights.
+    """
+
+    def __init__(self, strategy: DialStrategy, replica: DialReplica) -> None:
+        self.round = 0
+        self.over = False
+        self._strategy = strategy
+        self._replica = replica
+        self._every = strategy.rule.every
+        self._next_step = self._every
+        self._samples_at = 0
+        self._voted_to_stop = False
+        self._waited_s = 0.0
+        self._sent_bytes = 0
+        self._total_waited_s = 0.0
+        self._total_bytes = 0
+
+    @property
+    def bytes_a_round(self) -> int:
+        """What one rank sends: a ring all-reduce sends each number 2 (W - 1) / W times (W ranks)."""
+        world = self._strategy.place.world_size
+        return 2 * (world - 1) * 4 * self._replica.outer.elements // world
+
+    def begin(self, counters: Mapping[str, Any] | None, step: int, samples_seen: int) -> None:
+        """Before the first step, on all ranks at once, after weights were loaded.
+
+        Args:
+            counters: Of the generation this attempt goes on from; None for a fresh run, whose ranks are alike.
+            step: Optimizer steps behind this rank.
+            samples_seen: Samples behind it.
+        """
+        self._next_step, self._samples_at = step + self._every, samples_seen
+        if counters is None:
+            self._replica.outer.start()
+            return
+        world = self._strategy.place.world_size
+        saved = counters.get("dial")
+        if saved is None:  # trained without rounds so far: copies too far apart to be averaged, so all take rank 0's
+            self._replica.outer.bring_together(float(self._strategy.place.rank == 0), plain=True)
+        elif (counters.get("sync_every"), counters.get("world_size")) != (self._every, world):
+            self.round = int(saved["round"])
+            self._replica.outer.bring_together(1 / world, plain=True)
+        else:
+            self.round, self._next_step = int(saved["round"]), int(saved["next_step"])
+            self._samples_at = int(saved["samples_at"])
+
+    def due(self, step: int) -> bool:
+        """Whether the next round is reached."""
+        return step >= self._next_step
+
+    def meet(
+        self,
+        step: int,
+        samples_seen: int,
+        *,
+        active: bool,
+        stop: bool,
+        newest: Callable[[], int],
+        meanwhile: Callable[[], None],
+        join: Callable[[], object],
+    ) -> bool:
+        """One round.
+
+        Args:
+            step: Optimizer steps behind this rank.
+            samples_seen: Samples behind it.
+            active: It has steps left.
+            stop: It was told to stop.
+            newest: The newest generation it has a part in.
+            meanwhile: Called now and then while it waits for others; may join a generation, not begin one.
+            join: Writes its part into the generation that is being made.
+
+        Returns:
+            False when a rank was told to stop and the weights were left as they were; the round is then due again
+            after the resume.
+        """
+        if stop:
+            self.withdraw()
+            return False
+        began = time.perf_counter()
+        reach("before_ballot", self.round + 1)
+        self._strategy.cast(self._ballot(samples_seen, active=active, stop=False, newest=newest()))
+        ballots = [Ballot(*row) for row in self._strategy.count(meanwhile)]
+        reach("after_ballot", self.round + 1)
+        self._check(ballots)
+        if any(ballot.stop for ballot in ballots):
+            self._voted_to_stop = True
+            return False
+        if max(ballot.generation for ballot in ballots) > newest():
+            join()
+        self.over = not any(ballot.active for ballot in ballots)
+        self._bring_together(samples_seen - self._samples_at, sum(ballot.samples for ballot in ballots))
+        self.round += 1
+        self._next_step = (step if self.over else self._next_step) + self._every
+        self._samples_at = samples_seen
+        waited_s = time.perf_counter() - began
+        self._waited_s += waited_s
+        self._total_waited_s += waited_s
+        reach("after_synchronisation", self.round)
+        return True
+
+    def withdraw(self) -> None:
+        """Lets the others know that this rank stops before the next round; does not wait for them."""
+        if not self._voted_to_stop and not self.over:
+            self._voted_to_stop = True
+            self._strategy.cast(self._ballot(self._samples_at, active=True, stop=True, newest=0))
+
+    def counters(self) -> dict[str, Any]:
+        """What `begin` wants back."""
+        rounds = {"round": self.round, "next_step": self._next_step, "samples_at": self._samples_at}
+        return {"sync_every": self._every, "dial": rounds}
+
+    def take_figures(self) -> dict[str, float]:
+        """For a step's line: what rounds have cost since the last call."""
+        figures = {"sync_wait_s": self._waited_s, "sync_bytes": self._sent_bytes, "sync_round": self.round}
+        self._waited_s, self._sent_bytes = 0.0, 0
+        return figures
+
+    def totals(self) -> dict[str, float]:
+        """For the line at the end: rounds behind this rank, and what they cost it in this attempt."""
+        return {"rounds": self.round, "wait_s": self._total_waited_s, "bytes": self._total_bytes}
+
+    def _ballot(self, samples_seen: int, *, active: bool, stop: bool, newest: int) -> Ballot:
+        return Ballot(self.round + 1, int(stop), int(active), newest, samples_seen - self._samples_at)
+
+    def _bring_together(self, samples: int, total: int) -> None:
+        if total:  # else nobody has trained since the last round
+            # The last round takes the mean itself: momentum would carry the weights past where they have settled.
+            self._replica.outer.bring_together(samples / total, plain=self.over)
+            self._sent_bytes += self.bytes_a_round
+            self._total_bytes += self.bytes_a_round
+
+    @staticmethod
+    def _check(ballots: list[Ballot]) -> None:
+        rounds = [ballot.round for ballot in ballots]
+        if len(set(rounds)) > 1:
+            raise RoundsDifferError(
+                f"The ranks came to rounds {rounds} at the same time.", "Resume the run from its last generation."
+            )

@@ -1,0 +1,134 @@
+"""Sampling while a run trains: the text that the model writes at an evaluation, within a share of the time.
+
+Text is for a person to read and must not hold up training. So a sample is left out where samples have taken their
+share of the time, a stop is seen between two tokens, and broken weights end in a sentence instead of a crash.
+
+Where every rank takes part in each forward pass, all ranks sample, and all decide alike: whether to begin and, before
+each token, whether to go on. Elsewhere rank 0 samples and decides alone, while the others train on.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import torch
+from torch import nn
+
+from workers.decoding.written_tokens import WeightsNotFiniteError
+from workers.optim import seeding
+from workers.optim.precision import Precision
+from workers.strategies import Replica
+from workers.training.session import Session
+from workers.training.task import Task
+
+FREE_S: Final = 2.0
+"""Samples that have taken less than this in all are always taken: it is the share's meaning that they cost little."""
+LONGEST_S: Final = 10.0
+"""A sample may take so long at least before it is cut, or a model that is slow to write would never show a text."""
+NOT_FINITE: Final = "(No text: the weights are not finite.)"
+
+
+class Sampling:
+    """One rank's samples.
+
+    Args:
+        session: Config, place, and line to the host; its `keep_sampling` is set.
+        task: Has the model write.
+        replica: The model as it is trained.
+        model: The recipe's own.
+        precision: The forward pass's format.
+    """
+
+    def __init__(self, session: Session, task: Task, replica: Replica, model: nn.Module, precision: Precision) -> None:
+        self._session = session
+        self._task = task
+        self._replica = replica
+        self._model = model
+        self._precision = precision
+        self._strategy = session.strategy
+        self._began = time.perf_counter()
+        self._spent_s = 0.0
+        self._last_s = 0.0
+        self._until = float("inf")
+        self._cut = False
+        self._said = False
+        self._taken_at: int | None = None
+        session.keep_sampling = self._keep_on
+
+    def take(self, step: int, *, final: bool) -> None:
+        """Has the model write, and reports it, unless that has been done at this step.
+
+        Args:
+            step: Optimizer steps done.
+            final: The last sample of the run, which is always taken.
+        """
+        is_ours = self._strategy.place.rank == 0 or self._is_collective
+        if self._task.sample is None or not is_ours or self._taken_at == step:
+            return
+        if self._agreed(not final and self._spent_s + self._last_s > self._budget_s):
+            self._say_left_out(step)
+            return
+        self._taken_at = step
+        began = time.perf_counter()
+        self._until = float("inf") if final else began + max(LONGEST_S, self._budget_s - self._spent_s)
+        self._cut = False
+        text = self._text(step)
+        self._last_s = time.perf_counter() - began
+        self._spent_s += self._last_s
+        if self._strategy.place.rank == 0 and (text or not self._cut):
+            cut = {"cut": True} if self._cut else {}
+            self._session.reporter.event("sample", step=step, prompt=self._task.sample_prompt, text=text, **cut)
+
+    @property
+    def _is_collective(self) -> bool:
+        return self._strategy.forward_is_collective
+
+    @property
+    def _budget_s(self) -> float:
+        """What samples may have taken up to now."""
+        trained_s = time.perf_counter() - self._began - self._spent_s
+        return max(FREE_S, self._session.config.sample_share / 100 * trained_s)
+
+    def _agreed(self, wish: bool) -> bool:
+        """Whether any rank wishes it, where all have to do the same; clocks differ, and so do arrivals of a stop."""
+        return bool(self._strategy.total([float(wish)])[0]) if self._is_collective else wish
+
+    def _keep_on(self, broken: bool) -> bool:
+        """Asked before each token."""
+        self._session.inbox.poll()
+        self._cut = self._cut or self._session.inbox.stop_asked or time.perf_counter() > self._until
+        if self._agreed(self._cut or broken):
+            self._cut = not broken
+            return False
+        return True
+
+    def _text(self, step: int) -> str:
+        sample, device = self._task.sample, self._strategy.place.device
+        assert sample is not None
+        with seeding.untouched(device), torch.no_grad():
+            seeding.seed_everything(self._session.config.seed + step)
+            self._model.eval()
+            try:
+                with self._precision.forward():
+                    return sample(self._replica.evaluated)
+            except WeightsNotFiniteError:
+                return NOT_FINITE
+            except Exception:  # a recipe that draws tokens itself: torch.multinomial raises on NaN
+                if all(bool(torch.isfinite(tensor).all()) for tensor in self._replica.trained()):
+                    raise
+                return NOT_FINITE
+            finally:
+                self._model.train()
+
+    def _say_left_out(self, step: int) -> None:
+        if self._said or self._strategy.place.rank != 0:
+            return
+        self._said = True
+        share = self._session.config.sample_share
+        self._session.reporter.event(
+            "sample_left_out",
+            step=step,
+            text=f"No text is sampled at step {step}: samples may take {share:g} % of the time. This is said once; the "
+            "last step is always sampled.",
+        )

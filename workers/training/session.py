@@ -1,0 +1,65 @@
+"""What a rank knows and whom it talks to: config, place among the ranks, data, line to the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from core.config import RunConfig
+from core.config.batch import Batch, resolve_batch
+from core.protocol.messages import DataReady, Phase, RankStart
+from workers.host_link.inbox import Inbox
+from workers.host_link.reporter import Reporter
+from workers.strategies import Strategy
+
+DEFAULT_MICRO_BATCH = 8
+
+
+@dataclass(slots=True)
+class Session:
+    """One rank of one attempt.
+
+    Attributes:
+        config: What was asked, complete with the recipe's defaults.
+        run_dir: The run's folder; only `data/` and what `CommitTo` names are written by ranks.
+        strategy: How the work is shared.
+        reporter: Lines to the host.
+        inbox: Lines from the host.
+        resume_folder: The generation to go on from, or None.
+        data: What rank 0 prepared; set before training.
+        first_step: The first step of this attempt, known after resuming.
+        step: Steps done, at the end.
+        keep_sampling: Whether a text that is being written goes on; see `recipe_api.Run.keep_sampling`.
+    """
+
+    config: RunConfig
+    run_dir: Path
+    strategy: Strategy
+    reporter: Reporter
+    inbox: Inbox
+    resume_folder: Path | None = None
+    data: DataReady = field(default_factory=lambda: DataReady(0, 0))
+    first_step: int = 1
+    step: int = 0
+    keep_sampling: Callable[[bool], bool] = field(default=lambda broken: not broken)
+
+    @property
+    def data_dir(self) -> Path:
+        """Where the prepared data lies."""
+        return self.run_dir / "data"
+
+    @property
+    def start(self) -> RankStart | None:
+        """Where this rank begins, once the data is ready; None where the host has not said it."""
+        starts, rank = self.data.starts, self.strategy.place.rank
+        return starts[rank] if rank < len(starts) else None
+
+    @property
+    def batch(self) -> Batch:
+        """The batch arithmetic of this rank's lane."""
+        return resolve_batch(self.config, self.strategy.lane_size, DEFAULT_MICRO_BATCH)
+
+    def phase(self, name: str, detail: str = "") -> None:
+        """Tells where a starting rank is."""
+        self.reporter.send(Phase(name, detail))

@@ -1,0 +1,87 @@
+"""What a recipe hands to the trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from torch import Tensor, nn
+
+from workers.optim.optimizer import Optimization
+from workers.training.batches import Indices
+from workers.training.measured import Measured
+
+
+@dataclass(frozen=True, slots=True)
+class StepSamples:
+    """Which samples the next optimizer step is made of.
+
+    Attributes:
+        epoch: From 0.
+        batch: Dataset indices of the whole batch, in their order; the same on every rank that trains in step.
+        own: Those that this rank works on: a stretch of `batch`, empty where it has none.
+    """
+
+    epoch: int
+    batch: Indices
+    own: Indices
+
+
+class Goal(Protocol):
+    """An end of training that only the recipe can count towards, such as a number of episodes.
+
+    Its counters are saved with each checkpoint and come back with it. It is asked between chunks.
+    """
+
+    def is_reached(self) -> bool:
+        """Whether training is done; the same answer on every rank that trains in step."""
+        ...
+
+    def counters(self) -> dict[str, float]:
+        """What has been counted so far."""
+        ...
+
+    def restore(self, counters: Mapping[str, float]) -> None:
+        """Counts on from what `counters` gave."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a recipe trains.
+
+    Attributes:
+        model: On any device; the trainer moves it.
+        batch: CPU tensors of training samples by their indices, shape (n,): a tensor, or a tuple, list or dict.
+        loss: Mean loss of the model over such a batch, a tensor without dimensions, or `Measured`. Call the model
+            it is given, not one's own: it may be wrapped.
+        val_batch: As `batch`, for held-out samples; None measures no validation loss.
+        sample: Text that the model writes, shown at each evaluation; called on rank 0 in evaluation mode.
+        optimization: The update rule.
+        tokens_per_sample: For the throughput in tokens.
+        val_batches: Micro-batches of held-out samples that one evaluation measures at most.
+        sample_prompt: What the sampled text was asked to go on from, for showing.
+        before_step: Called before each optimizer step, without gradients and in the forward pass's format: for what
+            has to be made with the weights as they are then, such as episodes to learn from. False leaves the step
+            out: its samples count as trained and nothing is updated; every rank that trains in step must say the same
+            (`Run.total`). The model's passes before the first step come without it.
+        shuffled: Samples of a chunk come in a shuffled order; False: as they are numbered.
+        whole_chunks: The run evaluates, commits and stops at the ends of chunks only, since what `before_step` made
+            for a chunk cannot be made again with later weights. A stop then takes until the chunk is done.
+        goal: Ends the training before its steps and epochs are done.
+    """
+
+    model: nn.Module
+    batch: Callable[[Indices], Any]
+    loss: Callable[[nn.Module, Any], Tensor | Measured]
+    val_batch: Callable[[Indices], Any] | None = None
+    sample: Callable[[nn.Module], str] | None = None
+    optimization: Optimization = field(default_factory=Optimization)
+    tokens_per_sample: int = 1
+    val_batches: int = 16
+    sample_prompt: str = ""
+    before_step: Callable[[StepSamples], bool] | None = None
+    shuffled: bool = True
+    whole_chunks: bool = False
+    goal: Goal | None = None
