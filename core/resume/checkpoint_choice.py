@@ -95,9 +95,9 @@ def aside_line(numbers: Sequence[int]) -> str:
     if len(names) == 1:
         return (
             f"A newer checkpoint is set aside as {names[0]} in the folder generations. It is kept but not used; "
-            f"--checkpoint {numbers[0]} goes back to it."
+            f"choose checkpoint {numbers[0]} to go back to it."
         )
     return (
         f"Newer checkpoints are set aside as {', '.join(names[:-1])} and {names[-1]} in the folder generations. They "
-        f"are kept but not used; --checkpoint {numbers[-1]} goes back to the newest."
+        f"are kept but not used; choose checkpoint {numbers[-1]} to go back to the newest."
     )
