@@ -87,7 +87,7 @@ OF_RUN = {"--python", "--cwd", "--restarts", "--no-torchrun", "--env", "--map", 
 OF_EXPORT = {"--to", "--out", "--overwrite", "--generation", "--allow-diverged", "--samples", "--step", "--folder"}
 OF_RESUME = {"--checkpoint", "--yes", "--trust-recipe"}
 OF_PREVIEW = {"--all", "--documents"}
-OF_OTHERS = {"--help", "--logdir", "--csv", "--strict"}
+OF_OTHERS = {"--save", "--help", "--logdir", "--csv", "--strict"}
 OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 
