@@ -5,7 +5,7 @@ The parsers of the standard library stop at nothing: one dotted TOML key of 40 K
 is read in whatever encoding it seems to have. Here everything that is wrong with a text is a `ParseError`, and the
 limits are checked before, or soon after, the parser is asked.
 
-This module needs the standard library only, because `core.protocol.codec` runs in a rank's environment.
+Only YAML needs more than the standard library, because `core.protocol.codec` runs in a rank's environment.
 """
 
 from __future__ import annotations
@@ -135,9 +135,8 @@ def parse_yaml(text: str) -> Any:
 
     Raises:
         ParseError: It is not YAML, or beyond the limits.
-        ModuleNotFoundError: PyYAML is not installed.
     """
-    import yaml  # only who writes YAML needs PyYAML
+    import yaml  # not at the top: a rank reads no YAML, and a script's own environment may lack it
 
     try:
         value = yaml.safe_load(text)

@@ -1,4 +1,4 @@
-"""Config files: TOML, YAML and JSON in and out, with the version they were written by.
+"""Config files: reads TOML, YAML and JSON, writes TOML and JSON, with the format's version.
 
 A file's keys are the flags' names, with dashes or underscores; sections one level deep are only headings,
 except ``[options]``, which holds the recipe's own fields, and ``[env]``, which holds
@@ -8,12 +8,13 @@ environment variables. What the keys mean is `core.config.layers`'s business.
 from __future__ import annotations
 
 import json
-import math
 import re
 import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
+
+import tomli_w
 
 from core.config.fields import FieldValue
 from core.config.run_config import RunConfig
@@ -112,10 +113,6 @@ def _parsed(path: Path, text: str, form: str, parse: Callable[[str], Any]) -> An
         return parse(text)
     except ParseError as error:
         raise _broken(path, f"it cannot be read as {form}: {error}", "Correct that line.") from None
-    except ModuleNotFoundError:
-        raise _broken(
-            path, "reading YAML needs the package PyYAML", "Install PyYAML, or write the file as TOML or JSON."
-        ) from None
 
 
 def _broken(path: Path, what: str, next_step: str) -> ConfigError:
@@ -128,36 +125,26 @@ def _broken(path: Path, what: str, next_step: str) -> ConfigError:
 
 
 def to_toml(config: RunConfig) -> str:
-    """`config` as a TOML file. Every field stands there, an empty one as ``""``, so that it means the same in a
-    later version with other defaults.
+    """`config` as a TOML file. It holds every field, so that it means the same in a later version with other defaults.
+
+    TOML has no null: an empty field is ``""``.
 
     Raises:
         ConfigError: A text holds what is not Unicode (a file name that is not UTF-8).
     """
-    lines = [f"{VERSION_KEY} = {VERSION}"]
     values, options = _sorted_values(config)
     env = values.pop("env")
-    lines += [f"{key} = {_toml_value(key, value)}" for key, value in values.items()]
-    for heading, table in (("env", env), ("options", options)):
-        if table:
-            lines += ["", f"[{heading}]"]
-            lines += [f"{_toml_key(key)} = {_toml_value(key, value)}" for key, value in table.items()]
-    return "\n".join(lines) + "\n"
+    for key, value in {**values, **env, **options}.items():
+        _check_unicode(key, value)
+    document: dict[str, Any] = {VERSION_KEY: VERSION, **_without_null(values)}
+    document |= {heading: table for heading, table in (("env", env), ("options", _without_null(options))) if table}
+    return tomli_w.dumps(document)
 
 
 def to_json(config: RunConfig) -> str:
     """`config` as a JSON file, empty fields as null."""
     values, options = _sorted_values(config)
     return json.dumps({VERSION_KEY: VERSION, **values, "options": options}, indent=2) + "\n"
-
-
-def to_yaml(config: RunConfig) -> str:
-    """`config` as a YAML file. Texts are JSON strings, which are YAML too; floats carry the dot YAML 1.1 wants."""
-    values, options = _sorted_values(config)
-    lines = [f"{key}: {_yaml_value(value)}" for key, value in {VERSION_KEY: VERSION, **values}.items()]
-    if options:
-        lines += ["options:"] + [f"  {json.dumps(key)}: {_yaml_value(value)}" for key, value in options.items()]
-    return "\n".join(lines) + "\n"
 
 
 def _sorted_values(config: RunConfig) -> tuple[dict[str, Any], dict[str, FieldValue]]:
@@ -168,38 +155,16 @@ def _sorted_values(config: RunConfig) -> tuple[dict[str, Any], dict[str, FieldVa
     return values, dict(sorted(config.options.items()))
 
 
-def _toml_key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml_text(key, key)
+def _without_null(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: "" if value is None else value for key, value in values.items()}
 
 
-def _toml_value(key: str, value: Any) -> str:
-    if value is None:
-        return '""'
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else str(value)  # inf, -inf, nan: TOML spells them so
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml_text(key, item) for item in value) + "]"
-    return _toml_text(key, value)
-
-
-def _toml_text(key: str, text: str) -> str:
+def _check_unicode(key: str, value: Any) -> None:
     try:
-        text.encode("utf-8")
+        json.dumps([key, value], ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise ConfigError(
-            key, f"{key} holds characters that are not Unicode: {text!r}.", "Rename the file so that its name is UTF-8."
+            key,
+            f"{key} holds characters that are not Unicode: {value!r}.",
+            "Rename the file so that its name is UTF-8.",
         ) from None
-    escapes = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
-    return '"' + "".join(escapes.get(c) or (f"\\u{ord(c):04x}" if c < " " or c == "\x7f" else c) for c in text) + '"'
-
-
-def _yaml_value(value: Any) -> str:
-    if isinstance(value, float) and math.isfinite(value):
-        mantissa, _, exponent = repr(value).partition("e")
-        mantissa += "" if "." in mantissa else ".0"
-        return f"{mantissa}e{exponent if exponent[0] in '+-' else '+' + exponent}" if exponent else mantissa
-    return json.dumps(value)

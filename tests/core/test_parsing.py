@@ -96,7 +96,6 @@ def test_toml_beyond_the_limits_is_one_error(text: str, problem: str) -> None:
     ],
 )
 def test_yaml_beyond_the_limits_is_one_error(text: str, problem: str) -> None:
-    pytest.importorskip("yaml")
     with pytest.raises(ParseError, match=problem):
         parse_yaml(text + "\n")
 
