@@ -7,20 +7,21 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from platformdirs import user_data_path
+
 PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[1]
 """The folder that holds `core` and `workers`."""
+
+
+def data_folder() -> Path:
+    """The user's own data folder for Rankdeck, as the platform has it."""
+    return user_data_path("Rankdeck" if sys.platform == "win32" else "rankdeck", appauthor=False)
 
 
 def default_runs_dir() -> Path:
     """Where runs live unless told otherwise: `RANKDECK_HOME`, else the user's own data folder."""
     home = os.environ.get("RANKDECK_HOME", "").strip()
-    if home:
-        return Path(home).expanduser().absolute()
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA", "").strip()
-        return (Path(local) if local else Path.home() / "AppData" / "Local") / "Rankdeck" / "runs"
-    data = os.environ.get("XDG_DATA_HOME", "").strip()
-    return (Path(data) if data else Path.home() / ".local" / "share") / "rankdeck" / "runs"
+    return Path(home).expanduser().absolute() if home else data_folder() / "runs"
 
 
 def token_cache_dir() -> Path:

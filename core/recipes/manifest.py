@@ -33,7 +33,6 @@ import difflib
 import os
 import re
 import stat
-import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +43,7 @@ from core.config.fields import FieldSpec, FieldType, FieldValue, Picks
 from core.config.run_config import FIELD_BY_NAME, MODES, RunConfig
 from core.errors import ConfigError
 from core.parsing import ParseError, decode_utf8, parse_toml
-from core.paths import PACKAGE_FOLDER
+from core.paths import PACKAGE_FOLDER, data_folder
 
 FORMAT: Final = "rankdeck-recipe"
 VERSION: Final = 1
@@ -131,16 +130,8 @@ def user_recipes_folders() -> tuple[Path, ...]:
     if home:
         folders.append(Path(home).expanduser().absolute() / "recipes")
     if not told:
-        folders.append(_data_folder() / "recipes")
+        folders.append(data_folder() / "recipes")
     return tuple(dict.fromkeys(folders))
-
-
-def _data_folder() -> Path:
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA", "").strip()
-        return (Path(local) if local else Path.home() / "AppData" / "Local") / "Rankdeck"
-    data = os.environ.get("XDG_DATA_HOME", "").strip()
-    return (Path(data) if data else Path.home() / ".local" / "share") / "rankdeck"
 
 
 def recipes_stamp() -> tuple[tuple[str, int, int], ...]:

@@ -27,6 +27,7 @@ from core.export.export import export_run
 from core.files.lock import lock_holder
 from core.links import LinkError
 from core.metrics.metrics_file import MetricsWriter
+from core.paths import data_folder
 from core.processes.identity import ProcessId, own
 from core.run_folder.state import HOST_START_LIMIT_S, RunState
 from core.run_folder.store import HostInfo, RunStore, default_runs_dir, find_run, list_runs
@@ -311,6 +312,20 @@ def test_home_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp
     assert default_runs_dir() == tmp_path / "my runs"
     monkeypatch.delenv("RANKDECK_HOME")
     assert default_runs_dir().parts[-2:] in ((("Rankdeck"), "runs"), ("rankdeck", "runs"))
+
+
+def test_the_data_folder_is_where_earlier_versions_had_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if sys.platform == "win32":
+        assert data_folder() == Path(os.environ["LOCALAPPDATA"]) / "Rankdeck"
+        return
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    assert data_folder() == tmp_path / ".local" / "share" / "rankdeck"
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "my data"))
+    assert data_folder() == tmp_path / "my data" / "rankdeck"
+    monkeypatch.setenv("XDG_DATA_HOME", " ")
+    assert data_folder() == tmp_path / ".local" / "share" / "rankdeck"
+    assert not any(tmp_path.iterdir()), "asking makes no folder"
 
 
 LINKED = ["metrics.jsonl", "host.lock", "logs", "logs/host.log", "logs/rank0.log", "columns", "data", "generations"]
