@@ -12,6 +12,7 @@ from app.controllers.background import Operation, OperationRunner
 from core import client
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
+from core.launch.mode import NO_MODE
 from core.launch.preflight import check
 from core.machine.devices import Device
 from core.machine.platform import this_platform
@@ -60,7 +61,8 @@ class Launching(QObject):
         def work() -> tuple[Path, tuple[str, ...]]:
             config = _with_places(asked)
             checked = check(config, get_recipe(config.recipe), devices, this_platform(), runs_dir)
-            return client.start_run(checked.config, runs_dir).dir, checked.notes
+            notes = tuple(note for note in checked.notes if not note.startswith(NO_MODE))
+            return client.start_run(checked.config, runs_dir).dir, notes
 
         self._set_busy("starting a run")
         self._runner.run(Operation(work, self._on_started, self._ended_by(self.start_failed.emit)))

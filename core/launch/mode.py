@@ -41,6 +41,9 @@ CONNECTED_MODES: Final = ("ddp", "zero", "fsdp")
 SHARDING_MODES: Final = ("zero", "fsdp")
 """Modes in which each rank holds a part of the state only."""
 
+NO_MODE: Final = "No mode was chosen: "
+"""Begins the note on the mode of a config that names none; a form that shows the mode leaves it out."""
+
 _WITHOUT_GLOO_ON_WINDOWS: Final = ((2, 8), (2, 9), (2, 10))
 
 
@@ -234,11 +237,11 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
         if not several:
             mode = "single"
         elif config.sync_every is not None:
-            mode, notes = "independent", ("No mode was chosen: synchronising now and then is independent training's.",)
+            mode, notes = "independent", (f"{NO_MODE}synchronising now and then is independent training's.",)
         elif platform.name == "windows":
-            mode, notes = "independent", ("No mode was chosen: under Windows several devices train independently.",)
+            mode, notes = "independent", (f"{NO_MODE}under Windows several devices train independently.",)
         else:
-            mode, notes = "ddp", ("No mode was chosen: several devices train together (DDP).",)
+            mode, notes = "ddp", (f"{NO_MODE}several devices train together (DDP).",)
     elif not several and mode in SHARDING_MODES:
         raise _nothing_to_share(config, devices[0])
     elif not several and mode != "single":

@@ -22,7 +22,7 @@ from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.files.atomic import explain
 from core.launch.deepspeed import check_run, effective_config
 from core.launch.low_level_notes import low_level_notes
-from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, choose_devices, choose_mode, not_as_asked, platform_of
+from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, choose_devices, choose_mode, platform_of
 from core.machine.devices import Device
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
@@ -341,7 +341,7 @@ def _notes(config: RunConfig, mode: str, ranks: int, samples: int) -> tuple[str,
 def _settings_without_effect(config: RunConfig, choice: ModeChoice, ranks: int) -> tuple[str, ...]:
     """Settings that this mode, or a single device, has no use for."""
     mode = choice.mode
-    notes = [*not_as_asked(config, mode)]
+    notes = [*choice.notes]
     can_balance = mode == "ddp" or (mode == "zero" and config.zero_stage == 1 and choice.engine == TORCH)
     if config.balance == "measured" and ranks > 1 and not can_balance:
         notes.append(

@@ -49,13 +49,13 @@ def test_a_run_that_can_start_is_described(tmp_path: Path, text: Path) -> None:
 
 
 def test_a_model_that_a_recipe_does_not_use_is_named_before_the_start(tmp_path: Path, text: Path) -> None:
-    assert not _check(tmp_path, text).notes
-    (note,) = _check(tmp_path, text, model="gpt2").notes
+    assert not _check(tmp_path, text, mode="ddp").notes
+    (note,) = _check(tmp_path, text, mode="ddp", model="gpt2").notes
     assert note == "MiniGPT does not use a model, so 'gpt2' has no effect."
-    assert _check(tmp_path, text, model="gpt2", strict=True).notes == (note,)
+    assert _check(tmp_path, text, mode="ddp", model="gpt2", strict=True).notes == (note,)
     mine = dataclasses.replace(get_recipe("minigpt"), folder=tmp_path / "mine", check="", title="Mine")
     config = RunConfig(**recipe_defaults(mine)).replace(dataset_file=str(text), seq_len=32, model="m")
-    (note,) = check(config, mine, SLOTS, LINUX, tmp_path / "runs").notes
+    *_, note = check(config, mine, SLOTS, LINUX, tmp_path / "runs").notes
     assert note.startswith("Mine does not use a model") and "uses_model = true" in note
 
 
@@ -67,6 +67,14 @@ def test_a_zero_run_says_before_the_start_which_engine_it_takes(tmp_path: Path, 
     assert notes == ("ZeRO stage 2 by DeepSpeed 0.19.8 (installed).",)
 
 
+def test_how_the_mode_was_understood_is_told_before_the_start(tmp_path: Path, text: Path) -> None:
+    assert _check(tmp_path, text).notes == ("No mode was chosen: several devices train together (DDP).",)
+    notes = _check(tmp_path, text, mode="fsdp", offload_optimizer=True).notes
+    assert notes == ("PyTorch's engine keeps each device's share of the weights on the CPU too, beside the optimizer.",)
+    synchronised = _check(tmp_path, text, mode="independent", sync_every=4).notes
+    assert any(note.startswith("The devices' weights are brought together") for note in synchronised)
+
+
 def test_an_independent_rank_steps_by_itself(tmp_path: Path, text: Path) -> None:
     checked = _check(tmp_path, text, batch_size=4, mode="independent")
     assert str(checked.batch) == "4 = 4 × 1 × 1"
@@ -76,7 +84,13 @@ def test_an_independent_rank_steps_by_itself(tmp_path: Path, text: Path) -> None
 def test_a_recipe_that_makes_its_samples_calls_a_block_an_epoch(tmp_path: Path, text: Path) -> None:
     for dataset in ("none://", str(text)):
         recipe = dataclasses.replace(get_recipe("minigpt"), own_samples=True)
-        values = {**recipe_defaults(recipe), "dataset_file": dataset, "samples_per_block": 640, "devices": ("cpux2",)}
+        values = {
+            **recipe_defaults(recipe),
+            "dataset_file": dataset,
+            "samples_per_block": 640,
+            "devices": ("cpux2",),
+            "mode": "ddp",
+        }
         checked = check(RunConfig(**values).replace(batch_size=8), recipe, SLOTS, LINUX, tmp_path / "runs")
         assert (checked.samples, checked.steps_per_epoch, checked.notes) == (640, 40, ())
 
