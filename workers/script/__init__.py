@@ -1,1 +1,1 @@
-"""A user's own script as a rank: starts it, watches what it prints, tells the run host, and lets `rankdeck.py` in."""
+"""A user's own script as a rank: starts it, watches what it prints, tells the run host, serves its `rankdeck`."""

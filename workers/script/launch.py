@@ -48,14 +48,14 @@ def script_environment(
 ) -> dict[str, str]:
     """The program's whole environment.
 
-    Only the folder of `rankdeck.py` is added to its path, behind everything else: a `core` or `app` of the user's own
+    Only the folder of the package `rankdeck` is added to its path, last: a `core` or `app` of the user's own
     stays theirs, and so does a `rankdeck.py`. Neither the host's token nor anything else of ours is passed on.
 
     Args:
         script: What is started.
         place: Its place among the ranks.
         ours: The wrapper's own environment, as the launch plan made it.
-        sdk: Where `rankdeck.py` finds the wrapper.
+        sdk: Where the package `rankdeck` finds the wrapper.
         linux: The platform has a loopback interface named ``lo``.
     """
     env = {name: value for name, value in ours.items() if not name.startswith("RANKDECK_")}

@@ -1,7 +1,7 @@
 """A rank that is a program of the user's own: speaks with the run host, so that the program need not know of it.
 
 No torch here, and nothing of ours in the program: it has its own interpreter, folder and environment. This process
-starts it, reads what it prints for the charts, passes on what it says through `rankdeck.py`, asks it to stop, and tells
+starts it, reads what it prints for the charts, passes on what it says through `rankdeck`, asks it to stop, and tells
 the host how it ended.
 """
 

@@ -1,4 +1,4 @@
-"""The wrapper's end of `rankdeck.py`: a loopback socket that the user's program may talk to, or not.
+"""The wrapper's end of the package `rankdeck`: a loopback socket that the user's program may talk to, or not.
 
 Everything happens in the thread that calls `SdkServer.poll`; nothing waits. What a stranger sends costs nothing but
 the connection.

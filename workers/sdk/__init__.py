@@ -1,1 +1,1 @@
-"""The module that a person's own script may import as `rankdeck`."""
+"""The folder that is added to a script's path: it holds `rankdeck`, the public package, and nothing else."""

@@ -1,4 +1,4 @@
-"""`rankdeck.py` in a process of its own: with nobody listening, with a wrapper's socket, and with data to deal out."""
+"""The package `rankdeck` in a process of its own: without a host, with a host's socket, and with data to deal out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,7 +145,7 @@ def test_logging_never_waits_for_a_host_that_does_not_read() -> None:
     text = """
 import rankdeck, os
 for i in range(60_000): rankdeck.log(step=i, loss=1.0, text="x" * 100)
-assert rankdeck._connected().dropped > 0 or not rankdeck._connected()._pending
+assert rankdeck.link.connected().dropped > 0 or not rankdeck.link.connected()._pending
 print("done"); import sys; sys.stdout.flush(); os._exit(0)
 """
     place = {ENV_PORT: str(listener.server.port), ENV_TOKEN: listener.server.token}
@@ -192,8 +191,25 @@ print(json.dumps([[batch for batch in chunk.batches(8)] for chunk in rankdeck.ch
     assert len({len(rank) for rank in batches}) == 1  # as many steps on each rank, or they would wait for each other
 
 
+def test_weights_and_biases_names_are_a_module_too() -> None:
+    text = """
+import rankdeck
+from rankdeck import wandb
+assert rankdeck.run is None
+with wandb.init(project="p", config={"lr": 0.1}) as run:
+    assert rankdeck.run is wandb.run is run and run.config is rankdeck.config
+    wandb.log({"loss": 1.0})
+print(rankdeck.config.lr, [name for name in rankdeck.__all__ + wandb.__all__ if not hasattr(wandb, name)])
+"""
+    known_here_only = ["Chunk", "Chunks", "checkpoint", "chunks", "last_checkpoint", "rank", "should_stop", "wandb"]
+    assert run_program(text).split(" ", 1) == ["0.1", f"{[*known_here_only, 'world_size']}\n"]
+
+
 def test_it_is_python_3_8() -> None:
-    text = (SDK_FOLDER / "rankdeck.py").read_text(encoding="utf-8")
-    ast.parse(text, feature_version=(3, 8))
-    imported = {node.names[0].name for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import)}
-    assert imported <= set(sys.stdlib_module_names) and Path(SDK_FOLDER / "rankdeck.py").is_file()
+    files = sorted((SDK_FOLDER / "rankdeck").glob("*.py"))
+    assert len(files) > 5
+    for path in files:
+        tree = ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
+        names = [name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names]
+        names += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
+        assert {name.split(".")[0] for name in names} <= set(sys.stdlib_module_names), path

@@ -1,0 +1,70 @@
+"""What a training script can tell Rankdeck, and ask it. Standard library only, Python 3.8 or newer.
+
+    import rankdeck
+
+    for step, batch in enumerate(loader):
+        ...
+        rankdeck.log(step=step, loss=loss)          # charted; never waits
+        if rankdeck.should_stop():                  # Stop was pressed
+            break
+
+Without a run host none of it does anything: numbers are dropped, `should_stop` is False, and `chunks` deals the data
+out over RANK and WORLD_SIZE. So a script that imports this package also runs by itself.
+
+Data exactly once: `chunks` hands out parts of a dataset, `checkpoint` ties what was trained to the script's own
+checkpoint. Every rank calls it at the same place. A resumed run continues from the newest complete checkpoint, and no
+sample is trained into it twice or left out. Everything that `chunks` has handed out counts as trained when a
+checkpoint is made, so make it after the optimizer's step:
+
+    start = rankdeck.last_checkpoint()              # None at the very first start
+    if start: model.load_state_dict(torch.load(start))
+    for chunk in rankdeck.chunks(len(dataset)):
+        for batch in chunk.batches(32):             # this rank's indices
+            ...
+        with rankdeck.checkpoint("model.pt", step=step) as path:
+            if rank == 0: torch.save(model.state_dict(), path)
+
+`import rankdeck as wandb` is enough for scripts that log to Weights & Biases: `init`, `log`, `config`, `finish`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import wandb
+from .checkpoints import checkpoint, last_checkpoint
+from .dataset import Chunk, Chunks, chunks
+from .link import rank, world_size
+from .metrics import alert, finish, log, should_stop
+from .settings import config
+from .wandb import (
+    Artifact,
+    Audio,
+    Histogram,
+    Html,
+    Image,
+    Object3D,
+    Settings,
+    Table,
+    Video,
+    define_metric,
+    init,
+    login,
+    save,
+    unwatch,
+    watch,
+)
+
+__all__ = [
+    "Artifact", "Audio", "Chunk", "Chunks", "Histogram", "Html", "Image", "Object3D", "Settings", "Table", "Video",
+    "alert", "checkpoint", "chunks", "config", "define_metric", "finish", "init", "last_checkpoint", "log", "login",
+    "rank", "save", "should_stop", "unwatch", "wandb", "watch", "world_size",
+]  # fmt: skip
+__version__ = "1"
+
+
+def __getattr__(name: str) -> Any:
+    """`rankdeck.run` is what `init` made, as `wandb.run` is."""
+    if name == "run":
+        return wandb.run
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))

@@ -1,0 +1,142 @@
+"""The names that users of Weights & Biases know: `from rankdeck import wandb`, or `import rankdeck as wandb`.
+
+What has no meaning here does nothing, so a script that was written for wandb runs unchanged.
+"""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any, Dict, Mapping, Optional, Tuple, Type
+
+from . import metrics, settings
+from .link import connected
+from .metrics import alert, finish, log
+from .settings import Config, config
+
+__all__ = [
+    "Artifact", "Audio", "Histogram", "Html", "Image", "Object3D", "Run", "Settings", "Table", "Video", "alert",
+    "config", "define_metric", "finish", "init", "log", "login", "run", "save", "unwatch", "watch",
+]  # fmt: skip
+
+
+class Run:
+    """What `init` returns; its methods are this module's functions."""
+
+    def __init__(self, project: Optional[str] = None) -> None:
+        self.summary: Dict[str, Any] = {}
+        self.tags: Tuple[str, ...] = ()
+        self.project = project
+        self.notes: Optional[str] = None
+        self.entity: Optional[str] = None
+        self.group: Optional[str] = None
+        self.url = ""
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return os.environ.get("RANKDECK_RUN_ID", "")
+
+    @property
+    def id(self) -> str:
+        """The run's name."""
+        return self.name
+
+    @property
+    def dir(self) -> str:
+        """The run's folder."""
+        return os.environ.get("RANKDECK_RUN_DIR", os.getcwd())
+
+    @property
+    def step(self) -> int:
+        """The step that the next `log` without one gets."""
+        return metrics.current_step()
+
+    @property
+    def config(self) -> Config:
+        """The run's settings."""
+        return settings.config
+
+    def log(
+        self,
+        data: Optional[Mapping[str, Any]] = None,
+        step: Optional[int] = None,
+        commit: Optional[bool] = None,
+        **values: Any,
+    ) -> None:
+        """See `rankdeck.log`."""
+        log(data, step, commit, **values)
+
+    def finish(self, *_: Any, **__: Any) -> None:
+        """See `rankdeck.finish`."""
+        finish()
+
+    def alert(self, title: str = "", text: str = "", *_: Any, **__: Any) -> None:
+        """See `rankdeck.alert`."""
+        alert(title, text)
+
+    def _nothing(self, *_: Any, **__: Any) -> None:
+        return None
+
+    watch = unwatch = save = define_metric = log_artifact = log_code = use_artifact = mark_preempting = _nothing
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        finish()
+
+
+run: Optional[Run] = None
+
+
+def init(project: Optional[str] = None, config: Any = None, name: Optional[str] = None, **_: Any) -> Run:
+    """Starts logging. Accepts what wandb's `init` accepts and needs none of it."""
+    global run
+    if config is not None and not isinstance(config, str):
+        settings.config.update(config)
+    if run is None:
+        run = Run(project)
+    connected()
+    return run
+
+
+def watch(*_: Any, **__: Any) -> None:
+    """Does nothing; for wandb's users."""
+
+
+def unwatch(*_: Any, **__: Any) -> None:
+    """Does nothing; for wandb's users."""
+
+
+def save(*_: Any, **__: Any) -> None:
+    """Does nothing; for wandb's users."""
+
+
+def define_metric(*_: Any, **__: Any) -> None:
+    """Does nothing; for wandb's users."""
+
+
+def login(*_: Any, **__: Any) -> bool:
+    """Does nothing and succeeds; for wandb's users."""
+    return True
+
+
+class _Media:
+    """Pictures, tables and such are not kept."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def add_data(self, *_: Any, **__: Any) -> None:
+        """Does nothing."""
+
+
+Image = Table = Histogram = Video = Audio = Html = Artifact = Object3D = _Media
+
+
+def Settings(**settings: Any) -> Dict[str, Any]:
+    """A dict; nothing in it is needed."""
+    return settings
