@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.controllers.background import Operation, OperationRunner
 from app.state.mode_options import Surroundings
 from app.state.setup_form import CheckedDraft, Draft, check_draft
+from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.data.dataset import check_packages_for, is_hub, list_files
 from core.data.hub import HubName, cached_text_bytes
@@ -122,7 +123,7 @@ class Drafting(QObject):
         self.checked.emit(checked, steps)
 
     def _say_surroundings(self, platform: Platform, recipe: Recipe) -> None:
-        recommended = "ddp"
+        recommended = Mode.DDP
         if len(self._devices) > 1:
             with contextlib.suppress(RankdeckError):  # nothing can be recommended; the check itself says why
                 recommended = choose_mode(RunConfig(), self._devices, platform).mode

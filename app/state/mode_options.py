@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from core.config.mode import Mode
 from core.launch.mode import DEEPSPEED, TORCH
 
 NO_DEEPSPEED = (
@@ -27,9 +28,9 @@ class Surroundings:
         own_program: The recipe runs a program of its own, which shares its work as it likes.
     """
 
-    recommended: str = "ddp"
+    recommended: Mode = Mode.DDP
     ranks: int = 0
-    supported: Collection[str] = ("single", "ddp", "independent", "zero", "fsdp")
+    supported: Collection[str] = (Mode.SINGLE, Mode.DDP, Mode.INDEPENDENT, Mode.ZERO, Mode.FSDP)
     on_cpu: bool = False
     deepspeed: bool = True
     own_program: bool = False
@@ -46,7 +47,7 @@ class Surroundings:
         found: dict[str, str] = {}
         if self.on_cpu:
             found |= {"offload_optimizer": _ON_CPU, "offload_parameters": _ON_CPU}
-        elif mode == "zero" and self.engine(texts) == TORCH and texts.get("zero_stage", "1") == "1":
+        elif mode == Mode.ZERO and self.engine(texts) == TORCH and texts.get("zero_stage", "1") == "1":
             found["offload_optimizer"] = _STAGE_1
         if not self.deepspeed:
             found["deepspeed_config"] = NO_DEEPSPEED

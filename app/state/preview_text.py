@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.config.mode import mode_label
 from core.data.dataset import is_hub
-from core.launch.mode import MODE_NAMES
 
 Found = Mapping[str, Any]
 
@@ -93,7 +93,7 @@ def _samples(found: Found) -> str:
 
 
 def _how(epoch: Mapping[str, Any]) -> str:
-    mode = MODE_NAMES.get(str(epoch["mode"]), str(epoch["mode"]))
+    mode = mode_label(str(epoch["mode"]), str(epoch["mode"]))
     devices = len(epoch["devices"])
     on = f" on {devices} devices" if devices > 1 else ""
     return f"{mode}{on}, global batch {epoch['global_batch']:,}"

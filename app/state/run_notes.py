@@ -7,6 +7,7 @@ from typing import Final
 
 from app.run_data.metrics_batch import Event
 from app.run_data.run_series import RunSeries
+from core.config.mode import Mode
 from core.probes.sync_cost import megabytes
 
 KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised")
@@ -34,7 +35,9 @@ class Facts:
             _model(newest.get("model", {})),
             str(newest.get("exchange", {}).get("words") or ""),
             _shares(newest.get("balance", {})),
-            _meetings(newest.get("synchronised", {})) if launch.get("mode", "independent") == "independent" else "",
+            _meetings(newest.get("synchronised", {}))
+            if launch.get("mode", Mode.INDEPENDENT) == Mode.INDEPENDENT
+            else "",
             _loss_scale(run),
             *map(str, launch.get("notes") or ()),
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from core.config.mode import Mode
 from core.run_folder.state import RunState
 
 
@@ -52,7 +53,7 @@ def _fallen_back(state: RunState) -> tuple[str, str]:
     """The title of what it fell back to, and what was asked for."""
     if state.world_size == 1:
         return "Continuing on one device" if state.is_live else "Fell back to one device", "all devices"
-    if state.mode == "independent":
+    if state.mode == Mode.INDEPENDENT:
         live = "Each device trains a model of its own"
         return live if state.is_live else "Fell back to independent training", "the mode you chose"
     return "Continuing without DeepSpeed" if state.is_live else "Fell back to PyTorch's engine", "DeepSpeed"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.run_data.run_series import RunSeries
-from core.launch.mode import MODE_NAMES
+from core.config.mode import Mode, mode_label
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
 
@@ -82,7 +82,7 @@ def _place(state: RunState, names: Mapping[str, str]) -> str:
         (uuid,) = state.devices
         name = names.get(uuid, uuid).partition(" (")[0]
         return f"on {name} alone" if state.fallback else f"on {name}"
-    mode = "independently" if state.mode == "independent" else MODE_NAMES.get(state.mode, "")
+    mode = "independently" if state.mode == Mode.INDEPENDENT else mode_label(state.mode)
     return f"{mode} on {len(state.devices)} devices" if state.devices else ""
 
 

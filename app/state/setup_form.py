@@ -10,6 +10,7 @@ from typing import Any, Final
 from core.config.batch import Batch, resolve_batch
 from core.config.device_names import cpu_numbers, is_cpu, with_counts
 from core.config.fields import FieldSpec, FieldValue
+from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
 from core.config.sync import synchronisation_of
 from core.data.dataset import NO_DATASET, STDLIB, DatasetIdentity
@@ -33,15 +34,15 @@ MODE_FIELDS: Final = (
 )
 """Fields of `RunConfig` that stand under the mode they belong to."""
 OF_MODE: Final = {
-    "gradient_exchange": ("ddp",),
-    "static_graph": ("ddp",),
-    "find_unused_parameters": ("ddp", "zero"),
-    "broadcast_buffers": ("ddp", "zero"),
-    "balance": ("ddp", "zero"),
-    "work_stealing": ("independent",),
-    "sync_method": ("independent",),
-    "outer_lr": ("independent",),
-    "outer_momentum": ("independent",),
+    "gradient_exchange": (Mode.DDP,),
+    "static_graph": (Mode.DDP,),
+    "find_unused_parameters": (Mode.DDP, Mode.ZERO),
+    "broadcast_buffers": (Mode.DDP, Mode.ZERO),
+    "balance": (Mode.DDP, Mode.ZERO),
+    "work_stealing": (Mode.INDEPENDENT,),
+    "sync_method": (Mode.INDEPENDENT,),
+    "outer_lr": (Mode.INDEPENDENT,),
+    "outer_momentum": (Mode.INDEPENDENT,),
 }
 """Rows of the form that mean something in these modes only."""
 OWN_PLACES: Final = ("recipe", "dataset_file", "mode", *MODE_FIELDS)
@@ -64,7 +65,7 @@ class Draft:
     recipe: str = "minigpt"
     dataset: str = "stdlib://"
     devices: tuple[str, ...] = ()
-    mode: str = "auto"
+    mode: str = Mode.AUTO
     mode_fields: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
 
@@ -106,7 +107,7 @@ class CheckedDraft:
     config: RunConfig | None
     problems: Mapping[str, RankdeckError]
     placeholders: Mapping[str, str]
-    mode: str | None = None
+    mode: Mode | None = None
     batch: Batch | None = None
     command: str = ""
     own_samples: bool = False
@@ -117,7 +118,7 @@ class CheckedDraft:
             return None
         identity = DatasetIdentity("", "file", 1, size_bytes, "")
         samples = self.config.samples_per_block if self.own_samples else samples_of(identity, self.config)
-        share = samples // (ranks if self.mode == "independent" else 1)
+        share = samples // (self.mode.replica_groups(ranks) if self.mode else 1)
         return max(1, -(-share // self.batch.global_))
 
 
@@ -171,7 +172,7 @@ def draft_from_config(config: RunConfig, available: list[Device]) -> Draft:
         recipe=config.recipe,
         dataset=STDLIB if config.dataset_file == NO_DATASET else config.dataset_file,
         devices=tuple(chosen),
-        mode="auto" if config.mode == "single" else config.mode,
+        mode=Mode.AUTO if config.mode == Mode.SINGLE else config.mode,
         mode_fields={name: _text(FIELD_BY_NAME[name], values[name]) for name in MODE_FIELDS},
         fields=texts,
     )
@@ -209,7 +210,7 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
             recipe=draft.recipe,
             dataset_file=NO_DATASET if without_dataset else draft.dataset,
             devices=device_texts(devices),
-            mode=draft.mode if len(devices) > 1 else "auto",
+            mode=Mode.read(draft.mode) if len(devices) > 1 else Mode.AUTO,
             **mode_values,
             options={name: value for name, value in values.items() if name in own and value is not None},
         )
@@ -219,10 +220,10 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
         if recipe.self_contained:
             command = command_text(to_command_line(config, recipe))
             return CheckedDraft(config, {}, _placeholders(config, None, recipe), mode, None, command)
-        batch = resolve_batch(config, 1 if mode == "independent" else len(devices), DEFAULT_MICRO_BATCH)
+        batch = resolve_batch(config, mode.group_size(len(devices)), DEFAULT_MICRO_BATCH)
         check_engine(config, choice, batch, devices, platform)
         check_precision(config, recipe, devices)
-        if mode == "independent":
+        if mode == Mode.INDEPENDENT:
             synchronisation_of(config)
     except RankdeckError as error:
         problems[getattr(error, "field", "mode")] = error
@@ -271,7 +272,7 @@ def mode_changes(draft: Draft) -> dict[str, str]:
 
 def fields_of_mode(mode: str, texts: Mapping[str, str]) -> tuple[str, ...]:
     """Which of `MODE_FIELDS` mean something in a mode; "auto" may become independent."""
-    if mode == "zero":
+    if mode == Mode.ZERO:
         # FSDP2 and torch's optimizer take no DeepSpeed settings, and only stage 3 has weights to move.
         own_engine = texts.get("zero_engine") == "torch"
         stage_3 = texts.get("zero_stage") == "3"
@@ -280,9 +281,9 @@ def fields_of_mode(mode: str, texts: Mapping[str, str]) -> tuple[str, ...]:
             for name in MODE_FIELDS[:5]
             if not (name == "deepspeed_config" and own_engine) and not (name == "offload_parameters" and not stage_3)
         )
-    if mode == "fsdp":
+    if mode == Mode.FSDP:
         return ("offload_optimizer", "offload_parameters")
-    if mode in ("independent", "auto"):
+    if mode in (Mode.INDEPENDENT, Mode.AUTO):
         # Weights that are brought together while training need no merge rounds.
         synchronised = bool(texts.get("sync_every"))
         return ("sync_every", "merge_policy") if synchronised else ("sync_every", "merge_policy", "merge_every_chunks")
@@ -299,10 +300,10 @@ def settings_without_meaning(mode: str, texts: Mapping[str, str], ranks: int) ->
     """
     if ranks == 1:
         return frozenset(OF_MODE)
-    if mode == "auto":
+    if mode == Mode.AUTO:
         return frozenset()
     out = {name for name, modes in OF_MODE.items() if mode not in modes}
-    if mode == "independent":
+    if mode == Mode.INDEPENDENT:
         out |= {"work_stealing"} if texts.get("sync_every") else {"sync_method", "outer_lr", "outer_momentum"}
     return frozenset(out)
 

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from core.checkpoints.state_header import read_values
 from core.checkpoints.store import Generation
+from core.config.mode import Mode
 
 AVERAGE: Final = "average"
-INDEPENDENT: Final = "independent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def _copy(generation: Generation, rank: int) -> Copy:
 
 
 def _lanes(mode: str, world: int) -> int:
-    return world if mode == INDEPENDENT else 1
+    return Mode.read(mode).replica_groups(world)
 
 
 def _ranks(ranks: range) -> str:

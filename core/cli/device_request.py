@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from core.config.device_names import cpu_texts
+from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.devices.visible import VARIABLE
 from core.errors import ConfigError, PreflightError
@@ -75,12 +76,12 @@ def with_ddp_spawn(
     """
     config = request.config
     is_set = environment.get(DDP_SPAWN, "").strip().lower() in ("1", "true", "yes", "on")
-    if not is_set or config.mode != "auto" or config.sync_every is not None or request.recipe.self_contained:
+    if not is_set or config.mode != Mode.AUTO or config.sync_every is not None or request.recipe.self_contained:
         return request, ()
     if len(resolve_devices(config.devices, available)) < 2:
         return request, ()
     note = f"{DDP_SPAWN}={environment[DDP_SPAWN]} is set and no mode was chosen: the devices train in mode ddp."
-    return replace(request, config=config.replace(mode="ddp")), (note,)
+    return replace(request, config=config.replace(mode=Mode.DDP)), (note,)
 
 
 def _without_gpus(request: TrainRequest, available: Sequence[Device]) -> tuple[RunConfig, tuple[str, ...]]:

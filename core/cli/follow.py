@@ -12,6 +12,7 @@ from core.cli.live_status import LiveStatus
 from core.cli.progress_line import RunProgress
 from core.cli.terminal import Terminal
 from core.client import stop_run
+from core.config.mode import Mode
 from core.errors import RankdeckError, StateFileError
 from core.formatting import UNKNOWN, count, number
 from core.parsing import ParseError, parse_json
@@ -214,7 +215,7 @@ def event_words(line: Mapping[str, Any]) -> str:
         what = "one device"
         if line.get("engine"):
             what = "PyTorch's engine"
-        elif line.get("mode") == "independent":
+        elif line.get("mode") == Mode.INDEPENDENT:
             what = "independent training on all devices, of which the best is kept"
         return f"Falling back to {what}: {line.get('reason')}"
     if event == "balance":

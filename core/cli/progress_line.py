@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
+from core.config.mode import Mode
 from core.formatting import count, duration, number
 
 _RATE_WINDOW_STEPS: Final = 200
@@ -46,7 +47,7 @@ class RunProgress:
     def step(self) -> int:
         """Optimizer steps done; of the rank that is furthest behind, when each steps by itself."""
         steps = [int(line["step"]) for line in self._last.values()]
-        return min(steps, default=0) if self.mode == "independent" else max(steps, default=0)
+        return min(steps, default=0) if self.mode == Mode.INDEPENDENT else max(steps, default=0)
 
     @property
     def loss(self) -> float | None:

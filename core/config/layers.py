@@ -16,6 +16,7 @@ from core.config.arguments import split_words
 from core.config.config_file import MAX_FILE_BYTES, line_of
 from core.config.device_names import count_devices
 from core.config.fields import FieldSpec, FieldValue
+from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.config.variables import FIELD, is_decided, read_variables
 from core.errors import ConfigError
@@ -259,7 +260,7 @@ def _translate_aios(values: dict[str, Any]) -> int | None:
     if ddp and independent:
         raise _contradiction("mode", "--ddp and --parallel-independent are both given")
     if ddp or independent:
-        _set_mode(values, "ddp" if ddp else "independent", "--ddp" if ddp else "--parallel-independent")
+        _set_mode(values, Mode.DDP if ddp else Mode.INDEPENDENT, "--ddp" if ddp else "--parallel-independent")
     stage = values.get("zero_stage")
     if isinstance(stage, str) and stage.strip().lower() in _ZERO_WORDS:
         _translate_zero(values, _ZERO_WORDS[stage.strip().lower()], bool(ddp))
@@ -277,7 +278,7 @@ def _switch(values: dict[str, Any], key: str) -> bool:
 
 
 def _set_mode(values: dict[str, Any], mode: str, flag: str) -> None:
-    if values.get("mode", mode) not in (mode, "auto"):
+    if values.get("mode", mode) not in (mode, Mode.AUTO):
         raise _contradiction("mode", f"--mode {values['mode']} and {flag} are both given")
     values["mode"] = mode
 
@@ -285,13 +286,13 @@ def _set_mode(values: dict[str, Any], mode: str, flag: str) -> None:
 def _translate_zero(values: dict[str, Any], stage: int, ddp: bool) -> None:
     """ZeRO shards DDP's optimizer, so ``--ddp --zero-stage zero1`` is the mode zero."""
     if stage == 0:
-        if values.get("mode") == "zero":
+        if values.get("mode") == Mode.ZERO:
             raise _contradiction("zero_stage", "--mode zero and --zero-stage none are both given")
         del values["zero_stage"]
         return
     if ddp:
-        values["mode"] = "zero"
-    _set_mode(values, "zero", f"--zero-stage zero{stage}")
+        values["mode"] = Mode.ZERO
+    _set_mode(values, Mode.ZERO, f"--zero-stage zero{stage}")
     values["zero_stage"] = stage
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from core.config.fields import FieldSpec, FieldValue
+from core.config.mode import Mode
 from core.errors import ConfigError
 
-MODES: Final = ("auto", "single", "ddp", "independent", "zero", "fsdp")
 PRECISIONS: Final = ("auto", "fp32", "bf16", "fp16")
 MERGE_POLICIES: Final = ("best", "average", "none")
 ZERO_ENGINES: Final = ("auto", "deepspeed", "torch")
@@ -40,8 +40,8 @@ FIELDS: Final = (
         "mode",
         "Mode",
         "choice",
-        "auto",
-        choices=MODES,
+        Mode.AUTO,
+        choices=tuple(mode.value for mode in Mode),
         help="How several devices share the work. auto: one device alone; several: DDP, or independent under Windows.",
     ),
     FieldSpec(
@@ -428,7 +428,7 @@ class RunConfig:
 
     recipe: str = "minigpt"
     dataset_file: str = "stdlib://"
-    mode: str = "auto"
+    mode: Mode = Mode.AUTO
     zero_stage: int = 1
     zero_engine: str = "auto"
     offload_optimizer: bool = False
@@ -479,6 +479,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         for name, spec in FIELD_BY_NAME.items():
             object.__setattr__(self, name, spec.check(getattr(self, name)))
+        object.__setattr__(self, "mode", Mode(self.mode))
         if not self.devices or not all(isinstance(d, str) and d.strip() for d in self.devices):
             raise ConfigError(
                 "devices", "The list of devices names nothing.", "Name devices, for example cpux2 or cuda:0,cuda:1."
@@ -496,6 +497,7 @@ class RunConfig:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for TOML and JSON; fields that are None are left out."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        values["mode"] = self.mode.value
         values["devices"] = list(self.devices)
         values["options"] = dict(self.options)
         values["env"] = dict(self.env)

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from core.config import RunConfig
 from core.config.batch import Batch
+from core.config.mode import Mode
 from core.host.outcome import Outcome
 from core.host.work_plan import independent_on_all, on_one_device, with_torchs_engine
-from core.launch.mode import DEEPSPEED, MODE_NAMES, TORCH, pytorch_engine_note
+from core.launch.mode import DEEPSPEED, TORCH, pytorch_engine_note
 from core.launch.plan import LaunchPlan
 from core.launch.preflight import batch_of
 from core.machine.devices import Device
-
-INDEPENDENT: Final = "independent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class StartFallbacks:
         modes: Those that the recipe can be trained in.
     """
 
-    def __init__(self, modes: Sequence[str]) -> None:
+    def __init__(self, modes: Sequence[Mode]) -> None:
         self._modes = modes
         self._retried = False
         self._in_step: _InStep | None = None
@@ -77,7 +76,7 @@ class StartFallbacks:
             return _once_more(config, devices, plan, outcome.root.rank, reason)
         if plan.engine == DEEPSPEED:
             return _without_deepspeed(config, devices, plan, reason)
-        if not fell_to_independent and INDEPENDENT in self._modes:
+        if not fell_to_independent and Mode.INDEPENDENT in self._modes:
             self._in_step = _InStep(config, batch_of(config, plan.world_size, plan.mode))
             return _independent(self._in_step, devices, plan, reason)
         in_step = self._in_step or _InStep(config, batch_of(config, plan.world_size, plan.mode))
@@ -117,13 +116,13 @@ def _independent(in_step: _InStep, devices: tuple[Device, ...], plan: LaunchPlan
     uuids = [device.uuid for device in devices]
     fields = {
         "reason": reason,
-        "mode": INDEPENDENT,
+        "mode": Mode.INDEPENDENT,
         "devices": uuids,
         "was": plan.mode,
         "merge_policy": config.merge_policy,
     }
     text = (
-        f"{MODE_NAMES[plan.mode]} on {plan.world_size} devices could not start, so each device trains a model of its "
+        f"{plan.mode.label} on {plan.world_size} devices could not start, so each device trains a model of its "
         f"own on its share of the data, and the best one is kept, never an average. {reason}"
     )
     phase = "falling back to independent training on all devices"
@@ -135,7 +134,7 @@ def _one_device(
 ) -> NextAttempt:
     guilty = outcome.root.rank if outcome.root is not None else 0
     device = next((d for rank, d in enumerate(devices) if rank != guilty), devices[0])
-    fields = {"reason": reason, "mode": "single", "devices": [device.uuid], "was": plan.mode}
+    fields = {"reason": reason, "mode": Mode.SINGLE, "devices": [device.uuid], "was": plan.mode}
     text = (
         f"{_titled(plan.mode)} on {plan.world_size} devices could not start, so the run continues on "
         f"{device.uuid} alone. {reason}"
@@ -164,8 +163,8 @@ def launch_notes(
     return [note for note in (lesser, engine, *notes, *plan.notes, f"Weights: {weights}." if weights else "") if note]
 
 
-def _titled(mode: str) -> str:
-    return "Independent training" if mode == INDEPENDENT else MODE_NAMES[mode]
+def _titled(mode: Mode) -> str:
+    return "Independent training" if mode == Mode.INDEPENDENT else mode.label
 
 
 def leftovers_alert(ended: Sequence[int], left: Sequence[int]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from core.checkpoints.restore_plan import CarryOver
 from core.checkpoints.store import Generation
 from core.config import RunConfig
 from core.config.batch import Batch
+from core.config.mode import Mode
 from core.host.commits.ledger_keeper import epochs_of
 from core.launch.mode import TORCH
 from core.launch.plan import LaunchPlan
@@ -86,7 +87,7 @@ def _steps_of_whole_epochs(ledger: Ledger, batch: int, epochs: int) -> list[int]
 def on_one_device(config: RunConfig, device: Device, batch: Batch) -> RunConfig:
     """The same run on one device: the global batch stays, and with it the loss curve; accumulation makes up for it."""
     return config.replace(
-        mode="single",
+        mode=Mode.SINGLE,
         devices=device_texts([device]),
         batch_size=batch.micro,
         grad_accum_steps=None,
@@ -102,7 +103,7 @@ def independent_on_all(config: RunConfig, batch: Batch) -> RunConfig:
     that they start so. Ranks that could not be connected are not brought together on the way either.
     """
     return config.replace(
-        mode="independent",
+        mode=Mode.INDEPENDENT,
         batch_size=batch.micro,
         grad_accum_steps=batch.accumulation,
         global_batch_size=None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from core.config import RunConfig
+from core.config.mode import Mode
 from core.launch.mode import TORCH, ModeChoice, backend_of
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
@@ -22,7 +23,7 @@ def low_level_notes(
         platform: The machine.
     """
     notes = []
-    by_ddp = choice.mode == "ddp" or (choice.mode == "zero" and config.zero_stage == 1 and choice.engine == TORCH)
+    by_ddp = choice.mode == Mode.DDP or (choice.mode == Mode.ZERO and config.zero_stage == 1 and choice.engine == TORCH)
     if not by_ddp and config.find_unused_parameters:
         notes.append("find_unused_parameters has an effect in mode ddp and with PyTorch's own ZeRO stage 1 only.")
     if not by_ddp and not config.broadcast_buffers and len(devices) > 1:

@@ -6,11 +6,12 @@ Nothing here asks the machine anything, so every platform's answer can be tested
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from core.config import RunConfig
+from core.config.mode import Mode
 from core.config.sync import synchronisation_of
 from core.errors import ConfigError, PreflightError
 from core.machine.devices.device import Device
@@ -18,15 +19,6 @@ from core.machine.devices.resolve import check_clear, resolve_devices
 from core.machine.packages import MissingPackageError
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe
-
-MODE_NAMES: Final[Mapping[str, str]] = {
-    "single": "one device",
-    "ddp": "DDP",
-    "independent": "parallel-independent",
-    "zero": "ZeRO",
-    "fsdp": "FSDP",
-}
-"""Each mode as people call it."""
 
 GOOD_TORCH: Final = "2.13.0"
 CUDA_TORCH: Final = (
@@ -36,10 +28,6 @@ CUDA_TORCH: Final = (
 """What to do about a CPU build; torch 2.13 is built for CUDA 12.6 and 13.0, and 13 needs driver 580."""
 DEEPSPEED: Final = "deepspeed"
 TORCH: Final = "torch"
-CONNECTED_MODES: Final = ("ddp", "zero", "fsdp")
-"""Modes whose ranks exchange tensors while they train."""
-SHARDING_MODES: Final = ("zero", "fsdp")
-"""Modes in which each rank holds a part of the state only."""
 
 NO_MODE: Final = "No mode was chosen: "
 """Begins the note on the mode of a config that names none; a form that shows the mode leaves it out."""
@@ -114,7 +102,7 @@ def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
 
 def _one_device(config: RunConfig, devices: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[str, ...]]:
     """The first of the devices found where mode single was asked for and no device was named."""
-    if config.mode != "single" or len(devices) < 2 or config.devices != ("auto",):
+    if config.mode != Mode.SINGLE or len(devices) < 2 or config.devices != ("auto",):
         return tuple(devices), ()
     others = "the other one stays" if len(devices) == 2 else f"the other {len(devices) - 1} stay"
     first = devices[0]
@@ -133,13 +121,13 @@ class ModeChoice:
     """How a config will be trained.
 
     Attributes:
-        mode: One of single, ddp, independent, zero, fsdp; never "auto".
+        mode: The resolved mode, never `Mode.AUTO`.
         engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
         notes: What a person should know about how the request was understood.
         engine_note: In mode zero, which engine shards and why.
     """
 
-    mode: str
+    mode: Mode
     engine: str
     notes: tuple[str, ...]
     engine_note: str = ""
@@ -154,7 +142,7 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
     """
     mode, notes = _mode(config, devices, platform)
     engine, engine_notes = _engine(config, mode, platform, devices)
-    exchanged_by_ddp = mode == "ddp" or (mode == "zero" and engine == TORCH and config.zero_stage == 1)
+    exchanged_by_ddp = mode == Mode.DDP or (mode == Mode.ZERO and engine == TORCH and config.zero_stage == 1)
     if exchanged_by_ddp and config.gradient_exchange == "powersgd" and config.precision == "fp16":
         raise ConfigError(
             "gradient_exchange",
@@ -163,18 +151,18 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
             "Choose bf16 or fp32 as precision, or another gradient exchange, for example fp16.",
         )
     backend_of(config, mode, devices, platform)
-    note = _engine_note(config, engine, platform.deepspeed_version) if mode == "zero" else ""
+    note = _engine_note(config, engine, platform.deepspeed_version) if mode == Mode.ZERO else ""
     return ModeChoice(mode, engine, (*notes, *engine_notes), note)
 
 
-def backend_of(config: RunConfig, mode: str, devices: Sequence[Device], platform: Platform) -> str:
+def backend_of(config: RunConfig, mode: Mode, devices: Sequence[Device], platform: Platform) -> str:
     """What connects the ranks: ``nccl``, ``gloo``, or empty when they exchange nothing.
 
     Raises:
         ConfigError: NCCL was asked for, and these devices or this torch cannot use it.
     """
-    meets = mode == "independent" and config.sync_every is not None
-    if mode not in CONNECTED_MODES and not meets:
+    meets = mode == Mode.INDEPENDENT and config.sync_every is not None
+    if not mode.is_connected and not meets:
         return ""
     problem = _without_nccl(devices, platform)
     if config.backend == "nccl" and problem:
@@ -193,14 +181,14 @@ def _without_nccl(devices: Sequence[Device], platform: Platform) -> str:
     return ""
 
 
-def not_as_asked(config: RunConfig, mode: str) -> tuple[str, ...]:
+def not_as_asked(config: RunConfig, mode: Mode) -> tuple[str, ...]:
     """What was asked about the mode and comes to something else in `mode`, the one that `choose_mode` found."""
     notes = []
-    if mode == "single" and config.mode not in ("auto", "single"):
+    if mode == Mode.SINGLE and config.mode not in (Mode.AUTO, Mode.SINGLE):
         notes.append(f"With one device, mode {config.mode} is the same as training on it alone.")
-    if config.sync_every is not None and mode == "single":
+    if config.sync_every is not None and mode == Mode.SINGLE:
         notes.append("With one device there is nothing to synchronise.")
-    elif config.sync_every is not None and mode != "independent":
+    elif config.sync_every is not None and mode != Mode.INDEPENDENT:
         notes.append(
             f"In mode {mode} the devices are in step at all times, so synchronising now and then means nothing."
         )
@@ -221,32 +209,32 @@ def check_gloo(platform: Platform) -> None:
         )
 
 
-def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> tuple[str, tuple[str, ...]]:
+def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> tuple[Mode, tuple[str, ...]]:
     if not devices:
         raise ConfigError("devices", "No device was chosen.", "Choose at least one, for example cpux2 or cuda:0.")
     several = len(devices) > 1
     mode = config.mode
     notes: tuple[str, ...] = ()
-    if mode == "single" and several:
+    if mode == Mode.SINGLE and several:
         raise ConfigError(
             "devices",
             f"Mode single trains on one device, and {len(devices)} were chosen.",
             "Choose one device, or another mode: ddp or independent.",
         )
-    if mode == "auto":
+    if mode == Mode.AUTO:
         if not several:
-            mode = "single"
+            mode = Mode.SINGLE
         elif config.sync_every is not None:
-            mode, notes = "independent", (f"{NO_MODE}synchronising now and then is independent training's.",)
+            mode, notes = Mode.INDEPENDENT, (f"{NO_MODE}synchronising now and then is independent training's.",)
         elif platform.name == "windows":
-            mode, notes = "independent", (f"{NO_MODE}under Windows several devices train independently.",)
+            mode, notes = Mode.INDEPENDENT, (f"{NO_MODE}under Windows several devices train independently.",)
         else:
-            mode, notes = "ddp", (f"{NO_MODE}several devices train together (DDP).",)
-    elif not several and mode in SHARDING_MODES:
+            mode, notes = Mode.DDP, (f"{NO_MODE}several devices train together (DDP).",)
+    elif not several and mode.is_sharded:
         raise _nothing_to_share(config, devices[0])
-    elif not several and mode != "single":
-        mode = "single"
-    if mode in CONNECTED_MODES:
+    elif not several and mode != Mode.SINGLE:
+        mode = Mode.SINGLE
+    if mode.is_connected:
         if len({device.kind for device in devices}) > 1:
             raise ConfigError(
                 "devices",
@@ -254,14 +242,16 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
                 "Leave out one kind, or choose mode independent.",
             )
         check_gloo(platform)
-    rule = synchronisation_of(config) if mode == "independent" else None
+    rule = synchronisation_of(config) if mode == Mode.INDEPENDENT else None
     if rule is not None:
         check_gloo(platform)
         notes = (*notes, f"The devices' weights are brought together {rule.words}.")
     return mode, (*notes, *not_as_asked(config, mode))
 
 
-def _engine(config: RunConfig, mode: str, platform: Platform, devices: Sequence[Device]) -> tuple[str, tuple[str, ...]]:
+def _engine(
+    config: RunConfig, mode: Mode, platform: Platform, devices: Sequence[Device]
+) -> tuple[str, tuple[str, ...]]:
     """Who shards in a sharding mode, and what a person should know about it.
 
     `auto` is DeepSpeed where it can be imported, else PyTorch's own; mode fsdp is always PyTorch's. The answer reaches
@@ -271,21 +261,21 @@ def _engine(config: RunConfig, mode: str, platform: Platform, devices: Sequence[
         ConfigError: The engine cannot do what else was asked.
         MissingPackageError: DeepSpeed was asked for and is not installed.
     """
-    if mode not in SHARDING_MODES:
+    if not mode.is_sharded:
         return "", ()
-    if mode == "fsdp" and config.zero_engine == DEEPSPEED:
+    if mode == Mode.FSDP and config.zero_engine == DEEPSPEED:
         raise ConfigError(
             "zero_engine",
             "Mode fsdp is PyTorch's own way of sharding, and the engine DeepSpeed was asked for.",
             "Choose mode zero with stage 3 for DeepSpeed, or leave the engine to auto.",
         )
-    if mode == "zero" and config.zero_engine == DEEPSPEED and platform.deepspeed_version is None:
+    if mode == Mode.ZERO and config.zero_engine == DEEPSPEED and platform.deepspeed_version is None:
         instead = "choose the engine torch, which needs nothing more."
         raise MissingPackageError(("deepspeed",), "The engine DeepSpeed", instead)
     possible = config.precision != "fp16" or devices[0].kind == "cuda" or config.zero_engine == DEEPSPEED
-    if mode == "zero" and config.zero_engine != TORCH and platform.deepspeed_version is not None and possible:
+    if mode == Mode.ZERO and config.zero_engine != TORCH and platform.deepspeed_version is not None and possible:
         return DEEPSPEED, ()
-    return TORCH, _torch_offload(config, 3 if mode == "fsdp" else config.zero_stage)
+    return TORCH, _torch_offload(config, 3 if mode == Mode.FSDP else config.zero_stage)
 
 
 def _engine_note(config: RunConfig, engine: str, deepspeed: str | None) -> str:
@@ -333,7 +323,7 @@ def _torch_offload(config: RunConfig, stage: int) -> tuple[str, ...]:
 
 
 def _nothing_to_share(config: RunConfig, device: Device) -> ConfigError:
-    what = "Mode fsdp shares" if config.mode == "fsdp" else f"ZeRO stage {config.zero_stage} shares"
+    what = "Mode fsdp shares" if config.mode == Mode.FSDP else f"ZeRO stage {config.zero_stage} shares"
     return ConfigError(
         "devices",
         f"{what} a model's state out among devices, and only one was chosen ({device.uuid}).",

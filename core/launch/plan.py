@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath, PureWindowsPath
 
 from core.config import RunConfig
+from core.config.mode import Mode
 from core.errors import ConfigError
 from core.launch.environment import REMOVED, defaults_of_rank, hash_seed, of_rank, of_script
 from core.launch.mode import backend_of, check_gloo, choose_mode, platform_of
@@ -88,7 +89,7 @@ class LaunchPlan:
     """All ranks of one attempt.
 
     Attributes:
-        mode: The mode that is really used, never "auto".
+        mode: The mode that is really used, never `Mode.AUTO`.
         world_size: Number of ranks.
         lanes: Independent consumers of chunks (`core.ledger.ledger`): the ranks in independent mode, else one.
         backend: ``nccl``, ``gloo``, or empty when ranks do not talk to each other.
@@ -99,7 +100,7 @@ class LaunchPlan:
         self_contained: See `core.recipes.manifest.Recipe`.
     """
 
-    mode: str
+    mode: Mode
     world_size: int
     lanes: int
     backend: str
@@ -130,7 +131,7 @@ def plan_launch(
     if choice.mode not in recipe.modes:
         raise ConfigError(
             "mode",
-            f"{recipe.title} cannot be trained in mode {choice.mode!r}.",
+            f"{recipe.title} cannot be trained in mode {choice.mode.value!r}.",
             f"Choose one of: {', '.join(recipe.modes)}.",
         )
     backend = "" if recipe.self_contained else backend_of(config, choice.mode, devices, platform)
@@ -145,7 +146,7 @@ def plan_launch(
 
     def environment(rank: int) -> dict[str, str]:
         if recipe.self_contained:
-            together = choice.mode == "ddp"
+            together = choice.mode == Mode.DDP
             return {**of_script(rank, devices, platform, site.master_port, together=together), **told}
         seeded = {"PYTHONHASHSEED": hash_seed(config)}
         return {**of_rank(rank, devices, platform, backend), **seeded, **told, **config.env}
@@ -155,7 +156,7 @@ def plan_launch(
 
     program = (str(recipe.folder / recipe.program),) if recipe.program else ("-m", "workers.programs.rank_main")
     ranks = _commands(devices, (site.python, *program), environment, site.run_dir, site.run_dir / "logs", default)
-    lanes = len(devices) if choice.mode == "independent" else 1
+    lanes = choice.mode.replica_groups(len(devices))
     return LaunchPlan(
         choice.mode,
         len(devices),
@@ -227,7 +228,7 @@ def plan_link_test(
     ranks = _commands(
         devices, (python, "-m", "workers.programs.link_speed_main", f"{seconds:g}"), environment, folder, folder
     )
-    return LaunchPlan("link test", len(devices), len(devices), backend, ranks)
+    return LaunchPlan(Mode.DDP, len(devices), len(devices), backend, ranks)
 
 
 def file_url(path: PurePath, platform: Platform) -> str:

@@ -15,6 +15,7 @@ from typing import Final
 
 from core.config.batch import Batch, resolve_batch
 from core.config.device_names import count_notes, with_counts
+from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, estimate_samples, identify
 from core.data.hub import HubName, check_download
@@ -56,7 +57,7 @@ class Checked:
 
     config: RunConfig
     recipe: Recipe
-    mode: str
+    mode: Mode
     devices: tuple[Device, ...]
     batch: Batch
     dataset: DatasetIdentity
@@ -66,7 +67,7 @@ class Checked:
     @property
     def steps_per_epoch(self) -> int:
         """Optimizer steps in one pass over the dataset (of one rank, in independent mode), at least 1."""
-        share = self.samples / (len(self.devices) if self.mode == "independent" else 1)
+        share = self.samples / self.mode.replica_groups(len(self.devices))
         return max(1, -(-int(share) // self.batch.global_))
 
 
@@ -132,13 +133,13 @@ def check(
     return Checked(config, recipe, mode, devices, batch, dataset, samples, notes)
 
 
-def batch_of(config: RunConfig, ranks: int, mode: str) -> Batch:
+def batch_of(config: RunConfig, ranks: int, mode: Mode) -> Batch:
     """The batch arithmetic in this mode: an independent rank steps by itself.
 
     Raises:
         ConfigError: The three batch numbers contradict each other.
     """
-    return resolve_batch(config, 1 if mode == "independent" else ranks, DEFAULT_MICRO_BATCH)
+    return resolve_batch(config, mode.group_size(ranks), DEFAULT_MICRO_BATCH)
 
 
 def check_engine(
@@ -155,14 +156,14 @@ def check_engine(
         return ()
     if config.deepspeed_config is None:
         return ()
-    if choice.mode == "zero":
+    if choice.mode == Mode.ZERO:
         if config.zero_engine != TORCH:
             effective_config(config, batch)
         return ("The DeepSpeed settings are not used: PyTorch's own engine shards.",)
     return (f"The DeepSpeed settings are not used: the mode is {choice.mode}.",)
 
 
-def check_mode(mode: str, recipe: Recipe) -> None:
+def check_mode(mode: Mode, recipe: Recipe) -> None:
     """Refuses a mode, resolved, that the recipe cannot be trained in.
 
     Raises:
@@ -171,18 +172,18 @@ def check_mode(mode: str, recipe: Recipe) -> None:
     if mode not in recipe.modes:
         raise ConfigError(
             "mode",
-            f"{recipe.title} cannot be trained in mode {mode!r}.",
+            f"{recipe.title} cannot be trained in mode {mode.value!r}.",
             f"Choose one of: auto, {', '.join(recipe.modes)}.",
         )
 
 
-def check_stealing(config: RunConfig, mode: str) -> None:
+def check_stealing(config: RunConfig, mode: Mode) -> None:
     """Refuses dynamic claims beside what needs every device to have its own part of the work.
 
     Raises:
         ConfigError: Devices that take each other's chunks are also to wait for each other.
     """
-    if mode != "independent" or not config.work_stealing:
+    if mode != Mode.INDEPENDENT or not config.work_stealing:
         return
     for name, words in (("sync_every", "synchronise"), ("merge_every_chunks", "merge on the way")):
         if getattr(config, name) is not None:
@@ -322,15 +323,15 @@ def _dataset_notes(dataset: DatasetIdentity) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _notes(config: RunConfig, mode: str, ranks: int, samples: int) -> tuple[str, ...]:
+def _notes(config: RunConfig, mode: Mode, ranks: int, samples: int) -> tuple[str, ...]:
     notes: list[str] = []
     chunks = -(-samples // min(config.dataset_chunk_size, config.samples_per_block))
-    if mode == "independent" and 0 < chunks < ranks:
+    if mode == Mode.INDEPENDENT and 0 < chunks < ranks:
         notes.append(
             f"The dataset makes only {chunks} chunks for {ranks} devices, so some have nothing to do in an epoch; "
             "a smaller --dataset-chunk-size shares it out better."
         )
-    if mode == "independent" and config.merge_policy == "average" and config.sync_every is None:
+    if mode == Mode.INDEPENDENT and config.merge_policy == "average" and config.sync_every is None:
         notes.append(
             "Averaging ranks that trained apart usually gives a worse model than the best of them; "
             "both are measured and the better one is kept."
@@ -342,15 +343,15 @@ def _settings_without_effect(config: RunConfig, choice: ModeChoice, ranks: int) 
     """Settings that this mode, or a single device, has no use for."""
     mode = choice.mode
     notes = [*choice.notes]
-    can_balance = mode == "ddp" or (mode == "zero" and config.zero_stage == 1 and choice.engine == TORCH)
+    can_balance = mode == Mode.DDP or (mode == Mode.ZERO and config.zero_stage == 1 and choice.engine == TORCH)
     if config.balance == "measured" and ranks > 1 and not can_balance:
         notes.append(
             "balance measured has no effect on independent devices, which never wait for each other; "
             "work_stealing shares their chunks out by speed."
-            if mode == "independent"
+            if mode == Mode.INDEPENDENT
             else "balance measured has no effect here: it works in mode ddp, and with PyTorch's own ZeRO stage 1. "
             "The samples are shared out equally."
         )
-    if config.work_stealing and mode != "independent":
+    if config.work_stealing and mode != Mode.INDEPENDENT:
         notes.append("work_stealing has an effect in independent mode only.")
     return tuple(notes)

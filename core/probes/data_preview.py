@@ -116,7 +116,7 @@ def epoch_of(
     mode = choose_mode(config, devices, platform).mode
     batch = batch_of(config, len(devices), mode)
     grid = ChunkGrid(max(1, samples), config.samples_per_block, config.dataset_chunk_size)
-    lanes = len(devices) if mode == "independent" else 1
+    lanes = mode.replica_groups(len(devices))
     return {
         "samples": samples,
         "blocks": grid.blocks,

@@ -40,7 +40,8 @@ from typing import Any, Final, get_args
 
 from core.config.config_file import MAX_FILE_BYTES
 from core.config.fields import FieldSpec, FieldType, FieldValue, Picks
-from core.config.run_config import FIELD_BY_NAME, MODES, RunConfig
+from core.config.mode import RESOLVED_MODES, Mode
+from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import ConfigError
 from core.parsing import ParseError, decode_utf8, parse_toml
 from core.paths import PACKAGE_FOLDER, data_folder
@@ -49,7 +50,6 @@ FORMAT: Final = "rankdeck-recipe"
 VERSION: Final = 1
 BUILT_IN: Final = PACKAGE_FOLDER / "workers" / "recipes"
 
-_TRAINABLE_MODES: Final = tuple(mode for mode in MODES if mode != "auto")
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _OPTION: Final = re.compile(r"[a-z][a-z0-9_]*")
 _MODULE: Final = re.compile(r"[^\W\d]\w*")
@@ -97,7 +97,7 @@ class Recipe:
     folder: Path
     fields: tuple[FieldSpec, ...] = ()
     defaults: Mapping[str, FieldValue] = field(default_factory=dict)
-    modes: tuple[str, ...] = _TRAINABLE_MODES
+    modes: tuple[Mode, ...] = RESOLVED_MODES
     entry: str = "train.py"
     program: str = ""
     self_contained: bool = False
@@ -220,14 +220,14 @@ def apply_recipe(config: RunConfig, recipe: Recipe | None = None) -> RunConfig:
             that it cannot be trained in.
     """
     recipe = recipe or get_recipe(config.recipe)
-    if config.mode != "auto" and config.mode not in recipe.modes:
+    if config.mode != Mode.AUTO and config.mode not in recipe.modes:
         raise ConfigError(
             "mode",
-            f"{recipe.title} cannot be trained in mode {config.mode!r}.",
+            f"{recipe.title} cannot be trained in mode {config.mode.value!r}.",
             f"Choose one of: auto, {', '.join(recipe.modes)}.",
         )
-    if config.mode == "auto" and recipe.self_contained:
-        config = config.replace(mode="ddp")  # several devices: one world, on every platform; one alone: single
+    if config.mode == Mode.AUTO and recipe.self_contained:
+        config = config.replace(mode=Mode.DDP)  # several devices: one world, on every platform; one alone: single
     given = {name for name in FIELD_BY_NAME if getattr(config, name) is not None}
     filled = {name: value for name, value in recipe.defaults.items() if name not in given}
     filled = {name: value for name, value in filled.items() if not _contradicts(name, given)}
@@ -326,7 +326,7 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
         folder=folder,
         fields=_fields(manifest.get("fields", [])),
         defaults=defaults,
-        modes=_modes(manifest.get("modes", list(_TRAINABLE_MODES))),
+        modes=_modes(manifest.get("modes", list(RESOLVED_MODES))),
         entry=entry,
         program=program,
         self_contained=self_contained,
@@ -353,10 +353,10 @@ def _flag(table: Mapping[str, Any], key: str) -> bool:
     return value
 
 
-def _modes(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value or any(mode not in _TRAINABLE_MODES for mode in value):
-        raise _ManifestError(f"modes is {value!r}; it must be a list out of {', '.join(_TRAINABLE_MODES)}.")
-    return tuple(value)
+def _modes(value: object) -> tuple[Mode, ...]:
+    if not isinstance(value, list) or not value or any(mode not in RESOLVED_MODES for mode in value):
+        raise _ManifestError(f"modes is {value!r}; it must be a list out of {', '.join(RESOLVED_MODES)}.")
+    return tuple(Mode(mode) for mode in value)
 
 
 def _uses(value: object) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from core.checkpoints.state_header import read_values
 from core.checkpoints.store import Generation
 from core.config.batch import Batch
+from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import ConfigError, StateFileError
 from core.launch.preflight import batch_of
@@ -71,12 +72,12 @@ def change_lines(
 def _batch(config: RunConfig, on: tuple[str, int]) -> Batch | None:
     mode, ranks = on
     try:
-        return batch_of(config, ranks, mode)
+        return batch_of(config, ranks, Mode.read(mode))
     except ConfigError:
         return None
 
 
-def with_a_batch_that_fits(config: RunConfig, changes: Mapping[str, Any], ranks: int, mode: str) -> RunConfig:
+def with_a_batch_that_fits(config: RunConfig, changes: Mapping[str, Any], ranks: int, mode: Mode) -> RunConfig:
     """`config` with batch numbers that go together on so many ranks.
 
     Numbers that fitted the ranks before may contradict each other now. If none was given anew the global batch stays,
@@ -100,7 +101,7 @@ def with_a_batch_that_fits(config: RunConfig, changes: Mapping[str, Any], ranks:
     raise refused
 
 
-def check_optimizer(generation: Generation, config: RunConfig, mode: str) -> None:
+def check_optimizer(generation: Generation, config: RunConfig, mode: Mode) -> None:
     """Refuses an optimizer of another kind than the one whose state the generation holds, where both are known.
 
     The kind that is wanted is known beforehand where a DeepSpeed configuration names one, or the recipe has a field
@@ -127,9 +128,9 @@ def check_optimizer(generation: Generation, config: RunConfig, mode: str) -> Non
     )
 
 
-def _wanted_optimizer(config: RunConfig, mode: str) -> str | None:
+def _wanted_optimizer(config: RunConfig, mode: Mode) -> str | None:
     option = config.options.get("optimizer")
-    if mode == "zero" and config.deepspeed_config is not None:
+    if mode == Mode.ZERO and config.deepspeed_config is not None:
         try:
             named = parse_json(config.deepspeed_config)["optimizer"]["type"]
         except (ValueError, KeyError, TypeError):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.config.mode import Mode, mode_label
 from core.config.run_config import RunConfig
-from core.launch.mode import MODE_NAMES
 from core.ledger.ledger import LedgerFile, LedgerProgress
 from core.recipes.outside_code import OutsideCode
 from core.recipes.user_script import RECIPE as USER_SCRIPT
@@ -117,4 +117,4 @@ class ResumePlan:
 
 def _on_devices(mode: str, devices: Sequence[str]) -> str:
     named = ", ".join(devices)
-    return f"{named} alone" if mode == "single" else f"{MODE_NAMES.get(mode, mode)} on {named}"
+    return f"{named} alone" if mode == Mode.SINGLE else f"{mode_label(mode, mode)} on {named}"

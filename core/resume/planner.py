@@ -17,6 +17,7 @@ from core.checkpoints.restore_plan import carry_over, policy_for
 from core.checkpoints.store import DamagedGeneration, Generation, Generations
 from core.config.device_names import count_notes, with_counts
 from core.config.layers import Given, config_from_given, device_texts, normalise, with_absolute_paths
+from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, identify
 from core.errors import ConfigError, DatasetError, RunBusyError, RunNotFoundError, StateFileError, UsageError
@@ -328,7 +329,7 @@ def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
 
 def _copies_words(generation: Generation | None, mode: str, world: int, config: RunConfig, fell_back: bool) -> str:
     """Whose weights go on, where not every rank goes on with its own."""
-    synchronise = mode == "independent" and config.sync_every is not None
+    synchronise = mode == Mode.INDEPENDENT and config.sync_every is not None
     policy = policy_for(config.merge_policy, fell_back)
     return carry_over(generation, mode, world, policy, synchronise=synchronise).words
 
@@ -339,7 +340,7 @@ def _own_warnings(state: RunState, fresh: bool, mode: str, then: str, devices_no
         warnings.append("It was interrupted; steps after that generation are trained again.")
     if not fresh and (mode, len(devices_now)) != (then, len(state.devices)):
         warnings.append("Other devices or another mode: the weights go on, but not bit for bit as they would have.")
-    if state.fallback and mode != "single":
+    if state.fallback and mode != Mode.SINGLE:
         warnings.append(f"It had fallen back: {state.fallback}")
     return tuple(warnings)
 
@@ -401,7 +402,7 @@ def _aios_config(file: LedgerFile, changes: dict[str, Any]) -> RunConfig:
 
 
 def _aios_progress(
-    file: LedgerFile, config: RunConfig, identity: DatasetIdentity, world: int, mode: str
+    file: LedgerFile, config: RunConfig, identity: DatasetIdentity, world: int, mode: Mode
 ) -> LedgerProgress:
     """What the new run's ledger will start from, its samples counted as if each byte were a token.
 
@@ -424,7 +425,7 @@ def _aios_progress(
         chunk_size=config.dataset_chunk_size,
         seed=config.seed,
         world=world,
-        lanes=world if mode == "independent" else 1,
+        lanes=mode.replica_groups(world),
         epochs=config.epochs,
     )
     progress = ledger.progress()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, get_args, get_type_hints
 
+from core.config.mode import Mode
 from core.errors import StateFileError
 from core.files.atomic import kind_of, require_format
 from core.processes.identity import MAX_UNIX_S, ProcessId, is_alive
@@ -53,7 +54,7 @@ class RunState:
     host: ProcessId | None = None
     created: float = 0.0
     updated: float = 0.0
-    mode: str = "auto"
+    mode: str = Mode.AUTO
     devices: tuple[str, ...] = ()
     recipe: str = ""
     step: int = 0

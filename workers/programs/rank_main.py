@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from core.config import RunConfig
 from core.config.config_file import read_config
 from core.config.layers import config_from_mapping
+from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
 from core.protocol.messages import Bye, Phase
 from core.protocol.rank_context import (
@@ -134,7 +135,7 @@ def _make_session(connection: HostConnection, reporter: Reporter, run_dir: Path,
         config.collective_timeout_s,
     )
     config = config.replace(zero_engine=os.environ.get(ENV_ENGINE) or config.zero_engine)
-    strategy = make_strategy(os.environ.get(ENV_MODE, "single"), place, config)
+    strategy = make_strategy(os.environ.get(ENV_MODE, Mode.SINGLE), place, config)
     generation = os.environ.get(ENV_GENERATION)
     folder = run_dir / "generations" / generation if generation else None
     return Session(config, run_dir, strategy, reporter, Inbox(connection.inbox), folder)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from core.config.mode import Mode
 from core.protocol import rank_context
 from core.recipes.user_script import UserScript
 
@@ -40,7 +41,7 @@ class Place:
     @property
     def alone(self) -> bool:
         """Its world is this one process."""
-        return self.world_size == 1 or self.mode == "independent"
+        return self.world_size == 1 or self.mode == Mode.INDEPENDENT
 
 
 def script_environment(
@@ -86,7 +87,7 @@ def script_environment(
 def _torchrun(place: Place, ours: Mapping[str, str]) -> dict[str, str]:
     """What torchrun sets on one machine (torch.distributed.run, "Environment Variables")."""
     rank, world = ("0", "1") if place.alone else (str(place.rank), str(place.world_size))
-    own_world = place.mode == "independent"
+    own_world = place.mode == Mode.INDEPENDENT
     return {
         "RANK": rank,
         "LOCAL_RANK": rank,

@@ -22,6 +22,7 @@ from typing import IO, Any, Final
 from core.config import RunConfig
 from core.config.config_file import read_config
 from core.config.layers import config_from_mapping
+from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
 from core.protocol.messages import Bye, Finish, Message, Phase, RankDone, RankFailed, Stop
 from core.protocol.rank_context import (
@@ -153,7 +154,7 @@ class _Wrapper:
             before = _with_checkpoint_of(before, read_record(generation, 0).checkpoint)
         else:
             finish_record(before)
-        independent = self._place.mode == "independent"
+        independent = self._place.mode == Mode.INDEPENDENT
         self._ledger = LedgerLink(self._place.rank, independent, reporter.send, before, self._config.dataset_chunk_size)
         self._stopping = _Stopping()
         self._finish = self._polls = self._logs = False
@@ -417,9 +418,9 @@ def _optional(value: Any) -> int | None:
 
 
 def _place(run_id: str, max_restarts: int) -> Place:
-    mode = os.environ.get(ENV_MODE, "single")
+    mode = os.environ.get(ENV_MODE, Mode.SINGLE)
     own_port = 0
-    if mode == "independent":
+    if mode == Mode.INDEPENDENT:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             own_port = int(probe.getsockname()[1])

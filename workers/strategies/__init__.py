@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.config import RunConfig
+from core.config.mode import Mode
 from core.config.sync import synchronisation_of
 from core.errors import ConfigError
 from workers.strategies.base import RankPlace, Strategy
@@ -27,20 +28,20 @@ def make_strategy(mode: str, place: RankPlace, config: RunConfig) -> Strategy:
     Raises:
         ConfigError: There is no such mode.
     """
-    if mode == "zero":
+    if mode == Mode.ZERO:
         return _zero(place, config)
-    if mode == "independent" and (rule := synchronisation_of(config)) is not None:
+    if mode == Mode.INDEPENDENT and (rule := synchronisation_of(config)) is not None:
         return DialStrategy(place, rule)
-    if mode == "ddp":
+    if mode == Mode.DDP:
         return DdpStrategy(place, config.gradient_exchange, DdpOptions.of(config))
     for kind in (SingleStrategy, IndependentStrategy):
         if kind.name == mode:
             return kind(place)
-    if mode == "fsdp":
+    if mode == Mode.FSDP:
         from workers.strategies.fsdp import FsdpStrategy  # its imports take a second
 
         return FsdpStrategy(place, config.replace(zero_stage=3))
-    raise ConfigError("mode", f"There is no way to train in mode {mode!r}.", "Choose ddp or independent.")
+    raise ConfigError("mode", f"There is no way to train in mode {str(mode)!r}.", "Choose ddp or independent.")
 
 
 def _zero(place: RankPlace, config: RunConfig) -> Strategy:

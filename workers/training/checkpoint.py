@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from core.config.mode import Mode
 from core.fault_points import reach
 from core.protocol.messages import StagedFile
 from workers.optim import seeding
@@ -120,5 +121,5 @@ def load_part(folder: Path, strategy: Strategy, replica: Replica, copy: str = ""
 def _as_before(counters: Mapping[str, Any], strategy: Strategy) -> bool:
     """Whether as many ranks train in as many lanes as when these counters were written."""
     world = counters.get("world_size", strategy.place.world_size)
-    lanes = world if counters.get("mode", strategy.name) == "independent" else 1
+    lanes = Mode.read(counters.get("mode", strategy.name)).replica_groups(world)
     return bool(world == strategy.place.world_size and lanes == strategy.lanes)

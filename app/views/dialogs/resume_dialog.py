@@ -26,8 +26,8 @@ from PySide6.QtWidgets import (
 from app.views.style.numbers import count
 from app.views.widgets.notice_bar import NoticeBar, Step
 from core.config.device_names import count_devices
+from core.config.mode import Mode, mode_label
 from core.errors import DatasetError, RankdeckError
-from core.launch.mode import MODE_NAMES
 from core.resume.checkpoint_choice import CheckpointEntry
 from core.resume.plan import ResumePlan
 from core.run_folder.store import RunEntry
@@ -214,7 +214,7 @@ class ResumeDialog(QDialog):
             changes["devices"] = ",".join(self._ticked)
         if self.use_mode.isChecked():
             alone = self.use_ticked.isChecked() and count_devices(self._ticked) == 1
-            changes |= {"mode": "single"} if alone else self._mode
+            changes |= {"mode": Mode.SINGLE} if alone else self._mode
         if self.trust.isChecked():
             changes["accept_code"] = True
         return text, changes
@@ -323,9 +323,9 @@ class ResumeDialog(QDialog):
 
 
 def _mode_words(mode: Mapping[str, str]) -> str:
-    name = mode.get("mode", "auto")
-    if name == "zero":
+    name = mode.get("mode", Mode.AUTO)
+    if name == Mode.ZERO:
         return f"ZeRO, stage {mode.get('zero_stage', '1')}"
-    if name == "independent" and mode.get("sync_every"):
+    if name == Mode.INDEPENDENT and mode.get("sync_every"):
         return f"parallel-independent, synchronised every {mode['sync_every']} steps"
-    return MODE_NAMES.get(name, "as recommended")
+    return mode_label(name, "as recommended")

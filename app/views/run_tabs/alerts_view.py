@@ -21,7 +21,7 @@ from app.state.chart_names import NOT_CHARTED
 from app.views.style.icons import icon
 from app.views.style.numbers import UNKNOWN, count
 from app.views.widgets.empty_note import WithNote
-from core.launch.mode import MODE_NAMES
+from core.config.mode import Mode, mode_label
 
 NOTHING: Final = "Nothing to report."
 SHOWN: Final = 500
@@ -62,12 +62,12 @@ def _fallback_words(event: Mapping[str, Any]) -> str:
     if event.get("engine"):
         return f"DeepSpeed could not start, so PyTorch's own engine shards instead. {event.get('reason', '')}".strip()
     devices = event.get("devices")
-    if event.get("mode") == "independent":
-        asked = MODE_NAMES.get(str(event.get("was")), "The mode that was chosen")
+    if event.get("mode") == Mode.INDEPENDENT:
+        asked = mode_label(str(event.get("was")), "The mode that was chosen")
         words = f"{asked} could not start, so each device trains a model of its own, and the best one is kept."
         return f"{words} {event.get('reason', '')}".strip()
     alone = f" ({devices[0]})" if isinstance(devices, list) and devices else ""
-    was = MODE_NAMES.get(str(event.get("was")))
+    was = mode_label(str(event.get("was")))
     mode = f"{was[0].upper()}{was[1:]} could not start, so the run" if was else "The run"
     return f"{mode} continued on one device{alone}. {event.get('reason', '')}".strip()
 

@@ -16,21 +16,22 @@ from app.views.setup.mode_fields import INDENT, ModeFields
 from app.views.setup.recipe_form import LABEL_WIDTH
 from app.views.setup.sync_dial import SyncDial
 from app.views.widgets.field_row import ProblemLabel
+from core.config.mode import Mode
 from core.errors import RankdeckError
 
-_LABELS: Final = {"ddp": "&DDP", "independent": "Parallel-&independent", "zero": "&ZeRO", "fsdp": "&FSDP"}
+_LABELS: Final = {Mode.DDP: "&DDP", Mode.INDEPENDENT: "Parallel-&independent", Mode.ZERO: "&ZeRO", Mode.FSDP: "&FSDP"}
 _MEANINGS: Final = {
-    "ddp": "Every device trains a share of each batch and they agree on every step: one model, the same as one device "
-    "would train, only faster.",
-    "independent": "Every device trains a model of its own on its own chunks and waits for nobody. The dial says how "
-    "often they are brought together.",
-    "zero": "Like DDP, but each device holds only its share of what the stage names, so that a larger model fits.",
-    "fsdp": "PyTorch's fully sharded data parallel: like ZeRO stage 3, each device holds only its share of weights, "
+    Mode.DDP: "Every device trains a share of each batch and they agree on every step: one model, the same as one "
+    "device would train, only faster.",
+    Mode.INDEPENDENT: "Every device trains a model of its own on its own chunks and waits for nobody. The dial says "
+    "how often they are brought together.",
+    Mode.ZERO: "Like DDP, but each device holds only its share of what the stage names, so that a larger model fits.",
+    Mode.FSDP: "PyTorch's fully sharded data parallel: like ZeRO stage 3, each device holds only its share of weights, "
     "gradients and optimizer state, so that the largest models fit.",
 }
 _PROGRAM_MEANINGS: Final = {
-    "ddp": "The program runs once on each device, as torchrun would start it: the processes know of each other.",
-    "independent": "The program runs once on each device, each in a world of its own: as many runs side by side.",
+    Mode.DDP: "The program runs once on each device, as torchrun would start it: the processes know of each other.",
+    Mode.INDEPENDENT: "The program runs once on each device, each in a world of its own: as many runs side by side.",
 }
 _AVERAGE: Final = (
     "⚠ Averaging models that were trained apart is usually worse than the best of them. Both are measured, and the "
@@ -61,7 +62,7 @@ class ModePicker(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._chosen = "auto"
+        self._chosen = Mode.AUTO
         self._around = Surroundings()
         self._deepspeed = ""
         self._group = QButtonGroup(self)
@@ -92,7 +93,7 @@ class ModePicker(QWidget):
         for edited in (self.zero.edited, self.dial.edited, self.merging.edited):
             edited.connect(self._on_changed)
         self._lay_out()
-        self.set_mode("auto", {})
+        self.set_mode(Mode.AUTO, {})
 
     def _lay_out(self) -> None:
         column = QVBoxLayout(self)
@@ -123,13 +124,13 @@ class ModePicker(QWidget):
 
     # --- what is chosen ----------------------------------------------------------------------------------
 
-    def mode(self) -> str:
-        """ "auto", "ddp", "independent", "zero" or "fsdp"."""
+    def mode(self) -> Mode:
+        """The mode that was picked; `Mode.AUTO` before that."""
         return self._chosen
 
-    def shown_mode(self) -> str:
+    def shown_mode(self) -> Mode:
         """The mode whose button is on; the recommended one while none was picked."""
-        return self._around.recommended if self._chosen == "auto" else self._chosen
+        return self._around.recommended if self._chosen == Mode.AUTO else self._chosen
 
     def ranks(self) -> int:
         """How many devices are ticked."""
@@ -143,7 +144,7 @@ class ModePicker(QWidget):
 
     def set_mode(self, mode: str, texts: Mapping[str, str]) -> None:
         """Shows a choice; "auto" (and anything without a button) leaves it to the recommendation."""
-        self._chosen = mode if mode in self._radios else "auto"
+        self._chosen = next((known for known in self._radios if known == mode), Mode.AUTO)
         shown = {**default_mode_texts(), **texts}
         self.zero.set_texts(shown)
         self.merging.set_texts(shown)
@@ -159,14 +160,14 @@ class ModePicker(QWidget):
 
     def radio(self, mode: str) -> QRadioButton:
         """The button of a mode."""
-        return self._radios[mode]
+        return self._radios[Mode(mode)]
 
     # --- what the surroundings say -----------------------------------------------------------------------
 
     def set_surroundings(self, around: Surroundings) -> None:
         """The ticked devices, the recipe and this machine decide what is recommended and what can be chosen."""
         if around.recommended not in self._radios:
-            around = dataclasses.replace(around, recommended="ddp")
+            around = dataclasses.replace(around, recommended=Mode.DDP)
         self._around = around
         for mode, radio in self._radios.items():
             can = mode in around.supported
@@ -217,7 +218,7 @@ class ModePicker(QWidget):
         self.deepspeed.setEnabled(not missing or bool(self._deepspeed))
         self.deepspeed.setToolTip(f"Not now: {missing}" if missing else _DEEPSPEED)
 
-    def _on_picked(self, mode: str) -> None:
+    def _on_picked(self, mode: Mode) -> None:
         self._chosen = mode
         self._show()
         self.changed.emit()

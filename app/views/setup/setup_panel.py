@@ -25,6 +25,7 @@ from app.views.setup.recipe_form import RecipeForm
 from app.views.setup.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
 from app.views.setup.summary_lines import SummaryLines
 from app.views.widgets.notice_bar import NoticeBar
+from core.config.mode import Mode
 from core.data.dataset import NO_DATASET
 from core.errors import ConfigError, RankdeckError
 from core.machine.interpreters import Interpreter
@@ -213,11 +214,11 @@ class SetupPanel(QWidget):
         text = own_words.get(config.dataset_file, f" on {config.dataset_file},")
         names = self._device_words()
         how = {
-            "ddp": " together (DDP)",
-            "independent": " independently",
-            "zero": " with ZeRO",
-            "fsdp": " with FSDP",
-        }.get(checked.mode or "", "")
+            Mode.DDP: " together (DDP)",
+            Mode.INDEPENDENT: " independently",
+            Mode.ZERO: " with ZeRO",
+            Mode.FSDP: " with FSDP",
+        }.get(checked.mode or Mode.AUTO, "")
         first = f"Start trains {recipe.title}{text} on {names}{how}."
         return first + (" Nothing is downloaded." if config.dataset_file == STDLIB else "")
 

@@ -12,6 +12,7 @@ from app.state.setup_form import CheckedDraft
 from app.views.style.icons import icon
 from app.views.style.numbers import count, tabular
 from app.views.style.tones import rule
+from core.config.mode import Mode
 
 COPIED_MS: Final = 1500
 
@@ -82,7 +83,7 @@ class SummaryLines(QFrame):
             self._epoch.setText("")
         else:
             batch = checked.batch
-            apart = " on each device" if checked.mode == "independent" else ""
+            apart = " on each device" if checked.mode == Mode.INDEPENDENT else ""
             factors = f"{count(batch.micro)} × {batch.ranks} × {count(batch.accumulation)}"
             self._arithmetic.setText(f"Global batch {count(batch.global_)} = {factors}{apart}")
             self._epoch.setText(f"≈ {count(steps_per_epoch)} steps an epoch" if steps_per_epoch else "")
