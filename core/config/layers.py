@@ -48,7 +48,7 @@ class Given:
         options: The recipe's own fields.
         world_size: Ranks asked for with ``--world-size``, for when the devices are still "auto".
         num_gpus: GPUs asked for with ``--num-gpus``; -1: all.
-        cuda_ids: The devices come from ``--cuda-ids``.
+        cuda_ids: The devices come from ``--cuda-ids`` alone, so CPU devices may replace them where there is no GPU.
         source: The file it stands in, for error messages.
     """
 
@@ -93,7 +93,7 @@ def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
             raise ConfigError(name, f"{key} is given twice.", f"Keep one line for {name}.")
         values[name] = value
     _translate_script_environment(values, options)
-    num_gpus, cuda_ids = _num_gpus(values), "cuda_ids" in values
+    num_gpus, cuda_ids = _num_gpus(values), "cuda_ids" in values and "devices" not in values
     return Given(values, options, _translate_aios(values), num_gpus, cuda_ids, source)
 
 

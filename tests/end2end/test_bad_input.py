@@ -138,6 +138,7 @@ CASES = [
     Case("device twice", _train("--devices", "cpu:1,cpu:1"), 2, "twice"),
     Case("device nonsense", _train("--devices", "tpu:0"), 2, "tpu:0"),
     Case("GPUs that are not there", _train("--devices", "cuda:0,cuda:1"), 2, "cuda:0"),
+    Case("cuda ids without GPUs", _train("--cuda-ids", "0,1", "--devices", "cuda:0,cuda:1"), 2, "cuda:0"),
     Case("devices contradict", _train("--cuda-ids", "0"), 2, "contradict"),
     Case("world size contradicts", _train("--world-size", "3"), 2, "--world-size 3"),
     # settings
