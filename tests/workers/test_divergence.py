@@ -43,6 +43,11 @@ def alerts(store: RunStore, kind: str) -> list[dict[str, Any]]:
     return [line for line in lines(store, "alert") if line["kind"] == kind]
 
 
+def is_finite(loss: float | None) -> bool:
+    """Whether a loss in a metrics line was a number; others are written as null."""
+    return loss is not None and math.isfinite(loss)
+
+
 MODES = [("single", 1, {}), ("ddp", 2, {}), ("zero", 2, {"zero_stage": 1, "zero_engine": "torch"}), ("fsdp", 2, {})]
 
 
@@ -60,6 +65,7 @@ def test_a_diverged_run_keeps_its_good_checkpoints_and_resumes_from_one(
     assert (last.number, last.step, last.diverged) == (number + 1, 40, tuple(range(world)))
     (alert,) = alerts(store, "diverged")
     assert alert["step"] == 30 and "checkpoint" in alert["cause"] and f"step {step}" in alert["next_step"]
+    assert alert["cause"].endswith("and earlier ones are kept.")
     state = store.state()
     assert (state.state, state.step, state.generation) == ("finished", 40, number)
     assert state.error is not None and state.error["title"] == "Training has diverged"
@@ -109,9 +115,37 @@ def test_a_diverged_rank_that_trains_alone_keeps_its_last_good_part(tmp_path: Pa
     assert alert["rank"] == 1
 
 
+@pytest.mark.parametrize("method", ["average", "diloco"])
+def test_a_local_sgd_round_leaves_out_the_rank_that_diverged(method: str, tmp_path: Path) -> None:
+    """It takes the others' mean and trains on; its NaN reaches neither their weights nor its own next steps."""
+    options = {"bad_rank": 1, "bad_until": 23}
+    store = diverging(tmp_path, "independent", 2, sync_every=10, sync_method=method, options=options)
+    assert host(store) == 0
+    (alert,) = alerts(store, "left_out_of_round")
+    assert (alert["rank"], alert["round"], alert["ranks"], alert["step"]) == (1, 3, [1], 30)
+    assert "round 3" in alert["cause"] and "Rank 1" in alert["cause"]
+    lost = {(line["rank"], line["step"]) for line in lines(store, "step") if not is_finite(line["loss"])}
+    assert lost == {(1, step) for step in range(23, 31)}
+    newest, _ = Generations(store.generations).newest_valid()
+    assert newest is not None and not newest.diverged and newest.step == 40
+    weights = [(newest.folder / f"weights_rank{rank}.safetensors").read_bytes() for rank in range(2)]
+    assert weights[0] == weights[1] and store.model.exists()
+    assert Ledger.from_file(read_state_file(store.ledger)).samples_trained == 40 * 4 * 2
+
+
+def test_a_local_sgd_round_in_which_all_ranks_diverged_is_skipped(tmp_path: Path) -> None:
+    store = diverging(tmp_path, "independent", 2, sync_every=10, steps=30)
+    assert host(store) == 1
+    (alert,) = alerts(store, "left_out_of_round")
+    assert (alert["rank"], alert["round"], alert["ranks"]) == (0, 3, [0, 1])
+    assert max(steps_kept(store).values()) <= 20
+
+
 def test_a_run_that_diverges_before_its_first_checkpoint_starts_again(tmp_path: Path) -> None:
     store = diverging(tmp_path, steps=12, options={"bad_from": 3})
     assert host(store) == 1
+    (alert,) = alerts(store, "diverged")
+    assert alert["cause"].endswith("so no checkpoint is taken, and there is no earlier one.")
     assert steps_kept(store) == {}
     state = store.state()
     assert state.error is not None and "start the run again" in state.error["next_step"]

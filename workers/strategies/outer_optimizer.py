@@ -57,6 +57,12 @@ class Outer:
         """Numbers that each rank puts into a round."""
         return sum(t.numel() for t in (*self._parameters.values(), *self._buffers))
 
+    def is_finite(self) -> bool:
+        """Whether this rank's weights can be brought together; a buffer may well hold infinities, as a mask does."""
+        checks = [torch.isfinite(parameter.detach()).all() for parameter in self._parameters.values()]
+        checks += [~buffer.isnan().any() for buffer in self._buffers]
+        return bool(torch.stack([check.to(checks[0].device) for check in checks]).all())
+
     def start(self) -> None:
         """The weights as they are now, alike on all ranks, are where the next round starts from."""
         if self._rule.method != AVERAGE:
@@ -67,7 +73,8 @@ class Outer:
         """One round; afterwards all ranks hold the same weights.
 
         Args:
-            share: This rank's weight in the mean; the ranks' shares add up to 1.
+            share: This rank's weight in the mean; the ranks' shares add up to 1. At 0 its weights are not looked at,
+                and may be anything.
             plain: Take the mean itself and start anew from it, whatever the method.
         """
         stepped = self._rule.method != AVERAGE and not plain and bool(self._base)
@@ -83,7 +90,8 @@ class Outer:
             self.start()
 
     def _average(self, tensors: Sequence[Tensor], share: float, then: Callable[[Tensor], Tensor] | None) -> None:
-        flat = torch.cat([t.detach().reshape(-1).float() for t in tensors]).mul_(share).to(self._wire)
+        flat = torch.cat([t.detach().reshape(-1).float() for t in tensors])
+        flat = (flat.mul_(share) if share else torch.zeros_like(flat)).to(self._wire)  # 0 * NaN is NaN
         self._all_reduce(flat)
         if then is not None:
             flat = then(flat)

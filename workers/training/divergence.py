@@ -10,6 +10,7 @@ divergence. There the weights alone decide.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -93,15 +94,56 @@ class DivergenceWatch:
         self._alerted = True
         if self._strategy.lane_rank != 0:
             return
-        again = "start again" if self.last_good is None else f"resume from the checkpoint of step {self.last_good}"
+        if self.last_good is None:
+            kept, again = "and there is no earlier one", "start again"
+        else:
+            kept, again = "and earlier ones are kept", f"resume from the checkpoint of step {self.last_good}"
         what = "The weights" if not verdict.weights_finite else "The loss or the gradients"
         self._reporter.event(
             "alert",
             step=step,
             kind="diverged",
             title="Training has diverged",
-            cause=f"{what} are not finite at step {step}, so no checkpoint is taken; earlier ones are kept.",
+            cause=f"{what} are not finite at step {step}, so no checkpoint is taken, {kept}.",
             next_step=f"Stop the run, lower the learning rate, and {again}.",
+        )
+
+    def after_round(self, step: int, round_: int, left_out: Sequence[int]) -> None:
+        """Raises the alert of a local SGD round that met weights which are not finite.
+
+        A rank that was left out got the others' mean, so its earlier steps no longer speak against a checkpoint.
+
+        Args:
+            step: Optimizer steps behind this rank.
+            round_: The round.
+            left_out: Ranks whose weights were not finite.
+        """
+        rank, world = self._strategy.place.rank, self._strategy.place.world_size
+        skipped = len(left_out) == world
+        if rank not in left_out or (skipped and rank != 0):
+            return
+        if skipped:
+            title = "A local SGD round was skipped"
+            cause = f"The weights of all ranks are not finite at round {round_}, so there is nothing to average."
+        else:
+            self._bad.zero_()
+            self._verdict = None
+            title = f"Rank {rank} was left out of a local SGD round"
+            cause = (
+                f"Its weights are not finite at step {step}, so round {round_} takes the mean of the other ranks. "
+                f"Rank {rank} continues with that mean and a fresh optimizer state; its samples of this round count "
+                "as trained but are not in the weights."
+            )
+        again = "Stop the run, lower the learning rate, and resume."
+        self._reporter.event(
+            "alert",
+            step=step,
+            kind="left_out_of_round",
+            round=round_,
+            ranks=list(left_out),
+            title=title,
+            cause=cause,
+            next_step=again if skipped else f"If this happens again: {again[0].lower()}{again[1:]}",
         )
 
     def _weights_are_finite(self) -> bool:

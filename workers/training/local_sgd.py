@@ -1,12 +1,14 @@
 """Rounds of independent ranks: when all weights are brought together, and why a stop or a kill can do no harm.
 
 A round is due by a rank's own step number, every H steps. The rank then casts a ballot: its round, whether it has been
-told to stop, whether it has steps left, the newest generation it has a part in, and the samples it trained in this
-round. With all ballots in, all ranks know the same and do the same:
+told to stop, whether it has steps left, the newest generation it has a part in, the samples it trained in this round,
+and whether its weights are finite. With all ballots in, all ranks know the same and do the same:
 
 * one was told to stop: nobody synchronises; every rank commits where it stands and stops;
 * a generation was begun that this rank has no part in yet: it writes its part first, with the weights as they were;
-* then the weights are brought together, each rank's counting by its samples of this round;
+* then the weights are brought together, each rank's counting by its samples of this round. A rank whose weights are not
+  finite (`Dial.left_out`) puts nothing into the mean, takes it, and starts its optimizer's state again; where no rank's
+  weights are finite, there is no mean and all keep what they have;
 * nobody has steps left: that was the last round, which takes the mean itself.
 
 So all parts of a generation are of the same round, at whatever steps, and since ranks have nothing to do with each
@@ -44,6 +46,7 @@ class Ballot(NamedTuple):
         active: 1 when it has steps left after this round.
         generation: The newest it has a part in.
         samples: Trained since the last round.
+        finite: 1 when its weights are finite.
     """
 
     round: int
@@ -51,6 +54,7 @@ class Ballot(NamedTuple):
     active: int
     generation: int
     samples: int
+    finite: int
 
 
 def dial_of(strategy: Strategy, replica: Replica) -> Dial | None:
@@ -70,11 +74,13 @@ class Dial:
     Attributes:
         round: Rounds behind this rank.
         over: The last round is done: all ranks are out of steps and hold the same weights.
+        left_out: Ranks that the newest round left out, because their weights were not finite.
     """
 
     def __init__(self, strategy: DialStrategy, replica: DialReplica) -> None:
         self.round = 0
         self.over = False
+        self.left_out: tuple[int, ...] = ()
         self._strategy = strategy
         self._replica = replica
         self._every = strategy.rule.every
@@ -160,7 +166,7 @@ class Dial:
         if max(ballot.generation for ballot in ballots) > newest():
             join()
         self.over = not any(ballot.active for ballot in ballots)
-        self._bring_together(samples_seen - self._samples_at, sum(ballot.samples for ballot in ballots))
+        self._bring_together(ballots)
         self.round += 1
         self._next_step = (step if self.over else self._next_step) + self._every
         self._samples_at = samples_seen
@@ -192,14 +198,23 @@ class Dial:
         return {"rounds": self.round, "wait_s": self._total_waited_s, "bytes": self._total_bytes}
 
     def _ballot(self, samples_seen: int, *, active: bool, stop: bool, newest: int) -> Ballot:
-        return Ballot(self.round + 1, int(stop), int(active), newest, samples_seen - self._samples_at)
+        finite = not stop and self._replica.outer.is_finite()
+        return Ballot(self.round + 1, int(stop), int(active), newest, samples_seen - self._samples_at, int(finite))
 
-    def _bring_together(self, samples: int, total: int) -> None:
-        if total:  # else nobody has trained since the last round
-            # The last round takes the mean itself: momentum would carry the weights past where they have settled.
-            self._replica.outer.bring_together(samples / total, plain=self.over)
-            self._sent_bytes += self.bytes_a_round
-            self._total_bytes += self.bytes_a_round
+    def _bring_together(self, ballots: list[Ballot]) -> None:
+        self.left_out = tuple(rank for rank, ballot in enumerate(ballots) if not ballot.finite)
+        if len(self.left_out) == len(ballots) or not any(ballot.samples for ballot in ballots):
+            return
+        # Finite ranks without samples all hold the weights of the last round: any one of them can give those back.
+        counted = [ballot.finite * ballot.samples for ballot in ballots]
+        counted = counted if any(counted) else [ballot.finite for ballot in ballots]
+        rank = self._strategy.place.rank
+        # The last round takes the mean itself: momentum would carry the weights past where they have settled.
+        self._replica.outer.bring_together(counted[rank] / sum(counted), plain=self.over)
+        if rank in self.left_out:
+            self._replica.optimizer.state.clear()  # its moments are not finite either
+        self._sent_bytes += self.bytes_a_round
+        self._total_bytes += self.bytes_a_round
 
     @staticmethod
     def _check(ballots: list[Ballot]) -> None:

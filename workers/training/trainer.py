@@ -309,6 +309,7 @@ class Trainer:
         )
         if met:
             self._alike_at = self._batches.progress.chunks_done
+            self._divergence.after_round(self._step, self._dial.round, self._dial.left_out)
         return met
 
     def _join_if_asked(self) -> None:
