@@ -16,7 +16,7 @@ from core.config.sync import synchronisation_of
 from core.data.dataset import NO_DATASET, STDLIB, DatasetIdentity
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.command_line import command_text, to_command_line
-from core.launch.mode import check_cuda, choose_mode, platform_of
+from core.launch.mode import TORCH, check_cuda, choose_mode, platform_of
 from core.launch.preflight import DEFAULT_MICRO_BATCH, check_engine, check_precision, samples_of
 from core.machine.devices import Device, device_texts
 from core.machine.platform import Platform
@@ -33,17 +33,7 @@ MODE_FIELDS: Final = (
     "merge_every_chunks",
 )
 """Fields of `RunConfig` that stand under the mode they belong to."""
-OF_MODE: Final = {
-    "gradient_exchange": (Mode.DDP,),
-    "static_graph": (Mode.DDP,),
-    "find_unused_parameters": (Mode.DDP, Mode.ZERO),
-    "broadcast_buffers": (Mode.DDP, Mode.ZERO),
-    "balance": (Mode.DDP, Mode.ZERO),
-    "work_stealing": (Mode.INDEPENDENT,),
-    "sync_method": (Mode.INDEPENDENT,),
-    "outer_lr": (Mode.INDEPENDENT,),
-    "outer_momentum": (Mode.INDEPENDENT,),
-}
+OF_MODE: Final = {spec.name: spec.modes for spec in FIELDS if spec.modes and spec.name not in MODE_FIELDS}
 """Rows of the form that mean something in these modes only."""
 OWN_PLACES: Final = ("recipe", "dataset_file", "mode", *MODE_FIELDS)
 """Fields of `RunConfig` that have a place of their own in the panel and are no row of the form."""
@@ -65,13 +55,13 @@ class Draft:
     recipe: str = "minigpt"
     dataset: str = "stdlib://"
     devices: tuple[str, ...] = ()
-    mode: str = Mode.AUTO
+    mode: str = Mode.AUTO.value
     mode_fields: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for the settings."""
-        texts = {"mode_fields": dict(self.mode_fields), "fields": dict(self.fields)}
+        texts = {"mode": str(self.mode), "mode_fields": dict(self.mode_fields), "fields": dict(self.fields)}
         return {**dataclasses.asdict(self), "devices": list(self.devices), **texts}
 
     @classmethod
@@ -85,7 +75,7 @@ class Draft:
                 kept["devices"] = tuple(str(uuid) for uuid in value)
             elif item.name in ("fields", "mode_fields") and isinstance(value, dict):
                 kept[item.name] = {str(name): str(text) for name, text in value.items()}
-            elif type(value) is type(default):
+            elif isinstance(value, str) and isinstance(default, str):
                 kept[item.name] = value
         return cls(**kept)
 
@@ -272,22 +262,15 @@ def mode_changes(draft: Draft) -> dict[str, str]:
 
 def fields_of_mode(mode: str, texts: Mapping[str, str]) -> tuple[str, ...]:
     """Which of `MODE_FIELDS` mean something in a mode; "auto" may become independent."""
-    if mode == Mode.ZERO:
+    shown = Mode.INDEPENDENT if mode == Mode.AUTO else mode
+    out: set[str] = set()
+    if shown == Mode.ZERO:
         # FSDP2 and torch's optimizer take no DeepSpeed settings, and only stage 3 has weights to move.
-        own_engine = texts.get("zero_engine") == "torch"
-        stage_3 = texts.get("zero_stage") == "3"
-        return tuple(
-            name
-            for name in MODE_FIELDS[:5]
-            if not (name == "deepspeed_config" and own_engine) and not (name == "offload_parameters" and not stage_3)
-        )
-    if mode == Mode.FSDP:
-        return ("offload_optimizer", "offload_parameters")
-    if mode in (Mode.INDEPENDENT, Mode.AUTO):
-        # Weights that are brought together while training need no merge rounds.
-        synchronised = bool(texts.get("sync_every"))
-        return ("sync_every", "merge_policy") if synchronised else ("sync_every", "merge_policy", "merge_every_chunks")
-    return ()
+        out |= {"deepspeed_config"} if texts.get("zero_engine") == TORCH else set()
+        out |= {"offload_parameters"} if texts.get("zero_stage") != "3" else set()
+    if texts.get("sync_every"):
+        out.add("merge_every_chunks")  # weights that are brought together while training need no merge rounds
+    return tuple(name for name in MODE_FIELDS if shown in FIELD_BY_NAME[name].modes and name not in out)
 
 
 def settings_without_meaning(mode: str, texts: Mapping[str, str], ranks: int) -> frozenset[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal, cast
 
+from core.config.mode import Mode
 from core.config.variables import read_variables, variable_lines
 from core.errors import ConfigError
 
@@ -38,6 +41,7 @@ class FieldSpec:
         optional: True when it may be left empty.
         picks: What the button beside a path offers: any name, also of a new file; a file that is there; a folder.
         patterns: Which files that button shows first, for example "*.py *.pyw".
+        modes: The modes in which it means something; empty: in all of them.
     """
 
     name: str
@@ -53,6 +57,7 @@ class FieldSpec:
     optional: bool = False
     picks: Picks = "name"
     patterns: str = ""
+    modes: tuple[Mode, ...] = ()
 
     def check(self, value: FieldValue) -> FieldValue:
         """`value` in this field's type.
@@ -165,3 +170,49 @@ def _plain(number: float) -> str:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:76] + " ..."
+
+
+def setting(
+    default: Any,
+    label: str,
+    help: str,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] = (),
+    unit: str = "",
+    common: bool = False,
+    modes: tuple[Mode, ...] = (),
+    path: bool = False,
+    picks: Picks = "name",
+    patterns: str = "",
+) -> Any:
+    """Declares a dataclass field together with all that form, command line, files and docs need to know of it.
+
+    Its name and its type are those of the dataclass field: ``int | None`` is a number that may be left empty, a
+    ``Mapping`` is environment variables.
+    """
+    kind: FieldType = "path" if path else "choice" if choices else "str"
+    spec = FieldSpec(
+        "", label, kind, default, minimum, maximum, choices, help, unit, common, False, picks, patterns, modes
+    )
+    if isinstance(default, Mapping):
+        return dataclasses.field(default_factory=lambda: dict(default), metadata={"spec": spec})
+    return dataclasses.field(default=default, metadata={"spec": spec})
+
+
+def declared_fields(owner: type[Any]) -> tuple[FieldSpec, ...]:
+    """The fields of a dataclass that were declared with `setting`, in their order."""
+    return tuple(
+        _completed(field.metadata["spec"], field.name, str(field.type))
+        for field in dataclasses.fields(owner)
+        if "spec" in field.metadata
+    )
+
+
+def _completed(spec: FieldSpec, name: str, annotation: str) -> FieldSpec:
+    if annotation.startswith("Mapping"):
+        return dataclasses.replace(spec, name=name, type="variables", default=None, optional=True)
+    number = re.match(r"int|float|bool", annotation)
+    kind = cast(FieldType, number[0]) if number else spec.type
+    return dataclasses.replace(spec, name=name, type=kind, optional=annotation.endswith("| None"))

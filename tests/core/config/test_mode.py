@@ -10,7 +10,7 @@ import pytest
 
 from core.config.config_file import to_toml
 from core.config.mode import RESOLVED_MODES, Mode, mode_label
-from core.config.run_config import RunConfig
+from core.config.run_config import FIELDS, RunConfig
 
 ROOT = Path(__file__).parents[3]
 NAMES = frozenset(mode.value for mode in Mode)
@@ -69,3 +69,11 @@ def test_no_code_outside_the_enum_compares_with_a_modes_name_as_a_string() -> No
         for line in _bare_names(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert found == []
+
+
+def test_settings_of_some_modes_say_so_in_their_declaration() -> None:
+    by_mode = {mode: [spec.name for spec in FIELDS if mode in spec.modes] for mode in RESOLVED_MODES}
+    assert by_mode[Mode.SINGLE] == []
+    assert by_mode[Mode.FSDP] == ["offload_optimizer", "offload_parameters"]
+    assert "sync_every" in by_mode[Mode.INDEPENDENT]
+    assert "zero_stage" in by_mode[Mode.ZERO]
