@@ -24,7 +24,6 @@ _COMMANDS: Final = {
     "run": "core.cli.run_script",
     "resume": "core.cli.train",
     "stop": "core.cli.runs",
-    "pause": "core.cli.runs",
     "attach": "core.cli.runs",
     "runs": "core.cli.runs",
     "show": "core.cli.runs",

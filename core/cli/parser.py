@@ -94,13 +94,12 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
         "stop", "Stop a live run at its next step boundary, with everything committed; ask a script to stop."
     )
     stop.add_argument("--now", action="store_true", help="End at once, without committing.")
-    pause = command("pause", "Pause a live run (comes with a later version).")
     attach = command("attach", "Watch a live run; Ctrl+C leaves it going.")
     show = command("show", "Show one run.")
     show.add_argument("--samples", action="store_true", help="The texts it wrote at each evaluation, oldest first.")
     show.add_argument("--step", metavar="N", type=int, help="Only the samples of this step.")
     export = command("export", "Export a run for other programs: tables, TensorBoard, weights, a Hugging Face folder.")
-    for parser_of_run in (stop, pause, attach, show, export):
+    for parser_of_run in (stop, attach, show, export):
         parser_of_run.add_argument("run", metavar="RUN", help=_RUN_HELP)
         parser_of_run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     export.add_argument("--to", required=True, choices=tuple(KINDS), help="What to make of it.")

@@ -1,4 +1,4 @@
-"""`rankdeck runs`, `show`, `stop`, `pause` and `attach`: what is done with runs that are there already."""
+"""`rankdeck runs`, `show`, `stop` and `attach`: what is done with runs that are there already."""
 
 from __future__ import annotations
 
@@ -151,21 +151,6 @@ def _stop_text(state: RunState, now: bool) -> str:
     if state.recipe == USER_SCRIPT:
         return "Asked the script to stop."
     return "Stopping it at the next step, with everything committed."
-
-
-def pause(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Says that pausing is not there yet.
-
-    Raises:
-        UsageError: Always.
-    """
-    store = _find(arguments)
-    terminal.end_progress()
-    raise UsageError(
-        "Pausing a run comes with a later version of Rankdeck.",
-        f"Stop it and resume it later, nothing is lost: rankdeck stop {store.dir.name}",
-        title="Pause is not there yet",
-    )
 
 
 def attach(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -239,7 +239,6 @@ CASES = [
     Case("attach to nothing", lambda _: ["attach", "nothing"], 2, "rankdeck runs"),
     Case("stop nothing", lambda _: ["stop", "nothing"], 2, "rankdeck runs"),
     Case("stop a run that is not going", _on_run(NOTHING, "stop", "RUN"), 2, "stopped"),
-    Case("pause", _on_run(NOTHING, "pause", "RUN"), 2, "rankdeck stop"),
     Case("host's port wrong", _on_run(_live_without_address, "stop", "RUN"), 1, "host"),
     Case(
         "host.json damaged",

@@ -15,7 +15,6 @@ from core.errors import UsageError
         "train --detach --set n_layer=2 --set n_head=2",
         "resume some/path --steps 10 --detach",
         "stop run-1 --now",
-        "pause run-1",
         "attach run-1 --json",
         "runs --json",
         "show run-1 --json",
