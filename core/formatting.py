@@ -1,41 +1,88 @@
-"""Numbers and times as a person reads them."""
+"""Numbers, sizes and times as a person reads them, in the window and on the command line.
+
+An en dash stands for what is not known. Three significant digits, unless a caller asks for more.
+"""
 
 from __future__ import annotations
 
+import math
 import time
+from typing import Final
 
-UNKNOWN = "–"
-
-
-def duration(seconds: float) -> str:
-    """``"1 h 52 m"``, ``"3 m 05 s"``, ``"12 s"``."""
-    whole = max(0, round(seconds))
-    if whole >= 86_400:
-        return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
-    if whole >= 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} m"
-    return f"{whole // 60} m {whole % 60:02d} s" if whole >= 60 else f"{whole} s"
+UNKNOWN: Final = "–"
+_NO_BREAK: Final = "\N{NO-BREAK SPACE}"  # a thin one is not in the code pages of Windows' consoles
 
 
-def number(value: object) -> str:
-    """Three or four significant digits; a dash for what is not known, or not a number."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
+def number(value: object, digits: int = 3) -> str:
+    """A number to so many significant digits ("1.83"), never in exponent form between 1e-4 and 1e6."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
         return UNKNOWN
-    if value != 0 and not 1e-3 <= abs(value) < 1e5:
-        return f"{value:.3g}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    if isinstance(value, int) and abs(value) < 10**6:
+        return f"{value:,}"
+    size = math.floor(math.log10(abs(value))) if value else 0
+    if size < -4 or size >= 6:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:,.{max(0, digits - 1 - size)}f}" if value else "0"
 
 
 def count(value: int | None) -> str:
-    """A whole number with its thousands apart."""
+    """A whole number with its thousands marked: "12,480"."""
     return UNKNOWN if value is None else f"{value:,}"
 
 
+def rate(value: float | None, unit: str) -> str:
+    """A rate with k, M or G: "312 k tok/s"."""
+    if value is None or not math.isfinite(value):
+        return f"{UNKNOWN} {unit}"
+    for limit, step, prefix in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if abs(value) >= limit:
+            return f"{number(value / step)}{_NO_BREAK}{prefix} {unit}"
+    return f"{number(value)} {unit}"
+
+
 def gibibytes(value: float | None) -> str:
-    """Bytes in GiB with one decimal."""
-    return UNKNOWN if value is None else f"{value / 2**30:.1f} GiB"
+    """Memory in GiB (cards are sold by them): "48 GiB", "3.4 GiB"."""
+    if value is None:
+        return UNKNOWN
+    amount = value / 2**30
+    return f"{amount:,.0f} GiB" if amount >= 10 else f"{amount:.1f} GiB"
+
+
+def byte_size(value: int | None) -> str:
+    """Bytes with the unit that fits: "812 bytes", "3.4 MB", "512 MB"."""
+    if value is None:
+        return UNKNOWN
+    for unit, step in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= step:
+            amount = value / step
+            return f"{amount:,.0f} {unit}" if amount >= 100 else f"{amount:.3g} {unit}"
+    return f"{value} byte{'' if value == 1 else 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """A time span in its two largest units: "1 h 52 m", "48 s"."""
+    if seconds is None or not math.isfinite(seconds) or seconds < 0:
+        return UNKNOWN
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} m {whole % 60:02d} s"
+    if whole < 86_400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02d} m"
+    return f"{whole // 86_400} d {whole % 86_400 // 3600:02d} h"
+
+
+def short_duration(seconds: float) -> str:
+    """A time span of a step or less: "12.3 ms", "1.40 s"."""
+    return f"{number(1000.0 * seconds)} ms" if seconds < 1 else f"{number(float(seconds))} s"
 
 
 def moment(unix_s: float) -> str:
     """Local date and time to the minute; a dash for zero."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_s)) if unix_s else UNKNOWN
+
+
+def clock(unix_s: object) -> str:
+    """Local time of day to the second."""
+    return time.strftime("%H:%M:%S", time.localtime(unix_s)) if isinstance(unix_s, int | float) else UNKNOWN

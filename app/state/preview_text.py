@@ -8,6 +8,7 @@ from typing import Any
 
 from core.config.mode import mode_label
 from core.data.dataset import is_hub
+from core.formatting import byte_size
 
 Found = Mapping[str, Any]
 
@@ -29,7 +30,7 @@ def fact_lines(found: Found) -> list[tuple[str, str]]:
     """Counts, as label and words."""
     counts, epoch, tokenizer = found["counts"], found["epoch"], found["tokenizer"]
     about = "" if found["exact"] else "about "
-    part = "" if found["exact"] else f" in the first {_size(found['looked_at_bytes'])}"
+    part = "" if found["exact"] else f" in the first {byte_size(found['looked_at_bytes'])}"
     kind = f"{tokenizer['kind']}, {tokenizer['vocab_size']:,} different"
     kept = "; they are made already, so a run begins at once" if found["tokenised"] else ""
     bad = counts["words"] or "none"
@@ -53,9 +54,9 @@ def fact_lines(found: Found) -> list[tuple[str, str]]:
 def data_words(dataset: str, files: int, size_bytes: int | None) -> str:
     """How much a dataset is: files and size; of the Hub's its copy here, which has no files of the person's."""
     if is_hub(dataset):
-        here = "not on this machine" if not size_bytes else f"{_size(size_bytes)} on this machine"
+        here = "not on this machine" if not size_bytes else f"{byte_size(size_bytes)} on this machine"
         return f"of the Hugging Face Hub, {here}"
-    return f"{_many(files, 'file')}, {_size(size_bytes or 0)}"
+    return f"{_many(files, 'file')}, {byte_size(size_bytes or 0)}"
 
 
 def columns_of(found: Found) -> list[Column]:
@@ -112,11 +113,3 @@ def _column_words(item: Mapping[str, Any]) -> str:
 
 def _many(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _size(size_bytes: int) -> str:
-    for unit, step in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size_bytes >= step:
-            amount = size_bytes / step
-            return f"{amount:,.0f} {unit}" if amount >= 100 else f"{amount:.3g} {unit}"
-    return _many(size_bytes, "byte")

@@ -205,7 +205,7 @@ def event_words(line: Mapping[str, Any]) -> str:
         devices = ", ".join(map(str, devices)) if isinstance(devices, list) else UNKNOWN
         return f"Training on {devices} ({line.get('mode')})."
     if event == "eval":
-        return f"step {step}: validation loss {number(line.get('val_loss'))}{_other_figures(line)}"
+        return f"step {step}: validation loss {number(line.get('val_loss'), 4)}{_other_figures(line)}"
     if event == "commit":
         diverged = " (diverged: its weights are not finite)" if line.get("diverged") else ""
         return f"step {step}: generation {line.get('generation')} committed{diverged}"
@@ -234,7 +234,7 @@ def _other_figures(line: Mapping[str, Any]) -> str:
     """What a recipe measured besides the loss, such as the return of episodes."""
     figures = {name.removeprefix("val_"): value for name, value in line.items() if name.startswith("val_")}
     others = {name: value for name, value in figures.items() if name != "loss" and isinstance(value, int | float)}
-    return "".join(f", {name.replace('_', ' ')} {number(value)}" for name, value in others.items())
+    return "".join(f", {name.replace('_', ' ')} {number(value, 4)}" for name, value in others.items())
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from core.cli.device_request import with_devices
 from core.cli.terminal import Terminal
 from core.errors import ConfigError
+from core.formatting import byte_size
 from core.launch.command_line import request_from_arguments
 from core.machine.devices import DeviceMonitor
 from core.machine.platform import this_platform
@@ -56,11 +57,11 @@ def preview(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
-    lines = [f"{found['dataset']}: {found['files']:,} files, {_size(found['size_bytes'])}"]
+    lines = [f"{found['dataset']}: {found['files']:,} files, {byte_size(found['size_bytes'])}"]
     lines += _column_lines(found)
     counts, epoch = found["counts"], found["epoch"]
     about = "" if found["exact"] else "about "
-    part = "" if found["exact"] else f" in the first {_size(found['looked_at_bytes'])}"
+    part = "" if found["exact"] else f" in the first {byte_size(found['looked_at_bytes'])}"
     bad = counts["words"] or "None is bad"
     lines.append(f"Rows{part}: {counts['rows']:,}, {counts['documents']:,} documents. {bad}.")
     lines += [f"  {example}" for example in counts["examples"]]
@@ -112,7 +113,3 @@ def _start_lines(found: dict[str, Any]) -> list[str]:
 
 def _one_line(text: str) -> str:
     return text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")[:120]
-
-
-def _size(size_bytes: int) -> str:
-    return f"{size_bytes / 1e9:,.2f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:,.2f} MB"

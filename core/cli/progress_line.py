@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from core.config.mode import Mode
-from core.formatting import count, duration, number
+from core.formatting import count, duration, number, rate
 
 _RATE_WINDOW_STEPS: Final = 200
 MOST_EPOCHS: Final = 1e9
@@ -71,15 +71,15 @@ class RunProgress:
         return max(0, self.total_steps - last) * (ended - began) / (last - first)
 
     def text(self) -> str:
-        """``step 120/300 · loss 2.31 · val 2.40 · 3,921 tok/s · 1 m 20 s left``."""
+        """``step 120/300 · loss 2.312 · val 2.401 · 3,921 tok/s · 1 m 20 s left``."""
         parts = [f"step {count(self.step)}" + (f"/{count(self.total_steps)}" if self.total_steps else "")]
         if self.epoch:
             parts.append(f"epoch {self.epoch + self.first_epoch}")
-        parts.append(f"loss {number(self.loss)}")
+        parts.append(f"loss {number(self.loss, 4)}")
         if self.val_loss is not None:
-            parts.append(f"val {number(self.val_loss)}")
+            parts.append(f"val {number(self.val_loss, 4)}")
         if self.tokens_per_s is not None:
-            parts.append(f"{number(self.tokens_per_s)} tok/s")
+            parts.append(rate(self.tokens_per_s, "tok/s"))
         if self.left_s is not None:
             parts.append(f"{duration(self.left_s)} left")
         return " · ".join(parts)

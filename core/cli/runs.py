@@ -70,7 +70,7 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
             "State": f"{state.state}{f' ({state.phase})' if state.phase else ''}, attempt {state.attempt}",
             "Started": moment(state.created),
             "Step": _steps(state),
-            "Loss": f"{number(state.loss)}, validation {number(state.val_loss)}",
+            "Loss": f"{number(state.loss, 4)}, validation {number(state.val_loss, 4)}",
             "Generation": count(state.generation),
             "Checkpoints": ", ".join(item.text for item in checkpoints) or UNKNOWN,
             "Mode": f"{state.mode} on {', '.join(state.devices) or UNKNOWN}",
@@ -204,7 +204,7 @@ def _row(entry: RunEntry) -> tuple[str, ...]:
     if state is None:
         return (entry.path.name, entry.word, UNKNOWN, UNKNOWN, UNKNOWN, entry.problem or "")
     why = state.error.get("cause", "") if state.error else state.phase
-    return (entry.path.name, entry.word, _steps(state), number(state.loss), moment(state.created), why)
+    return (entry.path.name, entry.word, _steps(state), number(state.loss, 4), moment(state.created), why)
 
 
 def _entry_values(entry: RunEntry, leftovers: list[int]) -> dict[str, Any]:

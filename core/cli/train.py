@@ -141,8 +141,8 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
     state = ending.state
     if state.state in ("finished", "stopped"):
         loss, val_loss = _first(ending.progress.loss, state.loss), _first(ending.progress.val_loss, state.val_loss)
-        figures = [f"loss {number(loss)}"] if loss is not None else []
-        figures += [f"validation loss {number(val_loss)}"] if val_loss is not None else []
+        figures = [f"loss {number(loss, 4)}"] if loss is not None else []
+        figures += [f"validation loss {number(val_loss, 4)}"] if val_loss is not None else []
         at = f" at step {state.step}" if state.step or figures else ""
         took = duration(state.updated - state.created)
         losses = f": {', '.join(figures)}" if figures else "."

@@ -23,11 +23,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.views.style.numbers import count
 from app.views.widgets.notice_bar import NoticeBar, Step
 from core.config.device_names import count_devices
 from core.config.mode import Mode, mode_label
 from core.errors import DatasetError, RankdeckError
+from core.formatting import count
 from core.resume.checkpoint_choice import CheckpointEntry
 from core.resume.plan import ResumePlan
 from core.run_folder.store import RunEntry

@@ -20,7 +20,7 @@ from app.views.plots.source import PlotSource, Reading, View
 from app.views.plots.ticks import Tick, linear_ticks, log_ticks, time_ticks, whole_ticks
 from app.views.plots.time_axis import TimeAxis
 from app.views.plots.wide_layers import WideLayers
-from app.views.style.numbers import tabular
+from app.views.style.fonts import tabular
 from app.views.style.palette import PlotColours, plot_colours
 
 WIDEST_LABEL: Final = "00.00 k"

@@ -16,8 +16,8 @@ from app.run_data.series import Series
 from app.views.plots.drawing import Area, Layer, Line
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
-from app.views.style.numbers import UNKNOWN
 from app.views.style.palette import faint, plot_colours, rank_colour
+from core.formatting import UNKNOWN
 
 QUANTITIES: Final = ("utilisation", "memory", "temperature", "power")
 DASHES: Final[dict[str, tuple[float, ...]]] = {"memory": (), "temperature": (4.0, 3.0), "power": (1.0, 3.0)}

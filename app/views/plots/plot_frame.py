@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 from app.views.plots.chart import Chart
 from app.views.plots.source import Reading
 from app.views.plots.title_box import TitleBox
-from app.views.style.numbers import tabular
+from app.views.style.fonts import tabular
 from app.views.style.palette import plot_colours
 
 SWATCH: Final = 8

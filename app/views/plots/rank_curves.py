@@ -15,8 +15,8 @@ from app.run_data.series import Series, XAxis
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
-from app.views.style.numbers import UNKNOWN, rate, significant
 from app.views.style.palette import faint, plot_colours, rank_colour
+from core.formatting import UNKNOWN, number, rate, short_duration
 
 FIRST_HALF_LIFE = 20
 
@@ -100,7 +100,7 @@ class RankCurves:
         return {rank: _value(run.rank(rank), name, view) for rank in self._options.ranks(run)}
 
     def _text(self, value: float | None) -> str:
-        return significant(value)
+        return number(value)
 
 
 class PlainCurves(RankCurves):
@@ -234,8 +234,8 @@ class StepTime:
         wait = min(total, sum(value for value in waits if value is not None))
         known = any(value is not None for value in waits)
         return [
-            Reading(colours.wait, "wait", span(wait) if known else UNKNOWN),
-            Reading(colours.work, "work", span(total - wait)),
+            Reading(colours.wait, "wait", short_duration(wait) if known else UNKNOWN),
+            Reading(colours.work, "work", short_duration(total - wait)),
         ]
 
     def _mean(self, run: RunSeries, name: str, view: View, bins: int) -> tuple[Floats, Floats]:
@@ -280,11 +280,6 @@ def _smoothed(series: Series, name: str, axis: XAxis, curve: Curve, first: int, 
     thin, start = one_a_pixel(curve, first, bins / 2)
     line = smooth(series, name, axis, thin, start, half_life)
     return Curve(thin.x, line, line, line, thin.width)
-
-
-def span(seconds: float) -> str:
-    """A short time with its unit: "12.3 ms", "1.40 s"."""
-    return f"{significant(1000 * seconds)} ms" if seconds < 1 else f"{significant(seconds)} s"
 
 
 def _steps(run: RunSeries, view: View) -> tuple[float, float] | None:

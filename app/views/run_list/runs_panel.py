@@ -31,11 +31,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.models.run_list import RunRole
+from app.views.style.fonts import tabular
 from app.views.style.icons import paint_icon
-from app.views.style.numbers import UNKNOWN, significant, tabular
 from app.views.style.palette import state_colour
 from app.views.style.tones import muted, rule
 from app.views.widgets.notice_bar import NoticeBar
+from core.formatting import UNKNOWN, number
 
 INVITATION: Final = (
     "No run yet.\n\nPress Start to train a small GPT on your Python library's own text: two minutes, nothing "
@@ -113,7 +114,7 @@ class RunDelegate(QStyledItemDelegate):
         room = area.width() - right_width - metrics.horizontalAdvance(word) - 16
         name = "loss " if metrics.horizontalAdvance("loss 0.0000") <= room else ""  # in a narrow list the word matters
         loss_width = metrics.horizontalAdvance(f"{name}0.0000")
-        loss_text = f"{name}{significant(loss)}" if loss_width <= room else ""
+        loss_text = f"{name}{number(loss)}" if loss_width <= room else ""
         painter.setFont(font)
         painter.setPen(sign)
         words = QRect(area.left(), area.top(), area.width() - right_width - 8, area.height())

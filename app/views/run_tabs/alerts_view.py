@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -19,9 +18,9 @@ from PySide6.QtWidgets import (
 
 from app.state.chart_names import NOT_CHARTED
 from app.views.style.icons import icon
-from app.views.style.numbers import UNKNOWN, count
 from app.views.widgets.empty_note import WithNote
 from core.config.mode import Mode, mode_label
+from core.formatting import UNKNOWN, clock, count
 
 NOTHING: Final = "Nothing to report."
 SHOWN: Final = 500
@@ -116,7 +115,7 @@ class AlertsView(QWidget):
 
     def _fill(self, row: int, event: Mapping[str, Any]) -> None:
         moment, step = event.get("ts"), event.get("step")
-        when = time.strftime("%H:%M:%S", time.localtime(moment)) if isinstance(moment, int | float) else UNKNOWN
+        when = clock(moment)
         kind = KINDS[str(event["event"])]
         texts = [
             when,

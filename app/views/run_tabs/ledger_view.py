@@ -10,12 +10,13 @@ from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPaintEvent, QPa
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QToolTip, QVBoxLayout, QWidget
 
 from app.models.ledger_data import LedgerSnapshot
-from app.views.style.numbers import count, tabular
+from app.views.style.fonts import tabular
 from app.views.style.palette import faint, rank_colour
 from app.views.style.tones import rule
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
+from core.formatting import count
 from core.ledger.ledger import BlockProgress
 
 NOTHING: Final = "The ledger appears once the data is prepared: what is trained, what is in work, what is to do."

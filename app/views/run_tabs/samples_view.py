@@ -30,10 +30,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.views.style.fonts import tabular
 from app.views.style.icons import icon
-from app.views.style.numbers import count, tabular
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.ruled_splitter import RuledSplitter
+from core.formatting import count
 
 NOTHING: Final = "Sampled text appears here at each evaluation."
 STEPS_WIDTH: Final = 150

@@ -9,9 +9,10 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPalette, QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QSizePolicy, QStyle, QWidget
 
-from app.views.style.numbers import UNKNOWN, gib, tabular
+from app.views.style.fonts import tabular
 from app.views.style.tones import tone
 from app.views.widgets.gauges import Meter, Sparkline
+from core.formatting import UNKNOWN, gibibytes
 from core.machine.devices import POWER_CAP, Device, DeviceSample
 
 LOST: Final = "lost: it does not show up any more"
@@ -213,7 +214,7 @@ class DeviceRow(QWidget):
         self._figures.setText(_aligned(sample, self.device.kind))
         used, total = sample.memory_used_bytes, sample.memory_total_bytes or self.device.memory_bytes
         self._memory.set_share(used / total if used is not None and total else None)
-        self._memory_text.setText(f"{_bare(used)} / {gib(total)}")
+        self._memory_text.setText(f"{_bare(used)} / {gibibytes(total)}")
         for part in (self.box, self._uuid, self._memory_text, self._figures):
             part.setEnabled(not self.is_lost)
         said = [*self._description(sample), *sample.throttle_reasons, self._caution, trouble]
@@ -281,4 +282,4 @@ def _one(value: float | None, unit: str, digits: int = 0) -> str:
 
 
 def _bare(used: int | None) -> str:
-    return UNKNOWN if used is None else gib(used).removesuffix(" GiB")
+    return UNKNOWN if used is None else gibibytes(used).removesuffix(" GiB")

@@ -9,10 +9,11 @@ from PySide6.QtGui import QFontDatabase, QGuiApplication, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QStyle, QToolButton, QVBoxLayout, QWidget
 
 from app.state.setup_form import CheckedDraft
+from app.views.style.fonts import tabular
 from app.views.style.icons import icon
-from app.views.style.numbers import count, tabular
 from app.views.style.tones import rule
 from core.config.mode import Mode
+from core.formatting import count
 
 COPIED_MS: Final = 1500
 

@@ -11,10 +11,11 @@ from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QWidget
 
 from app.state.run_summary import Standing
+from app.views.style.fonts import tabular
 from app.views.style.icons import icon
-from app.views.style.numbers import UNKNOWN, count, duration, rate, tabular
 from app.views.style.palette import STATE_TONES, state_colour
 from app.views.widgets.elided_label import ElidedLabel
+from core.formatting import UNKNOWN, count, duration, rate
 from core.run_folder.state import LIVE_STATES
 
 _ICON_PX: Final = 20

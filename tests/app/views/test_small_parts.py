@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 import pytest
 from PySide6.QtGui import QColor, QIcon, QPalette
@@ -12,7 +11,6 @@ from pytestqt.qtbot import QtBot
 
 from app.state.run_summary import Standing
 from app.views.style.icons import ICON_DIR, app_icon, icon
-from app.views.style.numbers import byte_size, count, duration, gib, rate, significant
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark, muted, tone
 from app.views.widgets.elided_label import ElidedLabel
@@ -22,31 +20,6 @@ from core.errors import UsageError
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (None, "–"),
-        (math.nan, "–"),
-        (0, "0"),
-        (1.8312, "1.83"),
-        (123.4, "123"),
-        (0.00123, "0.00123"),
-        (1e-7, "1.00e-07"),
-    ],
-)
-def test_three_significant_digits(value: float | None, words: str) -> None:
-    assert significant(value) == words
-
-
-def test_numbers_with_units() -> None:
-    assert rate(312_400.0, "tok/s") == "312\u202fk tok/s" and rate(None, "tok/s") == "– tok/s"
-    assert rate(820.0, "tok/s") == "820 tok/s" and rate(3_200_000.0, "tok/s") == "3.20\u202fM tok/s"
-    assert count(12480) == "12,480" and count(None) == "–"
-    assert [duration(s) for s in (None, 48, 3599, 6720, 100_000)] == ["–", "48 s", "59 m 59 s", "1 h 52 m", "1 d 03 h"]
-    assert gib(48 * 2**30) == "48 GiB" and gib(3 * 2**29) == "1.5 GiB" and gib(None) == "–"
-    assert byte_size(812) == "812 B" and byte_size(20_300_000) == "20.3 MB"
 
 
 def contrast(front: QColor, back: QColor) -> float:

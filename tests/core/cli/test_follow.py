@@ -33,7 +33,7 @@ def store(tmp_path: Path, runs_dir: Path) -> RunStore:
     [
         ({"event": "step", "step": 3}, ""),
         ({"event": "launch", "devices": ["cpu:0"], "mode": "single"}, "Training on cpu:0 (single)."),
-        ({"event": "eval", "step": 5, "val_loss": 2.0}, "step 5: validation loss 2"),
+        ({"event": "eval", "step": 5, "val_loss": 2.0}, "step 5: validation loss 2.000"),
         ({"event": "eval", "step": 5, "val_loss": None, "nonfinite": ["val_loss"]}, "step 5: validation loss –"),
         (
             {"event": "eval", "step": 5, "val_loss": -490.5, "val_return": 490.5, "val_halt_steps": 2},
@@ -74,7 +74,7 @@ def test_following_ends_with_the_run_and_misses_no_line(store: RunStore, capsys:
     thread.join()
     assert ending.state.state == "finished"
     lines = [line for line in capsys.readouterr().out.splitlines() if "validation" in line]
-    assert lines == [f"step {step}: validation loss 1.5" for step in range(200)]
+    assert lines == [f"step {step}: validation loss 1.500" for step in range(200)]
 
 
 def test_each_interrupt_is_handed_on_once_and_may_leave(store: RunStore) -> None:

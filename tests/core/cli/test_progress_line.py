@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from core.cli.progress_line import RunProgress
-from core.formatting import duration, number
 
 
 def _step(step: int, rank: int = 0, **values: Any) -> dict[str, Any]:
@@ -40,7 +39,7 @@ def test_ranks_in_step_add_up_their_tokens() -> None:
         for rank, loss in ((0, 2.0), (1, 3.0)):
             progress.take(_step(step, rank, loss=loss, tokens_per_s=1000.0, epoch=1))
     progress.take({"event": "eval", "val_loss": 2.25, "step": 3, "rank": 0})
-    assert progress.text() == "step 3/100 · epoch 2 · loss 2.5 · val 2.25 · 2,000 tok/s · 48 s left"
+    assert progress.text() == "step 3/100 · epoch 2 · loss 2.500 · val 2.250 · 2,000 tok/s · 48 s left"
 
 
 def test_independent_ranks_show_the_one_behind() -> None:
@@ -64,16 +63,3 @@ def test_a_line_that_lacks_figures_breaks_nothing(line: dict[str, Any]) -> None:
     progress = RunProgress()
     progress.take(line)
     assert progress.loss is None
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (65, "1 m 05 s"), (6720, "1 h 52 m"), (90_000, "1 d 1 h")])
-def test_durations(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "–"), (2.3456, "2.346"), (0.0, "0"), (1e-5, "1e-05"), (21494.3, "21,494"), (3e9, "3e+09")],
-)
-def test_numbers(value: float | None, text: str) -> None:
-    assert number(value) == text

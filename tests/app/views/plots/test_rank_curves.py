@@ -14,9 +14,10 @@ from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.views.plots.device_curves import DeviceCurves, DeviceOptions
 from app.views.plots.drawing import Area, Line, Points, Strokes
-from app.views.plots.rank_curves import CurveOptions, LossCurves, StepTime, ThroughputCurves, span
+from app.views.plots.rank_curves import CurveOptions, LossCurves, StepTime, ThroughputCurves
 from app.views.plots.source import View
 from app.views.style.palette import rank_colour
+from core.formatting import short_duration
 
 WHOLE = View("step", 1, 100)
 
@@ -98,7 +99,7 @@ def test_evaluations_are_points() -> None:
 def test_throughput_is_the_sum_over_ranks() -> None:
     run = run_of(tokens_per_s=156_000.0)
     source = ThroughputCurves(lambda: run, CurveOptions())
-    assert texts(source.readings(WHOLE, QPalette()))[0] == "312\u202fk tok/s"
+    assert texts(source.readings(WHOLE, QPalette()))[0] == "312\u00a0k tok/s"
     samples = run_of(samples_per_s=10.0)
     assert texts(ThroughputCurves(lambda: samples, CurveOptions()).readings(WHOLE, QPalette()))[0] == "20.0 samples/s"
 
@@ -117,7 +118,7 @@ def test_a_step_is_waiting_and_working() -> None:
 def test_waiting_that_is_not_known_is_a_dash() -> None:
     run = run_of(step_time_s=1.5)
     assert texts(StepTime(lambda: run, CurveOptions()).readings(WHOLE, QPalette())) == ["wait –", "work 1.50 s"]
-    assert span(0.0005) == "0.500 ms"
+    assert short_duration(0.0005) == "0.500 ms"
 
 
 def device_run() -> RunSeries:

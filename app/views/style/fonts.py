@@ -1,0 +1,12 @@
+"""Fonts for running numbers."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QFont
+
+
+def tabular(font: QFont) -> QFont:
+    """`font` with digits of one width, so that a running number does not make its line dance."""
+    fixed = QFont(font)
+    fixed.setFeature(QFont.Tag("tnum"), 1)
+    return fixed

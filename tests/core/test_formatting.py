@@ -1,0 +1,64 @@
+"""Numbers, sizes and times have one spelling, in the window and on the command line."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from core.formatting import byte_size, clock, count, duration, gibibytes, moment, number, rate, short_duration
+
+pytestmark = pytest.mark.windows
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (math.nan, "–"),
+        (math.inf, "–"),
+        (True, "–"),
+        ("1", "–"),
+        (0, "0"),
+        (0.0, "0"),
+        (7, "7"),
+        (21494, "21,494"),
+        (21494.3, "21,494"),
+        (1.8312, "1.83"),
+        (-1.8312, "-1.83"),
+        (123.4, "123"),
+        (0.00123, "0.00123"),
+        (1e-7, "1.00e-07"),
+        (3e9, "3.00e+09"),
+        (10**300, "1.00e+300"),
+    ],
+)
+def test_three_significant_digits(value: object, text: str) -> None:
+    assert number(value) == text
+
+
+def test_more_digits_for_a_loss() -> None:
+    assert [number(value, 4) for value in (2.3456, 2.5, 1e-5, None)] == ["2.346", "2.500", "1.000e-05", "–"]
+
+
+def test_numbers_with_units() -> None:
+    assert rate(312_400.0, "tok/s") == "312\u00a0k tok/s" and rate(None, "tok/s") == "– tok/s"
+    assert rate(820.0, "tok/s") == "820 tok/s" and rate(3_200_000.0, "tok/s") == "3.20\u00a0M tok/s"
+    assert count(12480) == "12,480" and count(None) == "–"
+    assert gibibytes(48 * 2**30) == "48 GiB" and gibibytes(3 * 2**29) == "1.5 GiB" and gibibytes(None) == "–"
+    sizes = (None, 1, 812, 2_500_000, 20_300_000, 512_300_000, 3 * 10**12)
+    assert [byte_size(size) for size in sizes] == ["–", "1 byte", "812 bytes", "2.5 MB", "20.3 MB", "512 MB", "3 TB"]
+
+
+def test_times() -> None:
+    spans = (None, -1, 0.4, 48, 65, 3599, 6720, 100_000)
+    texts = ["–", "–", "0 s", "48 s", "1 m 05 s", "59 m 59 s", "1 h 52 m", "1 d 03 h"]
+    assert [duration(seconds) for seconds in spans] == texts
+    assert [short_duration(seconds) for seconds in (0.0005, 0.0123, 1.4, 2)] == [
+        "0.500 ms",
+        "12.3 ms",
+        "1.40 s",
+        "2.00 s",
+    ]
+    assert moment(0) == "–" and len(moment(1e9)) == len("2001-09-09 01:46")
+    assert clock("x") == "–" and len(clock(1e9)) == len("01:46:40")
