@@ -110,7 +110,6 @@ def check(
     check_size(dataset, config.seq_len)
     if dataset.kind == "hub":
         check_download(HubName.parse(config.dataset_file), config.options)
-    samples = config.samples_per_block if recipe.own_samples else samples_of(dataset, config)
     if run_dir is not None:
         check_new_run_dir(run_dir)
     if not recipe.self_contained:
@@ -120,7 +119,9 @@ def check(
     check_folder(run_dir or runs_dir, needed_bytes=MIN_FREE_BYTES + 2 * dataset.size_bytes)
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
-    asked_notes = (*check_text_column(config), *check_by_recipe(config, recipe))
+    config, recipe_notes = check_by_recipe(config, recipe, global_batch=batch.global_)
+    samples = config.samples_per_block if recipe.own_samples else samples_of(dataset, config)
+    asked_notes = (*check_text_column(config), *recipe_notes)
     own_notes = (*_model_notes(config, recipe), *_precision_notes(config, devices))
     own_notes = (*own_notes, *_notes(config, mode, len(devices), samples))
     if not recipe.own_samples:

@@ -1,9 +1,10 @@
 """What only a look into a recipe or into the data can show to be wrong before a rank is started: programs are asked.
 
 A recipe that says `check = "check.py"` has a program which is run as ``python check.py SETTINGS.json``; the file holds
-`config`, everything that was asked, and `resumes`, whether the run exists already. The last line of its output is JSON:
-`{"notes": ["…"]}` where nothing stops the run, else `{"field": "…", "cause": "…", "next_step": "…"}`, with `title` if
-it likes, or `missing`, packages to install.
+`config`, everything that was asked, `resumes`, whether the run exists already, `global_batch`, the samples in an
+optimizer step, and `at_default`, names of settings that have the recipe's default. The last line of its output is JSON:
+`{"notes": ["…"]}` where nothing stops the run, with other values for settings in `at_default` as `settings`; else
+`{"field": "…", "cause": "…", "next_step": "…"}`, with `title` if it likes, or `missing`, packages to install.
 Whether the text column is there is asked of `workers.data.reading.column_check` in the same way.
 """
 
@@ -34,27 +35,39 @@ _POLL_S: Final = 0.01
 
 
 def check_by_recipe(
-    config: RunConfig, recipe: Recipe, limit_s: float = LIMIT_S, *, resumes: bool = False
-) -> tuple[str, ...]:
+    config: RunConfig,
+    recipe: Recipe,
+    limit_s: float = LIMIT_S,
+    *,
+    global_batch: int | None = None,
+    resumes: bool = False,
+) -> tuple[RunConfig, tuple[str, ...]]:
     """Asks the recipe whether it can train as asked. Blocks; may be called from any thread.
 
     Args:
         config: Complete with the recipe's defaults.
         recipe: Its recipe; one without a `check` is not asked.
         limit_s: After that the program is ended, and its ranks will find out.
-        resumes: The run exists: what was made for it once is in its folder.
+        global_batch: Samples in an optimizer step, where they are known.
+        resumes: The run exists: what was made for it once is in its folder, and no setting is fitted.
 
     Returns:
-        What a person should know though it stops nothing.
+        The config, with settings left at the recipe's defaults fitted to the others; and what a person should know
+        though it stops nothing.
 
     Raises:
         ConfigError: A setting that the recipe cannot use.
         MissingPackageError: It lacks a package.
     """
     if not recipe.check:
-        return ()
-    answer = _ask((str(recipe.folder / recipe.check),), config, limit_s, resumes=resumes)
-    return _notes(answer, recipe.title, f"{recipe.title} could not be checked beforehand: {recipe.check} failed")
+        return config, ()
+    at_default = [name for name, value in recipe.defaults.items() if getattr(config, name) == value and not resumes]
+    about = {"resumes": resumes, "global_batch": global_batch, "at_default": at_default}
+    answer = _ask((str(recipe.folder / recipe.check),), config, limit_s, about)
+    notes = _notes(answer, recipe.title, f"{recipe.title} could not be checked beforehand: {recipe.check} failed")
+    settings = answer.get("settings")
+    fitted = settings.items() if isinstance(settings, dict) else ()
+    return config.replace(**{name: it for name, it in fitted if name in at_default}), notes
 
 
 def check_text_column(config: RunConfig, limit_s: float = LIMIT_S) -> tuple[str, ...]:
@@ -75,7 +88,7 @@ def check_text_column(config: RunConfig, limit_s: float = LIMIT_S) -> tuple[str,
         return ()
     if not any(file_format.has_rows for _, file_format in list_formats(dataset)):
         return ()
-    answer = _ask(("-m", "workers.data.reading.column_check"), config, limit_s)
+    answer = _ask(("-m", "workers.data.reading.column_check"), config, limit_s, {})
     return _notes(answer, "Reading the dataset", "The dataset's columns could not be looked at beforehand")
 
 
@@ -93,11 +106,11 @@ def _notes(answer: Mapping[str, Any], who: str, unchecked: str) -> tuple[str, ..
     return tuple(str(note) for note in answer.get("notes", ()))
 
 
-def _ask(program: tuple[str, ...], config: RunConfig, limit_s: float, *, resumes: bool = False) -> Mapping[str, Any]:
+def _ask(program: tuple[str, ...], config: RunConfig, limit_s: float, about: Mapping[str, object]) -> Mapping[str, Any]:
     with tempfile.TemporaryDirectory(prefix="rankdeck-check-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         settings, log = folder / "settings.json", folder / "check.log"
-        asked = {"config": parse_json(to_json(config)), "resumes": resumes}
+        asked = {"config": parse_json(to_json(config)), **about}
         settings.write_text(json.dumps(asked), encoding="utf-8")
         argv = (sys.executable, *program, str(settings))
         with ProcessTree() as tree:

@@ -209,7 +209,8 @@ def _plan_own(
     code = outside_code(config)
     accepted = code is None or accept_code or code.is_known
     if accepted:
-        check_by_recipe(config, recipe, resumes=True)
+        batch = batch_of(config, len(devices), mode).global_
+        check_by_recipe(config, recipe, global_batch=batch, resumes=True)
     devices_now = tuple(device.uuid for device in devices)
     # How often a self-contained program reads its data is its own business.
     fresh = generation is None and bool(damaged)  # all there is has diverged: what was trained goes with the weights

@@ -56,7 +56,19 @@ def test_a_setting_is_refused_in_the_recipes_words(tmp_path: Path) -> None:
 
 
 def test_notes_stop_nothing(tmp_path: Path) -> None:
-    assert check_by_recipe(*make(tmp_path, 'print(json.dumps({"notes": [f"{width} is few."]}))')) == ("3 is few.",)
+    _, notes = check_by_recipe(*make(tmp_path, 'print(json.dumps({"notes": [f"{width} is few."]}))'))
+    assert notes == ("3 is few.",)
+
+
+def test_a_recipe_fits_what_was_left_at_its_defaults(tmp_path: Path) -> None:
+    program = 'print(json.dumps({"notes": [], "settings": {"seq_len": 96, "lr": 5.0}}))'
+    config, recipe = make(tmp_path, program)
+    recipe = dataclasses.replace(recipe, defaults={"seq_len": 64})
+    config = config.replace(seq_len=64)
+    fitted, _ = check_by_recipe(config, recipe)
+    assert (fitted.seq_len, fitted.lr) == (96, config.lr)
+    assert check_by_recipe(config.replace(seq_len=32), recipe)[0].seq_len == 32, "it was chosen"
+    assert check_by_recipe(config, recipe, resumes=True)[0] == config
 
 
 def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
@@ -68,14 +80,14 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", ["raise SystemExit('its own fault')", "print([1])", "import time; time.sleep(60)"])
 def test_a_check_that_fails_itself_stops_no_run(tmp_path: Path, program: str) -> None:
-    (note,) = check_by_recipe(*make(tmp_path, program), limit_s=0.5 if "sleep" in program else 30.0)
+    _, (note,) = check_by_recipe(*make(tmp_path, program), limit_s=0.5 if "sleep" in program else 30.0)
     assert "could not be checked beforehand" in note
     assert "its own fault" in note or "its own" not in program
 
 
 def test_a_recipe_without_a_check_is_not_asked() -> None:
     unasked = dataclasses.replace(get_recipe("minigpt"), check="")
-    assert check_by_recipe(RunConfig(), unasked) == ()
+    assert check_by_recipe(RunConfig(), unasked) == (RunConfig(), ())
 
 
 def test_only_tables_of_recipes_on_text_are_looked_at(tmp_path: Path) -> None:

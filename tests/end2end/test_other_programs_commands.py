@@ -32,12 +32,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def rankdeck(folder: Path, words: str, **environment: str) -> str:
-    """Runs a command to its end; its stderr."""
+def rankdeck(folder: Path, words: str, code: int = 0, **environment: str) -> str:
+    """Runs a command to its end, which comes with this exit code; its stderr."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "RANKDECK_HOME": str(folder / "runs"), **environment}
     command = [sys.executable, "-m", "core", *shlex.split(words)]
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, encoding="utf-8", timeout=240, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     return done.stderr
 
 
@@ -104,3 +104,22 @@ def test_episodes_on_all_gpus(folder: Path) -> None:
     assert launch["world_size"] == 2
     counted = [line["episodes"] for line in lines(folder / "rl.jsonl", "step") if "episodes" in line]
     assert counted[-1] >= 10 and len({count for count in counted if count >= 10}) == 1
+
+
+def test_a_large_batch_with_sizes_left_at_their_defaults(folder: Path) -> None:
+    """The chunk and the block are fitted before the start, and only where nobody chose them."""
+    pytest.importorskip("gymnasium", reason="the recipe's environments are made of it")
+    command = (
+        "train --recipe clstm_ppo --num_gpus 2 --batch_size 256 --steps 1 --log-file rl.jsonl --set passes=4 "
+        "--set hidden=8 --set eval_episodes=2 "
+    )
+    said = rankdeck(folder, command + "--dataset-chunk-size 3000", code=2)
+    assert "3000 samples are no multiple of 2048" in said and "--dataset-chunk-size 2048" in said
+    assert not list(folder.glob("runs/*/run.toml")), "refused before the start"
+    said = rankdeck(folder, command)
+    assert "The chunk has 4,096 samples instead of 3,072 (block: 49,152): 4 passes over a global batch of 512." in said
+    (config,) = folder.glob("runs/*/run.toml")
+    assert "dataset_chunk_size = 4096" in config.read_text(encoding="utf-8")
+    rankdeck(folder, f"resume {config.parent.name} --steps 9")
+    assert max(line["step"] for line in lines(folder / "rl.jsonl", "step")) == 9
+    assert "dataset_chunk_size = 4096" in config.read_text(encoding="utf-8"), "the run's own"

@@ -20,9 +20,9 @@ from core.recipes.check import check_by_recipe
 from core.recipes.manifest import apply_recipe, get_recipe
 from tests.workers.clstm_ppo_parts import options, player_of, world_of
 from workers.recipe_api import StepSamples
-from workers.recipes.clstm_ppo.check import check
+from workers.recipes.clstm_ppo.check import check, fit
 from workers.recipes.clstm_ppo.environments import World, open_world
-from workers.recipes.clstm_ppo.grid import Grid, make_grid
+from workers.recipes.clstm_ppo.grid import BLOCK, CHUNK, Grid, fitted_sizes, make_grid
 from workers.recipes.clstm_ppo.playing import Stage
 from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape, parts_of
 from workers.recipes.clstm_ppo.ppo import Rule, advantages, entropy, log_likelihood, losses, with_time_limits
@@ -178,6 +178,49 @@ def test_sizes_that_do_not_divide_are_refused_with_the_nearest(sizes: dict[str, 
     with pytest.raises(RefusalError) as caught:
         make_grid(batch=4, passes=3, length=8, **sizes)
     assert caught.value.field == field and said in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("devices", "batch", "chunk", "block"),
+    [
+        (2, 128, 3_072, 49_152),
+        (2, 256, 3_072, 49_152),
+        (4, 256, 6_144, 49_152),
+        (8, 512, 24_576, 49_152),
+        (2, 100, 3_600, 50_400),
+        (1, 7, 3_108, 49_728),
+    ],
+)
+def test_sizes_left_at_their_defaults_fit_the_batch(devices: int, batch: int, chunk: int, block: int) -> None:
+    sizes = fitted_sizes(3_072, 49_152, 6 * batch * devices, (CHUNK, BLOCK))
+    assert sizes == (chunk, block)
+    grid = make_grid(*sizes, batch * devices, 6, 16)
+    assert (grid.chunk, block % chunk) == (chunk, 0)
+
+
+def test_sizes_that_were_chosen_are_kept() -> None:
+    assert fitted_sizes(3_072, 49_152, 6_144, ()) == (3_072, 49_152)
+    assert fitted_sizes(12_288, 50_000, 6_144, (BLOCK,)) == (12_288, 61_440)
+    assert fitted_sizes(3_072, 18_000, 1_200, (CHUNK,)) == (3_600, 18_000)
+    assert fitted_sizes(3_072, 10_800, 1_200, (CHUNK,)) == (3_600, 10_800)
+    assert fitted_sizes(3_072, 12_000, 1_200, (CHUNK,)) == (6_000, 12_000), "3,600 and 4,800 would not divide it"
+
+
+def test_the_fit_is_told_and_what_was_chosen_is_refused_before_the_start() -> None:
+    config = {CHUNK: 3_072, BLOCK: 49_152, "seq_len": 16, "options": options(passes=6, num_episodes=10_000)}
+    sizes, (note,) = fit(config, 1_024, (CHUNK, BLOCK))
+    assert sizes == {CHUNK: 6_144}
+    assert note == (
+        "The chunk has 6,144 samples instead of 3,072 (block: 49,152): 6 passes over a global batch of 1,024. Each "
+        "environment plays 16 steps in a round."
+    )
+    assert fit(config, 256, (CHUNK, BLOCK)) == ({}, [])
+    with pytest.raises(RefusalError) as caught:
+        fit(config, 1_024, (BLOCK,))
+    assert caught.value.field == CHUNK and "--dataset-chunk-size 6144" in caught.value.next_step
+    with pytest.raises(RefusalError) as caught:
+        fit(config, 1_024, (), resumes=True)
+    assert "that the run had" in caught.value.next_step
 
 
 @pytest.fixture(scope="module")
@@ -390,7 +433,7 @@ def test_the_check_is_asked_as_a_program(tmp_path: Path) -> None:
     recipe = get_recipe("clstm_ppo")
     assert "torch" not in check.__globals__
     config = apply_recipe(RunConfig(recipe="clstm_ppo", dataset_file="none://"), recipe)
-    assert "2 numbers observed" in check_by_recipe(config, recipe)[0]
+    assert "2 numbers observed" in check_by_recipe(config, recipe)[1][0]
     short = tmp_path / "short.csv"
     short.write_text("Date,Close\n2024-01-01,5\n2024-01-02,6\n", encoding="utf-8")
     options_ = {**config.options, "environment": "trading"}

@@ -9,11 +9,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from workers.recipes.clstm_ppo.environments import is_trading, open_world
+from workers.recipes.clstm_ppo.grid import BLOCK, CHUNK, fitted_sizes, make_grid
 from workers.recipes.clstm_ppo.market_data import open_files
 from workers.recipes.clstm_ppo.refusal import RefusalError
 from workers.recipes.clstm_ppo.trading import Market
@@ -48,14 +49,53 @@ def check(config: Mapping[str, Any]) -> list[str]:
     return [*notes, f"{world.name}: {world.observations.size} numbers observed, {world.actions.count} {kind}."]
 
 
+def fit(
+    config: Mapping[str, Any], batch: int, at_default: Collection[str], *, resumes: bool = False
+) -> tuple[dict[str, int], list[str]]:
+    """Fits the chunk and block sizes to the batch where they were left at their defaults.
+
+    Args:
+        config: Everything that was asked.
+        batch: Samples in an optimizer step.
+        at_default: Names of the settings that have the recipe's default.
+        resumes: The run exists, and its sizes cannot change.
+
+    Returns:
+        The sizes that change, and notes on them.
+
+    Raises:
+        RefusalError: The sizes that were chosen do not fit the batch.
+    """
+    asked, passes = (config[CHUNK], config[BLOCK]), config["options"]["passes"]
+    sizes = fitted_sizes(*asked, passes * batch, at_default)
+    try:
+        grid = make_grid(*sizes, batch, passes, config["seq_len"])
+    except RefusalError as refusal:
+        if resumes:
+            refusal.next_step = "Resume with the number of devices and the batch that the run had."
+        raise
+    changed = {name: size for name, old, size in zip((CHUNK, BLOCK), asked, sizes, strict=True) if size != old}
+    if CHUNK not in changed:
+        block = f"The block has {sizes[1]:,} samples instead of {asked[1]:,}: whole chunks of {sizes[0]:,}."
+        return changed, [block] if changed else []
+    return changed, [
+        f"The chunk has {sizes[0]:,} samples instead of {asked[0]:,} (block: {sizes[1]:,}): {passes} passes over a "
+        f"global batch of {batch:,}. Each environment plays {grid.steps} steps in a round."
+    ]
+
+
 def main() -> None:
     """Prints what there is to say."""
-    config = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))["config"]
+    settings = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    config, batch = settings["config"], settings.get("global_batch")
     if importlib.util.find_spec("gymnasium") is None:
         answer: dict[str, Any] = {"missing": ["gymnasium"], "cause": "The recipe Recurrent PPO"}
     else:
         try:
             answer = {"notes": check(config)}
+            if batch is not None:
+                sizes, notes = fit(config, batch, settings["at_default"], resumes=settings["resumes"])
+                answer = {"notes": [*notes, *answer["notes"]], "settings": sizes}
         except RefusalError as refusal:
             answer = {"field": refusal.field, "cause": refusal.cause, "next_step": refusal.next_step}
             answer |= {"title": refusal.title} if refusal.title else {}

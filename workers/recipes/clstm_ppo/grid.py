@@ -11,6 +11,7 @@ environment; so a rank that works on a stretch of each batch plays its own envir
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.recipes.clstm_ppo.refusal import RefusalError
+
+CHUNK: Final = "dataset_chunk_size"
+BLOCK: Final = "samples_per_block"
 
 _ORDER: Final = 2
 """Keeps the numbers drawn for orders apart from those drawn for episodes."""
@@ -67,6 +71,24 @@ class Grid:
         return found
 
 
+def fitted_sizes(chunk: int, block: int, unit: int, at_default: Collection[str]) -> tuple[int, int]:
+    """The chunk and block sizes of a run: those that were left at their defaults are raised until they fit.
+
+    Args:
+        chunk: `dataset_chunk_size`.
+        block: `samples_per_block`.
+        unit: Passes × global batch, of which a chunk is a multiple.
+        at_default: Names of the sizes that may change.
+    """
+    if CHUNK in at_default:
+        chunk = -(-chunk // unit) * unit
+        if BLOCK not in at_default:  # the block was chosen: the smallest such chunk that divides it
+            chunk = next((size for size in range(chunk, block + 1, unit) if block % size == 0), chunk)
+    if BLOCK in at_default and chunk % unit == 0:
+        block = -(-block // chunk) * chunk
+    return chunk, block
+
+
 def make_grid(chunk: int, block: int, batch: int, passes: int, length: int) -> Grid:
     """The grid that the run's numbers come to.
 
@@ -84,7 +106,7 @@ def make_grid(chunk: int, block: int, batch: int, passes: int, length: int) -> G
     if chunk % unit:
         near = max(unit, round(chunk / unit) * unit)
         raise RefusalError(
-            "dataset_chunk_size",
+            CHUNK,
             f"A chunk is a round: {passes} passes over whole batches of {batch} sequences. {chunk} samples are no "
             f"multiple of {unit}.",
             f"Choose a chunk of {near} samples: --dataset-chunk-size {near}",
@@ -92,7 +114,7 @@ def make_grid(chunk: int, block: int, batch: int, passes: int, length: int) -> G
     if block % chunk:
         near = max(chunk, round(block / chunk) * chunk)
         raise RefusalError(
-            "samples_per_block",
+            BLOCK,
             f"A block of {block} samples does not hold a whole number of chunks of {chunk}.",
             f"Choose a block of {near} samples: --samples-per-block {near}",
         )

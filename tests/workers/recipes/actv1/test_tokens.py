@@ -92,18 +92,18 @@ def test_a_tokenizer_is_found_in_a_folder_or_in_the_cache(learned: Path, cache: 
 
 @pytest.mark.usefixtures("cache")
 def test_the_person_is_told_before_the_start(learned: Path) -> None:
-    (note,) = check_by_recipe(asked(str(learned)), RECIPE)
+    (note,) = check_by_recipe(asked(str(learned)), RECIPE)[1]
     assert note.startswith(f"ACT-v1 takes only the tokenizer of {learned} (270 tokens); its weights")
-    (note,) = check_by_recipe(asked("gpt2"), RECIPE)
+    (note,) = check_by_recipe(asked("gpt2"), RECIPE)[1]
     assert "gpt2 is not on this machine" in note and "trains on bytes instead" in note
-    (note,) = check_by_recipe(asked("gpt2", tokenizer="bpe"), RECIPE)
+    (note,) = check_by_recipe(asked("gpt2", tokenizer="bpe"), RECIPE)[1]
     assert "trains on a BPE learned from the text instead" in note
-    (note,) = check_by_recipe(asked("gpt2", allow_download=True), RECIPE)
+    (note,) = check_by_recipe(asked("gpt2", allow_download=True), RECIPE)[1]
     assert "will be downloaded" in note
     with pytest.raises(ConfigError, match="gpt2 is not on this machine") as caught:
         check_by_recipe(asked("gpt2", strict=True), RECIPE)
     assert caught.value.field == "model" and "Without strict the run trains on bytes." in caught.value.next_step
-    assert check_by_recipe(asked("gpt2", strict=True), RECIPE, resumes=True) == ()
+    assert check_by_recipe(asked("gpt2", strict=True), RECIPE, resumes=True)[1] == ()
 
 
 @pytest.mark.parametrize("model", ["/no/such/folder", "C:\\models\\mine", "a/b/c", "../gpt2"])
@@ -114,10 +114,10 @@ def test_a_path_that_is_not_there_is_refused(model: str) -> None:
 
 def test_what_is_no_tokenizer_is_said_before_the_start(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text('{"model": {}}', encoding="utf-8")
-    (note,) = check_by_recipe(asked(str(tmp_path)), RECIPE)
+    (note,) = check_by_recipe(asked(str(tmp_path)), RECIPE)[1]
     assert "is not a tokenizer" in note and "trains on bytes instead" in note
     (tmp_path / "tokenizer.json").unlink()
-    (note,) = check_by_recipe(asked(str(tmp_path)), RECIPE)
+    (note,) = check_by_recipe(asked(str(tmp_path)), RECIPE)[1]
     assert "holds no tokenizer" in note
 
 

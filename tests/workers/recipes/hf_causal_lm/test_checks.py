@@ -199,8 +199,8 @@ def settings(**changes: Any) -> RunConfig:
 
 def test_all_this_is_known_before_a_run_is_started(model: Path) -> None:
     recipe = get_recipe("hf_causal_lm")
-    assert check_by_recipe(settings(), recipe) == ()
-    assert "is high" in check_by_recipe(settings(model=str(model)), recipe)[0]
+    assert check_by_recipe(settings(), recipe)[1] == ()
+    assert "is high" in check_by_recipe(settings(model=str(model)), recipe)[1][0]
     only_pickle(model)
     with pytest.raises(ConfigError, match="pickle only") as caught:
         check_by_recipe(settings(model=str(model)), recipe)
