@@ -62,8 +62,9 @@ def test_systemd_is_asked_for_as_long_as_the_block_lasts(noted: Path) -> None:
 @on_linux
 def test_what_holds_the_wish_ends_with_a_killed_process(noted: Path, tmp_path: Path) -> None:
     script = (
-        "import pathlib, sys\nfrom core import awake\nawake.SYSTEMD_RUNS = pathlib.Path(sys.argv[1])\n"
-        "with awake.kept_awake():\n    print(flush=True)\n    sys.stdin.read()"
+        "import pathlib, sys\nfrom core.machine import keep_awake\n"
+        "keep_awake.SYSTEMD_RUNS = pathlib.Path(sys.argv[1])\n"
+        "with keep_awake.kept_awake():\n    print(flush=True)\n    sys.stdin.read()"
     )
     root = Path(__file__).resolve().parents[2]
     command = [sys.executable, "-c", script, str(tmp_path)]

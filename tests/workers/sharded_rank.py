@@ -22,7 +22,7 @@ from workers.host_link.failures import explain
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
-from workers.recipes.minigpt.model import MiniGPT, Shape
+from workers.recipes.minigpt.model import MiniGPT, Shape, Written
 from workers.strategies import RankPlace, Replica, Strategy, make_strategy
 from workers.strategies.replica import optimizer_state
 from workers.training.checkpoint import load_part, take_part, write_part
@@ -45,8 +45,8 @@ class OddGPT(MiniGPT):
         self.frozen = nn.Parameter(torch.full((5,), 0.5), requires_grad=False)
         self.register_buffer("mean", torch.zeros(()))
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        logits = super().forward(tokens) * self.gain + self.offsets.sum() * self.frozen.sum()
+    def forward(self, tokens: Tensor, written: Written | None = None) -> Tensor:
+        logits = super().forward(tokens, written) * self.gain + self.offsets.sum() * self.frozen.sum()
         if self.training:
             self.mean.lerp_(logits.detach().float().mean(), 0.1)
         return logits
