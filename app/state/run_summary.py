@@ -59,9 +59,10 @@ def standing_of(state: RunState | None, series: RunSeries, names: Mapping[str, s
     training = state.state == "training"
     is_script = state.recipe == USER_SCRIPT
     paced = training and not state.trouble  # while nothing is written the last steps say nothing about the pace
+    doing = _doing(state) or (_place(state, names or {}) if training and step else "")
     return Standing(
         word=state.state,
-        detail=_doing(state) or (_place(state, names or {}) if training and step else ""),
+        detail=" · ".join(text for text in (doing, state.goal) if text),
         step=None if is_script and not step else step,
         total_steps=state.total_steps,
         epoch=(state.epoch or None) if is_script else state.epoch + 1,

@@ -151,7 +151,9 @@ class Follower:
             self._terminal.say("The disk has room again: metrics are written.")
 
     def _show_progress(self, state: RunState) -> None:
-        self._progress.total_steps = state.total_steps or self._progress.total_steps
+        self._progress.goal = state.goal
+        if state.total_steps is not None or state.goal:
+            self._progress.total_steps = state.total_steps
         self._progress.first_epoch = 0 if state.recipe == USER_SCRIPT else 1
         phase = f"{state.state}: {state.phase}" if state.phase else state.state
         text = phase

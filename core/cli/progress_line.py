@@ -19,6 +19,8 @@ class RunProgress:
 
     def __init__(self) -> None:
         self.total_steps: int | None = None
+        self.goal = ""
+        """How far a goal is reached that ends the run."""
         self.mode = ""
         self.val_loss: float | None = None
         self.epoch = 0
@@ -73,6 +75,8 @@ class RunProgress:
     def text(self) -> str:
         """``step 120/300 · loss 2.312 · val 2.401 · 3,921 tok/s · 1 m 20 s left``."""
         parts = [f"step {count(self.step)}" + (f"/{count(self.total_steps)}" if self.total_steps else "")]
+        if self.goal:
+            parts.append(self.goal)
         if self.epoch:
             parts.append(f"epoch {self.epoch + self.first_epoch}")
         parts.append(f"loss {number(self.loss, 4)}")

@@ -144,6 +144,7 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
         figures = [f"loss {number(loss, 4)}"] if loss is not None else []
         figures += [f"validation loss {number(val_loss, 4)}"] if val_loss is not None else []
         at = f" at step {state.step}" if state.step or figures else ""
+        at += f" ({state.goal})" if state.goal else ""
         took = duration(state.updated - state.created)
         losses = f": {', '.join(figures)}" if figures else "."
         terminal.say(f"{state.state.capitalize()}{at} after {took}{losses}")

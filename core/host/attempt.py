@@ -40,6 +40,7 @@ from core.protocol.messages import (
     CommitStaged,
     DataReady,
     Finish,
+    GoalProgress,
     MergeDone,
     MergeReady,
     Message,
@@ -75,6 +76,9 @@ class AttemptEvents(Protocol):
 
     def stepped(self, step: int, epoch: int, loss: float | None, tokens_per_s: float | None) -> None:
         """New figures: the furthest rank's step, the mean loss, the throughput of all."""
+
+    def goal_moved(self, total_steps: int | None, text: str) -> None:
+        """How far the run is towards the goal that ends it, and the steps that it is expected to make."""
 
     def emit(self, event: str, **fields: Any) -> None:
         """Writes a line of the host's own into the metrics."""
@@ -165,6 +169,7 @@ class Attempt:
             MergeReady: self._on_merge_ready,
             MergeDone: self._gatherer.merge_done,
             RankDone: self._on_rank_done,
+            GoalProgress: lambda _, m: self._events.goal_moved(m.total_steps, m.text),
             RankFailed: lambda r, m: self._ranks.said_failed(r, m, time.monotonic()),
             Bye: self._on_bye,
         }

@@ -403,6 +403,9 @@ class RunHost:
     def stepped(self, step: int, epoch: int, loss: float | None, tokens_per_s: float | None) -> None:
         self._board.progress(step=step, epoch=epoch, loss=loss, tokens_per_s=tokens_per_s)
 
+    def goal_moved(self, total_steps: int | None, text: str) -> None:
+        self._board.change(total_steps=total_steps, goal=text)
+
     def committed(self, generation: Generation) -> None:
         self._board.change(generation=generation.number)
 

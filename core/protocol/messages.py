@@ -228,6 +228,20 @@ class RankDone(Message):
     finished: bool
 
 
+@_message("goal_progress")
+@dataclass(frozen=True, slots=True)
+class GoalProgress(Message):
+    """How far the run is towards a goal that ends it before its steps and epochs do (`workers.training.task.Goal`).
+
+    Attributes:
+        total_steps: Optimizer steps that it is expected to make in all; None while that cannot be estimated.
+        text: Such as "450 of 600 episodes".
+    """
+
+    total_steps: int | None
+    text: str
+
+
 @_message("merge_ready")
 @dataclass(frozen=True, slots=True)
 class MergeReady(Message):

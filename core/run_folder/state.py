@@ -38,7 +38,8 @@ class RunState:
         created, updated: Unix seconds.
         mode: "single", "ddp", "independent", …, once it is decided.
         devices: What it runs on, by UUID ("GPU-…") or "cpu:0".
-        step, total_steps: Optimizer steps done and to do.
+        step, total_steps: Optimizer steps done and to do (estimated, where a goal ends the run).
+        goal: How far the run is towards such a goal ("450 of 600 episodes"); empty: it has none.
         phase: What is happening just now, in words, while it starts or ends.
         generation: The newest committed one.
         error: Title, cause and next step of a failure (`RankdeckError.as_dict`).
@@ -59,6 +60,7 @@ class RunState:
     recipe: str = ""
     step: int = 0
     total_steps: int | None = None
+    goal: str = ""
     epoch: int = 0
     loss: float | None = None
     val_loss: float | None = None

@@ -51,7 +51,8 @@ def make_played(folder: Path, world: int, **settings: Any) -> RunStore:
         "options": TINY,
     }
     values |= settings
-    return make_run(folder, values.pop("dataset_file", "none://"), "ddp" if world > 1 else "single", world, **values)
+    mode = values.pop("mode", "ddp" if world > 1 else "single")
+    return make_run(folder, values.pop("dataset_file", "none://"), mode, world, **values)
 
 
 def test_a_run_that_is_killed_goes_on_bit_for_bit(tmp_path: Path) -> None:
@@ -88,19 +89,40 @@ def episodes(store: RunStore) -> dict[int, float]:
 @pytest.mark.parametrize("world", [1, 2])
 def test_episodes_end_a_run_and_are_counted_through_a_kill(tmp_path: Path, world: int) -> None:
     """The run ends with the round in which each device has played enough, though its epochs would go on."""
-    wanted = {"options": {**TINY, "num_episodes": 12}, "epochs": 100}
+    wanted = {"options": {**TINY, "num_episodes": 30}, "epochs": 100}
     straight = make_played(tmp_path / "straight", world, **wanted)
     killed = make_played(tmp_path / "killed", world, **wanted)
     assert host(straight) == 0
     rounds = list(dict.fromkeys(episodes(straight).values()))
-    assert len(rounds) > 2 and rounds[-2] < 12 <= rounds[-1]
+    assert len(rounds) > 2 and rounds[-2] < 30 <= rounds[-1]
     steps = max(curve(straight, "lr"))
+    state = straight.state()
+    assert (state.state, state.step, state.total_steps) == ("finished", steps, steps), "not what the epochs come to"
+    assert state.goal == f"{rounds[-1]:g} of 30 episodes"
     assert steps % (32 // 4) == 0, "whole rounds"
     assert host(killed, f"mid_chunk@{steps - 3}") != 0
     assert host(killed) == 0
     assert episodes(killed) == episodes(straight)
     assert straight.model.read_bytes() == killed.model.read_bytes()
     assert host(killed) == 0 and max(curve(killed, "lr")) == steps, "resumed, it has nothing left to play"
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [
+        {"mode": "zero", "zero_stage": 2, "zero_engine": "torch"},
+        {"mode": "fsdp"},
+        {"mode": "independent", "sync_every": 8},
+    ],
+    ids=["zero", "fsdp", "synchronised"],
+)
+def test_episodes_end_a_run_in_every_mode(tmp_path: Path, mode: dict[str, Any]) -> None:
+    store = make_played(tmp_path / "run", 2, options={**TINY, "num_episodes": 20}, epochs=100, **mode)
+    assert host(store) == 0
+    state, played = store.state(), list(episodes(store).values())
+    assert state.state == "finished" and played[-1] >= 20
+    assert state.goal.endswith(" of 20 episodes") and state.total_steps is not None
+    assert state.total_steps < 100, "100 epochs would be thousands"
 
 
 def test_a_price_file_is_traded_on(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from core.fault_points import reach
-from core.protocol.messages import Claim, Grant, Merge, Position, RankDone
+from core.protocol.messages import Claim, GoalProgress, Grant, Merge, Position, RankDone
 from workers.optim import seeding
 from workers.optim.lr_schedule import Schedule, saved_schedule
 from workers.optim.precision import Precision, agreed
@@ -105,6 +105,7 @@ class Trainer:
         """Trains from where the newest generation stands until done or stopped, and stays until the host lets go."""
         self._rehearsal.warm_up()
         self._restore()
+        self._report_goal()
         self._session.phase("ready")
         finished = self._train()
         self._strategy.settle()
@@ -190,6 +191,7 @@ class Trainer:
             return True
         if self._task.whole_chunks and not self._batches.between_chunks:
             return False
+        self._report_goal()
         agreed = self._strategy.agree(self._wish())
         if self._task.whole_chunks:  # the answer now, not at the next boundary: that is a whole chunk away
             agreed = max(agreed, self._strategy.settle())
@@ -437,6 +439,15 @@ class Trainer:
     def _has_reached_goal(self) -> bool:
         goal = self._task.goal
         return goal is not None and self._batches.between_chunks and goal.is_reached()
+
+    def _report_goal(self) -> None:
+        """Tells how far the goal is and how many steps the run will have made by then, at the pace so far."""
+        progress = None if self._task.goal is None else self._task.goal.progress()
+        if progress is None or self._strategy.place.rank != 0 or not self._batches.between_chunks:
+            return
+        share, text = progress
+        total = None if share <= 0 else min(self._total_steps, max(self._step, math.ceil(self._step / share)))
+        self._session.reporter.send(GoalProgress(total, text))
 
     def _expect(self) -> None:
         """Lays the rest of the schedule out over this batch and those that this lane may still expect."""

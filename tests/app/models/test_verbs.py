@@ -94,3 +94,10 @@ def test_what_is_wrong_while_it_trains_is_said_in_place_of_where_it_trains() -> 
     assert standing_of(going(), RunSeries()).detail == "on cpu:0"
     assert standing_of(going(phase="Rank 0 may hang: see Alerts"), RunSeries()).detail == "Rank 0 may hang: see Alerts"
     assert standing_of(going(state="stopped", phase="merging"), RunSeries()).detail == ""
+
+
+def test_a_goal_that_ends_the_run_stands_beside_where_it_trains() -> None:
+    goal = "600 of 600 episodes"
+    standing = standing_of(going(goal=goal, total_steps=None), RunSeries())
+    assert standing.detail == f"on cpu:0 · {goal}" and standing.share is None and standing.seconds_left is None
+    assert standing_of(going(state="finished", goal=goal), RunSeries()).detail == goal

@@ -63,3 +63,13 @@ def test_a_line_that_lacks_figures_breaks_nothing(line: dict[str, Any]) -> None:
     progress = RunProgress()
     progress.take(line)
     assert progress.loss is None
+
+
+def test_where_a_goal_ends_the_run_its_progress_is_shown() -> None:
+    progress = RunProgress()
+    progress.take({"event": "step", "rank": 0, "step": 8, "ts": 10.0, "loss": 2.5})
+    progress.take({"event": "step", "rank": 0, "step": 12, "ts": 14.0, "loss": 2.5})
+    progress.goal = "0 of 600 episodes"
+    assert progress.text() == "step 12 · 0 of 600 episodes · loss 2.500", "no time left while it is not known"
+    progress.goal, progress.total_steps = "150 of 600 episodes", 48
+    assert progress.text() == "step 12/48 · 150 of 600 episodes · loss 2.500 · 36 s left"

@@ -44,12 +44,16 @@ class EpisodeGoal:
         self.played = 0.0
 
     def add(self, episodes: float, ranks: float) -> None:
-        """Counts a round's episodes, over all ranks."""
+        """Counts a round's episodes, over all ranks; one that the round's end cuts off is one too."""
         self.played += episodes / ranks
 
     def is_reached(self) -> bool:
         """Whether each device has played so many."""
         return 0 < self.wanted <= self.played + _ROUNDING
+
+    def progress(self) -> tuple[float, str] | None:
+        """The share that is played, and in words."""
+        return (self.played / self.wanted, f"{self.played:,.10g} of {self.wanted:,} episodes") if self.wanted else None
 
     def counters(self) -> dict[str, float]:
         """What has been played so far, for a checkpoint."""
@@ -163,7 +167,7 @@ class Rounds:
 
     def _come_to(self, played: tuple[Played, Floats] | None) -> tuple[float, float]:
         """Adds up the round over all ranks: the charts' figures, and mean and spread of the advantages."""
-        sums = [0.0] * 9
+        sums = [0.0] * 10
         if played is not None:
             round_, gained = played
             targets = gained + round_.values
@@ -176,11 +180,12 @@ class Rounds:
                 float(len(round_.episodes)),
                 sum(episode.reward for episode in round_.episodes),
                 float(sum(episode.steps for episode in round_.episodes)),
+                float(np.count_nonzero(~round_.ended[:, -1])),
                 0.0,
             ]
         sums[-1] = 1.0  # counts the ranks
-        count, first, second, target, target_squared, episodes, reward, steps, ranks = self._total(sums)
-        self._goal.add(episodes, ranks)
+        count, first, second, target, target_squared, episodes, reward, steps, cut_off, ranks = self._total(sums)
+        self._goal.add(episodes + cut_off, ranks)
         mean, spread = first / count, math.sqrt(max(0.0, second / count - (first / count) ** 2))
         targets_spread = target_squared / count - (target / count) ** 2
         self.figures = {"explained_variance": 1 - second / count / targets_spread} if targets_spread > 0 else {}
