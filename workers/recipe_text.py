@@ -16,10 +16,12 @@ from workers.data.model_tokenizer import (
     has_tokenizer,
     tokens_in,
 )
+from workers.data.prepared import DATA_JSON
 from workers.data.tokens.byte_or_bpe import TextSource, make_tokenizer, tokenizer_in
 from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
 
 __all__ = [
+    "DATA_JSON",
     "TOKENIZER",
     "TOKENIZER_FILES",
     "Encoder",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from workers.recipe_text import (
+    DATA_JSON,
     TOKENIZER,
     TextSource,
     TokenizerError,
@@ -39,6 +40,19 @@ def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
     if data.config.model and not (folder / KEPT).is_dir():
         _keep(data, folder / KEPT)
     return tokens_of_model(folder).spec if keeps_model(folder) else make_own_tokenizer(data, folder)
+
+
+def keep_own_tokens(folder: Path) -> None:
+    """Has a run that was prepared without the named model's tokenizer stay without it.
+
+    Versions that ignored `--model` left no `KEPT` folder. Prepared again with the model's tokenizer, such a run would
+    not fit its weights.
+
+    Args:
+        folder: The run's data folder, before it is prepared again.
+    """
+    if (folder / DATA_JSON).is_file():
+        (folder / KEPT).mkdir(exist_ok=True)
 
 
 def tokens_of(folder: Path, options: Mapping[str, Any]) -> Tokens:

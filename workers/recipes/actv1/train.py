@@ -13,7 +13,7 @@ from workers.recipes.actv1.check import width_refusal
 from workers.recipes.actv1.halting import Rule, judge
 from workers.recipes.actv1.layers import LayerShape
 from workers.recipes.actv1.model import HierarchicalModel, Shape
-from workers.recipes.actv1.tokens import keeps_model, make_tokenizer, tokens_of
+from workers.recipes.actv1.tokens import keep_own_tokens, keeps_model, make_tokenizer, tokens_of
 
 
 def main(run: Run) -> None:
@@ -72,6 +72,8 @@ def main(run: Run) -> None:
 def prepare(run: Run) -> WindowBatches:
     """The text as tokens of the named model, or else as the options ask."""
     depends_on = {key: run.options[key] for key in ("tokenizer", "vocab_size", "val_fraction")}
+    if run.rank == 0:
+        keep_own_tokens(run.data_dir)
     windows = run.prepare_windows(make_tokenizer, depends_on)
     if run.rank == 0 and run.config.model and not keeps_model(run.data_dir):
         run.alert(

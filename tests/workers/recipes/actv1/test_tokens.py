@@ -179,3 +179,38 @@ def test_without_it_the_run_trains_on_bytes_and_says_so(cache: Path, tmp_path: P
     (alert,) = lines(run, "alert")
     assert alert["kind"] == "tokenizer" and "gpt2" in alert["cause"]
     assert json.loads((run.data / "data.json").read_text(encoding="utf-8"))["info"]["vocab_size"] == 256
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_run_that_ignored_the_model_stays_on_its_bytes(learned: Path, cache: Path, tmp_path: Path) -> None:
+    """Its data is prepared again on a machine that has the model's tokenizer by now; its weights know bytes."""
+    pytest.importorskip("torch", reason="trains for real")
+    text = write_text(tmp_path / "text.txt")
+    settings = {"recipe": "actv1", "model": "gpt2", "strict": False, "steps": 6, "options": SMALL}
+    run = make_run(tmp_path / "run", text, "single", 1, **settings)
+    assert host(run, stop_at=3) == 0
+    (run.data / KEPT).rmdir()  # as versions left it that took no tokenizer from a model
+    put(cache, "gpt2", learned)
+    shutil.rmtree(json.loads((run.data / "data.json").read_text(encoding="utf-8"))["info"]["token_cache"])
+    assert host(run) == 0
+    assert json.loads((run.data / "data.json").read_text(encoding="utf-8"))["info"]["vocab_size"] == 256
+    assert list(curve(run)) == list(range(1, 7))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_without_a_record_other_tokens_than_the_weights_were_trained_on_are_refused(
+    learned: Path, cache: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch", reason="trains for real")
+    text = write_text(tmp_path / "text.txt")
+    run = make_run(
+        tmp_path / "run", text, "single", 1, recipe="actv1", model="gpt2", strict=False, steps=6, options=SMALL
+    )
+    assert host(run, stop_at=3) == 0
+    shutil.rmtree(run.data)
+    put(cache, "gpt2", learned)
+    assert host(run) == 2
+    error = run.state().error
+    assert error is not None and "number of samples is not the same" in error["cause"] and error["next_step"]
