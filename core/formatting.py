@@ -14,7 +14,7 @@ _NO_BREAK: Final = "\N{NO-BREAK SPACE}"  # a thin one is not in the code pages o
 
 
 def number(value: object, digits: int = 3) -> str:
-    """A number to so many significant digits ("1.83"), never in exponent form between 1e-4 and 1e6."""
+    """A number to `digits` significant digits ("1.83"), never in exponent form between 1e-4 and 1e6."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
         return UNKNOWN
     if isinstance(value, int) and abs(value) < 10**6:

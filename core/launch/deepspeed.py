@@ -2,16 +2,13 @@
 
 `resources/deepspeed_zero<stage>.json` are Rankdeck's own. In them, and in a person's, ``"auto"`` (or a key that is
 left out) stands for what the run decides: batch sizes, clipping, precision and offload. A person may also write such
-a value; then it has to be the run's. Everything is looked at before a rank starts, so that DeepSpeed never has to
-explain it in the middle of a log.
-
-Only what Rankdeck can keep its promises with is let through: no second optimizer or schedule, nothing that needs a
-compiler, MPI or libaio.
+a value; then it has to be the run's. That, and what Rankdeck refuses (a second optimizer or schedule, whatever
+needs a compiler, MPI or libaio), is checked before a rank starts. Every other setting is DeepSpeed's to judge, which it
+does before the first step (`workers.strategies.deepspeed.engine`): its settings change with its versions.
 """
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -20,7 +17,6 @@ from typing import Any, Final
 from core.config.batch import Batch
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
-from core.launch.deepspeed_keys import KEYS, ONLY_IN_STAGE_3, REFUSED, sections
 from core.parsing import ParseError, parse_json
 from core.paths import PACKAGE_FOLDER
 
@@ -30,6 +26,63 @@ FIELD: Final = "deepspeed_config"
 # Up to 0.18.9 the copy of the gradients on the CPU misses all micro-batches of a step but the first and the last.
 _ADDS_UP_ALL: Final = (0, 19)
 _RESOURCES: Final = PACKAGE_FOLDER / "resources"
+_TITLE: Final = "The DeepSpeed configuration cannot be used"
+_SECTIONS: Final = (
+    ("zero_optimization",),
+    ("zero_optimization", "offload_optimizer"),
+    ("zero_optimization", "offload_param"),
+    ("bf16",),
+    ("fp16",),
+    ("optimizer",),
+    ("optimizer", "params"),
+)
+"""Where the run decides something; each has to be a JSON object."""
+_NUMBERS: Final = (
+    "train_batch_size",
+    "train_micro_batch_size_per_gpu",
+    "gradient_accumulation_steps",
+    "gradient_clipping",
+)
+
+_NOT_OURS: Final = "Rankdeck does that itself"
+_REFUSED: Final[Mapping[str, str]] = {
+    "scheduler": "the recipe decides the learning rate at each step",
+    "amp": "precision is chosen in the run's own setting",
+    "torch_autocast": "precision is chosen in the run's own setting",
+    "aio": "it needs libaio, which Rankdeck does without",
+    "checkpoint": _NOT_OURS,
+    "load_universal_checkpoint": _NOT_OURS,
+    "tensorboard": _NOT_OURS,
+    "wandb": _NOT_OURS,
+    "comet": _NOT_OURS,
+    "csv_monitor": _NOT_OURS,
+    "monitor_config": _NOT_OURS,
+    "elasticity": "the devices of a run are chosen in Rankdeck",
+    "autotuning": "it starts runs of its own",
+    "managed_gradient_accumulation": "Rankdeck says where a step ends",
+    "gradient_allreduce_op": "gradients are averaged, weighted by samples",
+    "log_level": "DeepSpeed's warnings go to each rank's log",
+    "compile": "it needs a compiler",
+    "compression_training": "it needs a compiler",
+    "zero_quantized_weights": "it needs a compiler",
+    "zero_quantized_nontrainable_weights": "it needs a compiler",
+    "zero_quantized_gradients": "it needs a compiler",
+    "zenflow": "it needs a compiler",
+    "nvme_path": "it needs libaio, which Rankdeck does without",
+    "cpu_offload": "it is an old name: write offload_optimizer",
+    "cpu_offload_param": "it is an old name: write offload_param",
+    "data_efficiency": "the ledger decides which samples are trained",
+    "curriculum_learning": "the ledger decides which samples are trained",
+    "pipeline": "Rankdeck shares a model out by ZeRO only",
+    "tensor_parallel": "Rankdeck shares a model out by ZeRO only",
+    "sequence_parallel_size": "Rankdeck shares a model out by ZeRO only",
+    "zero_hpz_partition_size": "Rankdeck keeps each number on one rank only",
+    "elastic_checkpoint": _NOT_OURS,
+    "load_from_fp32_weights": _NOT_OURS,
+    "fp16_master_weights_and_grads": "the weights that are kept are fp32",
+    "bf16_master_weights_and_grads": "the weights that are kept are fp32",
+    "bf16_optimizer_states": "the weights that are kept are fp32",
+}
 
 
 def own_text(stage: int) -> str:
@@ -67,7 +120,7 @@ def effective_config(
         clip_norm: What the recipe clips gradients to; None when it is not known yet.
 
     Raises:
-        ConfigError: An unknown key, a value of the wrong type, or one that contradicts the run; names the line.
+        ConfigError: A setting that Rankdeck refuses, or a value that contradicts the run; names the line.
     """
     stage = config.zero_stage
     written = _Written(config.deepspeed_config or own_text(stage), stage)
@@ -157,13 +210,15 @@ class _Written:
         stage: The stage it is for.
 
     Raises:
-        ConfigError: It is not JSON, has an unknown key or one twice, a value of the wrong type, or contradicts itself.
+        ConfigError: It is not JSON, has a key twice or one that Rankdeck refuses, or contradicts itself.
     """
 
     def __init__(self, text: str, stage: int) -> None:
         self._text = text
         self.values = self._parse()
-        self._check_section((), self.values, KEYS)
+        self._check_sections()
+        self._check_refused((), self.values)
+        self._check_decided()
         self._check_stage(stage)
         if self._on("fp16") and self._on("bf16"):
             raise self.wrong(("bf16",), "fp16 and bf16 are both turned on", "Turn one of them off.")
@@ -178,9 +233,9 @@ class _Written:
         """
         section = self._section(path)
         there = section.get(path[-1], AUTO)
-        if there == AUTO:
-            section[path[-1]] = AUTO if value is None else value
-        elif value is not None and there != value:
+        if there == AUTO or (there == value and type(there) is not bool):
+            section[path[-1]] = there if value is None else value  # as the run has it: 1.0 for a person's 1
+        elif value is not None and there is not value:
             raise self.wrong(
                 path,
                 f"{_dotted(path)} is {json.dumps(there)}, and the run's is {json.dumps(value)}",
@@ -204,7 +259,7 @@ class _Written:
             ConfigError: It says something else.
         """
         section = self.values.get("optimizer", {})
-        kind = section.get("type", "AdamW")
+        kind = str(section.get("type", "AdamW"))
         if kind.lower() != "adamw":
             raise self.wrong(
                 ("optimizer", "type"),
@@ -223,11 +278,7 @@ class _Written:
 
     def wrong(self, path: tuple[str, ...], what: str, next_step: str) -> ConfigError:
         """The error for a key, with its line."""
-        line = self._line(path)
-        place = f"line {line}: " if line is not None else ""
-        error = ConfigError(FIELD, f"{place}{what}.", next_step)
-        error.title = "The DeepSpeed configuration cannot be used"
-        return error
+        return refusal(self._text, path, what, next_step)
 
     def turned_on(self) -> str | None:
         """The number format that the file itself turns on."""
@@ -241,7 +292,7 @@ class _Written:
         except ParseError as error:
             place = f"line {error.line}: it" if error.line is not None else "It"
             wrong = ConfigError(FIELD, f"{place} cannot be read as JSON: {error}.", "Correct that line.")
-            wrong.title = "The DeepSpeed configuration cannot be used"
+            wrong.title = _TITLE
             raise wrong from None
         if not isinstance(values, dict):
             raise self.wrong((), "it is no JSON object", 'Begin with {"zero_optimization": …}.')
@@ -258,38 +309,31 @@ class _Written:
     def _constant(self, name: str) -> Any:
         raise self.wrong((), f"{name} is no number that can be used", "Write a finite number.")
 
-    def _check_section(self, path: tuple[str, ...], section: Mapping[str, Any], keys: Mapping[str, Any]) -> None:
+    def _check_sections(self) -> None:
+        for path in _SECTIONS:
+            holder: Any = self.values
+            for name in path[:-1]:
+                holder = holder.get(name, {})
+            if not isinstance(holder.get(path[-1], {}), dict):
+                raise self.wrong(path, f"{_dotted(path)} is a section", "Write it in braces: { … }.")
+
+    def _check_refused(self, path: tuple[str, ...], section: Mapping[str, Any]) -> None:
         for name, value in section.items():
             here = (*path, name)
-            if name not in keys:
-                raise self._unknown(here, keys)
-            wanted = keys[name]
-            if isinstance(wanted, Mapping):
-                if not isinstance(value, Mapping):
-                    raise self.wrong(here, f"{_dotted(here)} is a section", "Write it in braces: { … }.")
-                self._check_section(here, value, wanted)
-            elif value != AUTO and not _fits(value, wanted):
-                raise self.wrong(
-                    here,
-                    f"{_dotted(here)} is {json.dumps(value)[:80]}, not {_TYPE_WORDS[wanted]}",
-                    f"Write {_TYPE_WORDS[wanted]}.",
-                )
+            if name in _REFUSED:
+                raise self.wrong(here, f"{_dotted(here)} cannot be used: {_REFUSED[name]}", "Leave it out.")
+            if isinstance(value, Mapping):
+                self._check_refused(here, value)
 
-    def _unknown(self, path: tuple[str, ...], keys: Mapping[str, Any]) -> ConfigError:
-        name = path[-1]
-        if name in REFUSED:
-            return self.wrong(path, f"{_dotted(path)} cannot be used: {REFUSED[name]}", "Leave it out.")
-        if path[:-1] == ("optimizer", "params"):
-            return self.wrong(path, f"the recipe decides the optimizer's {name}", "Leave it out.")
-        near = difflib.get_close_matches(name, keys, n=1)
-        elsewhere = next((place for place, inner in sections() if name in inner), None)
-        if elsewhere is not None:
-            step = f"It belongs in the section {elsewhere[0]}." if elsewhere else "It belongs outside of sections."
-        elif near:
-            step = f"Did you mean {near[0]}?"
-        else:
-            step = "Leave it out."
-        return self.wrong(path, f"there is no setting named {_dotted(path)}", step)
+    def _check_decided(self) -> None:
+        for name in _NUMBERS:
+            value = self.values.get(name, AUTO)
+            if value != AUTO and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise self.wrong((name,), f"{name} is {json.dumps(value)[:80]}, not a number", "Write a number.")
+        for name in self.values.get("optimizer", {}).get("params", {}):
+            if name not in ("lr", "weight_decay", "torch_adam"):
+                path = ("optimizer", "params", name)
+                raise self.wrong(path, f"the recipe decides the optimizer's {name}", "Leave it out.")
 
     def _check_stage(self, stage: int) -> None:
         zero = self.values.setdefault("zero_optimization", {})
@@ -301,13 +345,12 @@ class _Written:
                 f"Choose stage {there} for the run, or write {stage} here.",
             )
         zero["stage"] = stage
-        for name in zero:
-            if stage < 3 and name.startswith(ONLY_IN_STAGE_3):
-                raise self.wrong(
-                    ("zero_optimization", name),
-                    f"{name} means nothing in stage {stage}",
-                    "Leave it out, or use stage 3.",
-                )
+        if stage < 3 and "offload_param" in zero:
+            raise self.wrong(
+                ("zero_optimization", "offload_param"),
+                f"offload_param means nothing in stage {stage}",
+                "Leave it out, or use stage 3.",
+            )
         for name in ("offload_optimizer", "offload_param"):
             device = zero.get(name, {}).get("device", AUTO)
             if device not in (AUTO, "cpu", "none"):
@@ -326,15 +369,31 @@ class _Written:
             section = section.setdefault(name, {})
         return section
 
-    def _line(self, path: tuple[str, ...]) -> int | None:
-        """The line of a key, counted from 1: the first of that name behind its section's beginning."""
-        position = 0
-        for name in path:
-            found = re.compile(re.escape(json.dumps(name)) + r"\s*:").search(self._text, position)
-            if found is None:
-                return None
-            position = found.end()
-        return self._text.count("\n", 0, position) + 1 if path else None
+
+def refusal(text: str, path: tuple[str, ...], what: str, next_step: str) -> ConfigError:
+    """The error for a setting of a configuration, with its line where the text holds it.
+
+    Args:
+        text: The configuration, JSON.
+        path: The setting's sections and name, from outside in; outer ones may be left out.
+        what: What is wrong, without a stop.
+        next_step: A whole sentence.
+    """
+    line = _line(text, path)
+    error = ConfigError(FIELD, f"{f'line {line}: ' if line is not None else ''}{what}.", next_step)
+    error.title = _TITLE
+    return error
+
+
+def _line(text: str, path: tuple[str, ...]) -> int | None:
+    """The line of a key, counted from 1: the first of that name behind its section's beginning."""
+    position = 0
+    for name in path:
+        found = re.compile(re.escape(json.dumps(name)) + r"\s*:").search(text, position)
+        if found is None:
+            return None
+        position = found.end()
+    return text.count("\n", 0, position) + 1 if path else None
 
 
 def _check_precision(written: _Written, config: RunConfig) -> None:
@@ -346,24 +405,6 @@ def _check_precision(written: _Written, config: RunConfig) -> None:
             f"it turns {name} on, and the run's precision is {config.precision}",
             f'Set the precision to {name}, or write "auto".',
         )
-
-
-_TYPE_WORDS: Final = {
-    "int": "a whole number",
-    "number": "a number",
-    "bool": "true or false",
-    "text": "a text",
-}
-
-
-def _fits(value: Any, wanted: str) -> bool:
-    if wanted == "bool":
-        return isinstance(value, bool)
-    if wanted == "text":
-        return isinstance(value, str)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return value >= 0 and (wanted == "number" or float(value).is_integer())  # DeepSpeed takes 5e8 for a whole number
 
 
 def _numbers(version: str) -> tuple[int, ...]:

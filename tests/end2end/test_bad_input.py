@@ -152,12 +152,10 @@ CASES = [
     Case("FSDP on one device", _train("--mode", "fsdp", "--devices", "cpu:0"), 2, "only one was chosen"),
     Case("a ZeRO stage on one device", _train("--devices", "cpu:0", "--zero-stage", "zero3"), 2, "stage 3"),
     Case(
-        "DeepSpeed setting unknown",
-        _train(
-            "--mode", "zero", "--devices", "cpux2", "--deepspeed-config", '{"zero_optimization": {"overlap_com": 1}}'
-        ),
+        "DeepSpeed setting that is not for a run of Rankdeck",
+        _train("--mode", "zero", "--devices", "cpux2", "--deepspeed-config", '{"scheduler": {"type": "WarmupLR"}}'),
         2,
-        "Did you mean overlap_comm?",
+        "the recipe decides the learning rate",
     ),
     Case(
         "DeepSpeed setting for another stage",

@@ -67,6 +67,21 @@ def test_a_broken_deepspeed_is_replaced_by_pytorchs_engine_and_the_reason_is_sai
     assert store.model.is_file()
 
 
+@needs_deepspeed
+def test_a_setting_that_deepspeed_does_not_accept_ends_the_run_before_its_first_step(tmp_path: Path) -> None:
+    """What the person asked for is wrong: no other engine is tried."""
+    text = write_text(tmp_path / "text.txt")
+    asked = '{"zero_optimization": {\n"overlap_com": true}}'
+    store = make_run(tmp_path / "run", text, "zero", 2, steps=4, zero_stage=2, deepspeed_config=asked, strict=False)
+    assert run_host(Path(sys.executable), store) == 2
+    state = store.stored_state()
+    assert (state.state, state.step, state.fallback) == ("failed", 0, None)
+    assert state.error is not None
+    assert state.error["title"].endswith("The DeepSpeed configuration cannot be used")
+    assert "line 2: DeepSpeed" in state.error["cause"] and "overlap_com: there is no such" in state.error["cause"]
+    assert "Correct or remove it" in state.error["next_step"]
+
+
 def test_independent_devices_are_left_where_pytorchs_engine_cannot_start_either(python: Path, tmp_path: Path) -> None:
     text = write_text(tmp_path / "text.txt")
     store = make_run(tmp_path / "run", text, "zero", 2, steps=4, zero_stage=1, strict=False)

@@ -19,7 +19,8 @@ from torch import nn
 from torch.distributed.distributed_c10d import _set_pg_timeout
 from torch.optim import Optimizer
 
-from core.errors import RankdeckError
+from core.errors import ConfigError, RankdeckError
+from core.launch.deepspeed import refusal
 from workers.strategies.base import RankPlace
 
 
@@ -53,7 +54,12 @@ def import_deepspeed(place: RankPlace) -> Any:
 
 
 def make_engine(
-    place: RankPlace, model: nn.Module, optimizer: Optimizer, settings: Mapping[str, Any], deepspeed: Any
+    place: RankPlace,
+    model: nn.Module,
+    optimizer: Optimizer,
+    settings: Mapping[str, Any],
+    deepspeed: Any,
+    written: str = "",
 ) -> Any:
     """DeepSpeed's engine around a model, over the process group that is there already.
 
@@ -63,9 +69,11 @@ def make_engine(
         optimizer: torch's own, over the model's parameters; DeepSpeed puts its flat partitions in their place.
         settings: DeepSpeed's configuration, nothing in it left open.
         deepspeed: From `import_deepspeed`.
+        written: The person's own configuration, from which `settings` were made; empty: there is none.
 
     Raises:
-        DeepSpeedError: DeepSpeed refuses.
+        ConfigError: DeepSpeed refuses a setting that the person wrote; another engine would not be what they asked for.
+        DeepSpeedError: DeepSpeed cannot be set up.
     """
     # Which of its own C++ kernels could be compiled here: none. Else on the CPU it would build one at once.
     deepspeed.ops.__compatible_ops__ = {"deepspeed_shm_comm": False}
@@ -74,6 +82,8 @@ def make_engine(
     try:
         # No MPI discovery; `device_rank`: this process sees one device only, whatever its local rank.
         deepspeed.init_distributed("nccl" if place.backend == "nccl" else "gloo", auto_mpi_discovery=False)
+        if written:
+            _check_config(settings, deepspeed, written)
         engine, *_ = deepspeed.initialize(
             args=types.SimpleNamespace(device_rank=place.device.index or 0),
             model=model,
@@ -81,6 +91,8 @@ def make_engine(
             config=dict(settings),
             dist_init_required=False,
         )
+    except ConfigError:
+        raise
     except Exception as error:  # assertions, pydantic's errors, whatever lies below
         raise DeepSpeedError(
             f"DeepSpeed {deepspeed.__version__} could not be set up ({type(error).__name__}: {_first_line(error)}).",
@@ -90,6 +102,31 @@ def make_engine(
     for module, held in buffers:
         module._buffers.update(held)  # DeepSpeed 0.16 casts them with the weights; a running mean has to stay exact
     return engine
+
+
+def _check_config(settings: Mapping[str, Any], deepspeed: Any, written: str) -> None:
+    """Lets DeepSpeed read the configuration by itself, so that its refusal is known to be about the configuration."""
+    from pydantic import ValidationError  # DeepSpeed's own dependency
+
+    try:
+        deepspeed.DeepSpeedConfig(dict(settings))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        names = tuple(str(name) for name in first["loc"])
+        unknown = first["type"] == "extra_forbidden"
+        what = "there is no such setting" if unknown else f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+        raise _refused(deepspeed, written, names, f"{'.'.join(names)}: {what}") from error
+    except Exception as error:  # assertions, whatever lies below
+        raise _refused(deepspeed, written, (), f"it: {_first_line(error)}".rstrip(".")) from error
+
+
+def _refused(deepspeed: Any, written: str, names: tuple[str, ...], what: str) -> ConfigError:
+    return refusal(
+        written,
+        names,
+        f"DeepSpeed {deepspeed.__version__} does not accept {what}",
+        "Correct or remove it. DeepSpeed's settings are described at https://www.deepspeed.ai/docs/config-json/.",
+    )
 
 
 def _limit_waiting(engine: Any, timeout_s: float) -> None:

@@ -100,7 +100,9 @@ class DeepSpeedStrategy(DdpStrategy):
         settings = self._settings(optimization, precision)
         before = Before.of(model, optimization)
         optimizer = optimization.optimizer(model, lr)
-        engine = self._engine = make_engine(self.place, model, optimizer, settings, self._deepspeed)
+        engine = self._engine = make_engine(
+            self.place, model, optimizer, settings, self._deepspeed, self._config.deepspeed_config or ""
+        )
         shards: Shards = FlatShards(engine, optimizer)
         if self.forward_is_collective:
             shards = CutShards(engine, optimizer, self.place.rank)
