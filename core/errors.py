@@ -50,12 +50,13 @@ class ConfigError(UsageError):
         field: The field's name, so that a form can mark the place.
         cause: See `RankdeckError`.
         next_step: See `RankdeckError`.
+        title: A few words; the class has a default.
     """
 
     title = "A setting has a value that cannot be used"
 
-    def __init__(self, field: str, cause: str, next_step: str) -> None:
-        super().__init__(cause, next_step)
+    def __init__(self, field: str, cause: str, next_step: str, *, title: str | None = None) -> None:
+        super().__init__(cause, next_step, title=title)
         self.field = field
 
 

@@ -11,6 +11,8 @@ from platformdirs import user_data_path
 
 PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[1]
 """The folder that holds `core` and `workers`."""
+SDK_FOLDER: Final = PACKAGE_FOLDER / "workers" / "sdk"
+"""The folder that holds `rankdeck`, the public package, and nothing else."""
 
 
 def data_folder() -> Path:

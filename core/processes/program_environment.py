@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-from core.paths import PACKAGE_FOLDER
+from core.paths import PACKAGE_FOLDER, SDK_FOLDER
 
 PYTHONPATH: Final = "PYTHONPATH"
 
@@ -19,7 +19,7 @@ def program_environment(inherited: Mapping[str, str], own: Mapping[str, str] | N
         own: What it gets on top; wins.
 
     Returns:
-        Both, with this package in front of the person's `PYTHONPATH`, and texts in UTF-8.
+        Both, with this package and `rankdeck` in front of the person's `PYTHONPATH`, and texts in UTF-8.
     """
     env = {**inherited, **(own or {})}
     return {**env, PYTHONPATH: _python_path(env.get(PYTHONPATH, "")), "PYTHONUTF8": "1"}
@@ -28,4 +28,4 @@ def program_environment(inherited: Mapping[str, str], own: Mapping[str, str] | N
 def _python_path(theirs: str) -> str:
     """Ours, then theirs. Their folders are made absolute, because the program runs in another one."""
     folders = [os.path.abspath(folder) for folder in theirs.split(os.pathsep) if folder]  # noqa: PTH100
-    return os.pathsep.join(dict.fromkeys([str(PACKAGE_FOLDER), *folders]))
+    return os.pathsep.join(dict.fromkeys([str(PACKAGE_FOLDER), str(SDK_FOLDER), *folders]))

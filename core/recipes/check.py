@@ -1,8 +1,9 @@
 """What only a look into a recipe or into the data can show to be wrong before a rank is started: programs are asked.
 
-A recipe that says `check = "check.py"` has a program which is run as ``python check.py SETTINGS.json``; the file holds
+A recipe that says `check = true` has a function `check(request)` in check.py, called by `workers.programs.check_main`.
+One that says `check = "check.py"` has a program which is run as ``python check.py SETTINGS.json``; the file holds
 `config`, everything that was asked, `resumes`, whether the run exists already, `global_batch`, the samples in an
-optimizer step, and `at_default`, names of settings that have the recipe's default. The last line of its output is JSON:
+optimizer step, and `at_default`, names of settings that have the recipe's default. The last line of the output is JSON:
 `{"notes": ["…"]}` where nothing stops the run, with other values for settings in `at_default` as `settings`; else
 `{"field": "…", "cause": "…", "next_step": "…"}`, with `title` if it likes, or `missing`, packages to install.
 Whether the text column is there is asked of `workers.data.reading.column_check` in the same way.
@@ -63,7 +64,9 @@ def check_by_recipe(
         return config, ()
     at_default = [name for name, value in recipe.defaults.items() if getattr(config, name) == value and not resumes]
     about = {"resumes": resumes, "global_batch": global_batch, "at_default": at_default}
-    answer = _ask((str(recipe.folder / recipe.check),), config, limit_s, about)
+    function = ("-m", "workers.programs.check_main", str(recipe.folder))
+    program = function if recipe.checks_in_function else (str(recipe.folder / recipe.check),)
+    answer = _ask(program, config, limit_s, about)
     notes = _notes(answer, recipe.title, f"{recipe.title} could not be checked beforehand: {recipe.check} failed")
     settings = answer.get("settings")
     fitted = settings.items() if isinstance(settings, dict) else ()
@@ -97,12 +100,15 @@ def _notes(answer: Mapping[str, Any], who: str, unchecked: str) -> tuple[str, ..
     if "failed" in answer:
         return (f"{unchecked} ({answer['failed']}).",)
     missing = answer.get("missing")
+    if missing and answer.get("next_step"):
+        raise MissingPackageError.of(map(str, missing), str(answer["cause"]), str(answer["next_step"]))
     if missing:
         raise MissingPackageError([str(name) for name in missing], str(answer.get("cause") or who))
     if answer.get("cause"):
-        error = ConfigError(str(answer.get("field", "")), str(answer["cause"]), str(answer.get("next_step", "")))
-        error.title = str(answer.get("title") or error.title)
-        raise error
+        title = str(answer.get("title") or ConfigError.title)
+        raise ConfigError(
+            str(answer.get("field", "")), str(answer["cause"]), str(answer.get("next_step", "")), title=title
+        )
     return tuple(str(note) for note in answer.get("notes", ()))
 
 

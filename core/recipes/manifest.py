@@ -14,7 +14,7 @@ A recipe is never imported here. A user's broken recipe is listed with its probl
     modes = ["single", "ddp"]              # optional: the modes it can be trained in
     exports = ["hf"]                       # optional: what `export(given)` in the entry file can make
     requires = ["transformers"]            # optional: packages it imports that Rankdeck itself does not need
-    check = "check.py"                     # optional: asked before a run is started, see core.recipes.check
+    check = true                           # optional: check.py has `check(request)`, asked before a run is started
     own_samples = true                     # optional: an epoch is samples_per_block, not what a dataset comes to
     uses_model = true                      # optional: reads the common field `model`; so does one with a default for it
     [defaults]                             # optional: RunConfig fields
@@ -47,6 +47,8 @@ from core.parsing import ParseError, decode_utf8, parse_toml
 from core.paths import PACKAGE_FOLDER, data_folder
 
 FORMAT: Final = "rankdeck-recipe"
+CHECK: Final = "check.py"
+"""The file with `check(request)`."""
 VERSION: Final = 1
 BUILT_IN: Final = PACKAGE_FOLDER / "workers" / "recipes"
 
@@ -86,7 +88,8 @@ class Recipe:
         problem: Why it cannot be used; empty when it can.
         exports: What its own `export(given)` can make of weights, besides what every run can be exported as.
         requires: Packages, by the names they are imported by, without which it cannot be trained.
-        check: A program that is asked, before a run is started, what cannot work; empty: none.
+        check: The file that is asked, before a run is started, what cannot work; empty: none.
+        checks_in_function: It has a function `check(request)`; otherwise it is a program, see `core.recipes.check`.
         own_samples: It makes its samples itself, whatever the dataset: an epoch is a block of them.
         uses_model: It reads `RunConfig.model`. Other recipes ignore it, which is said before a run starts.
     """
@@ -106,6 +109,7 @@ class Recipe:
     exports: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     check: str = ""
+    checks_in_function: bool = False
     own_samples: bool = False
     uses_model: bool = False
 
@@ -311,7 +315,8 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
         raise _ManifestError(f"name is {name!r}; it must be the folder's name, in small letters, digits, - and _.")
     program = _text(manifest, "program", "")
     entry = _text(manifest, "entry", program or "train.py")
-    check = _text(manifest, "check", "")
+    checks_in_function = manifest.get("check") is True
+    check = CHECK if checks_in_function else _text(manifest, "check", "")
     for key, file in (("entry", entry), ("program", program), ("check", check)):
         if file and (Path(file).name != file or not (folder / file).is_file()):
             raise _ManifestError(f"{key} is {file!r}, and there is no such file in the folder.")
@@ -334,6 +339,7 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
         exports=_exports(manifest.get("exports", [])),
         requires=_requires(manifest.get("requires", [])),
         check=check,
+        checks_in_function=checks_in_function,
         own_samples=_flag(manifest, "own_samples"),
         uses_model=_flag(manifest, "uses_model") or "model" in (*defaults, *uses),
     )

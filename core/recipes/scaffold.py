@@ -54,7 +54,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from workers.recipe_api import PreparedData, Run, Task
+from rankdeck.recipe import PreparedData, Run, Task
 
 
 def build(run, folder):  # once, on rank 0: the dataset as one array; a sample is seq_len bytes and the next one

@@ -85,6 +85,35 @@ def test_a_check_that_fails_itself_stops_no_run(tmp_path: Path, program: str) ->
     assert "its own fault" in note or "its own" not in program
 
 
+FUNCTION = """
+from rankdeck.recipe import ConfigError, MissingPackageError, Request
+import sys
+def check(request: Request) -> list[str]:
+    width = request.options["width"]
+    if width == 5: raise ConfigError("width", "Five is odd.", "Choose 6.", title="An odd width")
+    if width == 6: raise MissingPackageError(["peft"], "LoRA")
+    return [f"{width} in {request.config.mode}", f"resumes: {request.resumes}", f"torch: {'torch' in sys.modules}"]
+"""
+
+
+def test_a_check_may_be_a_function_and_needs_no_torch(tmp_path: Path) -> None:
+    config, recipe = make(tmp_path, "")
+    (recipe.folder / "check.py").write_text(FUNCTION, encoding="utf-8")
+    manifest = recipe.folder / "recipe.toml"
+    text = manifest.read_text(encoding="utf-8").replace('check = "check.py"', "check = true")
+    manifest.write_text(text, encoding="utf-8", newline="\n")
+    recipe = get_recipe(str(recipe.folder))
+    _, notes = check_by_recipe(config, recipe, resumes=True)
+    assert notes == (f"3 in {config.mode}", "resumes: True", "torch: False")
+    with pytest.raises(ConfigError) as refused:
+        check_by_recipe(config.replace(options={"width": 5}), recipe)
+    error = refused.value
+    assert (error.field, error.title, error.cause) == ("width", "An odd width", "Five is odd.")
+    with pytest.raises(MissingPackageError) as missing:
+        check_by_recipe(config.replace(options={"width": 6}), recipe)
+    assert missing.value.packages == ("peft",) and "LoRA needs the package peft" in missing.value.cause
+
+
 def test_a_recipe_without_a_check_is_not_asked() -> None:
     unasked = dataclasses.replace(get_recipe("minigpt"), check="")
     assert check_by_recipe(RunConfig(), unasked) == (RunConfig(), ())

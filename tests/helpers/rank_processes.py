@@ -46,7 +46,12 @@ def run_rank_processes(
     Returns:
         Each rank's last line, parsed; a rank that fails shows what it printed.
     """
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "workers" / "sdk")]),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONIOENCODING": "utf-8",
+    }
     start = _Forked if forking.can_fork() and not fresh else _Spawned
     with tempfile.TemporaryDirectory() as said:
         files = [Path(said) / str(rank) for rank in range(world)]

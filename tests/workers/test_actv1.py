@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
+from core.config import RunConfig
+from rankdeck.recipe import ConfigError, Request
 from tests.workers.plain_transformer import PlainTransformer
-from workers.recipe_api import ConfigError
 from workers.recipes.actv1.check import check
 from workers.recipes.actv1.halting import Rule, Segments, continue_targets, judge, least_steps
 from workers.recipes.actv1.layers import Layer, LayerShape
@@ -338,10 +339,11 @@ GOOD = {"n_embd": 64, "n_head": 4, "tokenizer": "byte", "halt_max_steps": 3, "h_
 
 
 def test_what_cannot_be_trained_is_said_before() -> None:
-    assert check(GOOD) == {"notes": []}
-    refused = check({**GOOD, "n_embd": 60})
-    assert refused["field"] == "n_embd" and "60" in refused["cause"] and "64" in refused["next_step"]
+    assert check(Request(RunConfig(options=GOOD))) == []
+    with pytest.raises(ConfigError) as refused:
+        check(Request(RunConfig(options={**GOOD, "n_embd": 60})))
+    assert refused.value.field == "n_embd" and "60" in refused.value.cause and "64" in refused.value.next_step
     with pytest.raises(ConfigError, match="no multiple of 8"):
         layer_shape(60, 4, 0.0)
-    (note,) = check({**GOOD, "halt_max_steps": 1, "l_cycles": 2})["notes"]
+    (note,) = check(Request(RunConfig(options={**GOOD, "halt_max_steps": 1, "l_cycles": 2})))
     assert "plain" in note

@@ -14,10 +14,12 @@ pytest.importorskip("gymnasium", reason="the environments are made of it")
 import torch
 from torch import Tensor
 
+from core.config import RunConfig
 from core.errors import RankdeckError
 from core.machine.packages import check_packages
 from core.recipes.check import check_by_recipe
 from core.recipes.manifest import apply_recipe, get_recipe
+from rankdeck.recipe import Checked, ConfigError, Request
 from tests.workers.clstm_ppo_parts import options, player_of, world_of
 from workers.recipe_api import StepSamples
 from workers.recipes.clstm_ppo.check import check, fit
@@ -26,7 +28,6 @@ from workers.recipes.clstm_ppo.grid import BLOCK, CHUNK, Grid, fitted_sizes, mak
 from workers.recipes.clstm_ppo.playing import Stage
 from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape, parts_of
 from workers.recipes.clstm_ppo.ppo import Rule, advantages, entropy, log_likelihood, losses, with_time_limits
-from workers.recipes.clstm_ppo.refusal import RefusalError
 from workers.recipes.clstm_ppo.rounds import Rounds
 from workers.recipes.clstm_ppo.spaces import Actions, actions_of, observations_of
 
@@ -175,7 +176,7 @@ def test_every_pass_has_every_sequence_once_and_a_stretch_of_a_batch_has_its_own
     ],
 )
 def test_sizes_that_do_not_divide_are_refused_with_the_nearest(sizes: dict[str, int], field: str, said: str) -> None:
-    with pytest.raises(RefusalError) as caught:
+    with pytest.raises(ConfigError) as caught:
         make_grid(batch=4, passes=3, length=8, **sizes)
     assert caught.value.field == field and said in caught.value.next_step
 
@@ -207,19 +208,20 @@ def test_sizes_that_were_chosen_are_kept() -> None:
 
 
 def test_the_fit_is_told_and_what_was_chosen_is_refused_before_the_start() -> None:
-    config = {CHUNK: 3_072, BLOCK: 49_152, "seq_len": 16, "options": options(passes=6, num_episodes=10_000)}
-    sizes, (note,) = fit(config, 1_024, (CHUNK, BLOCK))
-    assert sizes == {CHUNK: 6_144}
-    assert note == (
+    chosen = options(passes=6, num_episodes=10_000)
+    config = RunConfig(dataset_chunk_size=3_072, samples_per_block=49_152, seq_len=16, options=chosen)
+    fitted = fit(Request(config, at_default=(CHUNK, BLOCK)), 1_024)
+    assert fitted.settings == {CHUNK: 6_144}
+    assert list(fitted.notes) == [
         "The chunk has 6,144 samples instead of 3,072 (block: 49,152): 6 passes over a global batch of 1,024. Each "
         "environment plays 16 steps in a round."
-    )
-    assert fit(config, 256, (CHUNK, BLOCK)) == ({}, [])
-    with pytest.raises(RefusalError) as caught:
-        fit(config, 1_024, (BLOCK,))
+    ]
+    assert fit(Request(config, at_default=(CHUNK, BLOCK)), 256) == Checked([], {})
+    with pytest.raises(ConfigError) as caught:
+        fit(Request(config, at_default=(BLOCK,)), 1_024)
     assert caught.value.field == CHUNK and "--dataset-chunk-size 6144" in caught.value.next_step
-    with pytest.raises(RefusalError) as caught:
-        fit(config, 1_024, (), resumes=True)
+    with pytest.raises(ConfigError) as caught:
+        fit(Request(config, resumes=True), 1_024)
     assert "that the run had" in caught.value.next_step
 
 
@@ -352,7 +354,7 @@ def test_observations_with_limits_are_scaled_and_others_squeezed() -> None:
     several = observations_of(Dict({"a": Discrete(3), "b": box}), "several")
     row = several.flat({"a": 1, "b": np.array([2, 0], dtype=np.float32)})
     assert several.size == 5 and row.tolist() == [0, 1, 0, 2, 0]
-    with pytest.raises(RefusalError, match="not a row"):
+    with pytest.raises(ConfigError, match="not a row"):
         observations_of(Sequence(Discrete(3)), "words")
 
 
@@ -375,7 +377,7 @@ def test_actions_made_of_numbers_keep_to_their_limits() -> None:
     noise = actions.noise(np.random.default_rng(0), 5_000)
     drawn = actions.draw(np.tile([[1.0, 2.0, 0.0, np.log(3)]], (5_000, 1)), noise)
     np.testing.assert_allclose(drawn.std(0), [1, 3], rtol=0.05)
-    with pytest.raises(RefusalError, match="Discrete"):
+    with pytest.raises(ConfigError, match="Discrete"):
         actions_of(MultiBinary(3), "switches")
 
 
@@ -389,8 +391,8 @@ def test_the_default_hides_what_has_to_be_remembered() -> None:
     environment.close()
 
 
-def settings(**changes: Any) -> dict[str, Any]:
-    return {"dataset_file": changes.pop("dataset_file", "none://"), "options": options(**changes)}
+def asked(**changes: Any) -> Request:
+    return Request(RunConfig(dataset_file=changes.pop("dataset_file", "none://"), options=options(**changes)))
 
 
 BAD_SETTINGS = [
@@ -407,8 +409,8 @@ BAD_SETTINGS = [
 
 @pytest.mark.parametrize(("changes", "field", "said"), BAD_SETTINGS)
 def test_what_cannot_work_is_said_before_a_rank_is_started(changes: dict[str, Any], field: str, said: str) -> None:
-    with pytest.raises(RefusalError) as caught:
-        check(settings(**changes))
+    with pytest.raises(ConfigError) as caught:
+        check(asked(**changes))
     assert caught.value.field == field and said in f"{caught.value.cause} {caught.value.next_step}"
 
 
@@ -421,14 +423,13 @@ def test_an_environment_with_other_actions_is_refused() -> None:
 
     gymnasium.register("Switches-v0", Switches)
     try:
-        with pytest.raises(RefusalError, match="Discrete"):
+        with pytest.raises(ConfigError, match="Discrete"):
             open_world(options(environment="Switches-v0"))
     finally:
         gymnasium.registry.pop("Switches-v0")
 
 
 def test_the_check_is_asked_as_a_program(tmp_path: Path) -> None:
-    from core.config import RunConfig
 
     recipe = get_recipe("clstm_ppo")
     assert "torch" not in check.__globals__

@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("gymnasium", reason="the trading environment has its spaces")
 
+from rankdeck.recipe import ConfigError
 from workers.recipes.clstm_ppo.market_data import load_market, open_files, save_market
 from workers.recipes.clstm_ppo.prices import PriceFile, moment_in, number_in, read_prices
-from workers.recipes.clstm_ppo.refusal import RefusalError
 from workers.recipes.clstm_ppo.trading import Market, Stretch, Terms, Trading, make_market
 
 pytestmark = pytest.mark.windows
@@ -111,7 +111,7 @@ def test_a_file_that_cannot_be_traded_on_is_refused(
     tmp_path: Path, text: str, changes: dict[str, Any], field: str, said: str
 ) -> None:
     path = write(tmp_path, text)
-    with pytest.raises(RefusalError) as caught:
+    with pytest.raises(ConfigError) as caught:
         open_files(str(path), lambda: [path], PLAIN | changes)
     assert caught.value.field == field and caught.value.next_step
     assert said in f"{caught.value.cause} {caught.value.next_step}"
@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_traded_on_is_refused(
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "{}", "prices.json")
-    with pytest.raises(RefusalError, match="not a table"):
+    with pytest.raises(ConfigError, match="not a table"):
         read_prices(path)
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import importlib.util
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from core.config import RunConfig
+from rankdeck.recipe import ConfigError, MissingPackageError, Request
 from workers.data.tokens.byte_or_bpe import tokenizer_in, train_bpe
 from workers.data.tokens.tokenizer_spec import token_type
 from workers.data.window_batches import spread
-from workers.recipes.minigpt import check as check_module
 from workers.recipes.minigpt.check import check
 from workers.recipes.minigpt.model import MiniGPT, Shape
 
@@ -87,15 +86,14 @@ def test_generation_is_repeatable_and_longer_than_the_window() -> None:
 
 def test_heads_that_do_not_share_the_width_are_refused_with_one_that_fits() -> None:
     good = {"n_embd": 64, "n_head": 4, "tokenizer": "byte"}
-    assert check(good) == {"notes": []}
-    refused = check({**good, "n_head": 5})
-    assert refused["field"] == "n_embd" and "64" in refused["cause"] and "65" in refused["next_step"]
+    assert check(Request(RunConfig(options=good))) == []
+    with pytest.raises(ConfigError) as refused:
+        check(Request(RunConfig(options={**good, "n_head": 5})))
+    assert refused.value.field == "n_embd" and "64" in refused.value.cause and "65" in refused.value.next_step
 
 
-def test_a_tokenizer_that_is_not_installed_is_named_before_anything_starts(tmp_path: Path) -> None:
-    settings = tmp_path / "settings.json"
-    options = {"n_embd": 64, "n_head": 4, "tokenizer": "bpe"}
-    settings.write_text(json.dumps({"config": {"options": options}}), encoding="utf-8")
-    program = Path(check_module.__file__)
-    bare = [sys.executable, "-I", "-S", str(program), str(settings)]  # without a site, no package is there
-    assert json.loads(subprocess.run(bare, capture_output=True, check=True).stdout)["missing"] == ["tokenizers"]
+def test_a_tokenizer_that_is_not_installed_is_named_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(MissingPackageError) as refused:
+        check(Request(RunConfig(options={"n_embd": 64, "n_head": 4, "tokenizer": "bpe"})))
+    assert refused.value.packages == ("tokenizers",) and "rankdeck[bpe]" in refused.value.next_step

@@ -18,7 +18,7 @@ from core.config.config_file import read_config
 from core.config.layers import config_from_mapping
 from core.recipes.manifest import apply_recipe, get_recipe
 from workers.host_link.failures import explain
-from workers.plug_in import load_function
+from workers.recipe_api.loader import load_function
 
 
 def main(argv: Sequence[str]) -> int:

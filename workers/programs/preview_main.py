@@ -34,7 +34,7 @@ from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
 from workers.data.tokens.tokenizer_spec import Encoder, Ids, TokenizerSpec
 from workers.data.windows import cut_windows
 from workers.host_link.failures import explain
-from workers.plug_in import load_function
+from workers.recipe_api.loader import load_function
 
 LOOKED_AT_BYTES: Final = 32_000_000
 _SHOWN_TOKENS: Final = 24

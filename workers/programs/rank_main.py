@@ -42,7 +42,7 @@ from workers.host_link.connection import HostAddress, HostConnection
 from workers.host_link.failures import explain
 from workers.host_link.parent_watch import tie_to_host
 from workers.host_link.reporter import Reporter
-from workers.plug_in import load_function
+from workers.recipe_api.loader import load_function
 
 if TYPE_CHECKING:
     from workers.recipe_api import Run

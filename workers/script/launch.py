@@ -15,6 +15,7 @@ from core.recipes.user_script import UserScript
 ENV_RUN_ID: Final = "RANKDECK_RUN_ID"
 PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[2]
 SDK_FOLDER: Final = PACKAGE_FOLDER / "workers" / "sdk"
+_OURS: Final = tuple(os.path.normcase(folder) for folder in (PACKAGE_FOLDER, SDK_FOLDER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,4 +110,4 @@ def _torchrun(place: Place, ours: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_ours(path: str) -> bool:
-    return os.path.normcase(os.path.abspath(path)) == os.path.normcase(str(PACKAGE_FOLDER))  # noqa: PTH100
+    return os.path.normcase(os.path.abspath(path)) in _OURS  # noqa: PTH100

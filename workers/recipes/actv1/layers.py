@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from workers.recipe_api import KeyValues, attend
+from rankdeck.recipe import KeyValues, attend
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from workers.recipe_api import KeyValues, write_tokens
+from rankdeck.recipe import KeyValues, write_tokens
 from workers.recipes.actv1.halting import Segments, halts, least_steps
 from workers.recipes.actv1.layers import Layer, LayerShape, init_linear, normed, rotary_turns
 from workers.recipes.actv1.thoughts import Segment, Thoughts

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from workers.recipe_api import KeyValues
+from rankdeck.recipe import KeyValues
 
 
 class Segment:

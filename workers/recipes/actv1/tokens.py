@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from workers.recipe_text import (
+from rankdeck.recipe import (
     DATA_JSON,
     TOKENIZER,
     TextSource,
@@ -25,7 +25,7 @@ from workers.recipe_text import (
     tokenizer_in,
     tokens_in,
 )
-from workers.recipe_text import make_tokenizer as make_own_tokenizer
+from rankdeck.recipe import make_tokenizer as make_own_tokenizer
 
 KEPT: Final = "tokenizer"
 """Below the run's data folder: the named model's tokenizer."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from workers.recipe_api import ConfigError, Measured, Optimization, Run, Task, WindowBatches
-from workers.recipes.actv1.check import width_refusal
+from rankdeck.recipe import Measured, Optimization, Run, Task, WindowBatches
+from workers.recipes.actv1.check import check_width
 from workers.recipes.actv1.halting import Rule, judge
 from workers.recipes.actv1.layers import LayerShape
 from workers.recipes.actv1.model import HierarchicalModel, Shape
@@ -104,6 +104,5 @@ def layer_shape(n_embd: int, n_head: int, dropout: float) -> LayerShape:
     Raises:
         ConfigError: The width cannot be shared out among the heads.
     """
-    if (refusal := width_refusal(n_embd, n_head)) is not None:
-        raise ConfigError(**refusal)
+    check_width(n_embd, n_head)
     return LayerShape(n_embd, n_head, dropout)

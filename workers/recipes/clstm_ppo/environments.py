@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from workers.recipes.clstm_ppo.refusal import RefusalError
+from rankdeck.recipe import ConfigError
 from workers.recipes.clstm_ppo.spaces import Actions, Observations, actions_of, observations_of
 from workers.recipes.clstm_ppo.trading import Market, Terms, Trading
 
@@ -50,7 +50,7 @@ def open_world(options: Mapping[str, Any], market: Market | None = None) -> Worl
         market: For the trading environment.
 
     Raises:
-        RefusalError: There is no such environment, it cannot be made here, or it cannot be seen or acted in.
+        ConfigError: There is no such environment, it cannot be made here, or it cannot be seen or acted in.
     """
     name = options["environment"].strip()
     if is_trading(options):
@@ -67,14 +67,14 @@ def environment_arguments(text: str) -> dict[str, Any]:
     """Arguments for an environment, out of a JSON object.
 
     Raises:
-        RefusalError: It is none.
+        ConfigError: It is none.
     """
     try:
         value = json.loads(text) if text.strip() else {}
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise RefusalError(
+        raise ConfigError(
             "environment_arguments",
             f"{text!r} is not a JSON object.",
             'Write for example {"is_slippery": false}, or nothing.',
@@ -96,7 +96,7 @@ def _make(name: str, arguments: Mapping[str, Any], limit: int | None) -> Any:
     try:
         return gymnasium.make(name, max_episode_steps=limit, disable_env_checker=True, **arguments)
     except gymnasium.error.DependencyNotInstalled as error:
-        raise RefusalError(
+        raise ConfigError(
             "environment",
             f"{name} needs a package that is not installed here: {error}",
             "Install it, or choose another environment.",
@@ -104,13 +104,13 @@ def _make(name: str, arguments: Mapping[str, Any], limit: int | None) -> Any:
     except (gymnasium.error.Error, ModuleNotFoundError) as error:
         known = [*OWN, *gymnasium.registry]
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        raise RefusalError(
+        raise ConfigError(
             "environment",
             f"There is no environment {name!r} ({_first_sentence(error)}).",
             f"Did you mean {near[0]!r}?" if near else f"Choose {MASKED}, {TRADING}, or an id such as CartPole-v1.",
         ) from error
     except TypeError as error:
-        raise RefusalError(
+        raise ConfigError(
             "environment_arguments",
             f"{name} does not take these arguments: {error}.",
             "Leave out what it does not know.",

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.recipes.clstm_ppo.refusal import RefusalError
+from rankdeck.recipe import ConfigError
 
 CHUNK: Final = "dataset_chunk_size"
 BLOCK: Final = "samples_per_block"
@@ -100,12 +100,12 @@ def make_grid(chunk: int, block: int, batch: int, passes: int, length: int) -> G
         length: `seq_len`.
 
     Raises:
-        RefusalError: They do not divide.
+        ConfigError: They do not divide.
     """
     unit = passes * batch
     if chunk % unit:
         near = max(unit, round(chunk / unit) * unit)
-        raise RefusalError(
+        raise ConfigError(
             CHUNK,
             f"A chunk is a round: {passes} passes over whole batches of {batch} sequences. {chunk} samples are no "
             f"multiple of {unit}.",
@@ -113,7 +113,7 @@ def make_grid(chunk: int, block: int, batch: int, passes: int, length: int) -> G
         )
     if block % chunk:
         near = max(chunk, round(block / chunk) * chunk)
-        raise RefusalError(
+        raise ConfigError(
             BLOCK,
             f"A block of {block} samples does not hold a whole number of chunks of {chunk}.",
             f"Choose a block of {near} samples: --samples-per-block {near}",

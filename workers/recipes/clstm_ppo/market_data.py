@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from workers.recipes.clstm_ppo.prices import PriceFile, read_prices
-from workers.recipes.clstm_ppo.refusal import PRICES, RefusalError
+from rankdeck.recipe import ConfigError
+from workers.recipes.clstm_ppo.prices import PRICES, PriceFile, read_prices
 from workers.recipes.clstm_ppo.trading import Market, Stretch, make_market
 
 NO_FILE: Final = "none://"
@@ -27,10 +27,10 @@ def open_files(
         options: The recipe's own fields.
 
     Raises:
-        RefusalError: None is named, no such column or which one cannot be guessed, too many bad rows, too few prices.
+        ConfigError: None is named, no such column or which one cannot be guessed, too many bad rows, too few prices.
     """
     if named.strip() == NO_FILE:
-        raise RefusalError(
+        raise ConfigError(
             "dataset_file",
             "The trading environment needs a file of prices, and none is named.",
             "Name one: --dataset-file prices.csv",
@@ -39,7 +39,7 @@ def open_files(
     read = [read_prices(path, options["price_column"], options["max_gap"]) for path in files()]
     for file in read:
         if file.bad_rows > options["max_bad_rows"] * file.rows:
-            raise RefusalError(
+            raise ConfigError(
                 "max_bad_rows",
                 f"{file.name}: {file.bad_rows} of {file.rows} rows of the column {file.column!r} cannot be used, more "
                 f"than the share {options['max_bad_rows']:g} that is allowed: {'; '.join(file.examples)}.",

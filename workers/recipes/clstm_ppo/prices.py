@@ -15,8 +15,9 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from workers.recipes.clstm_ppo.refusal import PRICES, RefusalError
+from rankdeck.recipe import ConfigError
 
+PRICES: Final = "The price file cannot be used"
 SUFFIXES: Final = (".csv", ".tsv", ".txt")
 PRICE_NAMES: Final = ("adj close", "close", "closing price", "price", "last", "value")
 TIME_NAMES: Final = ("date", "datetime", "time", "timestamp", "open time", "day")
@@ -70,7 +71,7 @@ def read_prices(path: Path, column: str = "", max_gap: float = 10.0) -> PriceFil
             stretch begins; 0: never.
 
     Raises:
-        RefusalError: There is no such column, or which one it is cannot be guessed; it cannot be read, or holds no two
+        ConfigError: There is no such column, or which one it is cannot be guessed; it cannot be read, or holds no two
             prices.
     """
     table = _table(path)
@@ -93,7 +94,7 @@ def read_prices(path: Path, column: str = "", max_gap: float = 10.0) -> PriceFil
     prices, stretches = _stretches(found, max_gap)
     if len(prices) < 2:
         first = f" The first: {found.examples[0]}." if found.examples else ""
-        raise RefusalError(
+        raise ConfigError(
             "price_column",
             f"{path.name} holds {len(prices)} usable prices in its column {names[price_at]!r}.{first}",
             "Name a file of prices, or another column: --set price_column=NAME",
@@ -187,7 +188,7 @@ def _price_column(
             return plain.index(asked)
         if asked.isdigit() and 0 < int(asked) <= len(names):
             return int(asked) - 1
-        raise RefusalError(
+        raise ConfigError(
             "price_column", f"{file} has no column {wanted.strip()!r}.", f"Choose one of: {', '.join(names)}."
         )
     for name in PRICE_NAMES:
@@ -201,7 +202,7 @@ def _price_column(
     ]
     if len(numeric) == 1:
         return numeric[0]
-    raise RefusalError(
+    raise ConfigError(
         "price_column",
         f"Which column of {file} holds the prices cannot be guessed; it has {', '.join(names)}.",
         "Name it: --set price_column=NAME",
@@ -252,5 +253,5 @@ def _stretches(found: _Rows, max_gap: float) -> tuple[tuple[float, ...], tuple[t
     return prices, tuple((a, b) for a, b in zip(begins, ends, strict=True) if b > a)
 
 
-def _unusable(cause: str, next_step: str) -> RefusalError:
-    return RefusalError("dataset_file", cause, next_step, title=PRICES)
+def _unusable(cause: str, next_step: str) -> ConfigError:
+    return ConfigError("dataset_file", cause, next_step, title=PRICES)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from workers.recipe_api import Indices, StepSamples
+from rankdeck.recipe import Indices, StepSamples
 from workers.recipes.clstm_ppo.grid import Grid
 from workers.recipes.clstm_ppo.playing import Played, Player, Stage
 from workers.recipes.clstm_ppo.policy import parts_of

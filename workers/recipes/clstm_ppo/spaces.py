@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.recipes.clstm_ppo.refusal import RefusalError
+from rankdeck.recipe import ConfigError
 
 MAX_NUMBERS: Final = 100_000
 Vector = NDArray[np.float32]
@@ -114,7 +114,7 @@ def observations_of(space: Any, name: str, hidden: str = "") -> Observations:
         hidden: Numbers of the entries that the policy is not to see, from 0, with commas between them.
 
     Raises:
-        RefusalError: It cannot be a vector; `hidden` names what is not there, or everything.
+        ConfigError: It cannot be a vector; `hidden` names what is not there, or everything.
     """
     from gymnasium.spaces import Box
     from gymnasium.spaces.utils import flatten_space
@@ -124,7 +124,7 @@ def observations_of(space: Any, name: str, hidden: str = "") -> Observations:
     except NotImplementedError:
         flat = None
     if not isinstance(flat, Box) or not 0 < flat.shape[0] <= MAX_NUMBERS:
-        raise RefusalError(
+        raise ConfigError(
             "environment",
             f"What {name} lets one observe ({space}) is not a row of 1 to {MAX_NUMBERS:,} numbers.",
             "Choose an environment whose observations are Box, Discrete, MultiDiscrete, or Tuple and Dict of them.",
@@ -133,7 +133,7 @@ def observations_of(space: Any, name: str, hidden: str = "") -> Observations:
     limited = np.isfinite(low) & np.isfinite(high) & (high > low) & (np.maximum(abs(low), abs(high)) < 1e6)
     seen = np.array([entry for entry in range(len(low)) if entry not in _hidden(hidden, len(low), name)])
     if not len(seen):
-        raise RefusalError("hide", f"Nothing of the {len(low)} numbers of {name} is left.", "Hide fewer.")
+        raise ConfigError("hide", f"Nothing of the {len(low)} numbers of {name} is left.", "Hide fewer.")
     span = np.where(limited, high - np.where(limited, low, 0), 0)
     return Observations(
         space, np.where(limited, low, 0)[seen].astype(np.float32), span[seen].astype(np.float32), seen.astype(np.int64)
@@ -144,7 +144,7 @@ def actions_of(space: Any, name: str) -> Actions:
     """How an environment's actions are made.
 
     Raises:
-        RefusalError: They are neither Discrete nor a Box of real numbers.
+        ConfigError: They are neither Discrete nor a Box of real numbers.
     """
     from gymnasium.spaces import Box, Discrete
 
@@ -153,7 +153,7 @@ def actions_of(space: Any, name: str) -> Actions:
     if isinstance(space, Box) and np.issubdtype(space.dtype, np.floating) and 0 < space.low.size <= MAX_NUMBERS:
         low, high = space.low.astype(np.float32).reshape(-1), space.high.astype(np.float32).reshape(-1)
         return Actions(space.low.size, True, 0, low, high, space.shape)
-    raise RefusalError(
+    raise ConfigError(
         "environment",
         f"The actions of {name} are {space}; this recipe can choose one of several (Discrete) or make numbers (Box).",
         "Choose another environment, or wrap this one so that its actions are Discrete or Box.",
@@ -164,7 +164,7 @@ def _hidden(words: str, entries: int, name: str) -> set[int]:
     found = set()
     for word in filter(None, (part.strip() for part in words.split(","))):
         if not word.isdigit() or int(word) >= entries:
-            raise RefusalError(
+            raise ConfigError(
                 "hide",
                 f"hide names the entry {word}, and an observation of {name} has the entries 0 to {entries - 1}.",
                 "Give numbers with commas between them, or nothing.",

@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from rankdeck.recipe import ConfigError
 from workers.recipes.clstm_ppo.prices import PriceFile
-from workers.recipes.clstm_ppo.refusal import RefusalError
 
 MIN_STEPS: Final = 16
 """An episode of fewer steps teaches nothing."""
@@ -76,7 +76,7 @@ def make_market(files: Sequence[PriceFile], held_out: float, window: int) -> Mar
         window: Past moves that are observed: a stretch must be longer.
 
     Raises:
-        RefusalError: One of the two parts has no stretch that is long enough.
+        ConfigError: One of the two parts has no stretch that is long enough.
     """
     needed = window + 1 + MIN_STEPS
     prices: list[float] = []
@@ -94,7 +94,7 @@ def make_market(files: Sequence[PriceFile], held_out: float, window: int) -> Mar
         if not part:
             names = ", ".join(file.name for file in files)
             longest = max(past - first for file in files for first, past in file.stretches)
-            raise RefusalError(
+            raise ConfigError(
                 "dataset_file",
                 f"{names}: too few prices in a row. The longest stretch has {longest}, and the part {words} needs "
                 f"{needed} (a window of {window} moves and {MIN_STEPS} steps).",

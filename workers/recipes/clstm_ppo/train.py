@@ -11,22 +11,20 @@ Methods: PPO (arXiv 1707.06347), generalized advantages (arXiv 1506.02438), the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 from torch import nn
 
-from workers.recipe_api import ConfigError, Measured, Optimization, PreparedData, Run, Task
+from rankdeck.recipe import Measured, Optimization, PreparedData, Run, Task
 from workers.recipes.clstm_ppo.environments import is_trading, open_world
 from workers.recipes.clstm_ppo.grid import make_grid
 from workers.recipes.clstm_ppo.market_data import load_market, open_files, save_market
 from workers.recipes.clstm_ppo.playing import LONGEST, Episode, Player, Stage
 from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape
 from workers.recipes.clstm_ppo.ppo import Rule, losses
-from workers.recipes.clstm_ppo.refusal import RefusalError
 from workers.recipes.clstm_ppo.rounds import EpisodeGoal, Rounds
 
 EPISODES: Final = "episodes"
@@ -39,11 +37,10 @@ SMALL: Final = 256
 def main(run: Run) -> None:
     """Environment, policy, loss, training: on every rank."""
     o, config = run.options, run.config
-    with in_words():
-        sizes = (config.dataset_chunk_size, config.samples_per_block, run.global_batch)
-        grid = make_grid(*sizes, o["passes"], config.seq_len)
-        run.prepare(lambda folder: prepare(run, folder), depends_on=prepared_from(o))
-        world = open_world(o, load_market(run.data_dir, run.info) if is_trading(o) else None)
+    sizes = (config.dataset_chunk_size, config.samples_per_block, run.global_batch)
+    grid = make_grid(*sizes, o["passes"], config.seq_len)
+    run.prepare(lambda folder: prepare(run, folder), depends_on=prepared_from(o))
+    world = open_world(o, load_market(run.data_dir, run.info) if is_trading(o) else None)
 
     if run.device.type == "cpu" and o["hidden"] <= SMALL:
         torch.set_num_threads(1)
@@ -144,14 +141,3 @@ def written(episodes: list[Episode]) -> str:
     ]
     mean = sum(episode.reward for episode in episodes) / len(episodes)
     return "\n".join([*lines, f"mean of these {len(episodes)}: {mean:.3f}"]) + "\n"
-
-
-@contextmanager
-def in_words() -> Iterator[None]:
-    """A refusal as the error that reaches the person."""
-    try:
-        yield
-    except RefusalError as refusal:
-        error = ConfigError(refusal.field, refusal.cause, refusal.next_step)
-        error.title = refusal.title or error.title
-        raise error from refusal

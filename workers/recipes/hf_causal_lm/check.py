@@ -1,32 +1,35 @@
-"""What can be known to be wrong before a rank is started: a program that Rankdeck runs when a run is asked for.
+"""What can be known to be wrong before a rank is started; needs no torch and asks no network.
 
-It is given a file of settings and prints one line of JSON; it needs no torch and asks no network. The ranks check the
-same again: between the two a folder may have changed.
+The ranks check the same again: between the two a folder may have changed.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workers.recipe_text import has_tokenizer
+from rankdeck.recipe import ConfigError, MissingPackageError, Request, has_tokenizer
 from workers.recipes.hf_causal_lm.folder import (
     ModelFolder,
     check_tokenizer_fits,
     largest_token,
     open_folder,
 )
-from workers.recipes.hf_causal_lm.refusal import RefusalError
 from workers.recipes.hf_causal_lm.source import Source, find_source, not_here
 
 _HIGH_LR = {"full": 2e-4, "lora": 2e-3}
 
 
-def check(
+def check(request: Request) -> list[str]:
+    """Refuses what cannot be trained; as `check_model`."""
+    config = request.config
+    shards = config.mode == "fsdp" or (config.mode == "zero" and config.zero_stage > 1)
+    return check_model(config.model or "", config.seq_len, request.options, config.lr, shards_weights=shards)
+
+
+def check_model(
     model: str, seq_len: int, options: Mapping[str, Any], lr: float = 0.0, *, shards_weights: bool = False
 ) -> list[str]:
     """Refuses what cannot be trained.
@@ -42,7 +45,8 @@ def check(
         What a person should know though it stops nothing.
 
     Raises:
-        RefusalError: The first thing that cannot work.
+        ConfigError: The first thing that cannot work.
+        MissingPackageError: LoRA needs a package.
     """
     source = find_source(model)
     if options["training"] == "lora":
@@ -76,7 +80,7 @@ def check_targets(model: ModelFolder, targets: Sequence[str]) -> None:
     """Refuses names that no module has, as far as the weights' names tell.
 
     Raises:
-        RefusalError: Names one, and some that there are.
+        ConfigError: Names one, and some that there are.
     """
     if any("expert" in key for key in model.config):
         return  # experts are put together when they are loaded, under other names
@@ -85,10 +89,10 @@ def check_targets(model: ModelFolder, targets: Sequence[str]) -> None:
             raise no_target(target, model.modules)
 
 
-def no_target(target: str, modules: set[str]) -> RefusalError:
+def no_target(target: str, modules: set[str]) -> ConfigError:
     """The refusal of a LoRA target that no module has."""
     last = sorted({name.rpartition(".")[2] for name in modules if any(part.isdigit() for part in name.split("."))})
-    return RefusalError(
+    return ConfigError(
         "lora_targets",
         f"No module of the model is called {target!r}.",
         f"Choose from: {', '.join(last[:20])}; or leave lora_targets empty for all linear layers.",
@@ -100,27 +104,27 @@ def check_sizes(architecture: str, options: Mapping[str, Any]) -> None:
     """Refuses sizes that do not go together.
 
     Raises:
-        RefusalError: Names the two numbers.
+        ConfigError: Names the two numbers.
     """
     width, heads, shared = options["n_embd"], options["n_head"], options["n_kv_head"]
     if width % heads:
-        raise RefusalError(
+        raise ConfigError(
             "n_embd", f"The width {width} is not a multiple of the {heads} heads.", "Change one of the two."
         )
     if architecture == "gpt2":
         if shared not in (0, heads):
-            raise RefusalError(
+            raise ConfigError(
                 "n_kv_head",
                 f"GPT-2 has as many key heads as heads ({heads}), and {shared} were asked for.",
                 "Leave n_kv_head at 0, or choose --model llama or qwen3.",
             )
         return
     if shared and heads % shared:
-        raise RefusalError(
+        raise ConfigError(
             "n_kv_head", f"The {heads} heads cannot share {shared} key heads evenly.", "Choose a divisor of the heads."
         )
     if width // heads % 2:
-        raise RefusalError(
+        raise ConfigError(
             "n_embd",
             f"A head would be {width // heads} numbers wide; rotary positions need an even number.",
             "Change the width or the heads.",
@@ -131,12 +135,12 @@ def tokenizer_path(text: str) -> Path:
     """The ``tokenizer.json`` that a setting names, itself or by its folder.
 
     Raises:
-        RefusalError: There is none, or it cannot be read.
+        ConfigError: There is none, or it cannot be read.
     """
     path = Path(text).expanduser()
     path = path / "tokenizer.json" if path.is_dir() else path
     if not path.is_file():
-        raise RefusalError(
+        raise ConfigError(
             "tokenizer_file", f"There is no tokenizer in {path}.", "Name a tokenizer.json, or a folder that holds one."
         )
     largest_token(path)
@@ -145,9 +149,9 @@ def tokenizer_path(text: str) -> Path:
 
 def _check_lora(source: Source) -> None:
     if importlib.util.find_spec("peft") is None:
-        raise RefusalError("training", "LoRA", "", missing=("peft",))
+        raise MissingPackageError(["peft"], "LoRA")
     if source.kind == "scratch":
-        raise RefusalError(
+        raise ConfigError(
             "training",
             f"LoRA leaves a model's weights as they are and trains a few beside them; {source.name} would be made from "
             "scratch and has learned nothing yet.",
@@ -157,7 +161,7 @@ def _check_lora(source: Source) -> None:
 
 def _check_formats(options: Mapping[str, Any], shards_weights: bool) -> None:
     if shards_weights and options["lora_frozen"] != "fp32":
-        raise RefusalError(
+        raise ConfigError(
             "lora_frozen",
             "Where each device holds a part of the weights (fsdp, ZeRO stages 2 and 3), PyTorch wants all of a layer's "
             f"in one format, and {options['lora_frozen']} was asked for those that are not trained.",
@@ -168,7 +172,7 @@ def _check_formats(options: Mapping[str, Any], shards_weights: bool) -> None:
 def _check_length(model: ModelFolder, seq_len: int) -> None:
     longest = model.longest
     if longest is not None and seq_len > longest:
-        raise RefusalError(
+        raise ConfigError(
             "seq_len",
             f"The sequence length {seq_len:,} is more than the model was made for ({longest:,}).",
             f"Choose at most {longest}: --seq-len {longest}",
@@ -180,7 +184,7 @@ def _check_tokenizer(model: ModelFolder, own: str) -> None:
     if path.is_file():
         check_tokenizer_fits(path, model)
     elif not has_tokenizer(model.folder):
-        raise RefusalError(
+        raise ConfigError(
             "tokenizer_file",
             f"{model.folder} holds no tokenizer (tokenizer.json).",
             "Put the model's tokenizer files there, or name one: --set tokenizer_file=PATH",
@@ -194,25 +198,3 @@ def _notes(training: str, lr: float) -> list[str]:
         return []
     usual = "1e-5 to 1e-4" if training == "full" else "1e-4 to 5e-4"
     return [f"The learning rate {lr:g} is high for a model that is trained already; usual is {usual} (--lr)."]
-
-
-def main(settings: Path) -> None:
-    """Reads the settings, prints what is wrong with them, or the notes."""
-    config = json.loads(settings.read_text(encoding="utf-8"))["config"]
-    shards = config["mode"] == "fsdp" or (config["mode"] == "zero" and config["zero_stage"] > 1)
-    asked = (config["model"] or "", config["seq_len"], config["options"], config["lr"])
-    try:
-        answer: dict[str, Any] = {"notes": check(*asked, shards_weights=shards)}
-    except RefusalError as refusal:
-        answer = {
-            "field": refusal.field,
-            "title": refusal.title,
-            "cause": refusal.cause,
-            "next_step": refusal.next_step,
-            "missing": list(refusal.missing),
-        }
-    sys.stdout.write(json.dumps(answer) + "\n")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

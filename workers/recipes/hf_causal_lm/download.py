@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from workers.recipe_text import TOKENIZER_FILES
-from workers.recipes.hf_causal_lm.refusal import RefusalError
+from rankdeck.recipe import TOKENIZER_FILES, ConfigError
 from workers.recipes.hf_causal_lm.source import Source, not_here
 
 _WANTED: Final = ("config.json", *TOKENIZER_FILES, "*.safetensors", "*.safetensors.index.json")
@@ -26,7 +25,7 @@ def local_folder(source: Source, allow_download: bool, say: Callable[[str], None
         say: Is told what is downloaded, and how large it is, before it begins.
 
     Raises:
-        RefusalError: It is not here and may not be downloaded, or the Hub does not give it.
+        ConfigError: It is not here and may not be downloaded, or the Hub does not give it.
     """
     if source.folder is not None:
         return source.folder
@@ -45,7 +44,7 @@ def ask_size(source: Source) -> str:
     """What a download would fetch, as the Hub says: files and their size.
 
     Raises:
-        RefusalError: The Hub does not answer, or has no safetensors of it.
+        ConfigError: The Hub does not answer, or has no safetensors of it.
     """
     from huggingface_hub import HfApi
 
@@ -78,7 +77,7 @@ def _in_words(source: Source) -> Iterator[None]:
         yield
     except Exception as error:
         why = " ".join(str(error).split())[:400]
-        raise RefusalError(
+        raise ConfigError(
             "model",
             f"{source.name} could not be downloaded ({type(error).__name__}: {why}).",
             "Check the name and the network; or download it elsewhere and name its folder: --model FOLDER",
@@ -88,7 +87,7 @@ def _in_words(source: Source) -> Iterator[None]:
 
 def _check_safetensors(source: Source, names: Sequence[str]) -> None:
     if not any(name.endswith(".safetensors") for name in names):
-        raise RefusalError(
+        raise ConfigError(
             "model",
             f"{source.name} has no safetensors files on the Hub; pickled weights can run any code, so they are not "
             "opened.",

@@ -9,11 +9,9 @@ from typing import Any, Final
 from safetensors import safe_open
 from torch import nn
 
-from workers.recipe_api import Export
-from workers.recipe_text import TOKENIZER_FILES
+from rankdeck.recipe import TOKENIZER_FILES, ConfigError, Export
 from workers.recipes.hf_causal_lm.folder import CONFIG
 from workers.recipes.hf_causal_lm.model import be_quiet, empty_model, with_lora
-from workers.recipes.hf_causal_lm.refusal import RefusalError
 
 ADAPTER: Final = "adapter"
 
@@ -26,11 +24,11 @@ def export_folder(given: Export, described: Path) -> None:
         described: The folder with the model's `config.json` and tokenizer that the run keeps.
 
     Raises:
-        RefusalError: The run has not kept them, or the weights are of another model.
+        ConfigError: The run has not kept them, or the weights are of another model.
     """
     be_quiet(allow_download=False)
     if not (described / CONFIG).is_file():
-        raise RefusalError(
+        raise ConfigError(
             "model", f"The run's {described} is gone.", "Resume the run for a step: its data is prepared again."
         )
     model: Any = empty_model(described)
@@ -53,7 +51,7 @@ def _take_weights(model: nn.Module, weights: Path) -> None:
     """Copies the file's tensors into the model; names that share a tensor are written once.
 
     Raises:
-        RefusalError: They are of another model.
+        ConfigError: They are of another model.
     """
     own = model.state_dict(keep_vars=True)
     taken: set[int] = set()
@@ -68,7 +66,7 @@ def _take_weights(model: nn.Module, weights: Path) -> None:
             taken.add(own[name].data_ptr())
     odd += sorted(name for name, tensor in own.items() if tensor.data_ptr() not in taken)
     if odd:
-        raise RefusalError(
+        raise ConfigError(
             "model",
             f"The weights in {weights.name} are not of the model that this run was asked for ({odd[0]}).",
             "Export the run with the settings it was trained with.",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from workers.recipes.hf_causal_lm.refusal import RefusalError
+from rankdeck.recipe import ConfigError
 
 CONFIG: Final = "config.json"
 INDEX: Final = "model.safetensors.index.json"
@@ -74,7 +74,7 @@ def open_folder(folder: Path) -> ModelFolder:
     """Looks at a model folder.
 
     Raises:
-        RefusalError: It holds no model that can be trained here; says why.
+        ConfigError: It holds no model that can be trained here; says why.
     """
     config = _read_config(folder)
     _check_architecture(folder, config)
@@ -85,7 +85,7 @@ def largest_token(tokenizer: Path) -> int:
     """The highest id that a ``tokenizer.json`` gives.
 
     Raises:
-        RefusalError: It cannot be read.
+        ConfigError: It cannot be read.
     """
     try:
         document = json.loads(tokenizer.read_text(encoding="utf-8"))
@@ -93,7 +93,7 @@ def largest_token(tokenizer: Path) -> int:
         ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else [len(vocabulary) - 1]
         return max(int(number) for number in (*ids, *(t["id"] for t in document.get("added_tokens") or ())))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RefusalError(
+        raise ConfigError(
             "tokenizer_file",
             f"{tokenizer} cannot be read as a tokenizer ({type(error).__name__}: {error}).",
             "Name a tokenizer.json, or a folder that holds one.",
@@ -104,11 +104,11 @@ def check_tokenizer_fits(tokenizer: Path, model: ModelFolder) -> None:
     """Refuses a tokenizer with more tokens than the model has numbers for.
 
     Raises:
-        RefusalError: So it is; says both sizes.
+        ConfigError: So it is; says both sizes.
     """
     highest, rows = largest_token(tokenizer), model.embedding_rows
     if rows is not None and highest >= rows:
-        raise RefusalError(
+        raise ConfigError(
             "tokenizer_file",
             f"The tokenizer {tokenizer} has tokens up to number {highest:,}, and the model's embedding has {rows:,} "
             f"rows: it is not this model's tokenizer.",
@@ -128,18 +128,18 @@ def _read_config(folder: Path) -> dict[str, Any]:
             if (folder / "adapter_config.json").is_file()
             else f"holds no {CONFIG}, so it is no model folder"
         )
-        raise RefusalError(
+        raise ConfigError(
             "model",
             f"{folder} {what}.",
             "Name the folder that `save_pretrained` wrote, or that was downloaded from the Hub.",
             title="That is not a model folder",
         ) from None
     except (OSError, ValueError) as error:
-        raise RefusalError(
+        raise ConfigError(
             "model", f"{path} cannot be read ({error}).", "Copy the model folder anew.", title="The model is damaged"
         ) from None
     if not isinstance(config, dict):
-        raise RefusalError("model", f"{path} is not a table of settings.", "Copy the model folder anew.")
+        raise ConfigError("model", f"{path} is not a table of settings.", "Copy the model folder anew.")
     return config
 
 
@@ -148,7 +148,7 @@ def _check_architecture(folder: Path, config: Mapping[str, Any]) -> None:
     known = causal_architectures()
     if not isinstance(kind, str) or not kind or (known and kind not in known):
         own_code = " It brings code of its own, which Rankdeck does not run." if config.get("auto_map") else ""
-        raise RefusalError(
+        raise ConfigError(
             "model",
             f"{folder} holds a model of the architecture {kind!r}, which the installed transformers does not know as "
             f"a causal language model.{own_code}",
@@ -156,7 +156,7 @@ def _check_architecture(folder: Path, config: Mapping[str, Any]) -> None:
             title="The architecture is unknown",
         )
     if config.get("quantization_config"):
-        raise RefusalError(
+        raise ConfigError(
             "model",
             f"{folder} holds quantised weights, which cannot be trained here.",
             "Name the folder of the model before it was quantised.",
@@ -197,10 +197,10 @@ def _weight_files(folder: Path) -> list[Path]:
     return found
 
 
-def _without_weights(folder: Path) -> RefusalError:
+def _without_weights(folder: Path) -> ConfigError:
     pickled = sorted(path.name for pattern in _PICKLED for path in folder.glob(pattern))
     if pickled:
-        return RefusalError(
+        return ConfigError(
             "model",
             f"{folder} holds its weights as pickle only ({pickled[0]}). Opening such a file can run any code that is "
             "in it, so it is not opened.",
@@ -208,7 +208,7 @@ def _without_weights(folder: Path) -> RefusalError:
             "by loading it where you trust it and calling save_pretrained.",
             title="The weights are not safetensors",
         )
-    return RefusalError(
+    return ConfigError(
         "model",
         f"{folder} has a {CONFIG} and no weights (model.safetensors).",
         "Download the model whole, or train its architecture from scratch: --model llama",
@@ -216,8 +216,8 @@ def _without_weights(folder: Path) -> RefusalError:
     )
 
 
-def _damaged(what: str) -> RefusalError:
-    return RefusalError("model", f"{what}.", "Download or copy the model anew.", title="The model is damaged")
+def _damaged(what: str) -> ConfigError:
+    return ConfigError("model", f"{what}.", "Download or copy the model anew.", title="The model is damaged")
 
 
 def _shapes(files: list[Path]) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -15,9 +15,9 @@ from typing import Any, Final
 import torch
 from torch import nn
 
+from rankdeck.recipe import ConfigError
 from workers.recipes.hf_causal_lm.check import lora_targets, no_target
 from workers.recipes.hf_causal_lm.folder import CONFIG
-from workers.recipes.hf_causal_lm.refusal import RefusalError
 
 _SWIGLU: Final = 32
 """LLaMA's inner width is two thirds of four times the width, rounded up to a multiple of this."""
@@ -73,7 +73,7 @@ def empty_model(folder: Path) -> nn.Module:
     """The model whose `config.json` lies in `folder`, its weights not yet those of anybody.
 
     Raises:
-        RefusalError: The installed transformers does not know it.
+        ConfigError: The installed transformers does not know it.
     """
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -90,7 +90,7 @@ def trained_model(folder: Path) -> nn.Module:
     """The model in a folder, with its weights.
 
     Raises:
-        RefusalError: It cannot be opened, or some of its weights are missing.
+        ConfigError: It cannot be opened, or some of its weights are missing.
     """
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -107,7 +107,7 @@ def trained_model(folder: Path) -> nn.Module:
     odd = [entry[0] if isinstance(entry, tuple | list) else entry for entry in report["mismatched_keys"]]
     if lost or odd:
         what = f"lack {lost[0]}" if lost else f"have another shape in {odd[0]}"
-        raise RefusalError(
+        raise ConfigError(
             "model",
             f"The weights in {folder} do not belong to its {CONFIG}: they {what} ({len(lost) + len(odd)} such).",
             "Download or copy the model anew.",
@@ -128,7 +128,7 @@ def with_lora(model: nn.Module, options: Mapping[str, Any], name: str) -> nn.Mod
         name: What the adapter says it belongs to.
 
     Raises:
-        RefusalError: No module is called as asked.
+        ConfigError: No module is called as asked.
     """
     from peft import LoraConfig, TaskType, get_peft_model
 
@@ -150,7 +150,7 @@ def with_lora(model: nn.Module, options: Mapping[str, Any], name: str) -> nn.Mod
     try:
         made: nn.Module = get_peft_model(named, config)
     except ValueError as error:
-        raise RefusalError(
+        raise ConfigError(
             "lora_targets",
             f"LoRA cannot be attached as asked: {' '.join(str(error).split())[:300]}",
             "Choose other lora_targets, or leave it empty for all linear layers.",
@@ -167,7 +167,7 @@ def checkpointed(model: nn.Module) -> None:
     """Has each layer computed again on the way back instead of keeping what it computed.
 
     Raises:
-        RefusalError: This architecture cannot.
+        ConfigError: This architecture cannot.
     """
     made: Any = model
     try:
@@ -176,7 +176,7 @@ def checkpointed(model: nn.Module) -> None:
         else:
             made.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     except ValueError as error:
-        raise RefusalError(
+        raise ConfigError(
             "grad_checkpointing", f"This architecture cannot: {error}", "Turn gradient checkpointing off."
         ) from None
 
@@ -193,8 +193,8 @@ def _is_gpt2(model: nn.Module) -> bool:
     return any(type(module).__name__ == "Conv1D" for module in model.modules())
 
 
-def _unknown(folder: Path, error: Exception) -> RefusalError:
-    return RefusalError(
+def _unknown(folder: Path, error: Exception) -> ConfigError:
+    return ConfigError(
         "model",
         f"transformers cannot open the model in {folder}: {' '.join(str(error).split())[:400]}",
         "Choose another model, or update the package: pip install -U transformers",

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from workers.recipe_api import Indices
+from rankdeck.recipe import Indices
 
 IGNORED: Final = -100
 TRIED_TOKENS: Final = 7

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from workers.recipe_api import Encoder, write_tokens
+from rankdeck.recipe import Encoder, write_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from workers.recipe_text import hub_cache, snapshot_folder
-from workers.recipes.hf_causal_lm.refusal import RefusalError
+from rankdeck.recipe import ConfigError, hub_cache, snapshot_folder
 
 SCRATCH: Final = ("gpt2", "llama", "qwen3")
 """Architectures that can be made from nothing but their sizes."""
@@ -44,7 +43,7 @@ def find_source(model: str) -> Source:
         model: As `--model` says it.
 
     Raises:
-        RefusalError: It is nothing of the three.
+        ConfigError: It is nothing of the three.
     """
     text = model.strip()
     if not text.startswith(HUB) and text and Path(text).expanduser().is_dir():
@@ -54,7 +53,7 @@ def find_source(model: str) -> Source:
     pattern = _HUB_NAME_ALONE if text.startswith(HUB) else _HUB_NAME
     found = pattern.fullmatch(text.removeprefix(HUB))
     if found is None or ".." in text or Path(text).is_absolute():
-        raise RefusalError(
+        raise ConfigError(
             "model",
             f"{model!r} is no folder on this machine, no name owner/name of the Hugging Face Hub, and none of "
             f"{', '.join(SCRATCH)}.",
@@ -73,10 +72,10 @@ def cached_folder(repo: str, revision: str = "") -> Path | None:
     return folder if any((*folder.glob("*.safetensors"), *folder.glob("*.bin"))) else None
 
 
-def not_here(source: Source, size_words: str = "") -> RefusalError:
+def not_here(source: Source, size_words: str = "") -> ConfigError:
     """The refusal of a Hub model that would have to be downloaded."""
     size = size_words or "How large it is will be said before a download begins."
-    return RefusalError(
+    return ConfigError(
         "model",
         f"The model {source.name} is not on this machine (looked in {hub_cache()}), and nothing is downloaded unasked. "
         f"{size}",

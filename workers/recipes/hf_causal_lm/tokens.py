@@ -9,11 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from workers.recipe_api import TextSource
-from workers.recipe_text import TOKENIZER, TOKENIZER_FILES, TokenizerError, Tokens, copy_tokenizer
-from workers.recipe_text import tokens_in as open_tokens
+from rankdeck.recipe import TOKENIZER, TOKENIZER_FILES, ConfigError, TextSource, TokenizerError, Tokens, copy_tokenizer
+from rankdeck.recipe import tokens_in as open_tokens
 from workers.recipes.hf_causal_lm.check import tokenizer_path
-from workers.recipes.hf_causal_lm.refusal import RefusalError
 
 LEARNED_END: Final = "<|endoftext|>"
 _LEARN_BYTES: Final = 64 << 20
@@ -28,7 +26,7 @@ def make_tokens(data: TextSource, folder: Path, model: Path | None) -> Tokens:
         model: The model's folder; None for a model from scratch.
 
     Raises:
-        RefusalError: There is no tokenizer that can be used.
+        ConfigError: There is no tokenizer that can be used.
     """
     folder.mkdir(parents=True, exist_ok=True)
     named = str(data.options.get("tokenizer_file") or "")
@@ -50,7 +48,7 @@ def tokens_in(folder: Path) -> Tokens:
     """The tokenizer that lies in a folder.
 
     Raises:
-        RefusalError: The package tokenizers is missing, or cannot read it.
+        ConfigError: The package tokenizers is missing, or cannot read it.
     """
     with _refused():
         return open_tokens(folder)
@@ -88,6 +86,6 @@ def _refused() -> Iterator[None]:
     try:
         yield
     except TokenizerError as error:
-        raise RefusalError(
+        raise ConfigError(
             "tokenizer_file", error.cause, error.next_step, title="The tokenizer cannot be used"
         ) from error

@@ -9,14 +9,14 @@ folder that `from_pretrained` opens afterwards. The rest is the trainer's.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from torch import nn
 
-from workers.recipe_api import (
+from rankdeck.recipe import (
+    TOKENIZER,
     ConfigError,
     Export,
     Optimization,
@@ -25,11 +25,11 @@ from workers.recipe_api import (
     Task,
     TextSource,
     TokenizerSpec,
+    Tokens,
     cut_windows,
     spread,
 )
-from workers.recipe_text import TOKENIZER, Tokens
-from workers.recipes.hf_causal_lm.check import check
+from workers.recipes.hf_causal_lm.check import check_model
 from workers.recipes.hf_causal_lm.download import ask_size, local_folder
 from workers.recipes.hf_causal_lm.exporting import export_folder
 from workers.recipes.hf_causal_lm.folder import CONFIG, check_tokenizer_fits, open_folder
@@ -42,7 +42,6 @@ from workers.recipes.hf_causal_lm.model import (
     with_lora,
     write_config,
 )
-from workers.recipes.hf_causal_lm.refusal import RefusalError
 from workers.recipes.hf_causal_lm.samples import TRIED_TOKENS, Packing, keeps_documents_apart, loss
 from workers.recipes.hf_causal_lm.sampling import Sampler
 from workers.recipes.hf_causal_lm.source import find_source
@@ -58,13 +57,12 @@ _DATA_DEPENDS_ON: Final = (
 def main(run: Run) -> None:
     """Data, model, loss, training: on every rank."""
     o, config = run.options, run.config
-    with in_words():
-        check(config.model or "", config.seq_len, o, shards_weights=run.forward_is_collective)
-        be_quiet(o["allow_download"])
-        depends_on = {name: o.get(name) for name in _DATA_DEPENDS_ON} | {"model": config.model}
-        info = run.prepare(lambda folder: prepare(run, folder), depends_on=depends_on)
-        tokens = tokens_in(run.data_dir / KEPT)
-        model = make_model(run)
+    check_model(config.model or "", config.seq_len, o, shards_weights=run.forward_is_collective)
+    be_quiet(o["allow_download"])
+    depends_on = {name: o.get(name) for name in _DATA_DEPENDS_ON} | {"model": config.model}
+    info = run.prepare(lambda folder: prepare(run, folder), depends_on=depends_on)
+    tokens = tokens_in(run.data_dir / KEPT)
+    model = make_model(run)
 
     apart = o["documents"] == "apart"
     ends = run.open_ends() if apart else None
@@ -110,7 +108,7 @@ def prepare(run: Run, folder: Path) -> PreparedData:
     shutil.rmtree(kept, ignore_errors=True)
     model, tokens = find_model_and_tokens(run, folder, run.say)
     if model is not None:
-        check(str(model), seq_len, o)  # it may have come just now
+        check_model(str(model), seq_len, o)  # it may have come just now
         check_tokenizer_fits(kept / TOKENIZER, open_folder(model))
         (kept / CONFIG).write_bytes((model / CONFIG).read_bytes())
     data = run.tokenize(tokens.spec)
@@ -126,7 +124,7 @@ def find_model_and_tokens(data: TextSource, folder: Path, say: Callable[[str], N
     """The model's folder, None for one from scratch; its tokenizer, whose files are put below `folder`.
 
     Raises:
-        RefusalError: One of them cannot be used.
+        ConfigError: One of them cannot be used.
     """
     source = find_source(data.config.model or "")
     model = None if source.kind == "scratch" else local_folder(source, data.options["allow_download"], say)
@@ -135,30 +133,29 @@ def find_model_and_tokens(data: TextSource, folder: Path, say: Callable[[str], N
 
 def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
     """The tokens that the model sees, for `rankdeck preview`, which says how large a model is and does not fetch it."""
-    with in_words():
-        be_quiet(data.options["allow_download"])
-        source = find_source(data.config.model or "")
-        if source.kind == "hub" and source.folder is None and data.options["allow_download"]:
-            raise RefusalError(
-                "model",
-                f"The model {source.name} is not on this machine. A run would download {ask_size(source)}.",
-                "Start the run; once the model is here, its tokens can be shown.",
-                title="The model would have to be downloaded",
-            )
-        return find_model_and_tokens(data, folder, lambda _: None)[1].spec
+    be_quiet(data.options["allow_download"])
+    source = find_source(data.config.model or "")
+    if source.kind == "hub" and source.folder is None and data.options["allow_download"]:
+        raise ConfigError(
+            "model",
+            f"The model {source.name} is not on this machine. A run would download {ask_size(source)}.",
+            "Start the run; once the model is here, its tokens can be shown.",
+            title="The model would have to be downloaded",
+        )
+    return find_model_and_tokens(data, folder, lambda _: None)[1].spec
 
 
 def make_model(run: Run) -> nn.Module:
     """The model that is trained, alike on all ranks.
 
     Raises:
-        RefusalError: It cannot be opened, or not be trained as asked.
+        ConfigError: It cannot be opened, or not be trained as asked.
     """
     o, folder = run.options, run.info["model_folder"]
     model = trained_model(Path(folder)) if folder else empty_model(run.data_dir / KEPT)
     can_be_tried = run.rank == 0 and run.config.seq_len >= TRIED_TOKENS
     if o["documents"] == "apart" and can_be_tried and not keeps_documents_apart(model):
-        raise RefusalError(
+        raise ConfigError(
             "documents",
             f"In {type(model).__name__} a document would see those before it in the same sample: it takes no notice of "
             "positions that start again.",
@@ -171,16 +168,4 @@ def make_model(run: Run) -> nn.Module:
 
 def export(given: Export) -> None:
     """A folder that `from_pretrained` opens."""
-    with in_words():
-        export_folder(given, given.data_dir / KEPT)
-
-
-@contextmanager
-def in_words() -> Iterator[None]:
-    """A refusal as the error that reaches the person."""
-    try:
-        yield
-    except RefusalError as refusal:
-        error = ConfigError(refusal.field, refusal.cause, refusal.next_step)
-        error.title = refusal.title or error.title
-        raise error from refusal
+    export_folder(given, given.data_dir / KEPT)

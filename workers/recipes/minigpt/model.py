@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from workers.recipe_api import KeyValues, attend, write_tokens
+from rankdeck.recipe import KeyValues, attend, write_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """The tokens that the model sees, for a preview that needs no torch."""
 
-from workers.recipe_text import make_tokenizer
+from rankdeck.recipe import make_tokenizer
 
 __all__ = ["make_tokenizer"]

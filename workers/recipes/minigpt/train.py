@@ -12,16 +12,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from workers.recipe_api import ConfigError, Optimization, Run, Task, make_tokenizer, tokenizer_in
-from workers.recipes.minigpt.check import width_refusal
+from rankdeck.recipe import Optimization, Run, Task, make_tokenizer, tokenizer_in
+from workers.recipes.minigpt.check import check_width
 from workers.recipes.minigpt.model import MiniGPT, Shape
 
 
 def main(run: Run) -> None:
     """Data, model, loss, training: on every rank."""
     o, length = run.options, run.config.seq_len
-    if (refusal := width_refusal(o["n_embd"], o["n_head"])) is not None:
-        raise ConfigError(**refusal)
+    check_width(o["n_embd"], o["n_head"])
 
     # data: sample i is tokens [i·T, i·T + T], the last token of one sample being the first of the next
     windows = run.prepare_windows(make_tokenizer, {key: o[key] for key in ("tokenizer", "vocab_size", "val_fraction")})

@@ -2,10 +2,9 @@
 
 import sys
 
-import rankdeck
-
 import app
 import core
+import rankdeck
 import workers
 
 print([core.WHOSE, app.WHOSE, workers.WHOSE], sys.argv[1:])

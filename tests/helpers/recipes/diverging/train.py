@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workers.recipe_api import Measured, Optimization, PreparedData, Run, StepSamples, Task
+from rankdeck.recipe import Measured, Optimization, PreparedData, Run, StepSamples, Task
 
 SAMPLES = 4096
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from workers.recipe_api import Indices, Optimization, PreparedData, Run, Task
+from rankdeck.recipe import Indices, Optimization, PreparedData, Run, Task
 from workers.recipes.minigpt.model import MiniGPT, Shape
 
 HELD_OUT = 40

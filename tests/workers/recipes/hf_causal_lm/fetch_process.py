@@ -6,8 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+from rankdeck.recipe import ConfigError
 from workers.recipes.hf_causal_lm.download import local_folder
-from workers.recipes.hf_causal_lm.refusal import RefusalError
 from workers.recipes.hf_causal_lm.source import find_source
 
 if __name__ == "__main__":
@@ -15,6 +15,6 @@ if __name__ == "__main__":
     try:
         folder: Path = local_folder(find_source("owner/name"), True, said.append)
         found = {"folder": str(folder)}
-    except RefusalError as error:
+    except ConfigError as error:
         found = {"title": error.title, "cause": error.cause, "next_step": error.next_step}
     sys.stdout.write(json.dumps({"said": said, **found}) + "\n")

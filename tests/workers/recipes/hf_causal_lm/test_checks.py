@@ -16,9 +16,8 @@ from core.errors import ConfigError
 from core.machine.packages import MissingPackageError
 from core.recipes.check import check_by_recipe
 from core.recipes.manifest import apply_recipe, get_recipe
-from workers.recipes.hf_causal_lm.check import check
+from workers.recipes.hf_causal_lm.check import check_model
 from workers.recipes.hf_causal_lm.folder import causal_architectures, open_folder
-from workers.recipes.hf_causal_lm.refusal import RefusalError
 
 pytestmark = pytest.mark.windows
 
@@ -119,10 +118,10 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_model_folder_that_cannot_be_trained_is_refused(model: Path, case: Case) -> None:
-    assert check(str(model), 32, options()) == []
+    assert check_model(str(model), 32, options()) == []
     case.spoil(model)
-    with pytest.raises(RefusalError, match=case.words) as caught:
-        check(str(model), case.seq_len, options(**case.changes))
+    with pytest.raises(ConfigError, match=case.words) as caught:
+        check_model(str(model), case.seq_len, options(**case.changes))
     assert caught.value.field == case.field and caught.value.next_step
 
 
@@ -142,49 +141,49 @@ def test_a_model_folder_that_cannot_be_trained_is_refused(model: Path, case: Cas
 def test_a_name_or_sizes_that_make_no_model_are_refused(
     name: str, changes: dict[str, Any], field: str, words: str
 ) -> None:
-    with pytest.raises(RefusalError, match=words) as caught:
-        check(name, 32, options(**changes))
+    with pytest.raises(ConfigError, match=words) as caught:
+        check_model(name, 32, options(**changes))
     assert caught.value.field == field and caught.value.next_step
 
 
 def test_names_of_models_from_scratch_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("gpt2", "llama", "qwen3"):
-        assert check(name, 100_000, options()) == []
+        assert check_model(name, 100_000, options()) == []
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gpt2").mkdir()
-    with pytest.raises(RefusalError, match="no model folder"):
-        check("gpt2", 32, options())  # a folder that is there wins
+    with pytest.raises(ConfigError, match="no model folder"):
+        check_model("gpt2", 32, options())  # a folder that is there wins
 
 
 def test_an_unknown_architecture_is_refused(model: Path) -> None:
     pytest.importorskip("transformers", reason="it knows the architectures")
     assert len(causal_architectures()) > 50
     with_config(model_type="llamma", auto_map={"AutoModel": "x"})(model)
-    with pytest.raises(RefusalError, match=r"'llamma'.*code of its own"):
-        check(str(model), 32, options())
+    with pytest.raises(ConfigError, match=r"'llamma'.*code of its own"):
+        check_model(str(model), 32, options())
     with_config(model_type="vit")(model)
-    with pytest.raises(RefusalError, match="'vit'"):
-        check(str(model), 32, options())
+    with pytest.raises(ConfigError, match="'vit'"):
+        check_model(str(model), 32, options())
 
 
 def test_lora_needs_a_trained_model_and_modules_that_are_there(model: Path) -> None:
     pytest.importorskip("peft", reason="LoRA is peft's")
     lora = {"training": "lora"}
-    assert check(str(model), 32, options(**lora, lora_targets="q_proj")) == []
-    with pytest.raises(RefusalError, match="No module of the model is called 'query'") as caught:
-        check(str(model), 32, options(**lora, lora_targets="q_proj, query"))
+    assert check_model(str(model), 32, options(**lora, lora_targets="q_proj")) == []
+    with pytest.raises(ConfigError, match="No module of the model is called 'query'") as caught:
+        check_model(str(model), 32, options(**lora, lora_targets="q_proj, query"))
     assert caught.value.field == "lora_targets" and "q_proj" in caught.value.next_step
-    assert check(str(model), 32, options(**lora, lora_frozen="bf16")) == []
-    with pytest.raises(RefusalError, match="in one format"):
-        check(str(model), 32, options(**lora, lora_frozen="bf16"), shards_weights=True)
-    with pytest.raises(RefusalError, match="made from scratch"):
-        check("llama", 32, options(**lora))
+    assert check_model(str(model), 32, options(**lora, lora_frozen="bf16")) == []
+    with pytest.raises(ConfigError, match="in one format"):
+        check_model(str(model), 32, options(**lora, lora_frozen="bf16"), shards_weights=True)
+    with pytest.raises(ConfigError, match="made from scratch"):
+        check_model("llama", 32, options(**lora))
 
 
 def test_a_learning_rate_for_a_new_model_is_noted(model: Path) -> None:
-    (note,) = check(str(model), 32, options(), lr=1e-3)
+    (note,) = check_model(str(model), 32, options(), lr=1e-3)
     assert "0.001 is high" in note
-    assert check("llama", 32, options(), lr=1e-3) == []
+    assert check_model("llama", 32, options(), lr=1e-3) == []
 
 
 def test_shapes_are_those_of_the_weights(model: Path) -> None:
@@ -210,11 +209,11 @@ def test_all_this_is_known_before_a_run_is_started(model: Path) -> None:
 def test_a_model_that_is_not_here_is_not_downloaded_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(
-        RefusalError, match=r"owner/name is not on this machine.*nothing is downloaded unasked"
+        ConfigError, match=r"owner/name is not on this machine.*nothing is downloaded unasked"
     ) as caught:
-        check("owner/name", 32, options())
+        check_model("owner/name", 32, options())
     assert str(tmp_path) in caught.value.cause and "allow_download=true" in caught.value.next_step
-    (note,) = check("hf://owner/name", 32, options(allow_download=True))
+    (note,) = check_model("hf://owner/name", 32, options(allow_download=True))
     assert "will be downloaded" in note
 
 
@@ -225,9 +224,9 @@ def test_a_downloaded_model_is_found_in_the_cache(model: Path, tmp_path: Path, m
     (root / "refs").mkdir()
     (root / "refs" / "main").write_text("abc123", encoding="utf-8")
     for name in ("owner/name", "hf://owner/name@abc123"):
-        assert check(name, 32, options()) == []
-    with pytest.raises(RefusalError, match="not on this machine"):
-        check("owner/name@v2", 32, options())
+        assert check_model(name, 32, options()) == []
+    with pytest.raises(ConfigError, match="not on this machine"):
+        check_model("owner/name@v2", 32, options())
 
 
 def test_without_peft_lora_says_which_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,10 @@ import pytest
 
 pytest.importorskip("huggingface_hub", reason="downloads are its business")
 
+from rankdeck.recipe import ConfigError
 from tests.helpers.rank_processes import run_rank_processes
 from workers.data.model_tokenizer import find_tokenizer_folder
 from workers.recipes.hf_causal_lm.download import local_folder, size_words, wanted_files
-from workers.recipes.hf_causal_lm.refusal import RefusalError
 from workers.recipes.hf_causal_lm.source import Source, find_source
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -137,7 +137,7 @@ def test_a_hub_that_does_not_answer_is_said_in_one_message(tmp_path: Path, monke
 
 
 def test_unasked_nothing_is_downloaded() -> None:
-    with pytest.raises(RefusalError, match="nothing is downloaded unasked"):
+    with pytest.raises(ConfigError, match="nothing is downloaded unasked"):
         local_folder(Source("hub", "owner/name"), False, lambda _: None)
 
 

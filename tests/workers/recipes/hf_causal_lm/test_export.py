@@ -17,11 +17,11 @@ from safetensors.torch import load, save_file
 from torch import Tensor, nn
 
 from core.config import RunConfig
+from rankdeck.recipe import ConfigError
 from tests.workers.recipes.hf_causal_lm.made import make_folder, options
 from workers.recipe_api import Export
 from workers.recipes.hf_causal_lm.exporting import export_folder
 from workers.recipes.hf_causal_lm.model import empty_model, trained_model, with_lora
-from workers.recipes.hf_causal_lm.refusal import RefusalError
 
 pytestmark = [
     pytest.mark.windows,
@@ -120,7 +120,7 @@ def test_lora_is_merged_and_its_adapter_fits_the_model_it_came_from(tmp_path: Pa
 def test_weights_of_another_model_are_not_exported(tmp_path: Path) -> None:
     source = make_folder(tmp_path / "source", "llama")
     export = given(tmp_path, empty_model(make_folder(tmp_path / "other", "llama", n_layer=1)), source)
-    with pytest.raises(RefusalError, match=r"layers\.1\."):
+    with pytest.raises(ConfigError, match=r"layers\.1\."):
         export_folder(export, source)
 
 
@@ -130,13 +130,13 @@ def test_weights_that_are_missing_are_not_made_up(tmp_path: Path) -> None:
     lost = next(name for name in weights if name.endswith("layers.1.mlp.up_proj.weight"))
     del weights[lost]
     save_file(weights, source / "model.safetensors", {"format": "pt"})
-    with pytest.raises(RefusalError, match=r"lack .*layers\.1\.mlp\.up_proj\.weight"):
+    with pytest.raises(ConfigError, match=r"lack .*layers\.1\.mlp\.up_proj\.weight"):
         trained_model(source)
 
 
 def test_lora_targets_are_held_against_the_model(tmp_path: Path) -> None:
     model = trained_model(make_folder(tmp_path / "source", "llama"))
-    with pytest.raises(RefusalError, match="No module of the model is called 'c_attn'") as caught:
+    with pytest.raises(ConfigError, match="No module of the model is called 'c_attn'") as caught:
         with_lora(model, options(training="lora", lora_targets="c_attn"), "x")
     assert "q_proj" in caught.value.next_step
     chosen = with_lora(model, options(training="lora", lora_targets="q_proj, v_proj"), "x")

@@ -3,7 +3,7 @@
 A recipe is a folder with `recipe.toml` (its form) and `train.py` with one function, `main(run)`. Forty lines do::
 
     import numpy as np, torch
-    from workers.recipe_api import Optimization, PreparedData, Run, Task
+    from rankdeck.recipe import Optimization, PreparedData, Run, Task
 
     def build(run: Run, folder):                       # once, on rank 0
         values = np.loadtxt(run.dataset_files()[0])

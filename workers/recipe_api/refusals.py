@@ -1,0 +1,49 @@
+"""How a recipe refuses what it cannot train, and what it is asked beforehand. Needs neither torch nor NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.config import RunConfig
+from core.errors import ConfigError, DatasetError
+from core.machine.packages import MissingPackageError
+
+__all__ = ["Checked", "ConfigError", "DatasetError", "MissingPackageError", "Request"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What `check(request)` gets: a run that was asked for and has not started.
+
+    Attributes:
+        config: What was asked, complete with the recipe's defaults.
+        resumes: The run exists: what was prepared for it is in its folder.
+        global_batch: Samples in an optimizer step, where they are known.
+        at_default: Names of the settings that still have the recipe's default, which `Checked.settings` may change.
+    """
+
+    config: RunConfig
+    resumes: bool = False
+    global_batch: int | None = None
+    at_default: Collection[str] = ()
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The recipe's own fields, as `recipe.toml` names them."""
+        options: Mapping[str, Any] = self.config.options
+        return options
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What `check(request)` may return, instead of a list of notes.
+
+    Attributes:
+        notes: What a person should know though it stops nothing.
+        settings: Other values for settings in `Request.at_default`, so that they fit the rest.
+    """
+
+    notes: Sequence[str] = ()
+    settings: Mapping[str, int | float | str | bool] = field(default_factory=dict)

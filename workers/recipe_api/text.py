@@ -1,0 +1,41 @@
+"""What a recipe needs of Rankdeck before a run: names that are public and stay, and no torch.
+
+A preview of a dataset asks a recipe for its tokenizer and nothing else. One that keeps `make_tokenizer(data, folder)`
+in a file `tokenizer.py` beside its `train.py` answers without torch, two seconds sooner. A `check.py` may use it too.
+"""
+
+from workers.data.hub_cache import hub_cache, snapshot_folder
+from workers.data.model_tokenizer import (
+    TOKENIZER,
+    TOKENIZER_FILES,
+    TokenizerError,
+    Tokens,
+    copy_tokenizer,
+    download_tokenizer,
+    find_tokenizer_folder,
+    has_tokenizer,
+    tokens_in,
+)
+from workers.data.prepared import DATA_JSON
+from workers.data.tokens.byte_or_bpe import TextSource, make_tokenizer, tokenizer_in
+from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
+
+__all__ = [
+    "DATA_JSON",
+    "TOKENIZER",
+    "TOKENIZER_FILES",
+    "Encoder",
+    "TextSource",
+    "TokenizerError",
+    "TokenizerSpec",
+    "Tokens",
+    "copy_tokenizer",
+    "download_tokenizer",
+    "find_tokenizer_folder",
+    "has_tokenizer",
+    "hub_cache",
+    "make_tokenizer",
+    "snapshot_folder",
+    "tokenizer_in",
+    "tokens_in",
+]
