@@ -62,7 +62,7 @@ class Launching(QObject):
             config = _with_places(asked)
             checked = check(config, get_recipe(config.recipe), devices, this_platform(), runs_dir)
             notes = tuple(note for note in checked.notes if not note.startswith(NO_MODE))
-            return client.start_run(checked.config, runs_dir).dir, notes
+            return client.start_run(checked.run.config, runs_dir).dir, notes
 
         self._set_busy("starting a run")
         self._runner.run(Operation(work, self._on_started, self._ended_by(self.start_failed.emit)))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from core.config.batch import Batch, resolve_batch
+from core.config.batch import Batch
 from core.config.device_names import cpu_numbers, is_cpu, with_counts
 from core.config.fields import FieldSpec, FieldValue
 from core.config.mode import Mode
@@ -16,11 +16,12 @@ from core.config.sync import synchronisation_of
 from core.data.dataset import NO_DATASET, STDLIB, DatasetIdentity
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.command_line import command_text, to_command_line
-from core.launch.mode import TORCH, check_cuda, choose_mode, platform_of
-from core.launch.preflight import DEFAULT_MICRO_BATCH, check_engine, check_precision, samples_of
+from core.launch.mode import TORCH, check_cuda, platform_of
+from core.launch.preflight import check_engine, check_precision, samples_of
+from core.launch.resolved import resolve_on
 from core.machine.devices import Device, device_texts
 from core.machine.platform import Platform
-from core.recipes.manifest import Recipe, apply_recipe, recipe_defaults
+from core.recipes.manifest import Recipe, recipe_defaults
 
 MODE_FIELDS: Final = (
     "zero_stage",
@@ -204,14 +205,13 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
             **mode_values,
             options={name: value for name, value in values.items() if name in own and value is not None},
         )
-        config = apply_recipe(asked.replace(**{n: v for n, v in values.items() if n not in own}), recipe)
-        choice = choose_mode(config, devices, platform)
-        mode = choice.mode
+        asked = asked.replace(**{n: v for n, v in values.items() if n not in own})
+        run = resolve_on(asked, recipe, devices, platform)
+        config, mode = run.config, run.mode
         if recipe.self_contained:
             command = command_text(to_command_line(config, recipe))
             return CheckedDraft(config, {}, _placeholders(config, None, recipe), mode, None, command)
-        batch = resolve_batch(config, mode.group_size(len(devices)), DEFAULT_MICRO_BATCH)
-        check_engine(config, choice, batch, devices, platform)
+        check_engine(run)
         check_precision(config, recipe, devices)
         if mode == Mode.INDEPENDENT:
             synchronisation_of(config)
@@ -219,7 +219,9 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
         problems[getattr(error, "field", "mode")] = error
         return CheckedDraft(None, problems, _placeholders(None, None, recipe))
     command = command_text(to_command_line(config, recipe))
-    return CheckedDraft(config, {}, _placeholders(config, batch, recipe), mode, batch, command, recipe.own_samples)
+    return CheckedDraft(
+        config, {}, _placeholders(config, run.batch, recipe), mode, run.batch, command, recipe.own_samples
+    )
 
 
 def _parsed(texts: Mapping[str, str], recipe: Recipe, problems: dict[str, RankdeckError]) -> dict[str, FieldValue]:

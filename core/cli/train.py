@@ -44,7 +44,7 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
     for note in checked.notes:
         terminal.warn(note)
-    store = start_run(checked.config, runs_dir, request.run_dir)
+    store = start_run(checked.run.config, runs_dir, request.run_dir)
     if arguments.detach:
         terminal.data(store.dir.name)
         return 0
@@ -54,11 +54,11 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _what_words(checked: Checked) -> str:
-    if checked.recipe.name == USER_SCRIPT:
-        script = read_script(checked.config.options, checked.config.env)
-        devices = ", ".join(device.uuid for device in checked.devices)
-        return f"{script.name} with {script.python} in {script.folder}: {checked.mode} on {devices}"
-    return f"{checked.recipe.title} on {checked.dataset.path}: {_plan_words(checked)}"
+    if checked.run.recipe.name == USER_SCRIPT:
+        script = read_script(checked.run.config.options, checked.run.config.env)
+        devices = ", ".join(device.uuid for device in checked.run.devices)
+        return f"{script.name} with {script.python} in {script.folder}: {checked.run.mode} on {devices}"
+    return f"{checked.run.recipe.title} on {checked.dataset.path}: {_plan_words(checked)}"
 
 
 def _named_elsewhere(error: DatasetError, dataset: str, arguments: argparse.Namespace) -> DatasetError:
@@ -182,8 +182,9 @@ def _foreground(store: RunStore, terminal: Terminal, as_json: bool, offset: int 
 
 
 def _plan_words(checked: Checked) -> str:
-    names = ", ".join(device.name if device.kind == "cuda" else device.uuid for device in checked.devices)
-    return f"{checked.mode} on {names}; global batch {checked.batch}, about {checked.steps_per_epoch:,} steps an epoch"
+    names = ", ".join(device.name if device.kind == "cuda" else device.uuid for device in checked.run.devices)
+    steps = f"about {checked.steps_per_epoch:,} steps an epoch"
+    return f"{checked.run.mode} on {names}; global batch {checked.run.batch}, {steps}"
 
 
 def _first(*values: float | None) -> float | None:

@@ -9,8 +9,8 @@ from core.checkpoints.store import DamagedGeneration, Generation, Generations
 from core.config import RunConfig
 from core.data.dataset import identify
 from core.host.commits.ledger_keeper import LedgerKeeper
-from core.launch.mode import choose_devices, platform_of
-from core.machine.devices import Device, DeviceMonitor
+from core.launch.resolved import ResolvedRun, resolve
+from core.machine.devices import DeviceMonitor
 from core.machine.platform import Platform, this_platform
 from core.recipes.manifest import Recipe
 from core.run_folder.store import RunStore
@@ -21,22 +21,18 @@ class Setting:
     """What is found out once, before the first attempt.
 
     Attributes:
-        config: What was asked, the recipe's defaults filled in.
-        devices: What it trains on, one rank each.
+        run: What was asked, decided on this machine.
+        machine: The machine itself.
         generation: What it goes on from.
         damaged: Newer generations that cannot be used.
         keeper: The ledger, to be made once the data is ready.
-        notes: How the devices were understood.
     """
 
-    config: RunConfig
-    recipe: Recipe
+    run: ResolvedRun
     machine: Platform
-    devices: tuple[Device, ...]
     generation: Generation | None
     damaged: tuple[DamagedGeneration, ...]
     keeper: LedgerKeeper
-    notes: tuple[str, ...]
 
 
 def survey(
@@ -55,12 +51,12 @@ def survey(
         NewerVersionError: A newer Rankdeck made the newest generation.
     """
     machine = this_platform()
-    devices, notes = choose_devices(config, monitor.devices(), platform_of(recipe, machine))
+    run = resolve(config, recipe, monitor.devices(), machine)
     dataset = identify(config.dataset_file)
-    keeper = LedgerKeeper(store.ledger, config, dataset.as_dict(), run_id)
+    keeper = LedgerKeeper(store.ledger, run.config, dataset.as_dict(), run_id)
     generation, damaged = generations.newest_valid(keeper.committed_generation())
     generations.remove_unfinished()
-    return Setting(config, recipe, machine, tuple(devices), generation, tuple(damaged), keeper, tuple(notes))
+    return Setting(run, machine, generation, tuple(damaged), keeper)
 
 
 def damaged_alert(bad: DamagedGeneration, used: Generation | None) -> dict[str, Any]:

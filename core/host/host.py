@@ -38,8 +38,8 @@ from core.host.states import HostState
 from core.host.stop_ladder import StopLadder
 from core.host.work_plan import total_steps
 from core.launch.plan import LaunchPlan, LaunchSite, plan_launch
-from core.launch.preflight import batch_of
-from core.machine.devices import Device, DeviceMonitor
+from core.launch.resolved import ResolvedRun, resolve_on
+from core.machine.devices import DeviceMonitor
 from core.machine.platform import free_port, rendezvous_folder
 from core.metrics.metrics_file import MetricsWriter
 from core.processes import end_marked, folder_mark, new_mark
@@ -47,7 +47,7 @@ from core.processes.identity import own
 from core.protocol.messages import CommitRequest, Message, StopRequest
 from core.protocol.rank_context import ENV_CONFIG, ENV_RESTART
 from core.protocol.server import Connection, Listener
-from core.recipes.manifest import apply_recipe, get_recipe
+from core.recipes.manifest import get_recipe
 from core.run_folder.store import RunState, RunStore
 
 log = logging.getLogger(__name__)
@@ -154,22 +154,22 @@ class RunHost:
         self._stream.open(*await self._in_thread(self._open_metrics))
         await self._end_leftovers()
         setting = self._setting = await self._find_out()
-        config, devices, fallbacks = setting.config, setting.devices, StartFallbacks(setting.recipe.modes)
+        run, fallbacks = setting.run, StartFallbacks(setting.run.recipe.modes)
         while True:
             if self._gone is not None:
                 return Outcome("failed", self._gone)
             if self._ladder.is_asked:
                 return Outcome("stopped")
-            outcome = await self._one_attempt(config, devices)
+            outcome = await self._one_attempt(run)
             plan = self._plan
-            if plan is not None and self._may_restart(config, plan, outcome):
-                setting = self._setting = await self._restart(config, setting, outcome)
+            if plan is not None and self._may_restart(run.config, plan, outcome):
+                setting = self._setting = await self._restart(run.config, setting, outcome)
                 continue
-            following = None if plan is None else fallbacks.after(config, devices, plan, outcome)
+            following = None if plan is None else fallbacks.after(run, plan, outcome)
             if following is None:
                 return outcome
-            self._begin_again(following, narrowed=following.devices != devices)
-            config, devices = following.config, following.devices
+            self._begin_again(following, narrowed=following.devices != run.devices)
+            run = resolve_on(following.config, run.recipe, following.devices, run.platform)
 
     def _may_restart(self, config: RunConfig, plan: LaunchPlan, outcome: Outcome) -> bool:
         failed = outcome.kind == "failed" or (outcome.kind == "not_started" and plan.self_contained)
@@ -200,22 +200,22 @@ class RunHost:
     async def _find_out(self) -> Setting:
         self._monitor = DeviceMonitor()
         recipe = await self._in_thread(get_recipe, self._config.recipe)
-        self._config = apply_recipe(self._config, recipe)
         self._ladder = _moved(self._ladder, self._config.stop_timeout_s)
         self.phase_changed("looking at devices, dataset and generations")
         setting = await self._on_disk(
             survey, self._store, self._first.run_id, self._config, recipe, self._monitor, self._generations
         )
+        self._config = setting.run.config
         for bad in setting.damaged:
             self.emit("alert", **damaged_alert(bad, setting.generation))
-        uuids = await self._in_thread(lambda m: sampled(setting.devices, m.devices()), self._monitor)
+        uuids = await self._in_thread(lambda m: sampled(setting.run.devices, m.devices()), self._monitor)
         self._sampler = DeviceSampler(self._monitor, uuids, lambda rows: self._stream.emit_from_thread("device", rows))
         return setting
 
-    async def _one_attempt(self, config: RunConfig, devices: tuple[Device, ...]) -> Outcome:
+    async def _one_attempt(self, run: ResolvedRun) -> Outcome:
         setting, monitor = self._setting, self._monitor
         assert setting is not None and monitor is not None
-        self._attempt_config = config
+        config = self._attempt_config = run.config
         token = secrets.token_urlsafe(TOKEN_BYTES)
         rendezvous = rendezvous_folder(self._store.dir) / f".rendezvous-{self._number}-{secrets.token_hex(4)}"
         site = LaunchSite(
@@ -227,22 +227,20 @@ class RunHost:
             generation=None if setting.generation is None else setting.generation.number,
             python=sys.executable,
             host_pid=os.getpid(),
-            master_port=free_port() if setting.recipe.self_contained else 0,
+            master_port=free_port() if run.recipe.self_contained else 0,
         )
-        plan = self._plan = plan_launch(config, devices, setting.machine, setting.recipe, site)
+        plan = self._plan = plan_launch(run, site)
         self._listener.expect_ranks(self._number, plan.world_size, token)
-        environment = describe_environment(setting.machine, plan, devices, monitor.driver, self._number)
+        environment = describe_environment(setting.machine, plan, run.devices, monitor.driver, self._number)
         await self._on_disk(
             write_atomic, self._store.environment, orjson.dumps(environment, option=orjson.OPT_INDENT_2)
         )
         fell_back = self._first.fallback is not None
         carry = self._carry = await self._on_disk(lambda: _carry_over(setting.generation, plan, config, fell_back))
-        self._announce(config, plan)
-        extra_env = {ENV_CONFIG: "", ENV_RESTART: str(self._restarts)}
-        if config != setting.config:
-            attempt_toml = self._store.dir / "attempt.toml"
-            await self._on_disk(write_atomic, attempt_toml, to_toml(config))
-            extra_env[ENV_CONFIG] = str(attempt_toml)
+        self._announce(run, plan)
+        attempt_toml = self._store.dir / "attempt.toml"
+        await self._on_disk(write_atomic, attempt_toml, to_toml(config))
+        extra_env = {ENV_CONFIG: str(attempt_toml), ENV_RESTART: str(self._restarts)}
         self._attempt = Attempt(
             Given(
                 plan=plan,
@@ -268,11 +266,10 @@ class RunHost:
             with contextlib.suppress(OSError):  # nobody reads it any more; torch often removes it itself
                 rendezvous.unlink(missing_ok=True)
 
-    def _announce(self, config: RunConfig, plan: LaunchPlan) -> None:
+    def _announce(self, run: ResolvedRun, plan: LaunchPlan) -> None:
         setting = self._setting
         assert setting is not None
         uuids = [command.device.uuid for command in plan.ranks]
-        batch = batch_of(config, plan.world_size, plan.mode)
         self._board.change(
             attempt=self._number,
             mode=plan.mode,
@@ -289,12 +286,10 @@ class RunHost:
             backend=plan.backend,
             resumed_from=self._resumed_from(plan),
             generation=None if setting.generation is None else setting.generation.number,
-            total_steps=config.steps,
-            tokens_per_step=None if plan.self_contained else batch.global_ * config.seq_len * plan.lanes,
+            total_steps=run.config.steps,
+            tokens_per_step=None if plan.self_contained else run.batch.global_ * run.config.seq_len * plan.lanes,
             engine=plan.engine or None,
-            notes=launch_notes(
-                setting.config, config, plan, self._board.state.fallback, setting.notes, self._carry.words
-            ),
+            notes=launch_notes(setting.run, run.config, plan, self._board.state.fallback, self._carry.words),
         )
 
     def _resumed_from(self, plan: LaunchPlan) -> dict[str, int] | None:

@@ -17,7 +17,7 @@ from core.host.outcome import Outcome
 from core.host.work_plan import independent_on_all, on_one_device, with_torchs_engine
 from core.launch.mode import DEEPSPEED, TORCH, pytorch_engine_note
 from core.launch.plan import LaunchPlan
-from core.launch.preflight import batch_of
+from core.launch.resolved import ResolvedRun
 from core.machine.devices import Device
 
 
@@ -54,17 +54,15 @@ class StartFallbacks:
         self._retried = False
         self._in_step: _InStep | None = None
 
-    def after(
-        self, config: RunConfig, devices: tuple[Device, ...], plan: LaunchPlan, outcome: Outcome
-    ) -> NextAttempt | None:
+    def after(self, run: ResolvedRun, plan: LaunchPlan, outcome: Outcome) -> NextAttempt | None:
         """The attempt to make next; None where the failure stands.
 
         Args:
-            config: What the failed attempt was to train.
-            devices: What it was to train on, one rank each.
+            run: What the failed attempt was to train, and on what.
             plan: Its ranks.
             outcome: How it ended.
         """
+        config, devices = run.config, run.devices
         if outcome.kind != "not_started" or plan.self_contained or config.strict or plan.world_size == 1:
             return None
         fell_to_independent = self._in_step is not None
@@ -77,9 +75,9 @@ class StartFallbacks:
         if plan.engine == DEEPSPEED:
             return _without_deepspeed(config, devices, plan, reason)
         if not fell_to_independent and Mode.INDEPENDENT in self._modes:
-            self._in_step = _InStep(config, batch_of(config, plan.world_size, plan.mode))
+            self._in_step = _InStep(config, run.batch)
             return _independent(self._in_step, devices, plan, reason)
-        in_step = self._in_step or _InStep(config, batch_of(config, plan.world_size, plan.mode))
+        in_step = self._in_step or _InStep(config, run.batch)
         return _one_device(in_step, devices, plan, outcome, reason)
 
 
@@ -144,23 +142,26 @@ def _one_device(
 
 
 def launch_notes(
-    asked: RunConfig, config: RunConfig, plan: LaunchPlan, fallback: str | None, notes: Sequence[str], weights: str
+    asked: ResolvedRun, config: RunConfig, plan: LaunchPlan, fallback: str | None, weights: str
 ) -> list[str]:
     """What the launch event says of how an attempt trains.
 
     Args:
-        asked: What the run was asked for.
+        asked: What the run was asked for, as it was decided at first.
         config: What this attempt trains; a fallback has changed it.
         plan: Its ranks.
         fallback: Why it trains in a lesser way than was asked for, if it does.
-        notes: What was found out before.
         weights: Where each rank's weights come from; empty: there is nothing to say.
     """
     engine = plan.engine_note
-    if engine and config.zero_engine != asked.zero_engine:
+    if engine and config.zero_engine != asked.config.zero_engine:
         engine = pytorch_engine_note(config, "DeepSpeed could not start")
     lesser = "" if engine else fallback
-    return [note for note in (lesser, engine, *notes, *plan.notes, f"Weights: {weights}." if weights else "") if note]
+    return [
+        note
+        for note in (lesser, engine, *asked.device_notes, *plan.notes, f"Weights: {weights}." if weights else "")
+        if note
+    ]
 
 
 def _titled(mode: Mode) -> str:

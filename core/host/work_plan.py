@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from core.checkpoints.restore_plan import CarryOver
 from core.checkpoints.store import Generation
 from core.config import RunConfig
-from core.config.batch import Batch
+from core.config.batch import Batch, resolve_batch
 from core.config.mode import Mode
 from core.host.commits.ledger_keeper import epochs_of
 from core.launch.mode import TORCH
 from core.launch.plan import LaunchPlan
-from core.launch.preflight import batch_of
+from core.launch.resolved import DEFAULT_MICRO_BATCH
 from core.ledger.ledger import Ledger
 from core.machine.devices import Device, device_texts
 from core.protocol.messages import RankStart
@@ -65,7 +65,7 @@ def _steps_left(config: RunConfig, plan: LaunchPlan, ledger: Ledger) -> list[int
     epochs = epochs_of(config)
     if epochs is None:
         return None
-    batch = batch_of(config, plan.world_size, plan.mode).global_
+    batch = resolve_batch(config, plan.mode.group_size(plan.world_size), DEFAULT_MICRO_BATCH).global_
     whole = _steps_of_whole_epochs(ledger, batch, epochs)
     begun = [sum(-(-left // batch) for left in ledger.samples_left(lane)) for lane in range(ledger.lanes)]
     return [sum(both) for both in zip(whole, begun, strict=True)]

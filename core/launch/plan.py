@@ -10,16 +10,15 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath, PureWindowsPath
 
-from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import ConfigError
 from core.launch.environment import REMOVED, defaults_of_rank, hash_seed, of_rank, of_script
-from core.launch.mode import backend_of, check_gloo, choose_mode, platform_of
+from core.launch.mode import check_gloo
+from core.launch.resolved import ResolvedRun
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.processes.program_environment import program_environment
 from core.protocol import rank_context
-from core.recipes.manifest import Recipe
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,30 +110,15 @@ class LaunchPlan:
     self_contained: bool = False
 
 
-def plan_launch(
-    config: RunConfig, devices: Sequence[Device], platform: Platform, recipe: Recipe, site: LaunchSite
-) -> LaunchPlan:
+def plan_launch(run: ResolvedRun, site: LaunchSite) -> LaunchPlan:
     """What to start.
 
     Args:
-        config: What was asked; `mode` may be "auto".
-        devices: What was chosen, one rank each, in rank order.
-        platform: The machine.
-        recipe: What is trained.
+        run: What was decided.
         site: Where, and how the ranks reach the host and each other.
-
-    Raises:
-        ConfigError, PreflightError: See `choose_mode`; also a recipe that cannot be trained so.
     """
-    platform = platform_of(recipe, platform)
-    choice = choose_mode(config, devices, platform)
-    if choice.mode not in recipe.modes:
-        raise ConfigError(
-            "mode",
-            f"{recipe.title} cannot be trained in mode {choice.mode.value!r}.",
-            f"Choose one of: {', '.join(recipe.modes)}.",
-        )
-    backend = "" if recipe.self_contained else backend_of(config, choice.mode, devices, platform)
+    config, devices, platform, recipe = run.config, run.devices, run.platform, run.recipe
+    choice, backend = run.choice, run.backend
     told = {
         **_site_environment(site),
         rank_context.ENV_MODE: choice.mode,
@@ -156,11 +140,10 @@ def plan_launch(
 
     program = (str(recipe.folder / recipe.program),) if recipe.program else ("-m", "workers.programs.rank_main")
     ranks = _commands(devices, (site.python, *program), environment, site.run_dir, site.run_dir / "logs", default)
-    lanes = choice.mode.replica_groups(len(devices))
     return LaunchPlan(
         choice.mode,
-        len(devices),
-        lanes,
+        run.world_size,
+        run.replica_groups,
         backend,
         ranks,
         choice.notes,

@@ -9,11 +9,10 @@ import re
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from core.config.batch import Batch, resolve_batch
 from core.config.device_names import count_notes, with_counts
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
@@ -23,19 +22,19 @@ from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.files.atomic import explain
 from core.launch.deepspeed import check_run, effective_config
 from core.launch.low_level_notes import low_level_notes
-from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, choose_devices, choose_mode, platform_of
+from core.launch.mode import DEEPSPEED, TORCH, ModeChoice
+from core.launch.resolved import ResolvedRun, resolve
 from core.machine.devices import Device
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
 from core.recipes.check import check_by_recipe, check_text_column
-from core.recipes.manifest import BUILT_IN, Recipe, apply_recipe
+from core.recipes.manifest import BUILT_IN, Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
 
 MIN_FREE_BYTES: Final = 200 * 1_000_000
 """Below this a run can't commit even a small model's generations."""
 OLDEST_TORCH: Final = (2, 7)
-DEFAULT_MICRO_BATCH: Final = 8
 _FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has it
 RUN_FILES: Final = ("run.toml", "state.json", "metrics.jsonl", "chunk_tracker_state.json", "generations")
 
@@ -45,21 +44,13 @@ class Checked:
     """A run that can start, as far as can be known beforehand.
 
     Attributes:
-        config: What was asked, the recipe's defaults filled in.
-        recipe: Its recipe.
-        mode: The mode it will train in.
-        devices: What it will train on.
-        batch: How one optimizer step is shared out.
+        run: What will be trained, on what and how.
         dataset: What it trains on.
         samples: Samples to train on, counted as if each byte were a token.
         notes: What the person should know though it stops nothing.
     """
 
-    config: RunConfig
-    recipe: Recipe
-    mode: Mode
-    devices: tuple[Device, ...]
-    batch: Batch
+    run: ResolvedRun
     dataset: DatasetIdentity
     samples: int
     notes: tuple[str, ...] = ()
@@ -67,8 +58,7 @@ class Checked:
     @property
     def steps_per_epoch(self) -> int:
         """Optimizer steps in one pass over the dataset (of one rank, in independent mode), at least 1."""
-        share = self.samples / self.mode.replica_groups(len(self.devices))
-        return max(1, -(-int(share) // self.batch.global_))
+        return self.run.steps_per_epoch(self.samples)
 
 
 def check(
@@ -93,19 +83,14 @@ def check(
         UsageError: Config, devices, dataset or folder cannot be used as asked.
         PreflightError: This machine cannot run it: torch, packages, disk, permission.
     """
-    config = apply_recipe(config, recipe)
-    platform = platform_of(recipe, platform)
-    devices, choice_notes = choose_devices(config, available, platform)
-    choice_notes = (*count_notes(config.devices), *choice_notes)
-    config = config.replace(devices=with_counts(config.devices))
-    choice = choose_mode(config, devices, platform)
-    mode = choice.mode
-    check_mode(mode, recipe)
+    run = resolve(config, recipe, available, platform)
+    choice_notes = (*count_notes(config.devices), *run.device_notes)
+    run = replace(run, config=run.config.replace(devices=with_counts(config.devices)))
+    config, platform, devices, choice, mode = run.config, run.platform, run.devices, run.choice, run.mode
     check_packages(recipe.requires, f"The recipe {recipe.title}")
     check_stealing(config, mode)
     check_precision(config, recipe, devices)
-    batch = batch_of(config, len(devices), mode)
-    engine_notes = check_engine(config, choice, batch, devices, platform)
+    engine_notes = check_engine(run)
     dataset = identify(config.dataset_file)
     check_size(dataset, config.seq_len)
     if dataset.kind == "hub":
@@ -119,7 +104,7 @@ def check(
     check_folder(run_dir or runs_dir, needed_bytes=MIN_FREE_BYTES + 2 * dataset.size_bytes)
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
-    config, recipe_notes = check_by_recipe(config, recipe, global_batch=batch.global_)
+    config, recipe_notes = check_by_recipe(config, recipe, global_batch=run.batch.global_)
     samples = config.samples_per_block if recipe.own_samples else samples_of(dataset, config)
     asked_notes = (*check_text_column(config), *recipe_notes)
     own_notes = (*_model_notes(config, recipe), *_precision_notes(config, devices))
@@ -127,33 +112,23 @@ def check(
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))
     if not recipe.self_contained:
-        own_notes = (*low_level_notes(config, choice, devices, platform), *own_notes)
+        own_notes = (*low_level_notes(run), *own_notes)
     own_notes = (*_settings_without_effect(config, choice, len(devices)), *own_notes)
     engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
     notes = (*choice_notes, *engine_notes, *own_notes, *asked_notes)
-    return Checked(config, recipe, mode, devices, batch, dataset, samples, notes)
+    return Checked(replace(run, config=config), dataset, samples, notes)
 
 
-def batch_of(config: RunConfig, ranks: int, mode: Mode) -> Batch:
-    """The batch arithmetic in this mode: an independent rank steps by itself.
-
-    Raises:
-        ConfigError: The three batch numbers contradict each other.
-    """
-    return resolve_batch(config, mode.group_size(ranks), DEFAULT_MICRO_BATCH)
-
-
-def check_engine(
-    config: RunConfig, choice: ModeChoice, batch: Batch, devices: Sequence[Device], platform: Platform
-) -> tuple[str, ...]:
+def check_engine(run: ResolvedRun) -> tuple[str, ...]:
     """Refuses what the engine that shards cannot do; what a person should know about it.
 
     Raises:
         ConfigError: DeepSpeed's configuration cannot be used, or it cannot do what else was asked.
         PreflightError: DeepSpeed was asked for and is not installed.
     """
+    config, choice, batch, devices = run.config, run.choice, run.batch, run.devices
     if choice.engine == DEEPSPEED:
-        check_run(config, batch, devices[0].kind == "cpu", platform.deepspeed_version or "")
+        check_run(config, batch, devices[0].kind == "cpu", run.platform.deepspeed_version or "")
         return ()
     if config.deepspeed_config is None:
         return ()
@@ -162,20 +137,6 @@ def check_engine(
             effective_config(config, batch)
         return ("The DeepSpeed settings are not used: PyTorch's own engine shards.",)
     return (f"The DeepSpeed settings are not used: the mode is {choice.mode}.",)
-
-
-def check_mode(mode: Mode, recipe: Recipe) -> None:
-    """Refuses a mode, resolved, that the recipe cannot be trained in.
-
-    Raises:
-        ConfigError: Names the modes it can be trained in.
-    """
-    if mode not in recipe.modes:
-        raise ConfigError(
-            "mode",
-            f"{recipe.title} cannot be trained in mode {mode.value!r}.",
-            f"Choose one of: auto, {', '.join(recipe.modes)}.",
-        )
 
 
 def check_stealing(config: RunConfig, mode: Mode) -> None:

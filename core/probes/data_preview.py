@@ -19,8 +19,7 @@ from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.data.hub import DownloadNeededError
 from core.errors import ConfigError, DatasetError, PreflightError, RankdeckError, UsageError
-from core.launch.mode import choose_devices, choose_mode
-from core.launch.preflight import batch_of
+from core.launch.resolved import resolve
 from core.ledger.chunk_grid import ChunkGrid
 from core.machine.devices import Device
 from core.machine.packages import MissingPackageError
@@ -112,19 +111,16 @@ def epoch_of(
     Raises:
         ConfigError, PreflightError: Devices, mode or batch cannot be as asked.
     """
-    devices, _ = choose_devices(config, available, platform)
-    mode = choose_mode(config, devices, platform).mode
-    batch = batch_of(config, len(devices), mode)
+    run = resolve(config, recipe, available, platform)
     grid = ChunkGrid(max(1, samples), config.samples_per_block, config.dataset_chunk_size)
-    lanes = mode.replica_groups(len(devices))
     return {
         "samples": samples,
         "blocks": grid.blocks,
         "chunks": grid.chunks,
-        "steps": max(1, -(-samples // (lanes * batch.global_))),
-        "mode": mode,
-        "devices": [device.uuid for device in devices],
-        "global_batch": batch.global_,
+        "steps": max(1, -(-samples // (run.replica_groups * run.batch.global_))),
+        "mode": run.mode,
+        "devices": [device.uuid for device in run.devices],
+        "global_batch": run.batch.global_,
         "recipe": recipe.name,
     }
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from core.checkpoints.state_header import read_values
 from core.checkpoints.store import Generation
-from core.config.batch import Batch
+from core.config.batch import Batch, resolve_batch
 from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import ConfigError, StateFileError
-from core.launch.preflight import batch_of
+from core.launch.resolved import DEFAULT_MICRO_BATCH
 from core.parsing import parse_json
 
 _HOW: Final = (
@@ -72,12 +72,12 @@ def change_lines(
 def _batch(config: RunConfig, on: tuple[str, int]) -> Batch | None:
     mode, ranks = on
     try:
-        return batch_of(config, ranks, Mode.read(mode))
+        return resolve_batch(config, Mode.read(mode).group_size(ranks), DEFAULT_MICRO_BATCH)
     except ConfigError:
         return None
 
 
-def with_a_batch_that_fits(config: RunConfig, changes: Mapping[str, Any], ranks: int, mode: Mode) -> RunConfig:
+def with_a_batch_that_fits(changes: Mapping[str, Any], config: RunConfig, ranks: int, mode: Mode) -> RunConfig:
     """`config` with batch numbers that go together on so many ranks.
 
     Numbers that fitted the ranks before may contradict each other now. If none was given anew the global batch stays,
@@ -92,7 +92,7 @@ def with_a_batch_that_fits(config: RunConfig, changes: Mapping[str, Any], ranks:
     refused: ConfigError | None = None
     for attempt in attempts:
         try:
-            batch_of(attempt, ranks, mode)
+            resolve_batch(attempt, mode.group_size(ranks), DEFAULT_MICRO_BATCH)
         except ConfigError as error:
             refused = error
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,18 +23,16 @@ from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, identify
 from core.errors import ConfigError, DatasetError, RunBusyError, RunNotFoundError, StateFileError, UsageError
 from core.files.atomic import path_of
-from core.launch.mode import choose_devices, choose_mode, platform_of
 from core.launch.preflight import (
     MIN_FREE_BYTES,
-    batch_of,
     check_engine,
     check_folder,
-    check_mode,
     check_precision,
     check_stealing,
     check_torch,
     samples_of,
 )
+from core.launch.resolved import resolve
 from core.ledger.chunk_grid import ChunkGrid
 from core.ledger.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
 from core.ledger.state_file import FILE_NAME
@@ -182,23 +181,19 @@ def _plan_own(
     _check_something_left(state, config, step, changes)
     _check_data(config, ledger)
     recipe = get_recipe(config.recipe)
-    config, before = apply_recipe(config, recipe), apply_recipe(before, recipe)
-    platform = platform_of(recipe, platform)
-    devices, notes = choose_devices(config, available, platform)
-    choice = choose_mode(config, devices, platform)
-    mode = choice.mode
-    check_mode(mode, recipe)
+    before = apply_recipe(before, recipe)
+    run = resolve(config, recipe, available, platform, fit_batch=partial(with_a_batch_that_fits, changes))
+    config, devices, mode = run.config, run.devices, run.mode
     check_packages(recipe.requires, f"The recipe {recipe.title}")
     check_stealing(config, mode)
     check_precision(config, recipe, devices)
     then = state.mode if generation is None else generation.mode
     world_then = state.world_size if generation is None else generation.world_size
-    config = with_a_batch_that_fits(config, changes, len(devices), mode)
     if generation is not None:
         check_optimizer(generation, config, mode)
-    check_engine(config, choice, batch_of(config, len(devices), mode), devices, platform)
+    check_engine(run)
     if not recipe.self_contained:
-        check_torch(platform)
+        check_torch(run.platform)
     elif checkpoint is not None:
         raise UsageError(
             f"{recipe.title} runs a program that decides itself where it continues.", "Leave --checkpoint out."
@@ -209,8 +204,7 @@ def _plan_own(
     code = outside_code(config)
     accepted = code is None or accept_code or code.is_known
     if accepted:
-        batch = batch_of(config, len(devices), mode).global_
-        check_by_recipe(config, recipe, global_batch=batch, resumes=True)
+        check_by_recipe(config, recipe, global_batch=run.batch.global_, resumes=True)
     devices_now = tuple(device.uuid for device in devices)
     # How often a self-contained program reads its data is its own business.
     fresh = generation is None and bool(damaged)  # all there is has diverged: what was trained goes with the weights
@@ -235,7 +229,11 @@ def _plan_own(
         changed=change_lines(before, config, (then, world_then), (mode, len(devices))),
         code=code,
         code_accepted=accepted,
-        warnings=(*_count_notes(changes), *notes, *_own_warnings(state, generation is None, mode, then, devices_now)),
+        warnings=(
+            *_count_notes(changes),
+            *run.device_notes,
+            *_own_warnings(state, generation is None, mode, then, devices_now),
+        ),
         checkpoints=() if recipe.self_contained else checkpoints,
         set_aside=newer_than(generation.number, checkpoints) if checkpoint is not None and generation else (),
         goes_back=checkpoint is not None,
@@ -353,11 +351,11 @@ def _plan_aios(
     file: LedgerFile, runs_dir: Path, changes: dict[str, Any], available: Sequence[Device], platform: Platform
 ) -> ResumePlan:
     config = _aios_config(file, changes)
-    devices, notes = choose_devices(config, available, platform)
-    choice = choose_mode(config, devices, platform)
-    mode = choice.mode
-    check_engine(config, choice, batch_of(config, len(devices), mode), devices, platform)
-    check_precision(config, get_recipe(config.recipe), devices)
+    recipe = get_recipe(config.recipe)
+    run = resolve(config, recipe, available, platform)
+    config, devices, mode = run.config, run.devices, run.mode
+    check_engine(run)
+    check_precision(config, recipe, devices)
     identity = identify(config.dataset_file)
     check_size(identity, config.seq_len)
     progress = _aios_progress(file, config, identity, len(devices), mode)
@@ -374,7 +372,7 @@ def _plan_aios(
         mode_now=mode,
         devices_then=(),
         devices_now=tuple(device.uuid for device in devices),
-        warnings=(*_count_notes(changes), *notes, *_aios_warnings(file)),
+        warnings=(*_count_notes(changes), *run.device_notes, *_aios_warnings(file)),
         state_file=file,
     )
 
@@ -399,7 +397,7 @@ def _aios_config(file: LedgerFile, changes: dict[str, Any]) -> RunConfig:
         config = config.replace(dataset_chunk_size=chunk_size or RunConfig().dataset_chunk_size)
     if config.steps is None and config.epochs is None:
         config = config.replace(epochs=file.current_epoch + 1)
-    return apply_recipe(config, recipe)
+    return config
 
 
 def _aios_progress(

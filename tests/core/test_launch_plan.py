@@ -19,6 +19,7 @@ from core.config import RunConfig
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.mode import choose_devices, choose_mode
 from core.launch.plan import LaunchPlan, LaunchSite, file_url, plan_launch
+from core.launch.resolved import resolve_on
 from core.machine.devices.device import Device
 from core.machine.platform import Platform, rendezvous_folder, this_platform
 from core.protocol import rank_context
@@ -48,7 +49,7 @@ def plan(
     config = RunConfig(mode=mode, **changes)
     folder = PureWindowsPath("C:/runs/a run") if platform.name == "windows" else PurePosixPath("/runs/a run")
     site = LaunchSite(run_dir, 2, folder / "rendezvous-2", 4321, "s3cret", generation, "py", host_pid=77)
-    return plan_launch(config, devices, platform, recipe, site)
+    return plan_launch(resolve_on(config, recipe, devices, platform), site)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from core.errors import ConfigError
 from core.launch.low_level_notes import low_level_notes
 from core.launch.mode import choose_mode
 from core.launch.plan import LaunchPlan, LaunchSite, plan_launch
+from core.launch.resolved import resolve_on
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe, get_recipe, recipe_defaults
@@ -36,7 +37,7 @@ def plan(devices: Sequence[Device], platform: Platform, recipe: Recipe = RECIPE,
     config = RunConfig(**{"mode": "ddp", **settings})
     rendezvous = PureWindowsPath("C:/run/x") if platform.name == "windows" else PurePosixPath("/run/x")
     site = LaunchSite(Path("run"), 1, rendezvous, 4321, "s3cret", None, "py", master_port=1)
-    return plan_launch(config, devices, platform, recipe, site)
+    return plan_launch(resolve_on(config, recipe, devices, platform), site)
 
 
 @pytest.mark.parametrize(
@@ -98,14 +99,14 @@ def test_expandable_segments_are_asked_for_by_the_name_that_this_torch_reads() -
 )
 def test_what_does_nothing_here_is_noted(settings: dict[str, Any], devices: list[Device], words: str) -> None:
     config = RunConfig(**{"mode": "ddp", **settings})
-    (note,) = low_level_notes(config, choose_mode(config, devices, LINUX), devices, LINUX)
+    (note,) = low_level_notes(resolve_on(config, RECIPE, devices, LINUX))
     assert words in note
 
 
 def test_settings_that_work_are_not_noted() -> None:
     settings = {"find_unused_parameters": True, "broadcast_buffers": False, "backend": "gloo"}
     config = RunConfig(mode="ddp", cudnn_benchmark=True, expandable_segments=True, **settings)
-    assert low_level_notes(config, choose_mode(config, GPUS, LINUX), GPUS, LINUX) == ()
+    assert low_level_notes(resolve_on(config, RECIPE, GPUS, LINUX)) == ()
 
 
 def test_all_of_them_may_change_on_resume_and_values_of_variables_stay_out_of_the_plan(tmp_path: Path) -> None:

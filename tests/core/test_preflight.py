@@ -42,7 +42,7 @@ def _check(tmp_path: Path, text: Path, platform: Platform = LINUX, **changes: An
 
 def test_a_run_that_can_start_is_described(tmp_path: Path, text: Path) -> None:
     checked = _check(tmp_path, text, batch_size=4)
-    assert (checked.mode, len(checked.devices), str(checked.batch)) == ("ddp", 2, "8 = 4 × 2 × 1")
+    assert (checked.run.mode, len(checked.run.devices), str(checked.run.batch)) == ("ddp", 2, "8 = 4 × 2 × 1")
     assert checked.dataset.size_bytes == 19_000
     assert checked.steps_per_epoch == -(-checked.samples // 8)
     assert not (tmp_path / "runs").exists()
@@ -77,7 +77,7 @@ def test_how_the_mode_was_understood_is_told_before_the_start(tmp_path: Path, te
 
 def test_an_independent_rank_steps_by_itself(tmp_path: Path, text: Path) -> None:
     checked = _check(tmp_path, text, batch_size=4, mode="independent")
-    assert str(checked.batch) == "4 = 4 × 1 × 1"
+    assert str(checked.run.batch) == "4 = 4 × 1 × 1"
     assert checked.steps_per_epoch == -(-(checked.samples // 2) // 4)
 
 
@@ -103,7 +103,7 @@ def test_notes_say_what_stops_nothing(tmp_path: Path, text: Path) -> None:
 
 def test_what_was_asked_of_the_mode_and_comes_to_something_else_is_said(tmp_path: Path, text: Path) -> None:
     alone = _check(tmp_path, text, devices=("cpu:0",), mode="ddp", sync_every=10)
-    assert alone.mode == "single"
+    assert alone.run.mode == "single"
     assert "mode ddp is the same as training on it alone" in alone.notes[0] and "nothing to synch" in alone.notes[1]
     assert "in step at all times" in _check(tmp_path, text, mode="ddp", sync_every=10).notes[0]
     assert _check(tmp_path, text, devices=("cpu:0",)).notes == ()
@@ -111,8 +111,8 @@ def test_what_was_asked_of_the_mode_and_comes_to_something_else_is_said(tmp_path
 
 def test_a_lone_number_still_counts_and_it_is_said(tmp_path: Path, text: Path) -> None:
     checked = _check(tmp_path, text, devices=("cpu:2",))
-    assert [device.uuid for device in checked.devices] == ["cpu:0", "cpu:1"]
-    assert checked.config.devices == ("cpux2",) and "write cpux2 to count" in checked.notes[0]
+    assert [device.uuid for device in checked.run.devices] == ["cpu:0", "cpu:1"]
+    assert checked.run.config.devices == ("cpux2",) and "write cpux2 to count" in checked.notes[0]
 
 
 class Case(NamedTuple):
@@ -159,7 +159,7 @@ def test_a_run_folder_that_is_a_file_or_taken(tmp_path: Path, text: Path) -> Non
     assert caught.value.exit_code == 2
     taken = tmp_path / "taken"
     taken.mkdir()
-    assert _check(tmp_path, text, run_dir=taken).mode == "ddp"
+    assert _check(tmp_path, text, run_dir=taken).run.mode == "ddp"
     (taken / "run.toml").touch()
     with pytest.raises(RankdeckError, match="holds a run already") as caught:
         _check(tmp_path, text, run_dir=taken)
@@ -196,10 +196,10 @@ def test_a_folder_without_permission(tmp_path: Path) -> None:
 
 
 def test_a_log_file_that_cannot_be_one(tmp_path: Path, text: Path) -> None:
-    assert _check(tmp_path, text, log_file=str(tmp_path / "new" / "m.jsonl")).mode == "ddp"
+    assert _check(tmp_path, text, log_file=str(tmp_path / "new" / "m.jsonl")).run.mode == "ddp"
     with pytest.raises(RankdeckError, match="is a folder"):
         _check(tmp_path, text, log_file=str(tmp_path))
 
 
 def test_windows_with_several_gpus_trains_independently(tmp_path: Path, text: Path) -> None:
-    assert _check(tmp_path, text, WINDOWS, devices=("auto",)).mode == "independent"
+    assert _check(tmp_path, text, WINDOWS, devices=("auto",)).run.mode == "independent"

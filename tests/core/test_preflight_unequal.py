@@ -34,7 +34,7 @@ def test_devices_that_wait_for_each_other_do_not_take_each_others_chunks(tmp_pat
         checked(tmp_path, mode="independent", work_stealing=True, **{other: 5})
     assert refused.value.exit_code == 2
     assert not (tmp_path / "runs").exists()
-    assert checked(tmp_path, mode="independent", work_stealing=True).mode == "independent"
+    assert checked(tmp_path, mode="independent", work_stealing=True).run.mode == "independent"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ pytest.importorskip("numpy", reason="cuts batches")
 from core.checkpoints.restore_plan import AVERAGE, CarryOver, carry_over
 from core.checkpoints.store import Generation
 from core.config import RunConfig
+from core.config.mode import Mode
 from core.host.work_plan import rank_starts
 from core.launch.plan import LaunchPlan
 from core.ledger.ledger import Ledger
@@ -91,7 +92,7 @@ class Run:
         self.ledger.rescale(world, lanes)
         config = RunConfig(mode=mode, batch_size=micro, epochs=EPOCHS, merge_policy=policy)
         carry = carry_over(self.saved.generation, mode, world, policy)
-        launch = LaunchPlan(mode, world, lanes, "", ())
+        launch = LaunchPlan(Mode(mode), world, lanes, "", ())
         starts = rank_starts(config, launch, self.ledger, self.saved.generation, carry)
         assert all(start.step >= self.highest[rank] for rank, start in enumerate(starts)), "no curve runs backwards"
         self.lanes = []

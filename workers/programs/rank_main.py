@@ -37,7 +37,7 @@ from core.protocol.rank_context import (
     ENV_RUN_DIR,
     ENV_TOKEN,
 )
-from core.recipes.manifest import apply_recipe, get_recipe
+from core.recipes.manifest import get_recipe
 from workers.host_link.connection import HostAddress, HostConnection
 from workers.host_link.failures import explain
 from workers.host_link.parent_watch import tie_to_host
@@ -89,7 +89,6 @@ def _train(connection: HostConnection, reporter: Reporter) -> int:
     run_dir = Path(os.environ[ENV_RUN_DIR])
     config = config_from_mapping(read_config(Path(os.environ.get(ENV_CONFIG) or run_dir / "run.toml")), RunConfig())
     recipe = get_recipe(os.environ.get(ENV_RECIPE_DIR) or config.recipe)
-    config = apply_recipe(config, recipe)
     reporter.send(Phase("importing torch"))
     gc.disable()  # what is imported stays; looking through it again and again is a sixth of the start
     session = _make_session(connection, reporter, run_dir, config)

@@ -33,12 +33,10 @@ from core.protocol.rank_context import (
     ENV_HOST_PID,
     ENV_MODE,
     ENV_PORT,
-    ENV_RECIPE_DIR,
     ENV_RESTART,
     ENV_RUN_DIR,
     ENV_TOKEN,
 )
-from core.recipes.manifest import apply_recipe, get_recipe
 from core.recipes.user_script import UserScript, read_script
 from workers.host_link.connection import HostAddress, HostConnection
 from workers.host_link.parent_watch import tie_to_host
@@ -143,8 +141,8 @@ class _Wrapper:
         self._inbox = connection.inbox
         self._reporter = reporter
         run_dir = Path(os.environ[ENV_RUN_DIR])
-        config = config_from_mapping(read_config(Path(os.environ.get(ENV_CONFIG) or run_dir / "run.toml")), RunConfig())
-        self._config = apply_recipe(config, get_recipe(os.environ.get(ENV_RECIPE_DIR) or config.recipe))
+        file = Path(os.environ.get(ENV_CONFIG) or run_dir / "run.toml")
+        self._config = config_from_mapping(read_config(file), RunConfig())
         self._script: UserScript = read_script(self._config.options, self._config.env)
         self._names = Names(self._script.charts)
         self._place = _place(connection.run_id, self._config.max_restarts)

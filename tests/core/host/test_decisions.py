@@ -8,6 +8,7 @@ import pytest
 
 from core.config import RunConfig
 from core.config.batch import resolve_batch
+from core.config.mode import Mode
 from core.host.commits.gathering import Gathered, Next, next_action
 from core.host.commits.ledger_keeper import epochs_of
 from core.host.failures import Sign, describe, last_lines, root_cause
@@ -128,7 +129,7 @@ def test_a_stop_climbs_and_never_comes_down() -> None:
 
 def plan(lanes: int, world_size: int) -> LaunchPlan:
     mode = "independent" if lanes > 1 else "ddp" if world_size > 1 else "single"
-    return LaunchPlan(mode, world_size, lanes, "", ())
+    return LaunchPlan(Mode(mode), world_size, lanes, "", ())
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from core.config.mode import Mode
 from core.host.ranks import Ranks
 from core.launch.plan import LaunchPlan, RankCommand
 from core.machine.devices import Device
@@ -28,7 +29,7 @@ def test_a_process_that_ended_is_heard_out_once_its_connection_is_read_to_the_en
     log = tmp_path / "rank0.log"
     log.write_text("the log's last line\n")
     command = RankCommand(0, (), {}, (), tmp_path, log, Device("cpu:0", "cpu", 0, "slot"))
-    ranks = Ranks(LaunchPlan("single", 1, 1, "", (command,)))
+    ranks = Ranks(LaunchPlan(Mode.SINGLE, 1, 1, "", (command,)))
     rank = ranks[0]
     rank.child, rank.connection = cast(Child, Ended()), cast(Connection, object())
     rank.note_step({"step": 1})

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from core.config.mode import Mode
 from core.host.hang_watch import Silence
 from core.host.ranks import Ranks
 from core.launch.plan import LaunchPlan, RankCommand
@@ -39,7 +40,7 @@ class Story:
         slots = [Device(f"cpu:{number}", "cpu", number, "slot") for number in range(2)]
         commands = [RankCommand(d.index, (), {}, (), Path(), Path(), d) for d in slots]
         mode = "independent" if lanes > 1 else "ddp"
-        self.ranks, self.told, self.now = Ranks(LaunchPlan(mode, 2, lanes, "", tuple(commands))), Told(), 100.0
+        self.ranks, self.told, self.now = Ranks(LaunchPlan(Mode(mode), 2, lanes, "", tuple(commands))), Told(), 100.0
         self.silence = Silence(self.ranks, self.told, after_s=60.0)
         for rank in self.ranks:
             rank.connection = cast(Connection, object())  # only asked whether there is one
