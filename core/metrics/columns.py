@@ -13,7 +13,6 @@ again are taken back, so the columns hold the curve that led to the weights. The
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import math
 import secrets
@@ -24,19 +23,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import orjson
+
 from core.errors import RankdeckError
 from core.files.atomic import explain, replace_with_retry
 from core.metrics.column_group import ColumnGroup
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, GroupIndex, read_index, safe_stem, tail_sha256
 from core.metrics.metrics_file import MetricsTail
-
-_loads: Callable[[bytes], Any]
-try:
-    import orjson
-
-    _loads = orjson.loads
-except ImportError:
-    _loads = json.loads
 
 INDEX_EVERY_S: Final = 1.0
 PENDING_MAX: Final = 8192
@@ -280,7 +273,7 @@ def _replay(metrics: Path, columns: _Columns, progress: Callable[[float], None] 
         parsed: list[dict[str, Any]] = []
         for line in lines:
             try:
-                value = _loads(line)
+                value = orjson.loads(line)
             except ValueError:
                 continue  # a line that is damaged must not hide the others
             if isinstance(value, dict) and isinstance(value.get("event"), str):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -118,15 +117,3 @@ def test_text_that_is_no_unicode_does_not_break_the_line(wire: Wire) -> None:
     reporter.close()
     (line,) = wire.lines()
     assert line["text"] == "tail ? \x00 ü" and line["extra"] == [1, "a", {"k": math.pi}] and line["flag"] is True
-
-
-def test_the_standard_library_encodes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    import workers.host_link.reporter as module
-
-    monkeypatch.setitem(sys.modules, "orjson", None)
-    slow: Callable[[dict[str, Any]], bytes] = module._choose_encoder()
-    monkeypatch.undo()
-    value = {"ts": 1.25, "event": "sample", "text": "Größe", "n": None}
-    assert slow(value) == module._encode(value)

@@ -8,13 +8,14 @@ told; messages and events are never thrown away.
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
+
+import orjson
 
 from core.protocol.codec import encode
 from core.protocol.messages import Bye, Message, RankFailed
@@ -174,21 +175,5 @@ def _plain(value: Any) -> Any:
     return item() if callable(item) else str(value)
 
 
-def _choose_encoder() -> Callable[[dict[str, Any]], bytes]:
-    try:
-        import orjson
-    except ImportError:  # a user's environment need not have it
-
-        def slow(values: dict[str, Any]) -> bytes:
-            return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
-
-        return slow
-    option = orjson.OPT_APPEND_NEWLINE
-
-    def fast(values: dict[str, Any]) -> bytes:
-        return orjson.dumps(values, option=option)
-
-    return fast
-
-
-_encode = _choose_encoder()
+def _encode(values: dict[str, Any]) -> bytes:
+    return orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)
