@@ -1,4 +1,9 @@
-"""A JSON document of any size, one row at a time: an array of rows, or an object of arrays (one each column)."""
+"""A JSON document of any size, one row at a time: an array of rows, or an object of arrays (one each column).
+
+Not read with ijson 3.6: its C backend takes 0.5 s of processor time for 50 MB instead of 0.7 s, but ends the document
+at NaN, at an integer of more than 64 bits and at a byte that is not UTF-8 (here that costs one row), and sets no limit
+to a value's size. Its Python backend takes 3.7 s.
+"""
 
 from __future__ import annotations
 
