@@ -62,14 +62,7 @@ def _spread(files: list[Path], end: float) -> dict[Path, float]:
 
 
 def pytest_collection_finish() -> None:
-    """What is there by now stays: nobody need look through it again, neither Python nor the search for leaks.
-
-    And where torch is, its compiler sleeps as in a rank: each process that runs tests would import it for an optimizer.
-    """
-    if "torch" in sys.modules:
-        from workers.sleeping_compiler import let_compiler_sleep
-
-        let_compiler_sleep()
+    """What is there by now stays: nobody need look through it again, neither Python nor the search for leaks."""
     gc.freeze()
     gc.enable()
 

@@ -12,11 +12,13 @@ gc.disable()
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # as the recipe says, before it imports transformers
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import numpy.random  # noqa: E402, F401
-import torch.distributed.optim  # noqa: E402, F401
+import torch.distributed.optim  # noqa: E402
 
 import core.host.__main__  # noqa: E402, F401
 import workers.recipe_api  # noqa: E402
 import workers.strategies.fsdp  # noqa: E402, F401
+
+torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))])  # the first optimizer of a process imports torch's compiler
 
 with contextlib.suppress(ImportError):
     from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast  # noqa: F401

@@ -110,11 +110,9 @@ def _make_session(connection: HostConnection, reporter: Reporter, run_dir: Path,
     import torch
 
     from workers.host_link.inbox import Inbox
-    from workers.sleeping_compiler import let_compiler_sleep
     from workers.strategies import RankPlace, make_strategy
     from workers.training.session import Session
 
-    let_compiler_sleep()
     threads = os.environ.get("OMP_NUM_THREADS")
     if threads and threads.isdecimal():  # "4,2" is for nested regions, which torch does not have
         torch.set_num_threads(int(threads))

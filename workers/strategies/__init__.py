@@ -12,7 +12,6 @@ from workers.strategies.independent import IndependentStrategy
 from workers.strategies.local_sgd import DialStrategy
 from workers.strategies.replica import Replica
 from workers.strategies.single import SingleStrategy
-from workers.strategies.zero import ZeroStrategy
 
 __all__ = ["RankPlace", "Replica", "SingleStrategy", "Strategy", "make_strategy"]
 
@@ -51,6 +50,8 @@ def _zero(place: RankPlace, config: RunConfig) -> Strategy:
 
         return DeepSpeedStrategy(place, config)
     if config.zero_stage == 1:
+        from workers.strategies.zero import ZeroStrategy  # brings FSDP along
+
         return ZeroStrategy(place, config.gradient_exchange, DdpOptions.of(config))
     from workers.strategies.fsdp import FsdpStrategy
 

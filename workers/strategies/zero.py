@@ -6,21 +6,14 @@ half as many bytes again as DDP, so it buys memory, not speed.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from types import ModuleType
-from typing import Final
-
 from torch import nn
-from torch.optim import Optimizer
+from torch.distributed.optim import ZeroRedundancyOptimizer
 
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.state_files.slices import StatePart
 from workers.strategies.ddp import DdpReplica, DdpStrategy
 from workers.strategies.replica import Replica, optimizer_part
-
-_UNWANTED: Final = "torch.distributed.optim.named_optimizer"
 
 
 class ZeroStrategy(DdpStrategy):
@@ -30,9 +23,9 @@ class ZeroStrategy(DdpStrategy):
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
         """Each rank's optimizer holds the state of its share of the parameters only."""
-        optimizer = zero_redundancy_optimizer()(
+        optimizer = ZeroRedundancyOptimizer(
             optimization.groups(model),
-            optimizer_class=optimization.kind,
+            optimizer_class=optimization.kind,  # type: ignore[arg-type]  # whatever makes one: torch only calls it
             parameters_as_bucket_view=False,
             **optimization.arguments(model, lr),
         )
@@ -49,22 +42,3 @@ class ZeroReplica(DdpReplica):
         if self._place.rank == 0:
             parts.append(StatePart("weights.safetensors", self.model.state_dict(keep_vars=True), {}))
         return [*parts, *self._exchange_parts()]
-
-
-def zero_redundancy_optimizer() -> Callable[..., Optimizer]:
-    """torch's `ZeroRedundancyOptimizer`, without the private optimizer beside it that brings FSDP and sympy along.
-
-    That one is a quarter of such a rank's start. A module of no content stands in its place while the package is
-    imported; who wants it by its full name afterwards gets the real one.
-    """
-    stands_in = "torch.distributed.optim" not in sys.modules
-    if stands_in:
-        empty = ModuleType(_UNWANTED)
-        vars(empty)["__getattr__"] = lambda _name: None
-        sys.modules[_UNWANTED] = empty
-    try:
-        from torch.distributed.optim import ZeroRedundancyOptimizer
-    finally:
-        if stands_in:
-            del sys.modules[_UNWANTED]
-    return ZeroRedundancyOptimizer
