@@ -92,7 +92,7 @@ class Environment:
         import tomllib  # here, because old Pythons have none and are told so before
 
         project = tomllib.loads((self.root / "pyproject.toml").read_text(encoding="utf-8"))
-        parts = [project["project"], project["build-system"], project["tool"]["setuptools"]]
+        parts = [project["project"], project["build-system"], project["tool"]["hatch"]]
         text = json.dumps(parts, sort_keys=True) + self._constraints.read_text(encoding="utf-8")
         return hashlib.sha256(text.encode()).hexdigest()
 

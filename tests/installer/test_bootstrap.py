@@ -42,7 +42,7 @@ bpe = []
 deepspeed = []
 test = ["pytest"]
 
-[tool.setuptools]
+[tool.hatch]
 """
 
 # The smallest build backend: an editable install is a wheel with one .pth file.

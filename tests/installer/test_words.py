@@ -82,7 +82,7 @@ def test_every_requirement_is_pinned_once() -> None:
     twice = {name for name in names if names.count(name) > 1}
     assert all(place for name, place in zip(names, platforms, strict=True) if name in twice)
     assert all("==" in line and "://" not in line and "+" not in line for line in lines if line[:1].isalpha())
-    assert {"torch", "pyside6-essentials", "numpy", "pytest", "ruff", "mypy", "setuptools"} <= set(names)
+    assert {"torch", "pyside6-essentials", "numpy", "pytest", "ruff", "mypy", "hatchling"} <= set(names)
 
 
 @pytest.mark.windows

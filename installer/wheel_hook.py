@@ -1,0 +1,16 @@
+"""Puts the public package `rankdeck` into a wheel; hatchling calls it. See docs/decisions/0028-one-public-name.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class WheelHook(BuildHookInterface):
+    """An editable install reads `rankdeck` from the checkout, where a copy would hide it."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Adds the package to a wheel that is not editable."""
+        if version != "editable":
+            build_data["force_include"]["workers/sdk/rankdeck"] = "rankdeck"
