@@ -104,7 +104,7 @@ def connect(store: RunStore, timeout_s: float = CONNECT_TIMEOUT_S) -> HostConnec
     while True:
         state = store.state()
         if not state.is_live:
-            raise _unreachable(store, f"it is not going (its state is: {state.state})", "Resume it to go on with it.")
+            raise _unreachable(store, f"it isn't running (state: {state.state})", "Resume the run.")
         info = store.read_host_json()
         if info is not None and (state.host is None or state.host.pid == info.pid):
             try:
@@ -114,7 +114,7 @@ def connect(store: RunStore, timeout_s: float = CONNECT_TIMEOUT_S) -> HostConnec
                 if time.monotonic() >= deadline or store.read_host_json() == info:
                     raise
         if time.monotonic() >= deadline:
-            raise _unreachable(store, f"it has not begun to listen within {timeout_s:g} s", _look_at(store))
+            raise _unreachable(store, f"it did not start listening within {timeout_s:g} s", _look_at(store))
         time.sleep(_POLL_S)
 
 
@@ -253,7 +253,7 @@ class HostConnection:
             pass
         except OSError:
             return  # the host has ended meanwhile
-        raise _unreachable(self._store, f"it took no note of the request within {timeout_s:g} s", _look_at(self._store))
+        raise _unreachable(self._store, f"it did not act on the request within {timeout_s:g} s", _look_at(self._store))
 
     def close(self) -> None:
         """Ends the connection; the run does not mind."""
@@ -268,7 +268,7 @@ class HostConnection:
         answer = self._pending.pop(0)
         if isinstance(answer, Welcome):
             return answer.run_id
-        reason = answer.reason if isinstance(answer, Refused) else "what answers is no run host"
+        reason = answer.reason if isinstance(answer, Refused) else "the answer did not come from a run host"
         raise _unreachable(self._store, f"it refused: {reason}", "Stop the run's host process and resume the run.")
 
     def _read(self, timeout_s: float) -> None:
@@ -284,10 +284,10 @@ class HostConnection:
         *lines, self._partial = (self._partial + data).split(b"\n")
         try:
             if len(self._partial) > MAX_LINE_BYTES:
-                raise ProtocolError("A line does not end.")
+                raise ProtocolError("A line has no end.")
             found = [decode(line) for line in lines]
         except ProtocolError as error:
-            words = f"what answers is no run host, or of another version ({error.cause})"
+            words = f"the answer did not come from a run host, or from another version ({error.cause})"
             raise _unreachable(self._store, words, error.next_step) from None
         self._pending += [message for message in found if isinstance(message, Message)]
 
@@ -300,7 +300,7 @@ def _check_not_starting(store: RunStore) -> None:
     state = store.seen_without_lock(store.stored_state())
     if state.is_live:
         raise RunBusyError(
-            f"{state.run_id} has just been resumed by somebody else.",
+            f"{state.run_id} has just been resumed by another process.",
             f"Watch it: rankdeck attach {store.dir.name}",
         )
 
@@ -342,4 +342,4 @@ def _look_at(store: RunStore) -> str:
     info = ""
     if (store.logs / "host.log").exists():
         info = f"Look at {store.logs / 'host.log'}. "
-    return f"{info}If the run is no longer going, resume it."
+    return f"{info}If the run isn't running any more, resume it."

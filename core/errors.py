@@ -39,7 +39,7 @@ class RankdeckError(Exception):
 class UsageError(RankdeckError):
     """Bad arguments, config or state file: nothing was started, nothing was changed (exit code 2)."""
 
-    title = "That cannot be run as asked"
+    title = "Invalid request"
     exit_code: ClassVar[int] = 2
 
 
@@ -53,7 +53,7 @@ class ConfigError(UsageError):
         title: A few words; the class has a default.
     """
 
-    title = "A setting has a value that cannot be used"
+    title = "Invalid setting"
 
     def __init__(self, field: str, cause: str, next_step: str, *, title: str | None = None) -> None:
         super().__init__(cause, next_step, title=title)
@@ -87,26 +87,26 @@ class RunNotFoundError(UsageError):
 class RunBusyError(UsageError):
     """The run is live already: a second host must not touch its folder."""
 
-    title = "The run is already going"
+    title = "The run is already running"
 
 
 class PreflightError(RankdeckError):
     """The machine is not ready: disk, permission, torch build, device (exit code 3)."""
 
-    title = "This machine is not ready for the run"
+    title = "This machine cannot start the run"
     exit_code: ClassVar[int] = 3
 
 
 class ConnectionRefusedByHostError(RankdeckError):
     """The run host answered that it will not talk to us: wrong token, wrong protocol, or not a host."""
 
-    title = "The run's host does not answer"
+    title = "The run's host is not responding"
 
 
 class ProtocolError(RankdeckError):
     """A line on the socket is not a message: not JSON, unknown type, wrong field, too long."""
 
-    title = "A message could not be understood"
+    title = "Invalid message"
 
     def __init__(self, cause: str) -> None:
         super().__init__(cause, "Use the same version of Rankdeck on both ends.")

@@ -117,6 +117,6 @@ def unexpected(error: BaseException) -> RankdeckError:
     """Words for an error that nothing foresaw."""
     return RankdeckError(
         f"{type(error).__name__}: {error}.",
-        "Try once more; if it comes back, please report it with the text that stands in the terminal.",
-        title="Something unexpected went wrong",
+        "Try again. If it happens again, please report it with the text in the terminal.",
+        title="Something went wrong unexpectedly",
     )

@@ -114,8 +114,12 @@ class Installing(QObject):
             self.installed.emit()
             return
         names = ", ".join(missing)
-        words = f"pip ended well, and {names} still cannot be imported here."
-        self.failed.emit(InstallError(words, "Its output says why: there may be none for this system or this Python."))
+        words = f"pip reported success, but {names} still cannot be imported."
+        self.failed.emit(
+            InstallError(
+                words, "See the output for the reason. There may be no build for this system or Python version."
+            )
+        )
 
 
 def explain(output: str, code: int) -> InstallError:
@@ -126,22 +130,22 @@ def explain(output: str, code: int) -> InstallError:
         code: Its exit code.
     """
     if "No module named pip" in output:
-        return InstallError("This Python has no pip.", "Make one: python -m ensurepip; then install again.")
+        return InstallError("This Python has no pip.", "Install pip with python -m ensurepip, then try again.")
     if "externally-managed-environment" in output:
         return InstallError(
-            "This Python belongs to the system, which lets pip change nothing in it.",
-            "Run Rankdeck from an environment of its own: python installer/bootstrap.py run",
+            "This Python is managed by the operating system, which doesn't let pip change it.",
+            "Run Rankdeck in its own environment: python installer/bootstrap.py run",
         )
     lines = [line.strip() for line in output.splitlines() if line.strip().startswith("ERROR:")]
     said = lines[-1].removeprefix("ERROR:").strip() if lines else f"pip ended with exit code {code}"
     said += "" if said.endswith((".", "!", "?")) else "."
     if any(word in output for word in ("ConnectionError", "NewConnectionError", "Temporary failure", "getaddrinfo")):
-        return InstallError(f"The package index cannot be reached. {said}", "Check the network, then install again.")
+        return InstallError(f"The package index could not be reached. {said}", "Check the network, then install again.")
     if "Permission denied" in output or "Access is denied" in output or "WinError 5" in output:
         return InstallError(
-            f"Files could not be written. {said}", "End runs and windows that use this Python, then install again."
+            f"Files could not be written. {said}", "Close runs and windows that use this Python, then install again."
         )
-    return InstallError(said, "The output says more; the command can be run in a terminal too.")
+    return InstallError(said, "See the output for details. You can also run the command in a terminal.")
 
 
 def end_tree(pid: int) -> None:

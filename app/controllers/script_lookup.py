@@ -89,7 +89,7 @@ def problems_of(options: dict[str, FieldValue]) -> dict[str, RankdeckError]:
         options: The recipe's.
     """
     if not options.get("script") and not options.get("module"):
-        words = ("No script is chosen.", "Choose a Python file with the button beside the field.")
+        words = ("No script is selected.", "Choose a Python file with the button next to the field.")
         return {"script": ConfigError("script", *words)}
     try:
         read_script(with_absolute_places(options, [Path.cwd()]))

@@ -109,9 +109,9 @@ class SetupWiring(QObject):
     def _on_checked(self, checked: CheckedDraft, _steps: int | None) -> None:
         why_not = None
         if checked.config is None:
-            why_not = "First correct what is marked in Setup."
+            why_not = "Fix the marked settings first."
         elif checked.config.dataset_file == NO_DATASET:
-            why_not = "The recipe makes its samples itself."
+            why_not = "This recipe generates its own samples."
         self._setup.data.set_preview(why_not)
 
     def _on_preview_requested(self) -> None:
@@ -135,7 +135,9 @@ class SetupWiring(QObject):
             return
         if latest is None or latest.config is None:
             wrong = next(iter(latest.problems.values()), None) if latest is not None else None
-            dialog.show_error(wrong or ConfigError("", "Setup is not complete.", "Correct what is marked there."))
+            dialog.show_error(
+                wrong or ConfigError("", "Some settings are missing or invalid.", "Fix the marked settings.")
+            )
             return
         dialog.set_can_choose(TEXT_COLUMN in self._setup.form.names())
         dialog.show_looking()

@@ -62,7 +62,7 @@ def verbs_of(situation: Situation) -> Verbs:
         start=_why_not_start(situation),
         stop=_why_not_stop(situation, live),
         resume=f"Rankdeck is {situation.busy}." if situation.busy else None,
-        replay=None if shown is not None else "No run is shown.",
+        replay=None if shown is not None else "No run is selected.",
         measure=_why_not_measure(situation),
         stop_is_now=stopping,
         stop_tip=_stop_tip(shown, stopping),
@@ -71,8 +71,8 @@ def verbs_of(situation: Situation) -> Verbs:
 
 def _stop_tip(shown: RunState | None, stopping: bool) -> str:
     if shown is not None and shown.recipe == USER_SCRIPT:
-        return "End the script at once" if stopping else "Ask the script to stop"
-    return "End at once, without committing" if stopping else "Commit at the next step and end"
+        return "Stop the script immediately" if stopping else "Ask the script to stop"
+    return "Stop immediately, without committing" if stopping else "Commit at the next step and stop"
 
 
 def _why_not_start(situation: Situation) -> str | None:
@@ -80,10 +80,10 @@ def _why_not_start(situation: Situation) -> str | None:
         return f"Rankdeck is {situation.busy}."
     checked = situation.checked
     if checked is None:
-        return "Setup is still being read."
+        return "Checking settings…"
     if checked.config is None:
         first = next(iter(checked.problems.values()), None)
-        return first.cause if first is not None else "Setup is not complete."
+        return first.cause if first is not None else "Some settings are missing or invalid."
     return _in_use(situation)
 
 
@@ -91,7 +91,7 @@ def _why_not_measure(situation: Situation) -> str | None:
     if situation.busy:
         return f"Rankdeck is {situation.busy}."
     if len(situation.ticked) < 2:
-        return "One device has nobody to talk to. Tick at least two."
+        return "Select at least two devices to measure the link between them."
     return _in_use(situation)
 
 
@@ -101,11 +101,11 @@ def _in_use(situation: Situation) -> str | None:
         state = entry.state
         # A run that is just starting has not said yet which devices it takes.
         if state is not None and state.is_live and (not state.devices or ticked.intersection(state.devices)):
-            return f"{entry.path.name} is using a device that is ticked. Stop it, or tick other devices."
+            return f"{entry.path.name} is using a selected device. Stop that run, or select other devices."
     return None
 
 
 def _why_not_stop(situation: Situation, live: bool) -> str | None:
     if not live:
-        return "No run is going." if situation.shown is None else "The run that is shown is not going."
-    return "The run is being ended." if situation.end_asked else None
+        return "No run is selected." if situation.shown is None else "This run isn't running."
+    return "The run is already stopping." if situation.end_asked else None

@@ -9,10 +9,10 @@ from core.config.mode import Mode
 from core.launch.mode import DEEPSPEED, TORCH
 
 NO_DEEPSPEED = (
-    "DeepSpeed is not installed in this Python: pip install rankdeck[deepspeed]. PyTorch's own engine needs nothing."
+    "DeepSpeed is not installed in this Python: pip install rankdeck[deepspeed]. PyTorch's engine works without it."
 )
-_ON_CPU = "CPU slots keep everything in the computer's memory already."
-_STAGE_1 = "PyTorch's stage 1 keeps the optimizer's state on the device. Stages 2 and 3 can move it."
+_ON_CPU = "CPU devices already keep everything in main memory."
+_STAGE_1 = "With PyTorch's engine, stage 1 keeps the optimizer state on the device. Stages 2 and 3 can offload it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Surroundings:
         recommended: The mode for the ticked devices.
         ranks: How many are ticked.
         supported: Modes that the recipe can be trained in.
-        on_cpu: They are CPU slots.
+        on_cpu: They are CPU devices.
         deepspeed: DeepSpeed can be imported.
         own_program: The recipe runs a program of its own, which shares its work as it likes.
     """

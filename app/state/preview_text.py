@@ -31,8 +31,8 @@ def fact_lines(found: Found) -> list[tuple[str, str]]:
     counts, epoch, tokenizer = found["counts"], found["epoch"], found["tokenizer"]
     about = "" if found["exact"] else "about "
     part = "" if found["exact"] else f" in the first {byte_size(found['looked_at_bytes'])}"
-    kind = f"{tokenizer['kind']}, {tokenizer['vocab_size']:,} different"
-    kept = "; they are made already, so a run begins at once" if found["tokenised"] else ""
+    kind = f"{tokenizer['kind']}, vocabulary {tokenizer['vocab_size']:,}"
+    kept = "; cached, so runs start immediately" if found["tokenised"] else ""
     bad = counts["words"] or "none"
     lines = [
         ("Data", data_words(str(found["dataset"]), found["files"], found["size_bytes"])),
@@ -47,15 +47,15 @@ def fact_lines(found: Found) -> list[tuple[str, str]]:
         ),
     ]
     if not tokenizer["from_recipe"]:
-        lines.append(("", "The recipe does not say which tokens it makes; bytes are shown."))
+        lines.append(("", "The recipe doesn't report its tokens, so bytes are shown."))
     return lines
 
 
 def data_words(dataset: str, files: int, size_bytes: int | None) -> str:
     """How much a dataset is: files and size; of the Hub's its copy here, which has no files of the person's."""
     if is_hub(dataset):
-        here = "not on this machine" if not size_bytes else f"{byte_size(size_bytes)} on this machine"
-        return f"of the Hugging Face Hub, {here}"
+        here = "not downloaded yet" if not size_bytes else f"{byte_size(size_bytes)} on this machine"
+        return f"on the Hugging Face Hub, {here}"
     return f"{_many(files, 'file')}, {byte_size(size_bytes or 0)}"
 
 
@@ -81,7 +81,7 @@ def document_words(number: int, document: Mapping[str, Any]) -> str:
 
 def sample_words(sample: Mapping[str, Any]) -> str:
     """One sample's heading."""
-    return f"Sample {sample['number']}: {_many(sample['length'], 'token')}, and the next one to each is to be learned"
+    return f"Sample {sample['number']} ({_many(sample['length'], 'token')})"
 
 
 def visible(text: str) -> str:
@@ -90,7 +90,7 @@ def visible(text: str) -> str:
 
 
 def _samples(found: Found) -> str:
-    return f"{found['samples']:,} of {found['seq_len']:,} tokens to train on, {found['val_samples']:,} held out"
+    return f"{found['samples']:,} of {found['seq_len']:,} tokens for training, {found['val_samples']:,} for validation"
 
 
 def _how(epoch: Mapping[str, Any]) -> str:
@@ -101,14 +101,14 @@ def _how(epoch: Mapping[str, Any]) -> str:
 
 
 def _column_name(name: object) -> str:
-    return "the file as it stands" if name == "*" else str(name)
+    return "the whole file" if name == "*" else str(name)
 
 
 def _column_words(item: Mapping[str, Any]) -> str:
     if not item["text_share"]:
         return f"{item['name']} (no text)"
-    share = "" if item["text_share"] > 0.995 else f"text in {item['text_share']:.0%} of the rows, "
-    return f"{item['name']} ({share}{item['mean_chars']:,.0f} letters on average)"
+    share = "" if item["text_share"] > 0.995 else f"text in {item['text_share']:.0%} of rows, "
+    return f"{item['name']} ({share}{item['mean_chars']:,.0f} characters on average)"
 
 
 def _many(number: int, what: str) -> str:

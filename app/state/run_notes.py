@@ -55,12 +55,12 @@ def _model(event: Event) -> str:
     parameters, trainable = event.get("parameters"), event.get("trainable")
     if not isinstance(parameters, int):
         return ""
-    some = f", {trainable:,} of them trained" if isinstance(trainable, int) and trainable != parameters else ""
+    some = f", {trainable:,} of them trainable" if isinstance(trainable, int) and trainable != parameters else ""
     return f"The model has {parameters:,} parameters{some}."
 
 
 def _shares(event: Event) -> str:
-    return f"Shares by measured speed: {event['text']}." if event.get("text") else ""
+    return f"Batch shares by measured speed: {event['text']}." if event.get("text") else ""
 
 
 def _meetings(event: Event) -> str:
@@ -68,7 +68,7 @@ def _meetings(event: Event) -> str:
     rounds, size, wait_s = event.get("rounds"), event.get("bytes"), event.get("wait_s")
     if isinstance(rounds, int) and isinstance(size, int | float) and isinstance(wait_s, int | float):
         times = "once" if rounds == 1 else f"{rounds:,} times"
-        return f"Brought together {times}: {megabytes(size)} sent by each device, {wait_s:.3g} s waited."
+        return f"Synchronised {times}: {megabytes(size)} sent per device, {wait_s:.3g} s spent waiting."
     return ""
 
 
@@ -76,4 +76,4 @@ def _loss_scale(run: RunSeries) -> str:
     clock = run.clock()
     column = clock.columns.get("loss_scale")
     scale = float(column.read(clock.rows - 1, clock.rows)[0]) if column is not None and clock.rows else math.nan
-    return "" if math.isnan(scale) else f"fp16 with a loss scale of {scale:,.0f}; a step that overflows is left out."
+    return "" if math.isnan(scale) else f"fp16 with a loss scale of {scale:,.0f}; steps that overflow are skipped."

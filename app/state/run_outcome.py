@@ -40,11 +40,11 @@ def ending_of(state: RunState) -> Ending | None:
         words = " ".join(part for part in (state.trouble.get("cause"), state.trouble.get("next_step")) if part)
         return Ending("error", state.trouble.get("title", "The run cannot be saved"), words)
     if state.fallback:
-        again = "stop it and resume" if state.is_live else "resume it"
+        again = "stop the run and resume it" if state.is_live else "resume the run"
         title, what = _fallen_back(state)
-        words = f"{state.fallback} The log says more; to try {what} again, {again}."
+        words = f"{state.fallback} See the log for details. To try {what} again, {again}."
         if state.state == "finished":
-            words = f"{state.fallback} The log says more."
+            words = f"{state.fallback} See the log for details."
         return Ending("warning", title, words, _blamed(state.fallback))
     return None
 
@@ -54,7 +54,7 @@ def _fallen_back(state: RunState) -> tuple[str, str]:
     if state.world_size == 1:
         return "Continuing on one device" if state.is_live else "Fell back to one device", "all devices"
     if state.mode == Mode.INDEPENDENT:
-        live = "Each device trains a model of its own"
+        live = "Each device trains its own model"
         return live if state.is_live else "Fell back to independent training", "the mode you chose"
     return "Continuing without DeepSpeed" if state.is_live else "Fell back to PyTorch's engine", "DeepSpeed"
 

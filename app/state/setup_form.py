@@ -184,7 +184,7 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
     texts = {name: text for name, text in draft.fields.items() if name not in without_meaning}
     values = _parsed({**default_texts(recipe), **texts}, recipe, problems)
     if not devices:
-        problems["devices"] = ConfigError("devices", "No device is ticked.", "Tick at least one.")
+        problems["devices"] = ConfigError("devices", "No device is selected.", "Select at least one.")
     try:
         check_cuda(devices, platform_of(recipe, platform))
     except PreflightError as error:
@@ -296,10 +296,10 @@ def settings_without_meaning(mode: str, texts: Mapping[str, str], ranks: int) ->
 def _placeholders(config: RunConfig | None, batch: Batch | None, recipe: Recipe) -> dict[str, str]:
     """What each field will be when it is left empty."""
     shown = {spec.name: _text(spec, spec.default) for spec in form_fields(recipe)}
-    shown |= {"steps": "until the epochs are done", "epochs": "until the steps are done"}
-    shown |= {"checkpoint_every_steps": "by the clock only", "model": "none", "log_file": "none"}
+    shown |= {"steps": "set by epochs", "epochs": "set by steps"}
+    shown |= {"checkpoint_every_steps": "only by time", "model": "none", "log_file": "none"}
     if recipe.self_contained:
-        shown["steps"] = "as many as it takes"
+        shown["steps"] = "no limit"
     if config is not None and config.steps is not None:
         shown["steps"] = str(config.steps)
     if batch is not None:

@@ -25,12 +25,12 @@ def price_words(link: Link | None, every: int | None, run: RunSeries) -> str:
     size = _model_bytes(run)
     step_s = _mean(run, "step_time_s")
     if size is None or step_s is None:
-        return f"{measured} What that makes of a step is said while a run of this model is shown."
+        return f"{measured} Select a run of this model to predict its step time."
     waited_s = _mean(run, "sync_wait_s") or 0.0
     predicted = price(size, max(1e-6, step_s - waited_s), link, every).words
     words = f"{measured} Predicted: {predicted}."
     sent = _mean(run, "sync_bytes")
-    return f"{words} Shown run: {achieved(step_s, waited_s, sent).words}." if sent else words
+    return f"{words} Selected run: {achieved(step_s, waited_s, sent).words}." if sent else words
 
 
 def _model_bytes(run: RunSeries) -> float | None:

@@ -49,7 +49,7 @@ class Copy:
         if self.chunks_alone is None:
             return "by itself"
         chunks = f"{self.chunks_alone} chunk{'' if self.chunks_alone == 1 else 's'}" if self.chunks_alone else ""
-        part = ("part of another" if chunks else "part of a chunk") if self.part_alone else ""
+        part = ("part of another" if chunks else "part of one chunk") if self.part_alone else ""
         both = " and ".join(filter(None, (chunks, part)))
         return f"from {both}" if both else ""
 
@@ -115,7 +115,7 @@ def carry_over(
     words = ""
     if new:
         best = _best(copies)
-        words = f"{_ranks(new)} begin{'s' if len(new) == 1 else ''} with rank {best.rank}'s copy ({best.loss_words})"
+        words = f"{_ranks(new)} start{'s' if len(new) == 1 else ''} from rank {best.rank}'s copy ({best.loss_words})"
     return CarryOver(
         (*map(str, range(then)), *(str(_best(copies).rank) for _ in new)),
         (*(copy.step for copy in copies), *(generation.step for _ in new)),
@@ -134,7 +134,7 @@ def _one_of(copies: Sequence[Copy], world: int, step: int, policy: str) -> Carry
     others = [copy for copy in copies if copy is not best and copy.alone_words]
     lost = [f"rank {copy.rank} learned {copy.alone_words}" for copy in others]
     if lost:
-        words += f"; what {_listed(lost)} is not in {'them' if len(lost) == 1 else 'these weights'}"
+        words += f"; what {_listed(lost)} is missing from {'them' if len(lost) == 1 else 'these weights'}"
         words += ", though the ledger counts it as trained"
     return CarryOver((str(best.rank),) * world, (step,) * world, same_lanes=False, words=words)
 

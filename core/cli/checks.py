@@ -76,7 +76,7 @@ def answered(name: str, check: Callable[[], Finding]) -> Finding:
     try:
         return check()
     except (OSError, RuntimeError, ValueError) as error:
-        return Finding(name, "warn", f"could not be looked at ({error})", "The other lines still hold.")
+        return Finding(name, "warn", f"could not be checked ({error})", "The other checks are valid.")
 
 
 def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
@@ -93,7 +93,7 @@ def torch_build(platform: Platform) -> Finding:
         check_torch(platform)
     except RankdeckError as error:
         return Finding("PyTorch", "fail", error.cause, error.next_step)
-    build = f"for CUDA {platform.cuda_build}" if platform.cuda_build else "for the processor only"
+    build = f"for CUDA {platform.cuda_build}" if platform.cuda_build else "CPU build"
     return Finding("PyTorch", "ok", f"torch {platform.torch_version}, {build}")
 
 
@@ -111,7 +111,7 @@ def gloo(platform: Platform) -> Finding:
 def zero_engine(platform: Platform) -> Finding:
     """Which engine ZeRO takes unless one is chosen."""
     version = platform.deepspeed_version
-    text = "PyTorch's own engine: DeepSpeed is not installed" if version is None else f"DeepSpeed {version}"
+    text = "PyTorch's engine (DeepSpeed is not installed)" if version is None else f"DeepSpeed {version}"
     return Finding("ZeRO", "ok", text)
 
 
@@ -119,7 +119,7 @@ def torchvision(platform: Platform) -> Finding:
     """Whether a torchvision lies beside that was made for another torch: then `import transformers` fails."""
     version = installed.version("torchvision")
     if version is None or platform.torch_version is None:
-        return Finding("torchvision", "ok", "not installed, not needed")
+        return Finding("torchvision", "ok", "not installed (optional)")
     wanted = next((found[1] for line in installed.requires("torchvision") if (found := _EXACT.match(line))), None)
     public, _, build = platform.torch_version.partition("+")
     other_build = build == "cpu" and "+" not in version and sys.platform != "darwin"
@@ -127,8 +127,8 @@ def torchvision(platform: Platform) -> Finding:
         return Finding(
             "torchvision",
             "warn",
-            f"torchvision {version} was not made for torch {platform.torch_version}; importing transformers may fail",
-            "Remove it (pip uninstall torchvision) or install the one for this torch from the same place as torch.",
+            f"torchvision {version} doesn't match torch {platform.torch_version}; importing transformers may fail",
+            "Remove it (pip uninstall torchvision) or install the matching version from the same index as torch.",
         )
     return Finding("torchvision", "ok", f"torchvision {version}")
 
@@ -143,8 +143,8 @@ def pyside(python: tuple[int, ...] = sys.version_info[:2]) -> Finding:
         return Finding("Window", "warn", "PySide6 is not installed", "Install it: pip install PySide6-Essentials")
     if version == "6.12.0" and python == (3, 11):
         return Finding(
-            "Window", "fail", "PySide6 6.12.0 ends long-lived windows on Python 3.11",
-            "Install another: pip install PySide6-Essentials==6.11.3",
+            "Window", "fail", "PySide6 6.12.0 crashes after a while on Python 3.11",
+            "Install another version: pip install PySide6-Essentials==6.11.3",
         )  # fmt: skip
     return Finding("Window", "ok", f"PySide6 {version}")
 
@@ -155,7 +155,7 @@ def gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
     found = [device for device in listed if not device.hidden_by]
     hidden = f"{listed[-1].hidden_by} hides {len(listed) - len(found)} of {len(listed)}." if found != listed else ""
     if not found:
-        why = " ".join(words for words in ("none; training uses CPU slots.", hidden, monitor.problem) if words)
+        why = " ".join(words for words in ("none; training uses CPU devices.", hidden, monitor.problem) if words)
         return Finding("GPUs", "ok", why)
     text = f"{', '.join(device.name for device in found)}; driver {monitor.driver or 'not known'}"
     text = f"{text}. {hidden}" if hidden else text
@@ -164,7 +164,7 @@ def gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
     except RankdeckError as error:
         return Finding("GPUs", "warn", f"{text}. {error.cause}", error.next_step)
     if monitor.problem:
-        return Finding("GPUs", "warn", f"{text}. {monitor.problem}", "Look at that device: rankdeck devices")
+        return Finding("GPUs", "warn", f"{text}. {monitor.problem}", "List the devices: rankdeck devices")
     return Finding("GPUs", "ok", text)
 
 
@@ -203,10 +203,10 @@ def loopback() -> Finding:
                     accepted.settimeout(_SOCKET_LIMIT_S)
                     received = accepted.recv(16)
     except OSError as error:
-        step = "Let Python talk to 127.0.0.1 in the firewall or the security program."
+        step = "Allow Python to connect to 127.0.0.1 in your firewall or security software."
         return Finding("Loopback", "fail", f"127.0.0.1 does not work: {error}", step)
     if received != b"rankdeck":
-        return Finding("Loopback", "fail", "something changed what was sent", "Look for a proxy or security program.")
+        return Finding("Loopback", "fail", "the data was changed on the way", "Check for a proxy or security software.")
     return Finding("Loopback", "ok", "127.0.0.1 works")
 
 
@@ -227,10 +227,10 @@ def leftovers(runs_dir: Path) -> Finding:
         return Finding("Leftovers", "warn", error.cause, error.next_step)
     found = find_leftovers([RunStore(entry.path) for entry in entries])
     if not found:
-        return Finding("Leftovers", "ok", "no process of an ended run")
+        return Finding("Leftovers", "ok", "no leftover processes of ended runs")
     runs = ", ".join(f"{folder.name} (pid {', '.join(map(str, pids))})" for folder, pids in found.items())
     step = " ".join(f"Run: rankdeck stop {folder.name}" for folder in found)
-    return Finding("Leftovers", "warn", f"processes of ended runs: {runs}", step)
+    return Finding("Leftovers", "warn", f"leftover processes of ended runs: {runs}", step)
 
 
 def page_file(size_bytes: int | None = None) -> Finding:

@@ -60,8 +60,8 @@ def first_devices(config: RunConfig, count: int, gpus: Sequence[Device]) -> RunC
         where = f"{VARIABLE}={os.environ[VARIABLE]} leaves" if VARIABLE in os.environ else "this machine has"
         raise ConfigError(
             "world_size",
-            f"{count} devices are asked for, and {where} {len(gpus)} GPU{'s' if len(gpus) != 1 else ''}.",
-            f"Ask for at most {len(gpus)}, or for CPU devices: --devices cpux{count}.",
+            f"{count} devices were requested, but {where} {len(gpus)} GPU{'s' if len(gpus) != 1 else ''}.",
+            f"Request at most {len(gpus)}, or CPU devices: --devices cpux{count}.",
         )
     return config.replace(devices=tuple(device.uuid for device in gpus[:count]))
 
@@ -97,10 +97,8 @@ def _on_cpu(config: RunConfig, count: int, asked: str) -> tuple[RunConfig, tuple
     devices = f"{count} CPU devices" if count > 1 else "one CPU device"
     if asked and config.strict:
         raise PreflightError(
-            f"{asked} asks for GPUs, and this machine has none that can be used.",
+            f"{asked} requests GPUs, but this machine has no usable GPU.",
             "Leave out --strict to train on CPU devices instead.",
         )
-    notes = (
-        f"{asked} asks for GPUs, and this machine has none that can be used: the run trains on {devices} instead.",
-    )
+    notes = (f"{asked} requests GPUs, but this machine has no usable GPU: the run trains on {devices} instead.",)
     return config.replace(devices=cpu_texts(range(count))), notes if asked else ()

@@ -85,7 +85,7 @@ def _name_too_long(error: Exception) -> UsageError | None:
         return None
     name = str(error.filename)
     return UsageError(
-        f"The path {name[:60]}… has {len(name):,} characters, and no file can have such a name.",
+        f"The path {name[:60]}… has {len(name):,} characters, which is longer than any file system allows.",
         "Give a shorter path.",
         title="The path is too long",
     )
@@ -94,7 +94,7 @@ def _name_too_long(error: Exception) -> UsageError | None:
 def _defect(error: Exception) -> RankdeckError:
     """An error that nobody foresaw, its traceback kept in a file."""
     text = time.strftime("%Y-%m-%d %H:%M:%S ") + " ".join(sys.argv) + "\n" + "".join(traceback.format_exception(error))
-    words = f"{type(error).__name__}: {str(error).rstrip('.') or 'no words'}."
+    words = f"{type(error).__name__}: {str(error).rstrip('.') or 'no message'}."
     for folder in (default_runs_dir(), Path(tempfile.gettempdir())):
         path = folder / DEFECT_LOG
         try:
@@ -104,11 +104,11 @@ def _defect(error: Exception) -> RankdeckError:
             continue
         return RankdeckError(
             words,
-            f"Please report it with what {path} says last.",
-            title="This is a defect in Rankdeck",
+            f"Please report it with the end of {path}.",
+            title="Rankdeck failed unexpectedly",
         )
     return RankdeckError(
         words,
-        "Please report it; the details could not be written anywhere.",
-        title="This is a defect in Rankdeck",
+        "Please report it. The details could not be saved to a file.",
+        title="Rankdeck failed unexpectedly",
     )

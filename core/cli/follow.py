@@ -148,7 +148,7 @@ class Follower:
             self._said_early.add(trouble.get("cause", ""))
             self._terminal.say(event_words({"event": "alert", **trouble}))
         else:
-            self._terminal.say("The disk has room again: metrics are written.")
+            self._terminal.say("There is disk space again. Metrics are being written.")
 
     def _show_progress(self, state: RunState) -> None:
         self._progress.goal = state.goal
@@ -184,7 +184,7 @@ class StopLadder:
     def climb(self, number: int) -> bool:
         """Sends what the `number`-th Ctrl+C asks for; never leaves the run."""
         now = number > 1
-        self._terminal.warn("Ending now." if now else self._asked())
+        self._terminal.warn("Stopping now." if now else self._asked())
         try:
             stop_run(self._store, now=now)
         except RankdeckError as error:
@@ -195,8 +195,8 @@ class StopLadder:
 
     def _asked(self) -> str:
         if self._store.state().recipe == USER_SCRIPT:
-            return "Asked the script to stop. Ctrl+C again ends it now."
-        return "Stopping at the next step, committing. Ctrl+C again ends now."
+            return "Asked the script to stop. Press Ctrl+C again to stop it immediately."
+        return "Stopping at the next step with a commit. Press Ctrl+C again to stop immediately."
 
 
 def event_words(line: Mapping[str, Any]) -> str:
@@ -212,16 +212,16 @@ def event_words(line: Mapping[str, Any]) -> str:
         diverged = " (diverged: its weights are not finite)" if line.get("diverged") else ""
         return f"step {step}: generation {line.get('generation')} committed{diverged}"
     if event == "retry":
-        return f"{line.get('reason')} Trying once more as asked."
+        return f"{line.get('reason')} Retrying."
     if event == "fallback":
         what = "one device"
         if line.get("engine"):
             what = "PyTorch's engine"
         elif line.get("mode") == Mode.INDEPENDENT:
-            what = "independent training on all devices, of which the best is kept"
+            what = "independent training on all devices; the best model is kept"
         return f"Falling back to {what}: {line.get('reason')}"
     if event == "balance":
-        return f"step {step}: shares by measured speed: {line.get('text')}"
+        return f"step {step}: batch shares by measured speed: {line.get('text')}"
     if event == "sample_left_out":
         return str(line.get("text"))
     if event == "alert":

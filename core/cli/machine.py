@@ -70,7 +70,7 @@ def recipes(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return _new_recipe(arguments, terminal)
     if arguments.folder is not None or arguments.name is not None:
         given = "--folder" if arguments.folder is not None else repr(arguments.name)
-        raise UsageError(f"{given} belongs to a new recipe.", "Write: rankdeck recipes new NAME --folder PATH")
+        raise UsageError(f"{given} applies only to new recipes.", "Write: rankdeck recipes new NAME --folder PATH")
     if arguments.which is not None:
         return _one_recipe(get_recipe(arguments.which), arguments, terminal)
     found = find_recipes()
@@ -78,7 +78,7 @@ def recipes(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.json([_recipe_values(recipe) for recipe in found])
     else:
         terminal.table(
-            ("RECIPE", "MODES", "WHAT IT IS"),
+            ("RECIPE", "MODES", "DESCRIPTION"),
             [(recipe.name, ", ".join(recipe.modes), recipe.problem or recipe.description) for recipe in found],
         )
     return 0
@@ -94,9 +94,9 @@ def _one_recipe(recipe: Recipe, arguments: argparse.Namespace, terminal: Termina
     if recipe.requires:
         terminal.say(f"Packages: {', '.join(recipe.requires)}")
     if recipe.fields:
-        terminal.say("Settings of its own, as --set SETTING=VALUE:")
+        terminal.say("The recipe's own settings, set with --set SETTING=VALUE:")
         rows = [(field.name, _default(field.default), _allowed(field), field.help) for field in recipe.fields]
-        terminal.table(("SETTING", "DEFAULT", "MAY BE", "WHAT IT DOES"), rows)
+        terminal.table(("SETTING", "DEFAULT", "VALUES", "DESCRIPTION"), rows)
     return 0
 
 
@@ -118,24 +118,22 @@ def _allowed(field: FieldSpec) -> str:
         for word, limit in ends
         if limit is not None
     ]
-    return " ".join(limits) or {"int": "a whole number", "float": "a number", "path": "a path"}.get(
-        field.type, "a text"
-    )
+    return " ".join(limits) or {"int": "a whole number", "float": "a number", "path": "a path"}.get(field.type, "text")
 
 
 def _new_recipe(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if not arguments.name:
-        raise UsageError("The new recipe has no name.", "Write one: rankdeck recipes new my-model")
+        raise UsageError("The new recipe needs a name.", "Name it: rankdeck recipes new my-model")
     made = new_recipe(arguments.name, Path(arguments.folder) if arguments.folder else None)
     if arguments.json:
         terminal.json({"name": made.name, "folder": str(made)})
         return 0
     listed = next((recipe for recipe in find_recipes() if recipe.folder == made), None)
-    terminal.say(f"Made {made}: recipe.toml is its form, train.py its forty lines.")
+    terminal.say(f"Created {made}: recipe.toml defines its settings, train.py holds the code.")
     named = made.name if listed else f'"{made}"'
     terminal.say(f"Train it: rankdeck train --recipe {named}")
     if not listed:
-        terminal.say(f"Recipes in {user_recipes_folder()} are listed and offered by their names.")
+        terminal.say(f"Recipes in {user_recipes_folder()} are found by name.")
     return 0
 
 

@@ -28,11 +28,11 @@ def measure(arguments: argparse.Namespace, terminal: Terminal) -> int:
     parameters, step_time_s = arguments.parameters, arguments.step_time_s
     if (parameters is None) != (step_time_s is None):
         raise UsageError(
-            "To predict a price both the model's size and the time of a step are needed.",
-            "Give --parameters and --step-time-s, or neither.",
+            "A prediction needs both the model's size and the step time.",
+            "Give both --parameters and --step-time-s, or neither.",
         )
     if parameters is not None and not (parameters >= 1 and 0 < step_time_s < 1e6):
-        raise UsageError("The model's size and the time of a step are more than 0.", "Give other numbers.")
+        raise UsageError("The model's size and the step time must be positive.", "Give numbers above 0.")
     platform = this_platform()
     with DeviceMonitor() as monitor:
         devices = _measured(arguments.devices, monitor, platform)

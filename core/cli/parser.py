@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raises the parser's complaint in our words."""
-        raise UsageError(_sentence(message), self._next_step(message), title="The command cannot be understood")
+        raise UsageError(_sentence(message), self._next_step(message), title="Invalid command")
 
     def flags(self) -> dict[str, bool]:
         """Its flags, and whether a value follows."""
@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
             return (
                 f"Did you mean {near[0]}? {listed}" if near and flag else f"Did you mean {near[0]}?" if near else listed
             )
-        return f"{self.prog} --help lists what it takes."
+        return f"{self.prog} --help lists its arguments."
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
@@ -74,65 +74,69 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
         made[name] = commands.add_parser(name, help=words, description=words, allow_abbrev=False)
         return made[name]
 
-    train = command("train", "Train in the foreground; Ctrl+C stops and commits, a second Ctrl+C ends now.")
+    train = command("train", "Train in the foreground; Ctrl+C stops and commits; a second Ctrl+C stops immediately.")
     add_train_flags(train)
     _add_output(train)
     _add_run(command("run", "Run a training script of your own, unmodified, one process on each device."))
-    resume = command("resume", "Go on with a stopped or interrupted run.")
+    resume = command("resume", "Resume a stopped or interrupted run.")
     resume.add_argument("path", metavar="PATH", help="A run's folder or id, or a chunk_tracker_state.json.")
     add_extension_flags(resume, CHANGES)
-    resume.add_argument("--checkpoint", metavar="N", help="Go back to this checkpoint; newer ones are set aside.")
-    resume.add_argument("--recipe", metavar="NAME", help="What to train when the state file is AI-OS's.")
+    resume.add_argument("--checkpoint", metavar="N", help="Resume from this checkpoint; newer ones are set aside.")
+    resume.add_argument("--recipe", metavar="NAME", help="The recipe to train (for a state file of AI-OS).")
     resume.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
-    resume.add_argument("--dry-run", action="store_true", help="Only say what would happen.")
-    resume.add_argument("--yes", action="store_true", help="Run code that the run names, without being asked.")
+    resume.add_argument("--dry-run", action="store_true", help="Show what would happen, without doing it.")
+    resume.add_argument("--yes", action="store_true", help="Run the run's own code without asking.")
     resume.add_argument(
-        "--trust-recipe", action="store_true", help="Run that code even where it lies in the run's own folder."
+        "--trust-recipe", action="store_true", help="Run that code even if it is stored in the run's folder."
     )
     _add_output(resume)
-    stop = command(
-        "stop", "Stop a live run at its next step boundary, with everything committed; ask a script to stop."
-    )
-    stop.add_argument("--now", action="store_true", help="End at once, without committing.")
-    attach = command("attach", "Watch a live run; Ctrl+C leaves it going.")
-    show = command("show", "Show one run.")
-    show.add_argument("--samples", action="store_true", help="The texts it wrote at each evaluation, oldest first.")
-    show.add_argument("--step", metavar="N", type=int, help="Only the samples of this step.")
+    stop = command("stop", "Stop a run at its next step with a commit; ask a script to stop.")
+    stop.add_argument("--now", action="store_true", help="Stop immediately, without committing.")
+    attach = command("attach", "Watch a run; Ctrl+C leaves it running.")
+    show = command("show", "Show one run's state.")
+    show.add_argument("--samples", action="store_true", help="Show the text samples of each evaluation, oldest first.")
+    show.add_argument("--step", metavar="N", type=int, help="Show only the samples of this step.")
     export = command("export", "Export a run for other programs: tables, TensorBoard, weights, a Hugging Face folder.")
     for parser_of_run in (stop, attach, show, export):
         parser_of_run.add_argument("run", metavar="RUN", help=_RUN_HELP)
         parser_of_run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
-    export.add_argument("--to", required=True, choices=tuple(KINDS), help="What to make of it.")
-    export.add_argument("--out", metavar="PATH", help="Where. Otherwise below exports in the run's folder.")
+    export.add_argument("--to", required=True, choices=tuple(KINDS), help="The export format.")
+    export.add_argument("--out", metavar="PATH", help="The destination. Default: exports in the run's folder.")
     export.add_argument("--generation", metavar="N", type=int, help="The weights of this committed generation.")
-    export.add_argument("--allow-diverged", action="store_true", help="Export weights that are not finite, too.")
+    export.add_argument("--allow-diverged", action="store_true", help="Also export weights that are not finite.")
     export.add_argument("--overwrite", action="store_true", help="Replace files of the same names in PATH.")
     export.add_argument(
-        "--trust-recipe", action="store_true", help="Run the recipe's code even if it was never started here."
+        "--trust-recipe",
+        action="store_true",
+        help="Run the recipe's code even if it was never started on this machine.",
     )
-    runs = command("runs", "List the runs there are.")
+    runs = command("runs", "List all runs.")
     runs.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     doctor = command("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.")
     doctor.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     measure = command("measure", "Measure how fast devices exchange tensors, and what synchronising would cost.")
-    measure.add_argument("--devices", metavar="LIST", help="Two or more, for example cpux2. Default: all of them.")
+    measure.add_argument("--devices", metavar="LIST", help="Two or more devices, for example cpux2. Default: all.")
     measure.add_argument("--parameters", metavar="N", type=float, help="The model's trainable parameters.")
-    measure.add_argument("--step-time-s", metavar="S", type=float, help="What a step takes by itself, in seconds.")
+    measure.add_argument(
+        "--step-time-s", metavar="S", type=float, help="The time of one step without synchronisation, in seconds."
+    )
     measure.add_argument("--runs-dir", metavar="PATH", help="The folder of runs; the result is kept there.")
     preview = command("preview", "Show a dataset as the model will see it: samples, text column, bad rows, an epoch.")
     add_train_flags(preview)
     preview.add_argument("--documents", metavar="N", type=int, help="How many documents and samples to show (3).")
-    preview.add_argument("--all", action="store_true", help="Tokenise all of it, and keep that for training.")
-    preview.add_argument("--json", action="store_true", help="JSON on stdout.")
-    listing = (attach, show, runs, doctor, measure, command("devices", "List the devices that can train."))
-    recipes = command(
-        "recipes", "List what can be trained, or one recipe's settings; recipes new NAME starts your own."
+    preview.add_argument(
+        "--all", action="store_true", help="Tokenise the whole dataset and cache the tokens for training."
     )
-    recipes.add_argument("which", nargs="?", metavar="RECIPE", help="Its own settings. The word new: start your own.")
-    recipes.add_argument("name", nargs="?", metavar="NAME", help="After new: what the new recipe is called.")
-    recipes.add_argument("--folder", metavar="PATH", help="The folder of recipes that the new one is put in.")
+    preview.add_argument("--json", action="store_true", help="Print JSON to stdout.")
+    listing = (attach, show, runs, doctor, measure, command("devices", "List the devices that can train."))
+    recipes = command("recipes", "List recipes, or show a recipe's settings; recipes new NAME creates your own.")
+    recipes.add_argument(
+        "which", nargs="?", metavar="RECIPE", help="The recipe whose settings to show. The word new: create your own."
+    )
+    recipes.add_argument("name", nargs="?", metavar="NAME", help="After new: the new recipe's name.")
+    recipes.add_argument("--folder", metavar="PATH", help="The folder to create the new recipe in.")
     for parser_of_list in (*listing, recipes, export):
-        parser_of_list.add_argument("--json", action="store_true", help="JSON on stdout.")
+        parser_of_list.add_argument("--json", action="store_true", help="Print JSON to stdout.")
     return parser, made
 
 
@@ -140,35 +144,43 @@ def _add_run(run: Parser) -> None:
     run.usage = "rankdeck run [FLAGS] SCRIPT [ARGS …] | rankdeck run [FLAGS] -m MODULE [-- ARGS …]"
     run.add_argument("-m", "--module", metavar="MODULE", help="Run a module, as python -m does.")
     run.add_argument("--devices", metavar="LIST", help="auto, cpux2, cuda:0,cuda:1 or GPU UUIDs; one process each.")
-    run.add_argument("--num-gpus", metavar="N", help="So many GPUs, -1 for all; without a GPU so many CPU devices.")
     run.add_argument(
-        "--python", metavar="PATH", help="The interpreter, or its environment's folder. Default: this one."
+        "--num-gpus", metavar="N", help="Number of GPUs, -1 for all; without a GPU, number of CPU devices."
+    )
+    run.add_argument(
+        "--python", metavar="PATH", help="The Python interpreter or its environment's folder. Default: this one."
     )
     run.add_argument("--cwd", metavar="PATH", help="The folder to run in. Default: this one.")
-    run.add_argument("--restarts", metavar="N", help="Start all processes anew when one fails, at most so often.")
-    run.add_argument("--no-torchrun", action="store_true", help="On one device: leave torchrun's variables out.")
-    run.add_argument("--env", metavar="NAME=VALUE", action="append", help="A variable for it; may be repeated.")
+    run.add_argument("--restarts", metavar="N", help="If a process fails, restart all of them, up to this many times.")
+    run.add_argument("--no-torchrun", action="store_true", help="On one device: don't set torchrun's variables.")
+    run.add_argument(
+        "--env", metavar="NAME=VALUE", action="append", help="An environment variable for the script; may be repeated."
+    )
     run.add_argument(
         "--map",
         metavar="NAME=CHART",
         action="append",
-        help="Chart a printed name so; NAME=step: it counts steps; NAME=-: leave it out.",
+        help="Chart a printed name; NAME=step: it counts steps; NAME=-: don't chart it.",
     )
-    run.add_argument("--mode", metavar="MODE", help="ddp, or independent: each process has a world of its own.")
+    run.add_argument(
+        "--mode", metavar="MODE", help="ddp, or independent: each process is a separate single-process run."
+    )
     run.add_argument("--stop-signal", metavar="HOW", help="auto, interrupt, terminate or none.")
-    run.add_argument("--stop-deadline-s", metavar="S", help="How long it may take to stop. Default: 30.")
-    run.add_argument("--steps", metavar="N", help="How many steps it will make, for the time that is left.")
-    run.add_argument("--run-dir", metavar="PATH", help="The run's folder. Otherwise a new one under --runs-dir.")
+    run.add_argument("--stop-deadline-s", metavar="S", help="Seconds the script may take to stop. Default: 30.")
+    run.add_argument("--steps", metavar="N", help="The number of steps it will make, to show the remaining time.")
+    run.add_argument("--run-dir", metavar="PATH", help="The run's folder. Default: a new one under --runs-dir.")
     run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
-    run.add_argument("--log-file", metavar="PATH", help="A copy of the metrics.")
+    run.add_argument("--log-file", metavar="PATH", help="Also write the metrics to this file.")
     _add_output(run)
-    run.add_argument("words", nargs=argparse.REMAINDER, metavar="SCRIPT ARGS", help="The script and what follows it.")
+    run.add_argument("words", nargs=argparse.REMAINDER, metavar="SCRIPT ARGS", help="The script and its arguments.")
 
 
 def _add_output(parser: Parser) -> None:
     output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="One JSON object a line on stdout: metrics and states.")
-    output.add_argument("--detach", action="store_true", help="Print the run's id and leave it to its host.")
+    output.add_argument(
+        "--json", action="store_true", help="Print metrics and states to stdout, one JSON object per line."
+    )
+    output.add_argument("--detach", action="store_true", help="Start the run in the background and print its id.")
 
 
 def _sentence(message: str) -> str:

@@ -27,10 +27,10 @@ def preview(arguments: argparse.Namespace, terminal: Terminal) -> int:
     request = request_from_arguments(arguments)
     documents = DOCUMENTS if arguments.documents is None else arguments.documents
     if not 0 <= documents <= _MOST:
-        raise ConfigError("documents", f"{documents} documents cannot be shown.", f"Give a number from 0 to {_MOST}.")
+        raise ConfigError("documents", f"Cannot show {documents} documents.", f"Give a number from 0 to {_MOST}.")
     if request.recipe.self_contained:
         raise ConfigError(
-            "recipe", f"{request.recipe.title} reads data of its own.", "Choose a recipe that trains on text."
+            "recipe", f"{request.recipe.title} reads its own data.", "Choose a recipe that trains on text."
         )
     with DeviceMonitor() as monitor:
         available = monitor.devices()
@@ -62,25 +62,26 @@ def _lines(found: dict[str, Any]) -> list[str]:
     counts, epoch = found["counts"], found["epoch"]
     about = "" if found["exact"] else "about "
     part = "" if found["exact"] else f" in the first {byte_size(found['looked_at_bytes'])}"
-    bad = counts["words"] or "None is bad"
+    bad = counts["words"] or "No bad rows"
     lines.append(f"Rows{part}: {counts['rows']:,}, {counts['documents']:,} documents. {bad}.")
     lines += [f"  {example}" for example in counts["examples"]]
     tokenizer = found["tokenizer"]
-    kind = f"{tokenizer['kind']}, {tokenizer['vocab_size']:,} different"
+    kind = f"{tokenizer['kind']}, vocabulary {tokenizer['vocab_size']:,}"
     lines.append(f"Tokens: {about}{found['tokens']:,} ({kind})")
     if not tokenizer["from_recipe"]:
-        lines.append("  The recipe does not say which tokens it makes; bytes are shown.")
+        lines.append("  The recipe doesn't report its tokens, so bytes are shown.")
     if found["tokenised"]:
-        lines.append("  They are kept: a run begins at once.")
+        lines.append("  They are cached, so runs start immediately.")
     lines.append(
-        f"Samples: {about}{found['samples']:,} of {found['seq_len']} tokens, and {found['val_samples']:,} held out"
+        f"Samples: {about}{found['samples']:,} of {found['seq_len']} tokens for training, "
+        f"{found['val_samples']:,} for validation"
     )
     lines.append(
         f"An epoch: {about}{epoch['blocks']:,} blocks, {epoch['chunks']:,} chunks, {epoch['steps']:,} steps "
         f"({epoch['mode']} on {len(epoch['devices'])}, global batch {epoch['global_batch']})"
     )
     if not found["exact"]:
-        lines.append("  rankdeck preview --all counts all of it, and keeps the tokens for training.")
+        lines.append("  rankdeck preview --all counts the whole dataset and caches the tokens for training.")
     lines += _start_lines(found)
     return lines
 
@@ -88,7 +89,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
 def _column_lines(found: dict[str, Any]) -> list[str]:
     if not found["columns"] or found["text_column"] is None:
         return []
-    how = "guessed; another one: --set text_column=NAME" if found["text_column_guessed"] else "as asked"
+    how = "guessed; to choose another: --set text_column=NAME" if found["text_column_guessed"] else "as requested"
     lines = [f"Text column: {found['text_column']} ({how})"]
     for column in found["columns"][:_SHOWN_COLUMNS]:
         mark = "*" if column["name"] == found["text_column"] else " "

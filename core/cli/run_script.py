@@ -39,7 +39,7 @@ def train_words(arguments: argparse.Namespace, folder: Path) -> list[str]:
     if arguments.module is None:
         if not rest or rest[0] == "--":
             raise UsageError(
-                "No script is named.", "Name one: rankdeck run train.py, or rankdeck run -m package.module"
+                "No script was given.", "Give one: rankdeck run train.py, or rankdeck run -m package.module"
             )
         what, rest = ("script", rest[0]), rest[1:]
     else:

@@ -33,7 +33,7 @@ def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.json:
         terminal.json([_entry_values(entry, left.get(entry.path, [])) for entry in entries])
     elif not entries:
-        terminal.say(f"No run yet in {runs_dir_of(arguments)}. Start one: rankdeck train")
+        terminal.say(f"There are no runs yet in {runs_dir_of(arguments)}. Start one: rankdeck train")
     else:
         terminal.table(("RUN", "STATE", "STEP", "LOSS", "STARTED", "WHY"), [_row(entry) for entry in entries])
         for folder, pids in left.items():
@@ -101,7 +101,7 @@ def _samples(arguments: argparse.Namespace, store: RunStore, terminal: Terminal)
         terminal.text(f"{line.get('prompt') or ''}{line.get('text') or ''}".rstrip() + "\n")
     if not found and not arguments.json:
         which = "" if arguments.step is None else f" at step {arguments.step}"
-        terminal.say(f"{store.dir.name} has written no text{which}. Samples are taken at each evaluation.")
+        terminal.say(f"{store.dir.name} has no text samples{which}. Samples are written at each evaluation.")
     return 0
 
 
@@ -118,8 +118,8 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
         if left:
             raise RankdeckError(
                 f"{state.run_id} is {state.state}, and {leftover_text(left)} did not end, even when killed.",
-                "Restart the machine to be rid of them.",
-                title="Leftover processes would not end",
+                "Restart the machine to end them.",
+                title="Leftover processes could not be ended",
             )
         if ended:
             terminal.say(f"{state.run_id} is {state.state}; ended {leftover_text(ended)} that it had left running.")
@@ -127,7 +127,7 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
         resume = "" if state.state == "finished" else f"Resume it: rankdeck resume {store.dir.name}. "
         raise UsageError(
             f"{state.run_id} is {state.state}.",
-            f"{resume}rankdeck runs lists the runs that are live.",
+            f"{resume}rankdeck runs lists the runs that are running.",
             title="The run is not running",
         )
     stop_run(store, now=arguments.now)
@@ -147,14 +147,14 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _stop_text(state: RunState, now: bool) -> str:
     if now:
-        return "Ending it now."
+        return "Stopping it now."
     if state.recipe == USER_SCRIPT:
         return "Asked the script to stop."
-    return "Stopping it at the next step, with everything committed."
+    return "Stopping it at the next step with a commit."
 
 
 def attach(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Watches a run until it ends; Ctrl+C leaves it going. As JSON it begins with the run's first line.
+    """Watches a run until it ends; Ctrl+C leaves it running. As JSON it begins with the run's first line.
 
     Raises:
         RankdeckError: No such run, or its files are damaged.
@@ -163,11 +163,11 @@ def attach(arguments: argparse.Namespace, terminal: Terminal) -> int:
     follower = Follower(store, terminal, arguments.json)
     if not arguments.json:
         follower.replay()
-        terminal.say(f"Run {store.dir.name} in {store.dir}. Ctrl+C leaves it going.")
+        terminal.say(f"Run {store.dir.name} in {store.dir}. Ctrl+C leaves it running.")
     with counted_interrupts() as interrupts:
         ending: Ending = follower.until_end(interrupts, lambda _number: True)
     if ending.state.is_live:
-        terminal.say(f"It goes on. Stop it with: rankdeck stop {store.dir.name}")
+        terminal.say(f"The run continues. To stop it: rankdeck stop {store.dir.name}")
         return 0
     report_ending(ending, store, terminal)
     return exit_code(ending)
@@ -187,7 +187,7 @@ def _ended(store: RunStore, timeout_s: float) -> RunState:
     if state.is_live:
         raise RankdeckError(
             f"{state.run_id} was asked to stop and is still {state.state} after {timeout_s:.0f} s.",
-            f"End it at once: rankdeck stop --now {store.dir.name}",
+            f"Stop it immediately: rankdeck stop --now {store.dir.name}",
             title="The run has not stopped",
         )
     return state

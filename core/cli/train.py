@@ -70,8 +70,8 @@ def _named_elsewhere(error: DatasetError, dataset: str, arguments: argparse.Name
     if is_here or arguments.config is None or arguments.dataset_file is not None:
         return error
     return DatasetError(
-        f"{arguments.config} trains on {dataset}, and that is not here.",
-        "Say where the data is on this machine: --dataset-file PATH",
+        f"{arguments.config} trains on {dataset}, which is not on this machine.",
+        "Give its path on this machine: --dataset-file PATH",
         title=error.title,
     )
 
@@ -157,7 +157,7 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
         if store.model.is_file():
             terminal.say(f"Model: {store.model}")
         if state.state == "stopped":
-            again = "Run the script again" if state.recipe == USER_SCRIPT else "Go on with it"
+            again = "Run the script again" if state.recipe == USER_SCRIPT else "Resume it"
             terminal.say(f"{again}: rankdeck resume {store.dir.name}")
     elif state.error is not None:
         terminal.error(run_error(state, store))
@@ -167,7 +167,7 @@ def run_error(state: RunState, store: RunStore) -> RankdeckError:
     """A failed run's own words."""
     words = state.error or {}
     return RankdeckError(
-        words.get("cause") or "The run ended without saying why.",
+        words.get("cause") or "The run ended without reporting a reason.",
         words.get("next_step") or f"Read {store.logs / 'host.log'}.",
         title=words.get("title") or None,
     )
@@ -183,7 +183,7 @@ def _foreground(store: RunStore, terminal: Terminal, as_json: bool, offset: int 
 
 def _plan_words(checked: Checked) -> str:
     names = ", ".join(device.name if device.kind == "cuda" else device.uuid for device in checked.run.devices)
-    steps = f"about {checked.steps_per_epoch:,} steps an epoch"
+    steps = f"about {checked.steps_per_epoch:,} steps per epoch"
     return f"{checked.run.mode} on {names}; global batch {checked.run.batch}, {steps}"
 
 

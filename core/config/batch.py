@@ -68,7 +68,7 @@ def _third(wanted: int, ranks: int, other: int, name: str, field: str) -> int:
     factors = f"{_ranks(ranks)} × {name} {other}" if other != 1 or ranks == 1 else _ranks(ranks)
     raise ConfigError(
         "global_batch_size",
-        f"A global batch of {wanted} cannot be shared out: it is not a multiple of {unit} ({factors}).",
+        f"A global batch of {wanted} cannot be divided evenly: it is not a multiple of {unit} ({factors}).",
         f"Set the global batch to {near}, or change {field}.",
     )
 
@@ -76,8 +76,8 @@ def _third(wanted: int, ranks: int, other: int, name: str, field: str) -> int:
 def _contradiction(micro: int, ranks: int, accumulation: int, wanted: int) -> ConfigError:
     return ConfigError(
         "global_batch_size",
-        f"The batch numbers contradict each other: micro-batch {micro} × {_ranks(ranks)} × accumulation "
-        f"{accumulation} is {micro * ranks * accumulation}, but the global batch is given as {wanted}.",
+        f"The batch settings contradict each other: micro-batch {micro} × {_ranks(ranks)} × accumulation "
+        f"{accumulation} is {micro * ranks * accumulation}, but the global batch is set to {wanted}.",
         "Leave out one of batch_size, grad_accum_steps and global_batch_size; the third is computed.",
     )
 

@@ -233,11 +233,13 @@ def device_texts(value: Any) -> tuple[str, ...]:
     texts: list[str] = []
     for item in items:
         if isinstance(item, bool) or not isinstance(item, int | str):
-            raise ConfigError("devices", f"{item!r} is no device.", "Name devices, for example cpux2 or cuda:0,cuda:1.")
+            raise ConfigError(
+                "devices", f"{item!r} is not a device.", "Name devices, for example cpux2 or cuda:0,cuda:1."
+            )
         text = str(item).strip()
         texts.append(f"cuda:{text}" if text.isdecimal() else text)
     if not texts or not all(texts):
-        what = "The list of devices names nothing" if not any(texts) else "The list of devices has an empty place"
+        what = "The list of devices is empty" if not any(texts) else "The list of devices has an empty place"
         raise ConfigError("devices", f"{what}.", "Name devices, for example cpux2 or cuda:0,cuda:1.")
     return tuple(texts)
 
@@ -318,7 +320,7 @@ def _num_gpus(values: dict[str, Any]) -> int | None:
     if not isinstance(count, int):
         return None
     if count == 0:
-        raise ConfigError("num_gpus", "--num-gpus 0 asks for no GPU.", "Give a number, -1 for all, or --devices cpux2.")
+        raise ConfigError("num_gpus", "--num-gpus 0 requests no GPU.", "Give a number, -1 for all, or --devices cpux2.")
     for other in ("devices", "cuda_ids", "world_size"):
         if other in values:
             raise _contradiction("num_gpus", f"--num-gpus and --{other.replace('_', '-')} are both given")
@@ -353,7 +355,7 @@ def _options(value: Any) -> dict[str, Any]:
     for text in [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else [str(value)]:
         name, equals, item = str(text).partition("=")
         if not equals or not name.strip():
-            raise ConfigError("options", f"{text!r} is not KEY=VALUE.", "Write it so: --set n_layer=4")
+            raise ConfigError("options", f"{text!r} is not KEY=VALUE.", "For example: --set n_layer=4")
         options[name.strip().replace("-", "_")] = item
     return options
 

@@ -35,26 +35,26 @@ class RunConfig:
     recipe: str = setting(
         "minigpt",
         "Recipe",
-        "What is trained: a folder with recipe.toml and train.py.",
+        "What to train: a folder with recipe.toml and train.py.",
         common=True,
     )
     dataset_file: str = setting(
         "stdlib://",
         "Data",
-        "A text file or a folder of them. stdlib:// is the source of this machine's own Python library.",
+        "A text file or a folder of them. stdlib:// is the source of Python's standard library.",
         path=True,
         common=True,
     )
     mode: Mode = setting(  # noqa: RUF009  # it makes a new field at each call, as dataclasses.field does
         Mode.AUTO,
         "Mode",
-        "How several devices share the work. auto: one device alone; several: DDP, or independent under Windows.",
+        "How devices share the work. auto: DDP on several devices (independent on Windows).",
         choices=tuple(mode.value for mode in Mode),
     )
     zero_stage: int = setting(
         1,
         "ZeRO stage",
-        "1 shards the optimizer's state over the devices, 2 the gradients too, 3 also the weights.",
+        "1 shards the optimizer state across devices, 2 also the gradients, 3 also the weights.",
         minimum=1,
         maximum=3,
         modes=(Mode.ZERO,),
@@ -62,39 +62,39 @@ class RunConfig:
     zero_engine: str = setting(
         "auto",
         "ZeRO engine",
-        "auto: DeepSpeed where it is installed, else PyTorch's own. Both give the same model.",
+        "auto: DeepSpeed if it is installed, otherwise PyTorch's. Both give the same model.",
         choices=ZERO_ENGINES,
         modes=(Mode.ZERO,),
     )
     offload_optimizer: bool = setting(
         False,
-        "Optimizer on the CPU",
-        "ZeRO: keep the optimizer's state in the computer's memory. Saves GPU memory, costs time.",
+        "Offload optimizer to CPU",
+        "ZeRO: keep the optimizer state in main memory. Saves GPU memory, costs time.",
         modes=(Mode.ZERO, Mode.FSDP),
     )
     offload_parameters: bool = setting(
         False,
-        "Weights on the CPU",
-        "ZeRO stage 3: keep the weights in the computer's memory until they are needed.",
+        "Offload weights to CPU",
+        "ZeRO stage 3: keep the weights in main memory until they are needed.",
         modes=(Mode.ZERO, Mode.FSDP),
     )
     deepspeed_config: str | None = setting(
         None,
         "DeepSpeed settings",
-        "A DeepSpeed configuration (JSON) in place of Rankdeck's own for this stage; a flag takes a file.",
+        "A DeepSpeed configuration (JSON) that replaces Rankdeck's for this stage.",
         modes=(Mode.ZERO,),
     )
     gradient_exchange: str = setting(
         "auto",
-        "Gradient exchange",
-        "How DDP exchanges gradients. auto: shared memory where it is faster. fp16, bf16 and powersgd send less.",
+        "Gradient all-reduce",
+        "How DDP averages gradients. auto: shared memory where it is faster. fp16, bf16 and powersgd send less.",
         choices=EXCHANGES,
         modes=(Mode.DDP,),
     )
     static_graph: bool = setting(
         False,
         "Static graph",
-        "DDP: promise that every step uses the same parameters in the same order, which saves a little time.",
+        "DDP: every step uses the same parameters in the same order. Saves a little time.",
         modes=(Mode.DDP,),
     )
     find_unused_parameters: bool = setting(
@@ -107,7 +107,7 @@ class RunConfig:
     broadcast_buffers: bool = setting(
         True,
         "Broadcast buffers",
-        "DDP: copy the first device's buffers (running means of batch normalisation) to the others in every step.",
+        "DDP: copy the first device's buffers (running means of batch normalisation) to the others at every step.",
         modes=(Mode.DDP, Mode.ZERO),
     )
     backend: str = setting(
@@ -119,28 +119,28 @@ class RunConfig:
     collective_timeout_s: float = setting(
         300.0,
         "Collective timeout",
-        "Devices that wait longer than this for another one during training give up, and the run fails.",
+        "The run fails if a device waits longer than this for another one.",
         minimum=1.0,
         maximum=86_400.0,
         unit="s",
     )
     balance: str = setting(
         "equal",
-        "Share of each device",
-        "DDP: measured gives a faster device more samples of each batch; the result stays the same.",
+        "Load balancing",
+        "DDP: measured gives faster devices more samples of each batch; the result stays the same.",
         choices=BALANCES,
         modes=(Mode.DDP, Mode.ZERO),
     )
     work_stealing: bool = setting(
         False,
         "Work stealing",
-        "Independent mode: a device that is done early takes the next chunk, whosever turn it was.",
+        "Independent mode: a device that finishes early takes chunks assigned to other devices.",
         modes=(Mode.INDEPENDENT,),
     )
     sync_every: int | None = setting(
         None,
-        "Synchronise every",
-        "Independent mode: bring all devices' weights together after so many steps. Empty: never.",
+        "Sync interval",
+        "Independent mode: synchronise the devices' weights after this many steps. Empty: never.",
         minimum=1,
         maximum=10**9,
         unit="steps",
@@ -148,15 +148,15 @@ class RunConfig:
     )
     sync_method: str = setting(
         "auto",
-        "Synchronise by",
-        "average: the mean of the weights, for short intervals. diloco: an outer optimizer, for long ones.",
+        "Sync method",
+        "average: the mean of the weights (short intervals). diloco: an outer optimizer (long intervals).",
         choices=SYNC_METHODS,
         modes=(Mode.INDEPENDENT,),
     )
     outer_lr: float | None = setting(
         None,
         "Outer learning rate",
-        "DiLoCo: how far the shared weights follow the devices' mean. Empty: chosen by the interval.",
+        "DiLoCo: learning rate of the outer optimizer. Empty: chosen by the interval.",
         minimum=0.0,
         maximum=10.0,
         modes=(Mode.INDEPENDENT,),
@@ -164,7 +164,7 @@ class RunConfig:
     outer_momentum: float | None = setting(
         None,
         "Outer momentum",
-        "DiLoCo: Nesterov momentum of the shared weights. Empty: chosen by the interval.",
+        "DiLoCo: Nesterov momentum of the outer optimizer. Empty: chosen by the interval.",
         minimum=0.0,
         maximum=0.999,
         modes=(Mode.INDEPENDENT,),
@@ -173,7 +173,7 @@ class RunConfig:
     steps: int | None = setting(
         None,
         "Steps",
-        "Optimizer steps to train. Empty: until the epochs are done.",
+        "Optimizer steps to train. Empty: set by epochs.",
         minimum=1,
         maximum=10**12,
         common=True,
@@ -181,7 +181,7 @@ class RunConfig:
     epochs: int | None = setting(
         None,
         "Epochs",
-        "Passes over the dataset. With steps given too, whichever ends first.",
+        "Passes over the dataset. If steps are set too, whichever ends first.",
         minimum=1,
         maximum=10**6,
         common=True,
@@ -189,7 +189,7 @@ class RunConfig:
     batch_size: int | None = setting(
         None,
         "Micro-batch",
-        "Samples that one device works on at once. Smaller if memory runs out.",
+        "Samples per device in one forward pass. Lower it if memory runs out.",
         minimum=1,
         maximum=10**6,
         unit="samples",
@@ -198,7 +198,7 @@ class RunConfig:
     grad_accum_steps: int | None = setting(
         None,
         "Accumulation",
-        "Micro-batches that are added up before each optimizer step.",
+        "Micro-batches accumulated before each optimizer step.",
         minimum=1,
         maximum=10**6,
         common=True,
@@ -206,7 +206,7 @@ class RunConfig:
     global_batch_size: int | None = setting(
         None,
         "Global batch",
-        "Samples in one optimizer step over all devices: micro-batch × devices × accumulation.",
+        "Samples per optimizer step on all devices: micro-batch × devices × accumulation.",
         minimum=1,
         maximum=10**9,
         unit="samples",
@@ -215,7 +215,7 @@ class RunConfig:
     seq_len: int = setting(
         128,
         "Sequence length",
-        "Tokens in one sample.",
+        "Tokens per sample.",
         minimum=2,
         maximum=10**6,
         unit="tokens",
@@ -224,7 +224,7 @@ class RunConfig:
     lr: float = setting(
         1e-3,
         "Learning rate",
-        "The highest learning rate, after warm-up.",
+        "The peak learning rate, after warm-up.",
         minimum=0.0,
         maximum=100.0,
         common=True,
@@ -239,13 +239,13 @@ class RunConfig:
     precision: str = setting(
         "auto",
         "Precision",
-        "auto: bf16 where the device has it, else fp32. fp16 scales the loss.",
+        "auto: bf16 if the device supports it, otherwise fp32. fp16 scales the loss.",
         choices=PRECISIONS,
     )
     eval_every: int | None = setting(
         100,
         "Evaluate every",
-        "Measure the validation loss this often; always at the end.",
+        "Steps between two evaluations. The end is always evaluated.",
         minimum=1,
         maximum=10**12,
         unit="steps",
@@ -253,7 +253,7 @@ class RunConfig:
     sample_share: float = setting(
         5.0,
         "Time for samples",
-        "How much of the training time sampled text may take; text that would take more is left out, but at the end.",
+        "The share of training time that text samples may take. The final sample is always taken.",
         minimum=0.0,
         maximum=100.0,
         unit="%",
@@ -261,7 +261,7 @@ class RunConfig:
     checkpoint_every_steps: int | None = setting(
         None,
         "Commit every",
-        "Commit a generation (weights, optimizer, ledger) after so many steps.",
+        "Commit a generation (weights, optimizer, ledger) after this many steps.",
         minimum=1,
         maximum=10**12,
         unit="steps",
@@ -269,7 +269,7 @@ class RunConfig:
     checkpoint_every_s: float | None = setting(
         300.0,
         "Commit every",
-        "Commit a generation at least this often, by the clock; the first after a minute.",
+        "Commit a generation at least this often; the first after a minute.",
         minimum=1.0,
         maximum=10**7,
         unit="s",
@@ -277,14 +277,14 @@ class RunConfig:
     keep_generations: int = setting(
         3,
         "Generations kept",
-        "The last so many generations stay, and the best.",
+        "How many recent generations to keep (the best one is always kept).",
         minimum=1,
         maximum=10_000,
     )
     samples_per_block: int = setting(
         100_000,
         "Samples in a block",
-        "The ledger's larger unit.",
+        "Samples per block, the larger unit of the ledger.",
         minimum=1,
         maximum=10**12,
         unit="samples",
@@ -292,7 +292,7 @@ class RunConfig:
     dataset_chunk_size: int = setting(
         4_000,
         "Samples in a chunk",
-        "The ledger's smaller unit: what one device claims at a time.",
+        "Samples per chunk, the part of the data that one device claims at a time.",
         minimum=1,
         maximum=10**12,
         unit="samples",
@@ -300,14 +300,14 @@ class RunConfig:
     merge_policy: str = setting(
         "best",
         "Merge",
-        "Independent mode, at the end: keep the best device's weights, average all, or keep every one.",
+        "Independent mode, at the end: keep the best device's weights, average all, or keep all.",
         choices=MERGE_POLICIES,
         modes=(Mode.INDEPENDENT,),
     )
     merge_every_chunks: int | None = setting(
         None,
         "Merge every",
-        "Independent mode: also merge each time every device has trained so many chunks.",
+        "Independent mode: also merge whenever every device has trained this many chunks.",
         minimum=1,
         maximum=10**9,
         unit="chunks",
@@ -316,12 +316,12 @@ class RunConfig:
     model: str | None = setting(
         None,
         "Model",
-        "A model's name or folder, for recipes that take one.",
+        "A model's name or folder, for recipes that use one.",
     )
     cudnn_benchmark: bool = setting(
         False,
         "cuDNN benchmark",
-        "Let cuDNN time its algorithms and take the fastest. Often faster for convolutions of one size, but a "
+        "Let cuDNN time its algorithms and take the fastest. Often faster for convolutions of a fixed size, but a "
         "resumed run may then differ in the last bits.",
     )
     expandable_segments: bool = setting(
@@ -334,24 +334,24 @@ class RunConfig:
         {},
         "Environment",
         "Environment variables for every process of the run, one NAME=VALUE a line, for example NCCL_DEBUG=INFO. "
-        "They are saved with the run: keep passwords and tokens out.",
+        "They are saved with the run, so don't put passwords or tokens here.",
     )
     strict: bool = setting(
         False,
         "Strict",
-        "Fail instead of falling back to a lesser mode.",
+        "Fail instead of falling back to another mode.",
     )
     max_restarts: int = setting(
         0,
         "Restarts",
-        "When a rank fails, start all of them anew from the last commit, at most so often.",
+        "If a rank fails, restart all ranks from the last commit, up to this many times.",
         minimum=0,
         maximum=1_000,
     )
     start_timeout_s: float = setting(
         180.0,
         "Start limit",
-        "Ranks that have not made their first step by then count as failed to start.",
+        "A rank that makes no first step within this time has failed to start.",
         minimum=1.0,
         maximum=86_400.0,
         unit="s",
@@ -359,7 +359,7 @@ class RunConfig:
     stop_timeout_s: float = setting(
         120.0,
         "Stop limit",
-        "A stop that has not committed by then ends the ranks without.",
+        "A stop that has not committed within this time ends the ranks without a commit.",
         minimum=1.0,
         maximum=86_400.0,
         unit="s",
@@ -367,7 +367,7 @@ class RunConfig:
     log_file: str | None = setting(
         None,
         "Copy of the metrics",
-        "metrics.jsonl is also written here.",
+        "Also write metrics.jsonl to this file.",
         path=True,
     )
     options: Mapping[str, FieldValue] = field(default_factory=dict)
@@ -378,7 +378,7 @@ class RunConfig:
         object.__setattr__(self, "mode", Mode(self.mode))
         if not self.devices or not all(isinstance(d, str) and d.strip() for d in self.devices):
             raise ConfigError(
-                "devices", "The list of devices names nothing.", "Name devices, for example cpux2 or cuda:0,cuda:1."
+                "devices", "The list of devices is empty.", "Name devices, for example cpux2 or cuda:0,cuda:1."
             )
 
     def replace(self, **changes: Any) -> RunConfig:

@@ -65,14 +65,14 @@ def synchronisation_of(config: RunConfig) -> Synchronisation | None:
     if config.merge_every_chunks is not None:
         raise ConfigError(
             "merge_every_chunks",
-            f"The weights are brought together every {every} steps already, so there is nothing to merge on the way.",
+            f"The weights are already synchronised every {every} steps, so there is nothing to merge between.",
             "Give either sync_every (steps) or merge_every_chunks (chunks).",
         )
     outer = config.outer_lr is not None or config.outer_momentum is not None
     if config.sync_method == AVERAGE and outer:
         raise ConfigError(
             "outer_lr" if config.outer_lr is not None else "outer_momentum",
-            "Averaging has no outer optimizer, and a setting of it was given.",
+            "Averaging has no outer optimizer, but one of its settings was given.",
             "Choose the method diloco, or leave out outer_lr and outer_momentum.",
         )
     if config.sync_method == AVERAGE or (config.sync_method == "auto" and every < DILOCO_FROM and not outer):
@@ -80,7 +80,7 @@ def synchronisation_of(config: RunConfig) -> Synchronisation | None:
     lr, momentum = config.outer_lr, config.outer_momentum
     if lr == 0:
         raise ConfigError(
-            "outer_lr", "With an outer learning rate of 0 nothing would ever be learned.", "Give a value up to 1."
+            "outer_lr", "With an outer learning rate of 0, the model would not learn.", "Give a value up to 1."
         )
     own = OUTER_SHORT if every < LONG_FROM else OUTER_LONG
     return Synchronisation(every, DILOCO, own[0] if lr is None else lr, own[1] if momentum is None else momentum)

@@ -19,16 +19,16 @@ _CARDS: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
 DECIDED: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(
         _RANKS,
-        ("It tells a process its place among the others, so each needs another value.", "Choose devices and mode."),
+        ("It sets a process's rank, so each process needs a different value.", "Choose devices and mode."),
     ),
     **dict.fromkeys(
         _WHERE,
-        ("It says where the processes of a run meet; Rankdeck chooses that for each attempt.", "Leave it out."),
+        ("It sets the rendezvous address of the processes, which Rankdeck chooses for each attempt.", "Leave it out."),
     ),
     **dict.fromkeys(
-        _CARDS, ("Each process sees the device that was chosen for it.", "Choose devices: Devices, or --devices.")
+        _CARDS, ("Each process sees only the device that was chosen for it.", "Choose devices: Devices, or --devices.")
     ),
-    "RANKDECK_*": ("These variables are how Rankdeck talks to its own processes.", "Leave it out."),
+    "RANKDECK_*": ("Rankdeck uses these variables for its own processes.", "Leave it out."),
 }
 """Names, or patterns of names, that cannot be given: why, and what to do."""
 

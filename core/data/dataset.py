@@ -25,7 +25,7 @@ Kind = Literal["stdlib", "file", "folder", "hub", "none"]
 
 STDLIB: Final = "stdlib://"
 NO_DATASET: Final = "none://"
-"""What a run has whose program reads data of its own."""
+"""What a run has whose program reads its own data."""
 MISSING: Final = "The dataset is missing"
 """The title of the error about a file or folder that is not there."""
 _NOT_STDLIB: Final = frozenset(
@@ -117,7 +117,9 @@ def identify(text: str) -> DatasetIdentity:
         shown = facts.sha256
     if total == 0:
         what = f"{root} is empty" if kind == "file" else f"Every text file in {root} is empty"
-        raise _error(f"{what}: there is nothing to train on.", "Choose a file with text in it.", "The dataset is empty")
+        raise _error(
+            f"{what}, so there is nothing to train on.", "Choose a file with text in it.", "The dataset is empty"
+        )
     path_text = STDLIB if kind == "stdlib" else str(root)
     digest = shown if kind == "file" else combined.hexdigest()
     return DatasetIdentity(path_text, kind, len(files), total, digest, utf8, None if counted else text_bytes)
@@ -236,7 +238,9 @@ def _locate(text: str) -> tuple[Kind, Path]:
         return "stdlib", Path(sysconfig.get_path("stdlib"))
     if "://" in text:
         scheme = text.partition("://")[0]
-        raise _error(f"{text}: {scheme}:// is no kind of dataset.", "Name a file, a folder, hf://… or stdlib://.")
+        raise _error(
+            f"{text}: {scheme}:// is an unsupported dataset type.", "Name a file, a folder, hf://… or stdlib://."
+        )
     root = Path(text).absolute()
     try:
         if root.is_dir():
@@ -246,7 +250,7 @@ def _locate(text: str) -> tuple[Kind, Path]:
         if root.exists():
             raise _error(f"{root} is neither a file nor a folder.", "Name a text file or a folder of them.")
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the path
-        raise _error(f"{text!r} is no path that can be looked up ({error}).", "Check the path.") from None
+        raise _error(f"{text!r} is not a valid path ({error}).", "Check the path.") from None
     raise _error(f"There is no file or folder {root}.", "Check the path.", MISSING)
 
 

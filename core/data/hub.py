@@ -27,7 +27,7 @@ _NAME: Final = re.compile(
 class DownloadNeededError(DatasetError):
     """A dataset of the Hub is not on this machine, and nobody has allowed that it is downloaded."""
 
-    title = "The dataset would have to be downloaded"
+    title = "The dataset must be downloaded first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def not_here(name: HubName, size_words: str = "") -> DownloadNeededError:
     """
     size = size_words or "rankdeck preview says how large it is."
     return DownloadNeededError(
-        f"{name} is not on this machine (looked in {cache_folder()}), and nothing is downloaded unasked. {size}",
+        f"{name} is not on this machine (looked in {cache_folder()}), and downloads are off. {size}",
         f"Allow it: --set {ALLOW_DOWNLOAD}=true; or name a file or folder.",
     )
 

@@ -44,10 +44,10 @@ def check_recipe(recipe: Recipe | None, problem: str, kind: str, run: str) -> Re
         UsageError: It cannot, or it is not here.
     """
     if recipe is None:
-        raise refused(problem, "Put the run's recipe where it was: rankdeck recipes lists what is there.")
+        raise refused(problem, "Restore the run's recipe. To list recipes: rankdeck recipes")
     if kind not in recipe.exports:
         raise refused(
-            f"{recipe.title} does not know how to make {WHAT[kind]} of its weights.",
+            f"{recipe.title} cannot export its weights as {WHAT[kind]}.",
             f"Take the weights as they are: rankdeck export {run} --to safetensors",
         )
     return recipe
@@ -85,9 +85,7 @@ def run_export(
         if child.returncode != 0:
             raise _failure(recipe, child, log)
     if not any(target.iterdir()):
-        raise RecipeExportError(
-            f"{recipe.title} left nothing in the folder it was given.", "Correct its export(given)."
-        )
+        raise RecipeExportError(f"{recipe.title} wrote nothing to the export folder.", "Correct its export(given).")
 
 
 def _environment(recipe: Recipe, variables: Mapping[str, str]) -> dict[str, str]:
@@ -98,9 +96,9 @@ def _environment(recipe: Recipe, variables: Mapping[str, str]) -> dict[str, str]
 def _wait(child: Child, deadline: float, limit_s: float, cancelled: Callable[[], bool]) -> None:
     while child.poll() is None:
         if cancelled():
-            raise ExportCancelledError("It was cancelled before it was done.", "Nothing was written.")
+            raise ExportCancelledError("The export was cancelled.", "Nothing was written.")
         if time.monotonic() > deadline:
-            raise RecipeExportError(f"It was not done after {limit_s:g} s.", "Look into its export(given).")
+            raise RecipeExportError(f"It did not finish within {limit_s:g} s.", "Look into its export(given).")
         time.sleep(_POLL_S)
 
 

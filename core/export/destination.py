@@ -22,7 +22,7 @@ def check_folder_place(out: Path, overwrite: bool) -> None:
     """
     try:
         if out.exists() and not out.is_dir():
-            raise refused(f"{out} is a file, and this export is a folder.", "Choose a folder: --out PATH")
+            raise refused(f"{out} is a file, but this export needs a folder.", "Choose a folder: --out PATH")
         if not overwrite and out.is_dir() and any(out.iterdir()):
             raise refused(f"{out} is not empty.", "Choose another folder, or add --overwrite to replace files in it.")
     except OSError as error:
@@ -38,7 +38,7 @@ def check_file_place(out: Path, overwrite: bool) -> None:
     if out.is_dir():
         raise refused(f"{out} is a folder.", "Name a file: --out model.safetensors")
     if not overwrite and out.exists():
-        raise refused(f"{out} is there already.", "Choose another name, or add --overwrite to replace it.")
+        raise refused(f"{out} already exists.", "Choose another name, or add --overwrite to replace it.")
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def export_run(
     with staged_folder(place) as staging:
         made = write(lines, staging, progress)
         if not made:
-            raise refused(f"{store.dir.name} has measured nothing yet.", "Export it once it has made a step.")
+            raise refused(f"{store.dir.name} has no metrics yet.", "Export it after its first step.")
     noun = "rows" if kind == "csv" else "events"
     details = [f"{name}: {count:,} {noun}" for name, count in made.items()]
     if lines.damaged:

@@ -68,7 +68,7 @@ class MetricsLines:
             if number % _TELL_EVERY == 0:
                 progress(position / self._end)
                 if self._cancelled():
-                    raise ExportCancelledError("It was cancelled before it was done.", "Nothing was written.")
+                    raise ExportCancelledError("The export was cancelled.", "Nothing was written.")
             try:
                 line = orjson.loads(text)
             except orjson.JSONDecodeError:

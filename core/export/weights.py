@@ -54,7 +54,7 @@ def write_weights(
     """
     if recipe is not None and recipe.self_contained:
         raise refused(
-            f"{recipe.title} runs a program that keeps its weights itself.",
+            f"{recipe.title} runs a program that saves its weights itself.",
             f"Look for them where it saves: {store.dir}",
         )
     for tries_left in reversed(range(_TRIES)):
@@ -99,7 +99,7 @@ def find_weights(store: RunStore, number: int | None, *, allow_diverged: bool = 
 
 def _diverged(store: RunStore, kept: Generations, bad: Generation) -> UsageError:
     good = [item for item in kept.list() if not item.diverged]
-    instead = "To export them all the same: --allow-diverged."
+    instead = "To export them anyway: --allow-diverged."
     if good:
         number = good[-1].number
         instead = f"Export checkpoint {number} (step {good[-1].step:,}): --generation {number}. {instead}"

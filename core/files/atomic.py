@@ -197,7 +197,7 @@ def read_bytes(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> bytes:
         except FileNotFoundError:
             raise StateFileError(f"{path} does not exist.", "Check the path.") from None
         except ValueError:  # a zero byte, or half a character
-            raise StateFileError(f"{str(path)!r} is no file's name.", "Check the path.") from None
+            raise StateFileError(f"{str(path)!r} is not a valid file name.", "Check the path.") from None
         except IsADirectoryError:
             raise StateFileError(f"{path} is a folder, not a file.", "Name the file in it.") from None
         except OSError as error:
@@ -254,7 +254,7 @@ def require_format(document: Any, path: Path, name: str, version: int) -> dict[s
     """
     if not isinstance(document, Mapping):
         raise StateFileError(
-            f"{path} holds {kind_of(document)} where an object belongs.", "Check that this is the right file."
+            f"{path} holds {kind_of(document)} instead of an object.", "Check that this is the right file."
         )
     found, number = document.get("format"), document.get("version")
     if found != name:
@@ -343,13 +343,11 @@ def explain(error: OSError, what: str) -> RankdeckError:
         )
     if isinstance(error, NotADirectoryError | FileExistsError):
         return PreflightError(
-            f"{what}: a file stands where a folder belongs.", "Choose another folder.", title="A file is in the way"
+            f"{what}: a file is in the place of a folder.", "Choose another folder.", title="A file is in the way"
         )
     if isinstance(error, IsADirectoryError):
         return PreflightError(
-            f"{what}: a folder stands in its place.", "Move that folder away.", title="A folder is in the way"
+            f"{what}: a folder has this name.", "Move that folder away.", title="A folder is in the way"
         )
     reason = error.strerror or str(error) or type(error).__name__
-    return RankdeckError(
-        f"{what}: {reason}.", "Check the disk and try again.", title="The disk does not work as it should"
-    )
+    return RankdeckError(f"{what}: {reason}.", "Check the disk and try again.", title="Disk error")

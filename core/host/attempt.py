@@ -447,10 +447,12 @@ class Attempt:
         signs = list(self._ranks.signs.values())
         root = root_cause(signs)
         kept = self._commits.newest_good or self._given.generation
-        resume = f"Resume the run: it goes on from generation {kept.number} (step {kept.step})." if kept else ""
+        resume = f"Resume the run: it continues from generation {kept.number} (step {kept.step})." if kept else ""
         error = describe(root, signs, resume)
         for sign in signs:
-            log.error("rank %d failed%s", sign.rank, "; this is the root cause" if sign is root else " as an echo")
+            log.error(
+                "rank %d failed%s", sign.rank, "; this is the root cause" if sign is root else " as a secondary failure"
+            )
         return Outcome("failed" if self._began else "not_started", error, root, root.usage)
 
     async def _end(self) -> list[int]:

@@ -75,6 +75,6 @@ def damaged_alert(bad: DamagedGeneration, used: Generation | None) -> dict[str, 
         "kind": "generation_damaged",
         "title": f"Generation {bad.number} is damaged",
         "cause": bad.reason,
-        "next_step": f"Generation {used.number} is used." if used else "The run starts anew.",
+        "next_step": f"Generation {used.number} is used." if used else "The run starts from the beginning.",
         "generation": bad.number,
     }

@@ -18,7 +18,7 @@ HOST: Final = "host"
 
 
 def sampled(devices: Collection[Device], available: Collection[Device]) -> set[str]:
-    """UUIDs to sample for a run: its devices; for one on CPU slots the GPUs too, to see that they idle or are taken."""
+    """UUIDs to sample for a run: its devices; on CPU devices the GPUs too, to see that they idle or are taken."""
     uuids = {device.uuid for device in devices}
     if all(device.kind == "cpu" for device in devices):
         uuids |= {device.uuid for device in available if device.kind == "cuda"}

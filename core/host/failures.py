@@ -101,9 +101,9 @@ def describe(root: Sign, signs: Sequence[Sign], resume: str) -> dict[str, str]:
     else:
         cause = f"Rank {root.rank}, {at}: {describe_exit(1 if root.returncode is None else root.returncode)}."
     if root.tail:
-        cause += f" Its last words: “{root.tail[-1]}”."
+        cause += f" Its last output: “{root.tail[-1]}”."
     return {
-        "title": f"Rank {root.rank} ended before its time",
+        "title": f"Rank {root.rank} exited unexpectedly",
         "cause": cause + echo,
         "next_step": _joined(f"Look at {root.log.parent.name}/{root.log.name}.", resume),
     }

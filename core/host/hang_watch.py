@@ -76,7 +76,7 @@ class Silence:
         where = [f"rank {rank.number} ({rank.command.device.uuid}, step {rank.step})" for rank in silent]
         since_s = max(now - (rank.heard_at or now) for rank in silent)
         usual_s = max(rank.longest_pause_s for rank in silent)
-        cause = f"{_joined('From', where)} nothing was heard for {since_s:.0f} s; "
+        cause = f"{_joined('From', where)} there was no message for {since_s:.0f} s; "
         cause += f"the longest pause before was {usual_s:.1f} s."
         if self._ranks.synchronised and len(self._ranks.all) > 1:
             cause += " Ranks that train in step wait for each other: one that hangs holds up all."
@@ -87,14 +87,14 @@ class Silence:
             ranks=[rank.number for rank in silent],
             title=f"{names} may hang",
             cause=cause,
-            next_step="Nothing was ended. Look at the device and the rank's log. If it stays silent, press Stop twice, "
-            f"then Resume: {self._resumes()}",
+            next_step="The run was not stopped. Check the device and the rank's log. If the rank stays silent, "
+            f"press Stop twice, then Resume: {self._resumes()}",
         )
 
     def _resumes(self) -> str:
         if self._ranks.plan.self_contained:
             return "the script starts again and decides where it continues."
-        return "the run goes on from its last commit."
+        return "the run continues from its last commit."
 
 
 def _joined(first: str, words: Sequence[str]) -> str:

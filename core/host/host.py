@@ -349,7 +349,7 @@ class RunHost:
             code = code or EXIT_FAILED
             error = error or {
                 "title": "Some metrics are lost",
-                "cause": f"The disk took no more: at least {lost} lines of metrics could not be written.",
+                "cause": f"The disk was full: at least {lost} lines of metrics could not be written.",
                 "next_step": "Free some space before the next run.",
             }
         log.info("the run is %s, exit code %d%s", kind, code, f": {error['cause']}" if error else "")

@@ -94,7 +94,7 @@ def _once_more(
 ) -> NextAttempt:
     uuids = [device.uuid for device in devices]
     fields = {"reason": reason, "mode": plan.mode, "devices": uuids, "ranks": [killed]}
-    text = f"{reason} Trying once more as asked."
+    text = f"{reason} Retrying."
     return NextAttempt(config, devices, "retry", fields, "trying once more as asked", text)
 
 
@@ -102,8 +102,8 @@ def _without_deepspeed(config: RunConfig, devices: tuple[Device, ...], plan: Lau
     uuids = [device.uuid for device in devices]
     fields = {"reason": reason, "mode": plan.mode, "devices": uuids, "was": plan.mode, "engine": TORCH}
     text = (
-        f"DeepSpeed could not start ZeRO stage {config.zero_stage} on {plan.world_size} devices, so PyTorch's own "
-        f"engine shards instead. {reason}"
+        f"DeepSpeed could not start ZeRO stage {config.zero_stage} on {plan.world_size} devices, so PyTorch's "
+        f"engine is used instead. {reason}"
     )
     phase = "falling back to PyTorch's engine"
     return NextAttempt(with_torchs_engine(config), devices, "fallback", fields, phase, text)
@@ -120,8 +120,8 @@ def _independent(in_step: _InStep, devices: tuple[Device, ...], plan: LaunchPlan
         "merge_policy": config.merge_policy,
     }
     text = (
-        f"{plan.mode.label} on {plan.world_size} devices could not start, so each device trains a model of its "
-        f"own on its share of the data, and the best one is kept, never an average. {reason}"
+        f"{plan.mode.label} on {plan.world_size} devices could not start, so each device trains its own "
+        f"model on its share of the data, and the best one is kept, never an average. {reason}"
     )
     phase = "falling back to independent training on all devices"
     return NextAttempt(config, devices, "fallback", fields, phase, text)
@@ -171,8 +171,8 @@ def _titled(mode: Mode) -> str:
 def leftovers_alert(ended: Sequence[int], left: Sequence[int]) -> dict[str, Any]:
     """The fields of the alert about processes of an earlier attempt that still ran."""
     pids = ", ".join(map(str, sorted((*ended, *left))))
-    cause = f"Processes of an earlier attempt still ran after its host had been killed (pid {pids})."
-    next_step = "They were ended; there is nothing to do."
+    cause = f"Processes of an earlier attempt were still running after its host was killed (pid {pids})."
+    next_step = "They were ended. You don't need to do anything."
     if left:
         would_not = ", ".join(map(str, left))
         next_step = f"End them yourself: process {would_not} did not end, even when killed."

@@ -45,12 +45,12 @@ def exit_code(outcome: Outcome, hurried: bool) -> int:
 
 def stopped_short(step: int, kept: Generation | None, hurried: bool, trouble: str = "") -> dict[str, str]:
     """The words for a stop that lost what came after the newest generation; `trouble` is why a commit failed."""
-    why = "at once, as asked" if hurried else "at the stop limit, before it had committed"
+    why = "immediately, as requested" if hurried else "at the stop limit, before its last commit"
     done = f"Generation {kept.number} holds step {kept.step}" if kept else "No generation was committed"
     return {
         "title": "Stopped without a last commit",
         "cause": f"The run was ended {why}. {done}; it stood at step {step}. {trouble}".rstrip(),
-        "next_step": "Resume it: what came after that commit is trained again.",
+        "next_step": "Resume the run. Steps after that commit are trained again.",
     }
 
 
@@ -77,14 +77,14 @@ def own_failure(error: Exception) -> dict[str, str]:
     """The words for a defect of the host itself."""
     return {
         "title": "The run host failed",
-        "cause": f"Rankdeck itself went wrong ({type(error).__name__}: {error}).",
-        "next_step": "Look at logs/host.log and report it; the run can be resumed.",
+        "cause": f"Rankdeck itself failed ({type(error).__name__}: {error}).",
+        "next_step": "Please report it with logs/host.log. You can resume the run.",
     }
 
 
 def with_unkillable(error: Mapping[str, str] | None, pids: tuple[int, ...]) -> dict[str, str]:
     """The error with the processes that would not die."""
-    which = f"Process {', '.join(map(str, pids))} would not end, even when killed (a driver that hangs?)."
+    which = f"Process {', '.join(map(str, pids))} did not exit, even when killed (the driver may hang)."
     if error is None:
-        return {"title": "A rank would not end", "cause": which, "next_step": "Restart the machine to be rid of it."}
+        return {"title": "A rank could not be ended", "cause": which, "next_step": "Restart the machine to end it."}
     return {**error, "cause": f"{error['cause']} {which}"}

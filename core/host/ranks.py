@@ -191,4 +191,4 @@ class Ranks:
         sign.returncode = code
         sign.tail = last_lines(rank.command.log)
         if code == 0 and not sign.what:
-            sign.what = "ended without saying why"
+            sign.what = "exited without reporting an error"

@@ -29,9 +29,9 @@ _AIOS_FLAGS: Final = (
     ("--parallel-independent", None, "The same as --mode independent."),
     ("--cuda-ids", "0,1", "The same as --devices cuda:0,cuda:1."),
     ("--world-size", "N", "How many devices to use when --devices is auto."),
-    ("--num-gpus", "N", "Train on so many GPUs, -1 for all; without a GPU on so many CPU devices."),
-    ("--halt-max-steps", "N", "Longest reasoning of a sample, for recipes that have it."),
-    ("--num-episodes", "N", "Stop after so many episodes on each device, for recipes that have it."),
+    ("--num-gpus", "N", "Number of GPUs to train on, -1 for all; without a GPU, number of CPU devices."),
+    ("--halt-max-steps", "N", "Maximum reasoning steps per sample, for recipes that have it."),
+    ("--num-episodes", "N", "Stop after this many episodes on each device, for recipes that have it."),
 )
 
 _MANY_EPOCHS: Final = 10_000
@@ -66,15 +66,17 @@ def add_train_flags(parser: argparse.ArgumentParser) -> None:
         "--config", metavar="FILE", help="A .toml, .yaml or .json file of settings; paths in it start from its folder."
     )
     _add_devices(parser)
-    common = parser.add_argument_group("settings used most")
+    common = parser.add_argument_group("common settings")
     rare = parser.add_argument_group("more settings")
     for spec in FIELDS:
         _add_field(common if spec.common else rare, spec)
     rare.add_argument("--set", metavar="KEY=VALUE", action="append", help="A recipe's own field; may be repeated.")
-    place = parser.add_argument_group("where the run lives")
-    place.add_argument("--run-dir", metavar="PATH", help="The run's folder. Otherwise a new one under --runs-dir.")
-    place.add_argument("--runs-dir", metavar="PATH", help="The folder of runs. Otherwise RANKDECK_HOME or your own.")
-    aios = parser.add_argument_group("names that AI-OS's users know")
+    place = parser.add_argument_group("run folder")
+    place.add_argument("--run-dir", metavar="PATH", help="The run's folder. Default: a new one under --runs-dir.")
+    place.add_argument(
+        "--runs-dir", metavar="PATH", help="The folder of runs. Default: in RANKDECK_HOME, or in your user folder."
+    )
+    aios = parser.add_argument_group("AI-OS aliases")
     for flag, metavar, words in _AIOS_FLAGS:
         if metavar is None:
             aios.add_argument(flag, action="store_true", default=None, help=words)
@@ -89,14 +91,16 @@ def add_extension_flags(parser: argparse.ArgumentParser, changes: Collection[str
         parser: Gets them.
         changes: The config fields that say how.
     """
-    parser.add_argument("--steps", metavar="N", help="Train up to so many optimizer steps in all.")
-    parser.add_argument("--epochs", metavar="N", help="Train up to so many epochs in all.")
-    parser.add_argument("--dataset-file", metavar="PATH", help="Where the dataset lies now, if it has moved.")
+    parser.add_argument("--steps", metavar="N", help="Total number of optimizer steps.")
+    parser.add_argument("--epochs", metavar="N", help="Total number of epochs.")
+    parser.add_argument("--dataset-file", metavar="PATH", help="The dataset's new path, if it has moved.")
     parser.add_argument(
-        "--dataset-chunk-size", metavar="N", help="The chunk size of an AI-OS state file whose folder does not say it."
+        "--dataset-chunk-size",
+        metavar="N",
+        help="The chunk size of an AI-OS state file, if its folder name doesn't contain it.",
     )
     _add_devices(parser)
-    how = parser.add_argument_group("how it goes on (otherwise as before)")
+    how = parser.add_argument_group("settings that may change (default: unchanged)")
     for name in changes:
         _add_field(how, FIELD_BY_NAME[name], with_default=False)
 

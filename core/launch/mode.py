@@ -173,7 +173,7 @@ def backend_of(config: RunConfig, mode: Mode, devices: Sequence[Device], platfor
 def _without_nccl(devices: Sequence[Device], platform: Platform) -> str:
     """Why NCCL cannot connect these devices; empty where it can."""
     if not all(device.kind == "cuda" for device in devices):
-        return "it connects NVIDIA GPUs only, and CPU devices were chosen"
+        return "it connects only NVIDIA GPUs, but CPU devices were chosen"
     if platform.name != "linux":
         return "PyTorch has it under Linux only"
     if not platform.has_nccl:
@@ -189,9 +189,7 @@ def not_as_asked(config: RunConfig, mode: Mode) -> tuple[str, ...]:
     if config.sync_every is not None and mode == Mode.SINGLE:
         notes.append("With one device there is nothing to synchronise.")
     elif config.sync_every is not None and mode != Mode.INDEPENDENT:
-        notes.append(
-            f"In mode {mode} the devices are in step at all times, so synchronising now and then means nothing."
-        )
+        notes.append(f"In mode {mode} the devices are in step at all times, so a sync interval has no effect.")
     return tuple(notes)
 
 
@@ -225,7 +223,7 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
         if not several:
             mode = Mode.SINGLE
         elif config.sync_every is not None:
-            mode, notes = Mode.INDEPENDENT, (f"{NO_MODE}synchronising now and then is independent training's.",)
+            mode, notes = Mode.INDEPENDENT, (f"{NO_MODE}a sync interval selects independent training.",)
         elif platform.name == "windows":
             mode, notes = Mode.INDEPENDENT, (f"{NO_MODE}under Windows several devices train independently.",)
         else:
@@ -245,7 +243,7 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
     rule = synchronisation_of(config) if mode == Mode.INDEPENDENT else None
     if rule is not None:
         check_gloo(platform)
-        notes = (*notes, f"The devices' weights are brought together {rule.words}.")
+        notes = (*notes, f"The devices' weights are synchronised {rule.words}.")
     return mode, (*notes, *not_as_asked(config, mode))
 
 
@@ -326,7 +324,7 @@ def _nothing_to_share(config: RunConfig, device: Device) -> ConfigError:
     what = "Mode fsdp shares" if config.mode == Mode.FSDP else f"ZeRO stage {config.zero_stage} shares"
     return ConfigError(
         "devices",
-        f"{what} a model's state out among devices, and only one was chosen ({device.uuid}).",
+        f"{what} a model's state among devices, but only one was chosen ({device.uuid}).",
         "Choose at least two devices, for example --devices cpux2, or mode single.",
     )
 

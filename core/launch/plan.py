@@ -199,7 +199,7 @@ def plan_link_test(
     """
     if len(devices) < 2:
         raise ConfigError(
-            "devices", "One device has no link to measure.", "Choose at least two, for example --devices cpux2."
+            "devices", "A link test needs two devices.", "Choose at least two, for example --devices cpux2."
         )
     check_gloo(platform)
     backend = "nccl" if platform.has_nccl and all(device.kind == "cuda" for device in devices) else "gloo"

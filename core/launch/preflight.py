@@ -191,9 +191,9 @@ def check_new_run_dir(run_dir: Path) -> None:
     held = next((name for name in RUN_FILES if (run_dir / name).exists()), None)
     if held is not None:
         raise UsageError(
-            f"{run_dir} holds a run already ({held}).",
-            f'Go on with it: rankdeck resume "{run_dir}"; or choose another folder: --run-dir.',
-            title="That folder is taken",
+            f"{run_dir} already contains a run ({held}).",
+            f'Resume it: rankdeck resume "{run_dir}"; or choose another folder: --run-dir.',
+            title="That folder is in use",
         )
 
 

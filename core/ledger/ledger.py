@@ -470,8 +470,8 @@ class Ledger:
 def _differs(what: str, before: str, now: str, path: Path | None = None) -> StateFileError:
     where = "The ledger" if path is None else str(path)
     return StateFileError(
-        f"The {what} is not the same: {where} says {before}, this run says {now}.",
-        "Resume with what the run was started with, or start a new run.",
+        f"The {what} has changed: {where} has {before}, this run has {now}.",
+        "Resume with the original settings, or start a new run.",
     )
 
 

@@ -124,7 +124,7 @@ class ColumnsWriter:
 
     def _give_up(self, cause: str) -> None:
         self.problem = cause
-        _log.warning("%s The run goes on without columns; they are made again when it is opened.", cause)
+        _log.warning("%s The run continues without columns; they are made again when it is opened.", cause)
 
 
 def is_current(run_dir: Path) -> bool:

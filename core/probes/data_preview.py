@@ -136,10 +136,11 @@ def _wait(
     said = ""
     while child.poll() is None:
         if cancelled():
-            raise PreviewError("It was cancelled.", "Look again when you like.")
+            raise PreviewError("It was cancelled.", "You can preview again at any time.")
         if deadline is not None and time.monotonic() > deadline:
             raise PreviewError(
-                f"It was not done after {limit_s:g} s.", "Look at less of it, or start the run: it goes on by itself."
+                f"It did not finish within {limit_s:g} s.",
+                "Preview less of it, or start the run, which has no time limit for this.",
             )
         words = _text(folder / "progress.txt")
         if words and words != said:
@@ -157,7 +158,7 @@ def _result(child: Child, folder: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         lines = _text(folder / "preview.log").splitlines()
         raise PreviewError(
-            f"The process that looked {child.outcome}{f': {lines[-1].strip()}' if lines else ''}.",
+            f"The preview process {child.outcome}{f': {lines[-1].strip()}' if lines else ''}.",
             "Check this machine: rankdeck doctor",
         )
     if "error" in found:

@@ -106,10 +106,10 @@ def keep_link(link: Link, devices: Sequence[Device], platform: Platform, folder:
 def _wait(children: Sequence[Child], deadline: float, limit_s: float, cancelled: Callable[[], bool]) -> None:
     while any(child.poll() is None for child in children):
         if cancelled():
-            raise LinkTestError("It was cancelled.", "Measure again when you like.")
+            raise LinkTestError("It was cancelled.", "You can measure again at any time.")
         if time.monotonic() > deadline:
             raise LinkTestError(
-                f"The ranks were not done after {limit_s:g} s.", "Close other programs and measure again."
+                f"The ranks did not finish within {limit_s:g} s.", "Close other programs and measure again."
             )
         if any(child.poll() not in (None, 0) for child in children):
             return  # the others wait for one that is gone
@@ -134,7 +134,7 @@ def _result(children: Sequence[Child], plan: LaunchPlan) -> dict[str, Any]:
         if command.rank == 0 and child.poll() == 0:
             found = values
     if not isinstance(found, dict) or "mb_per_s" not in found:
-        raise LinkTestError("The ranks ended without an answer.", "Check this machine: rankdeck doctor")
+        raise LinkTestError("The ranks exited without a result.", "Check this machine: rankdeck doctor")
     return found
 
 

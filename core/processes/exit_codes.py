@@ -9,7 +9,7 @@ from typing import Final
 
 _SIGNALS: Final[Mapping[str, str]] = {
     "SIGKILL": "killed (often by the system's out-of-memory killer)",
-    "SIGSEGV": "crashed: it used memory that is not its own (segmentation fault)",
+    "SIGSEGV": "crashed: segmentation fault",
     "SIGABRT": "aborted itself (a check in native code failed; its log says which)",
     "SIGBUS": "crashed: memory that was promised is not there (bus error; often shared memory or a disk is full)",
     "SIGFPE": "crashed: impossible arithmetic in native code",
@@ -25,7 +25,7 @@ _SIGNALS: Final[Mapping[str, str]] = {
 _NTSTATUS: Final[Mapping[int, str]] = {
     0x40010004: "ended by its run host, or because the person logged off",
     0x80000003: "stopped at a breakpoint in native code",
-    0xC0000005: "crashed: it used memory that is not its own (access violation)",
+    0xC0000005: "crashed: access violation",
     0xC0000006: "crashed: a file it had mapped could not be read (disk or network drive)",
     0xC0000017: "out of memory",
     0xC000001D: "crashed: an instruction this processor does not have (built for another processor)",
@@ -40,7 +40,7 @@ _NTSTATUS: Final[Mapping[int, str]] = {
     0xC0000374: "crashed: its heap is corrupt",
     0xC0000409: "aborted itself (a check in native code failed; its log says which)",
     0xC0000428: "did not start: a file's signature was refused",
-    0xE06D7363: "crashed: a C++ exception that nobody caught",
+    0xE06D7363: "crashed: an uncaught C++ exception",
 }
 
 _NTSTATUS_ERROR: Final = 0xC0000000
@@ -53,7 +53,7 @@ def describe_exit(returncode: int) -> str:
         returncode: As `subprocess` gives it: negative for a signal, 0 to 2**32 - 1 for a code.
     """
     if returncode == 0:
-        return "ended normally"
+        return "exited normally"
     if -65 < returncode < 0:
         return _signal_words(-returncode)
     code = returncode & 0xFFFFFFFF  # some callers see the 32 bits of Windows with a sign

@@ -91,7 +91,7 @@ class Child:
 
     @property
     def outcome(self) -> str:
-        """A few words: "is running", "ended normally", "killed (often by …)"."""
+        """A few words: "is running", "exited normally", "killed (often by …)"."""
         code = self.poll()
         return "is running" if code is None else describe_exit(code)
 

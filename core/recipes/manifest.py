@@ -227,7 +227,7 @@ def apply_recipe(config: RunConfig, recipe: Recipe | None = None) -> RunConfig:
     if config.mode != Mode.AUTO and config.mode not in recipe.modes:
         raise ConfigError(
             "mode",
-            f"{recipe.title} cannot be trained in mode {config.mode.value!r}.",
+            f"{recipe.title} does not support mode {config.mode.value!r}.",
             f"Choose one of: auto, {', '.join(recipe.modes)}.",
         )
     if config.mode == Mode.AUTO and recipe.self_contained:

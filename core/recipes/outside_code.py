@@ -62,7 +62,7 @@ class OutsideCode:
 class OutsideCodeError(UsageError):
     """A run names code that was never started on this machine, and nobody has agreed to run it."""
 
-    title = "This run brings code of its own"
+    title = "This run uses its own code"
 
 
 def outside_code(config: RunConfig) -> OutsideCode | None:
@@ -74,7 +74,7 @@ def outside_code(config: RunConfig) -> OutsideCode | None:
     folder = Path(config.recipe).resolve()
     if folder.parent in (BUILT_IN.resolve(), *(own.resolve() for own in user_recipes_folders())):
         return None
-    text = f"This run uses the recipe code in {folder}. It runs with your rights."
+    text = f"This run uses the recipe code in {folder}. It runs with your permissions."
     return OutsideCode(text, str(folder), _is_in_run_folder(folder), f"recipe {folder}")
 
 
@@ -88,7 +88,7 @@ def check_accepted(code: OutsideCode, accepted: bool) -> None:
         return
     if code.in_run_folder:
         raise OutsideCodeError(
-            f"{code.text} It lies in a run's folder, so whoever made the folder wrote it.",
+            f"{code.text} It is stored in the run's folder, so the creator of that folder wrote it.",
             "Read that code first. If you trust it, resume with --trust-recipe.",
         )
     raise OutsideCodeError(
@@ -104,7 +104,7 @@ def _program(options: dict[str, str]) -> OutsideCode:
     digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
     files = [options[name] for name in ("script", "python", "working_directory") if options[name]]
     return OutsideCode(
-        f"This run starts the program {target}{python}{folder}. It runs with your rights.",
+        f"This run starts the program {target}{python}{folder}. It runs with your permissions.",
         target,
         any(_is_in_run_folder(Path(file)) for file in files),
         f"program {digest}",

@@ -82,18 +82,22 @@ def read_script(options: Mapping[str, FieldValue], environment: Mapping[str, str
     script, module = _text(options, "script"), _text(options, "module")
     if bool(script) == bool(module):
         what = "Both a script and a module are named" if script else "No script is named"
-        raise ConfigError("script", f"{what}.", "Name one: rankdeck run train.py, or rankdeck run -m package.module")
+        raise ConfigError("script", f"{what}.", "Give one: rankdeck run train.py, or rankdeck run -m package.module")
     if script:
         path = Path(script)
         _check_script(path)
         target: tuple[str, ...] = (str(path),)
     else:
         if not _MODULE.fullmatch(module):
-            raise ConfigError("module", f"{module!r} is no module's name.", "Write it as for python -m: package.module")
+            raise ConfigError(
+                "module", f"{module!r} is not a module name.", "Write it as for python -m: package.module"
+            )
         target = ("-m", module)
     folder = Path(_text(options, "working_directory") or (str(Path(script).parent) if script else str(Path.home())))
     if not folder.is_dir():
-        raise ConfigError("working_directory", f"There is no folder {folder}.", "Choose the folder it is to run in.")
+        raise ConfigError(
+            "working_directory", f"There is no folder {folder}.", "Choose an existing folder to run it in."
+        )
     deadline = options.get("stop_deadline_s", 30.0)
     return UserScript(
         python=_interpreter(_text(options, "python")),
@@ -177,8 +181,6 @@ def parse_charts(text: str) -> dict[str, str]:
         printed, equals, chart = (piece.strip() for piece in part.partition("="))
         name = DROP if chart in ("", DROP) else plain(chart)
         if not equals or not _NAME.fullmatch(printed) or not name:
-            raise ConfigError(
-                "charts", f"{part!r} does not say which printed name is which chart.", "Write it so: train_loss=loss"
-            )
+            raise ConfigError("charts", f"{part!r} is not NAME=CHART.", "For example: train_loss=loss")
         charts[plain(printed)] = name
     return charts

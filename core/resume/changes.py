@@ -25,11 +25,11 @@ CHANGES: Final = (*_HOW, *_BATCH)
 """Settings that say how the work is shared, and the learning rate: each may be another one when a run goes on."""
 
 _EFFECTS: Final[Mapping[str, str]] = {
-    "zero_stage": "What is kept in shares is shared out anew; the numbers stay the same.",
-    "zero_engine": "Weights and optimizer state are handed over as they are.",
-    "gradient_exchange": "Only what is sent from here on is concerned.",
-    "sync_every": "The devices' weights are brought together so from here on.",
-    "precision": "The weights stay as they are; the arithmetic of each step is another from here on.",
+    "zero_stage": "The sharded state is redistributed; its values stay the same.",
+    "zero_engine": "Weights and optimizer state stay the same.",
+    "gradient_exchange": "Affects only what is sent from here on.",
+    "sync_every": "Affects synchronisation from here on.",
+    "precision": "The weights stay the same; steps are computed differently from here on.",
     "merge_every_chunks": "The chunks until the next merge are counted from here on.",
 }
 
@@ -63,7 +63,7 @@ def change_lines(
     batch_then, batch_now = _batch(before, then_on), _batch(now, now_on)
     if batch_then is not None and batch_now is not None and batch_then.global_ != batch_now.global_:
         lines.append(
-            f"Samples in a step: {batch_now} (micro-batch × devices in step × accumulation); it was {batch_then}. "
+            f"Samples per step: {batch_now} (micro-batch × devices in step × accumulation); it was {batch_then}. "
             "To choose it: Global batch, or --global-batch-size."
         )
     return tuple(lines)
@@ -122,9 +122,9 @@ def check_optimizer(generation: Generation, config: RunConfig, mode: Mode) -> No
     if wanted is None or held is None or _plain(wanted) == _plain(held):
         return
     raise StateFileError(
-        f"The run was trained with {held} so far, and its state means nothing to {wanted}.",
+        f"The run was trained with {held} so far, and {wanted} cannot use its state.",
         f"Resume with {held}, or start a new run with {wanted}.",
-        title="The optimizer is of another kind",
+        title="The optimizer is different",
     )
 
 

@@ -69,8 +69,8 @@ def choose_checkpoint(folder: Path, text: str, run: str) -> Generation:
     if entry is None:
         raise UsageError(
             f"{run} has no checkpoint {text[:40]}.",
-            f"There are: {listed}. Older ones are removed as newer ones come.",
-            title="This checkpoint is not there",
+            f"There are: {listed}. Older ones have been removed.",
+            title="There is no such checkpoint",
         )
     if entry.diverged:
         raise UsageError(

@@ -26,7 +26,7 @@ class ResumePlan:
         step: Optimizer steps those weights have seen.
         progress: Blocks and chunks done, and of how many, where that is known.
         mode_then, mode_now: The modes, resolved.
-        devices_then, devices_now: UUIDs, or CPU slots.
+        devices_then, devices_now: UUIDs, or CPU devices.
         damaged: Why newer generations are not used, one line each.
         warnings: What the person should know before agreeing.
         copies: Whose weights go on, where each rank wrote its own and not all of them do.
@@ -67,9 +67,9 @@ class ResumePlan:
 
     def lines(self) -> list[str]:
         """The plan in plain words, one sentence a line."""
-        lines = [f"A new run takes over from {self.state_file.path}."] if self.state_file is not None else []
+        lines = [f"A new run continues from {self.state_file.path}."] if self.state_file is not None else []
         if self.run_dir is not None:
-            lines.append(f"Run {self.run_dir.name} goes on.")
+            lines.append(f"Run {self.run_dir.name} continues.")
         lines += self._script_lines() if self.config.recipe == USER_SCRIPT else self._training_lines()
         now = _on_devices(self.mode_now, self.devices_now)
         then = _on_devices(self.mode_then, self.devices_then)
@@ -96,7 +96,7 @@ class ResumePlan:
             copies = f": {self.copies}" if self.copies else ""
             lines.append(f"Weights: generation {self.generation}, step {self.step:,}{copies}.")
             return [*lines, aside_line(self.set_aside)] if self.set_aside else lines
-        return [*lines, "Weights: none were committed, so it begins with fresh ones."]
+        return [*lines, "Weights: none were committed, so the run starts with fresh ones."]
 
     def _data_lines(self) -> list[str]:
         done = self.progress
@@ -112,7 +112,7 @@ class ResumePlan:
         steps, epochs = self.config.steps, self.config.epoch_limit
         limits = [f"step {steps:,}"] if steps is not None else []
         limits += [f"the end of epoch {epochs}"] if epochs is not None else []
-        return f"It trains until {' or '.join(limits)}."
+        return f"Trains until {' or '.join(limits)}."
 
 
 def _on_devices(mode: str, devices: Sequence[str]) -> str:

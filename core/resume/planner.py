@@ -121,7 +121,7 @@ def _state_file_of(text: str) -> Path | None:
             return inside.absolute()
         if inside.is_dir():
             raise StateFileError(f"{inside} is a folder, not a state file.", "Name the file itself.")
-        raise RunNotFoundError(f"{path} holds neither a run nor a {FILE_NAME}.", "Look at the list: rankdeck runs.")
+        raise RunNotFoundError(f"{path} contains neither a run nor a {FILE_NAME}.", "List the runs: rankdeck runs.")
     if path.name == FILE_NAME and not path.parent.joinpath("run.toml").exists():
         raise RunNotFoundError(f"There is no file {path}.", "Check the path.", title="The state file is missing")
     return None
@@ -133,8 +133,8 @@ def _store_around(path: Path) -> RunStore:
         if (folder / "run.toml").exists():
             return RunStore.open(folder)
     raise StateFileError(
-        f"{path} is a state file of Rankdeck's, but the run it belongs to is not around it.",
-        "Name the run's folder instead: rankdeck resume RUN_FOLDER",
+        f"{path} is a state file of Rankdeck, but it is not in its run's folder.",
+        "Give the run's folder instead: rankdeck resume RUN_FOLDER",
     )
 
 
@@ -283,7 +283,7 @@ def _count_notes(changes: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _other_chunk_size(where: str, before: int, now: int) -> StateFileError:
     return StateFileError(
-        f"The chunk size is not the same: {where} was made with {before} samples, and {now} is asked for now.",
+        f"The chunk size is not the same: {where} was made with {before} samples, and {now} is requested now.",
         f"Resume with --dataset-chunk-size {before}, or start a new run.",
     )
 
@@ -303,9 +303,9 @@ def _check_something_left(state: RunState, config: RunConfig, step: int, changes
 
 def _nothing_left(state: RunState, done: str, more: str) -> UsageError:
     return UsageError(
-        f"{state.run_id} has finished what it was asked to do ({done}).",
-        f"Give it more to do: rankdeck resume {state.run_id} {more}",
-        title="There is nothing left to train",
+        f"{state.run_id} has finished ({done}).",
+        f"Train longer: rankdeck resume {state.run_id} {more}",
+        title="Nothing is left to train",
     )
 
 
@@ -338,7 +338,10 @@ def _own_warnings(state: RunState, fresh: bool, mode: str, then: str, devices_no
     if state.state == "interrupted" and not fresh:
         warnings.append("It was interrupted; steps after that generation are trained again.")
     if not fresh and (mode, len(devices_now)) != (then, len(state.devices)):
-        warnings.append("Other devices or another mode: the weights go on, but not bit for bit as they would have.")
+        warnings.append(
+            "Other devices or another mode: training continues from the same weights, but "
+            "results are not bit-identical."
+        )
     if state.fallback and mode != Mode.SINGLE:
         warnings.append(f"It had fallen back: {state.fallback}")
     return tuple(warnings)
@@ -381,9 +384,9 @@ def _aios_config(file: LedgerFile, changes: dict[str, Any]) -> RunConfig:
     if changes.get("dataset_file") is None:
         named = f" (it was called {file.dataset_name!r})" if file.dataset_name else ""
         raise DatasetError(
-            f"{file.path} does not say where its dataset lies{named}.",
+            f"{file.path} does not contain its dataset's path{named}.",
             "Name it: in the window under Dataset, on the command line with --dataset-file FILE.",
-            title="The dataset is not known",
+            title="The dataset's path is unknown",
         )
     chunk_size = file.chunk_size
     given = with_absolute_paths(normalise(changes), Path.cwd())
@@ -431,8 +434,8 @@ def _aios_progress(
     if progress.finished:
         raise UsageError(
             f"Every chunk of {file.path} is done for the {config.epochs} epochs asked for.",
-            f"Give it more to do: --epochs {(config.epochs or 0) + 1}",
-            title="There is nothing left to train",
+            f"Train longer: --epochs {(config.epochs or 0) + 1}",
+            title="Nothing is left to train",
         )
     return progress
 
@@ -444,8 +447,8 @@ def _without_total(file: LedgerFile) -> LedgerFile:
 
 def _aios_warnings(file: LedgerFile) -> tuple[str, ...]:
     warnings = [
-        "AI-OS's weights are not read: the new run starts with fresh ones and trains the chunks that are not done.",
-        "AI-OS cuts text into samples in another way, so a chunk's number there and here means different text.",
+        "AI-OS's weights are not read: the new run starts with fresh ones and trains the remaining chunks.",
+        "AI-OS cuts text into samples differently, so the same chunk number means different text here.",
         f"Nothing in {file.path.parent} is changed.",
         *file.notes,
     ]

@@ -93,12 +93,12 @@ class RunState:
         age_s = (time.time() if now is None else now) - self.updated
         if self.host is None and self.state == "starting" and abs(age_s) < HOST_START_LIMIT_S:
             return self
-        kept = "No generation was committed yet; it starts from the beginning."
+        kept = "No generation was committed yet, so it starts from the beginning."
         if self.generation is not None:
-            kept = f"It goes on from generation {self.generation}."
+            kept = f"It continues from generation {self.generation}."
         words = {
             "title": "The run was interrupted",
-            "cause": f"Its host ended at step {self.step} without a word (power cut, crash or kill).",
+            "cause": f"Its host ended unexpectedly at step {self.step} (power cut, crash or kill).",
             "next_step": f"Resume it: rankdeck resume {self.run_id}. {kept}",
         }
         return self.replace(state=INTERRUPTED, error=words)
@@ -131,7 +131,7 @@ class RunState:
         for name, value in known.items():
             known[name] = _typed(name, value, path)
         if not known.get("run_id"):
-            raise StateFileError(f"{path} names no run.", "Use a copy of it from before.")
+            raise StateFileError(f"{path} doesn't contain a run id.", "Use a copy of it from before.")
         return cls(**known)
 
 
@@ -192,7 +192,7 @@ def _checked_text(name: str, value: str, path: Path) -> str:
     if len(value) > _MAX_LETTERS.get(name, len(value)):
         raise _wrong(path, f"{name} has {len(value):,} characters, and at most {_MAX_LETTERS[name]:,} are possible")
     if name == "state" and value not in _STATES:
-        raise _wrong(path, f"state is {value!r:.60}, which is none of {', '.join(_STATES)}")
+        raise _wrong(path, f"state is {value!r:.60}, which is not one of {', '.join(_STATES)}")
     return value
 
 

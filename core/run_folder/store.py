@@ -135,10 +135,11 @@ class RunStore:
             RunNotFoundError: There is no folder, or it holds no run.
         """
         if not run_dir.is_dir():
-            raise RunNotFoundError(f"{run_dir} is not a folder.", "Look at the list: rankdeck runs.")
+            raise RunNotFoundError(f"{run_dir} is not a folder.", "List the runs: rankdeck runs.")
         if not any((run_dir / name).exists() for name in ("run.toml", "state.json")):
             raise RunNotFoundError(
-                f"{run_dir} holds no run: it has neither run.toml nor state.json.", "Look at the list: rankdeck runs."
+                f"{run_dir} doesn't contain a run: it has neither run.toml nor state.json.",
+                "List the runs: rankdeck runs.",
             )
         return cls(run_dir.absolute())
 
@@ -283,7 +284,7 @@ def find_run(runs_dir: Path, text: str) -> RunStore:
     """
     text = text.strip()
     if not text:
-        raise RunNotFoundError("No run was named.", "Name one: rankdeck runs lists them.")
+        raise RunNotFoundError("No run was given.", "Give one. To list runs: rankdeck runs")
     path = path_of(text)
     if path is not None and path.is_dir() and (path / "state.json").exists() | (path / "run.toml").exists():
         return RunStore.open(path)
@@ -300,10 +301,10 @@ def find_run(runs_dir: Path, text: str) -> RunStore:
         names = ", ".join(e.path.name for e in matches[:5])
         raise RunNotFoundError(
             f"{text!r:.100} means {len(matches)} runs: {names}{', …' if len(matches) > 5 else ''}.",
-            "Write more of the one you mean.",
-            title="Several runs go by that name",
+            "Give more of its name.",
+            title="Several runs match that name",
         )
-    raise RunNotFoundError(f"No run in {runs_dir} goes by {text!r:.100}.", "Look at the list: rankdeck runs.")
+    raise RunNotFoundError(f"No run in {runs_dir} matches {text!r:.100}.", "List the runs: rankdeck runs.")
 
 
 def _new_folder(runs_dir: Path, recipe: str) -> Path:
@@ -329,9 +330,9 @@ def _given_folder(run_dir: Path) -> Path:
     held = [name for name in _OWN_FILES if (folder / name).exists()]
     if held:
         raise UsageError(
-            f"{folder} holds a run already ({held[0]}).",
-            f'Go on with it: rankdeck resume "{folder}"; or choose another folder: --run-dir.',
-            title="That folder is taken",
+            f"{folder} already contains a run ({held[0]}).",
+            f'Resume it: rankdeck resume "{folder}"; or choose another folder: --run-dir.',
+            title="That folder is in use",
         )
     _in_words(lambda: folder.mkdir(parents=True, exist_ok=True), f"{folder} could not be made")
     return folder

@@ -16,7 +16,7 @@ from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_windo
 pytestmark = OFFSCREEN_NOISE
 __all__ = ["make_run", "open_window"]
 TRAIN_MS = 60_000
-INDEPENDENT = "Each device trains a model of its own"
+INDEPENDENT = "Each device trains its own model"
 ALONE = "Continuing on one device"
 
 
@@ -44,7 +44,7 @@ def test_a_rank_that_dies_before_the_first_step(
     rankdeck = fallen_back(run.fail_at(1, "ready", "exit:3", fail_attempts=[1]), open_window, qtbot)
     window, notice = rankdeck.window, rankdeck.window.notice
     assert notice.title == INDEPENDENT and notice.isVisible()
-    for part in ("DDP on 2 devices could not start", "never an average", "exit code 3", "stop it and resume"):
+    for part in ("DDP on 2 devices could not start", "never an average", "exit code 3", "stop the run and resume it"):
         assert part in notice.text, notice.text
     if folder := os.environ.get("RANKDECK_TEST_PICTURES"):
         qtbot.wait(1000)
@@ -52,7 +52,7 @@ def test_a_rank_that_dies_before_the_first_step(
     qtbot.waitUntil(lambda: window.header.detail.words() == "independently on 2 devices")
     qtbot.waitUntil(lambda: window.tabs.tabText(window.tabs.indexOf(window.tabs.alerts)) == "Alerts 1")
     (said,) = alerts(rankdeck)
-    assert said.startswith("DDP could not start, so each device trains a model of its own, and the best one is kept.")
+    assert said.startswith("DDP could not start, so each device trains its own model, and the best one is kept.")
     assert "Rank 1, before its first" in said
 
     notice.findChild(QAbstractButton, "step").click()
@@ -86,7 +86,7 @@ def test_ranks_that_do_not_start_in_time(
     newest, first = alerts(rankdeck)
     assert first.startswith("DDP could not start, so each device") and "within 2 s" in first
     assert newest.startswith("Parallel-independent could not start, so the run continued on one device (cpu:0).")
-    qtbot.waitUntil(lambda: rankdeck.window.header.detail.words() == "on CPU slot 0 alone")
+    qtbot.waitUntil(lambda: rankdeck.window.header.detail.words() == "on CPU 0 alone")
 
     run.wait_for_event("device", len(run.events("device")) + 6)
     last = [line["uuid"] for line in run.events("device")[-4:]]

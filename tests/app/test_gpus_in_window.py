@@ -99,7 +99,7 @@ def story_hang(folder: Path) -> None:
             assert "Has not answered for" in row.warning and "has not answered" in row.box.toolTip()
             assert not row.box.isEnabled() and not row.box.isChecked()
         wait_for(lambda: not rankdeck.window.actions_.start.isEnabled())
-        assert "No device is ticked" in rankdeck.window.actions_.start.toolTip()
+        assert "No device is selected" in rankdeck.window.actions_.start.toolTip()
 
 
 def story_late(folder: Path) -> None:
@@ -144,8 +144,8 @@ def story_cpu_torch(folder: Path) -> None:
         assert [device.uuid for device in rankdeck.table.devices][:3] == [ADA, CARD, "cpu:0"]
         assert ticked(rankdeck) == ["cpu:0", "cpu:1"] and rankdeck.window.actions_.start.isEnabled()
         ada, card, *_ = rows(rankdeck)
-        assert all("this PyTorch cannot train on it" in row.box.toolTip() for row in (ada, card))
-        assert "cannot train on it" in ada.warning and "pip install" in setup.devices._notice.text()
+        assert all("this PyTorch cannot use it" in row.box.toolTip() for row in (ada, card))
+        assert "cannot use it" in ada.warning and "pip install" in setup.devices._notice.text()
         ada.box.click()
         wait_for(lambda: not rankdeck.window.actions_.start.isEnabled())
         assert "is built for the CPU only" in setup.devices.problem.text()
@@ -195,7 +195,7 @@ def story_training(folder: Path) -> None:
         run = FakeRun(folder).behave(steps=10_000, step_s=0.05).start().wait_for_step(1)
         rankdeck.showing.show(run.run_dir)
         plots = rankdeck.window.evidence.device_rows
-        titles = ["CPU slot 0", "CPU slot 1", "0  RTX 6000 Ada Generation", "1  GeForce RTX 4090"]
+        titles = ["CPU 0", "CPU 1", "0  RTX 6000 Ada Generation", "1  GeForce RTX 4090"]
         wait_for(lambda: [frame.title.text() for frame in plots.frames] == titles)
         wait_for(lambda: all("W" in frame.readout.accessibleName() for frame in plots.frames[2:]))
         ada = plots.frames[2]

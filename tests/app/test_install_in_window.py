@@ -152,9 +152,9 @@ def test_a_run_that_lacks_a_package_offers_it_too(open_window: OpenWindow) -> No
     ("output", "cause", "next_step"),
     [
         ("/usr/bin/python: No module named pip", "no pip", "ensurepip"),
-        ("error: externally-managed-environment\n", "belongs to the system", "bootstrap.py"),
+        ("error: externally-managed-environment\n", "managed by the operating system", "bootstrap.py"),
         ("WARNING: NewConnectionError\nERROR: No matching distribution found for x", "cannot be reached", "network"),
-        ("ERROR: Could not install: [WinError 5] Access is denied", "could not be written", "End runs"),
+        ("ERROR: Could not install: [WinError 5] Access is denied", "could not be written", "Close runs"),
         ("Segmentation fault", "exit code 3", "in a terminal"),
     ],
 )

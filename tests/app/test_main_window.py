@@ -40,8 +40,8 @@ __all__ = ["open_window"]
 def test_first_start_has_the_demo_filled_in_and_invites(open_window: OpenWindow) -> None:
     rankdeck = open_window()
     window = rankdeck.window
-    assert window.runs.is_empty() and "nothing downloaded" in INVITATION
-    assert window.welcome.isVisible() and "Python library's own text" in window.welcome.words.text()
+    assert window.runs.is_empty() and "downloads nothing" in INVITATION
+    assert window.welcome.isVisible() and "Python's standard library" in window.welcome.words.text()
     assert window.setup.data.path() == "stdlib://"
     assert window.setup.devices.selected()
     assert window.actions_.start.isEnabled(), window.actions_.start.toolTip()
@@ -82,8 +82,8 @@ def test_a_window_that_is_closed_at_once_leaves_nothing_behind(qtbot: QtBot, tmp
 def test_what_cannot_be_done_says_why(open_window: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_window()
     actions = rankdeck.window.actions_
-    assert not actions.stop.isEnabled() and "No run is going" in actions.stop.toolTip()
-    assert not actions.replay.isEnabled() and "No run is shown" in actions.replay.toolTip()
+    assert not actions.stop.isEnabled() and "No run is selected" in actions.stop.toolTip()
+    assert not actions.replay.isEnabled() and "No run is selected" in actions.replay.toolTip()
     type_into(rankdeck, "lr", "fast", qtbot)
     assert not actions.start.isEnabled() and "'fast' is not a number" in actions.start.toolTip()
 
@@ -110,7 +110,7 @@ def test_the_third_batch_number_is_computed_and_greyed(open_window: OpenWindow, 
     assert isinstance(accumulation, QLineEdit)
     assert accumulation.text() == "" and accumulation.placeholderText() == "3"
     assert setup.summary.arithmetic.startswith(f"Global batch {12 * ranks} = 4 × {ranks} × 3")
-    qtbot.waitUntil(lambda: "steps an epoch" in setup.summary.epoch)
+    qtbot.waitUntil(lambda: "steps per epoch" in setup.summary.epoch)
 
 
 def test_keys_do_what_they_say(open_window: OpenWindow) -> None:
@@ -174,7 +174,7 @@ def test_a_disabled_action_of_the_menu_has_a_reason(open_window: OpenWindow) -> 
     disabled = [
         action for action in window.findChildren(QAction) if not action.isEnabled() and action.property("words")
     ]
-    assert disabled and all("Not now:" in action.toolTip() for action in disabled)
+    assert disabled and all("Unavailable:" in action.toolTip() for action in disabled)
 
 
 def test_sizes_and_setup_are_remembered(open_window: OpenWindow, qtbot: QtBot) -> None:
@@ -255,7 +255,7 @@ def test_closing_asks_once_while_a_run_is_going(open_window: OpenWindow, qtbot: 
 @pytest.mark.parametrize(
     ("scripts", "button", "text"),
     [
-        (0, "&Stop and commit", "they commit at the next step and end. You can resume later."),
+        (0, "&Stop and commit", "they commit at the next step and stop. You can resume later."),
         (1, "&Stop and commit", "Scripts are asked to stop and decide what they save."),
         (2, "&Stop", "Stop: the scripts are asked to stop and decide what they save."),
     ],
@@ -283,7 +283,7 @@ def test_a_live_run_is_found_when_the_window_opens(open_window: OpenWindow, qtbo
     assert rankdeck.showing.run_dir == store.dir and rankdeck.data.series.rank(1).rows == 40
     actions = rankdeck.window.actions_
     assert actions.stop.isEnabled()
-    assert not actions.start.isEnabled() and "live is using a device" in actions.start.toolTip()
+    assert not actions.start.isEnabled() and "live is using a selected device" in actions.start.toolTip()
 
 
 def test_the_window_never_loads_torch() -> None:

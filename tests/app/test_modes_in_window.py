@@ -61,6 +61,6 @@ def test_two_slots_of_the_processor_have_nothing_to_move(open_window: OpenWindow
     mode = open_window().window.setup.mode
     mode.radio("zero").click()
     box = mode.zero.row("offload_optimizer").editor
-    assert box.isVisible() and not box.isEnabled() and "CPU slots" in box.toolTip()
+    assert box.isVisible() and not box.isEnabled() and "CPU devices" in box.toolTip()
     mode.radio("independent").click()
     assert mode.dial.measure.isEnabled() and "five seconds" in mode.dial.price.text()

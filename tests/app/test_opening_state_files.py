@@ -58,7 +58,7 @@ def typed(field: Any, text: str) -> None:
 
 def planned(dialog: ResumeDialog, place: Path, qtbot: QtBot) -> None:
     """Says where the dataset lies, and the chunk size where it is asked for, until the plan stands there."""
-    qtbot.waitUntil(lambda: dialog.notice.title == "The dataset is not known", timeout=PLAN_MS)
+    qtbot.waitUntil(lambda: dialog.notice.title == "The dataset's path is unknown", timeout=PLAN_MS)
     assert "in the window under Dataset" in dialog.notice.text
     assert not dialog.go.isEnabled() and dialog.words.text() == "Nothing was changed."
     typed(dialog.data, str(place / "text.txt"))
@@ -88,8 +88,8 @@ def test_what_will_happen_is_shown_before(
     planned(dialog, place, qtbot)
     words = dialog.words.text()
     for part in (
-        f"A new run takes over from {path}.",
-        "begins with fresh ones",
+        f"A new run continues from {path}.",
+        "starts with fresh ones",
         "Data: epoch 1 of 1; 0 of 1 blocks and 3 of 12 chunks done in it.",
         "Devices: ",
         f"Nothing in {path.parent} is changed.",

@@ -104,7 +104,7 @@ def test_the_preview_shows_what_the_model_will_see(open_window: OpenWindow, rows
     assert f"{recommended} 2 devices" in facts["An epoch"] and "64 tokens" in facts["Samples"]
     assert dialog.column.currentText() == "guessed: review"
     text = dialog.text.toPlainText()
-    assert "Sample 0: 64 tokens" in text and "Document 1: " in text and "cut into" in text and "is↵a rather" in text
+    assert "Sample 0 (64 tokens)" in text and "Document 1: " in text and "cut into" in text and "is↵a rather" in text
 
     with qtbot.waitSignal(rankdeck.aids.previewing.found, timeout=LOOK_MS):
         dialog.column.setFocus()
@@ -161,7 +161,7 @@ def test_data_that_cannot_be_used_cannot_be_previewed(open_window: OpenWindow, t
     data = rankdeck.window.setup.data
     set_data(rankdeck, str(tmp_path / "gone.txt"), qtbot)
     qtbot.waitUntil(lambda: not data.preview.isEnabled(), timeout=SOON_MS)
-    assert "First correct" in data.preview.toolTip()
+    assert "Fix the marked" in data.preview.toolTip()
     (tmp_path / "empty.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
     set_data(rankdeck, str(tmp_path / "empty.jsonl"), qtbot)
     dialog = open_preview(rankdeck, qtbot)
@@ -178,10 +178,10 @@ def test_data_of_the_hub_is_not_counted_in_files(
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
     rankdeck = open_window()
     set_data(rankdeck, "hf://owner/name", qtbot)
-    found = "of the Hugging Face Hub, not on this machine"
+    found = "on the Hugging Face Hub, not downloaded yet"
     qtbot.waitUntil(lambda: rankdeck.window.setup.data.found == found, timeout=SOON_MS)
     assert rankdeck.window.setup.summary.epoch == "", "how many steps it has is not known"
-    assert data_words("hf://owner/name:en", 0, 2_500_000) == "of the Hugging Face Hub, 2.5 MB on this machine"
+    assert data_words("hf://owner/name:en", 0, 2_500_000) == "on the Hugging Face Hub, 2.5 MB on this machine"
     assert (
         data_words("a.txt", 1, 999) == "1 file, 999 bytes"
         and data_words("a", 1200, 512_300_000) == "1,200 files, 512 MB"

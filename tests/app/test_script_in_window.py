@@ -90,8 +90,8 @@ def test_what_is_wrong_is_marked_at_its_field(
     rankdeck = open_window()
     start = rankdeck.window.actions_.start
     choose_script_recipe(rankdeck)
-    qtbot.waitUntil(lambda: "No script is chosen" in problem(rankdeck, "script"), timeout=SOON_MS)
-    assert not start.isEnabled() and "No script is chosen" in start.toolTip()
+    qtbot.waitUntil(lambda: "No script is selected" in problem(rankdeck, "script"), timeout=SOON_MS)
+    assert not start.isEnabled() and "No script is selected" in start.toolTip()
     assert pick("script", script, rankdeck, qtbot, monkeypatch) == ["Script (*.py *.pyw);;All files (*)"]
     qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
     assert problem(rankdeck, "script") == "" and "train me.py" in rankdeck.window.welcome.words.text()
@@ -103,7 +103,7 @@ def test_what_is_wrong_is_marked_at_its_field(
     assert problem(rankdeck, "working_directory") == "" and not start.isEnabled()
     qtbot.keyClicks(editor(rankdeck, "arguments"), "'")
     qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
-    assert "2 processes, one on each device" in rankdeck.window.setup.summary.arithmetic
+    assert "2 processes, one per device" in rankdeck.window.setup.summary.arithmetic
 
 
 def test_pythons_are_offered_and_another_can_be_chosen(
@@ -151,7 +151,7 @@ def test_a_script_of_which_nothing_is_charted_shows_its_names_and_numbers(
     alerts = window.tabs.alerts.table
     qtbot.waitUntil(lambda: alerts.rowCount() == 1, timeout=SOON_MS)
     item = alerts.item(0, 3)
-    assert item is not None and "Charts in Setup lists the names." in item.text() and "--map" not in item.text()
+    assert item is not None and "To chart them, open Charts in Setup." in item.text() and "--map" not in item.text()
     assert not window.header.step.isVisible(), "never step 0"
     button = setup.form.row("charts").browse
     assert button is not None

@@ -69,7 +69,7 @@ def live_run(folder: Path, port: int) -> RunStore:
     ("answer", "words"),
     [
         (b'{"type":"refused","reason":"The token is wrong."}\n', "The token is wrong."),
-        (b'{"type":"phase","name":"x","detail":""}\n', "no run host"),
+        (b'{"type":"phase","name":"x","detail":""}\n', "did not come from a run host"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "not JSON"),
         (b"", "it has ended"),
         (None, "did not answer in time"),
@@ -91,7 +91,7 @@ def test_a_port_where_nobody_listens_is_named(tmp_path: Path) -> None:
 def test_a_host_that_does_not_begin_to_listen_is_waited_for_within_bounds(tmp_path: Path) -> None:
     store = RunStore.create(tmp_path, RunConfig())
     began = time.monotonic()
-    with pytest.raises(ConnectionRefusedByHostError, match="has not begun to listen"):
+    with pytest.raises(ConnectionRefusedByHostError, match="did not start listening"):
         connect(store, timeout_s=0.2)
     assert time.monotonic() - began < 5.0
 
@@ -100,7 +100,7 @@ def test_a_host_json_of_another_process_is_not_believed(tmp_path: Path) -> None:
     with something_listens(b'{"type":"welcome","protocol":1,"run_id":"x"}\n') as port:
         store = live_run(tmp_path, port)
         store.write_host_json(port, "a token", own().pid + 1)  # left over from a host that was killed
-        with pytest.raises(ConnectionRefusedByHostError, match="has not begun to listen"):
+        with pytest.raises(ConnectionRefusedByHostError, match="did not start listening"):
             connect(store, timeout_s=0.2)
 
 

@@ -109,7 +109,7 @@ def test_a_file_without_text_is_refused(tmp_path: Path, content: bytes, title: s
     [
         ("", "No dataset"),
         ("hf://a b/c", "does not name a dataset"),
-        ("s3://bucket/x", "no kind of dataset"),
+        ("s3://bucket/x", "unsupported dataset type"),
         ("there/is/no/such file.txt", "no file or folder"),
     ],
 )

@@ -109,7 +109,7 @@ def test_a_full_disk_is_said_in_words() -> None:
         (errno.ENOENT, "A folder is missing", True),
         (errno.ENOTDIR, "A file is in the way", True),
         (errno.EISDIR, "A folder is in the way", True),
-        (errno.EIO, "The disk does not work as it should", False),
+        (errno.EIO, "Disk error", False),
     ],
 )
 def test_each_refusal_has_its_words(number: int, title: str, preflight: bool) -> None:

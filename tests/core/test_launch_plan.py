@@ -31,7 +31,7 @@ LINUX = Platform("linux", "2.13.0+cu128", "12.8", 8)
 LINUX_CPU = Platform("linux", "2.13.0+cpu", None, 8)
 WINDOWS = Platform("windows", "2.13.0+cu128", "12.8", 8)
 GPUS = [Device(f"GPU-{i}{i}{i}{i}-aa", "cuda", i, f"Card {i}", 24 << 30) for i in range(3)]
-SLOTS = [Device(f"cpu:{i}", "cpu", i, f"CPU slot {i}") for i in range(4)]
+SLOTS = [Device(f"cpu:{i}", "cpu", i, f"CPU {i}") for i in range(4)]
 OVERFLOWING = {"gradient_exchange": "powersgd", "precision": "fp16"}
 RECIPE = Recipe("minigpt", "MiniGPT", "", Path("recipes") / "minigpt")
 
@@ -226,7 +226,7 @@ def test_the_engine_is_known_before_a_rank_starts(changes: dict[str, Any], deeps
     [
         ({"zero_stage": 2}, "0.19.8", "ZeRO stage 2 by DeepSpeed 0.19.8 (installed)."),
         ({"zero_stage": 1, "zero_engine": "deepspeed"}, "unknown", "ZeRO stage 1 by DeepSpeed (chosen)."),
-        ({"zero_stage": 2}, None, "ZeRO stage 2 by PyTorch's own engine: DeepSpeed is not installed."),
+        ({"zero_stage": 2}, None, "ZeRO stage 2 by PyTorch's engine (DeepSpeed is not installed)."),
         ({"zero_stage": 3, "zero_engine": "torch"}, "0.19.8", "ZeRO stage 3 by PyTorch's own engine (chosen)."),
         (
             {"zero_stage": 1, "precision": "fp16"},
@@ -272,7 +272,7 @@ def test_torch_for_windows_with_gloo_is_taken(version: str) -> None:
 def test_a_recipe_is_trained_only_in_the_modes_it_has() -> None:
     recipe = Recipe("one", "One", "", Path("one"), modes=("single",))
     assert plan("auto", SLOTS[:1], LINUX, recipe=recipe).mode == "single"
-    with pytest.raises(ConfigError, match="One cannot be trained in mode 'ddp'"):
+    with pytest.raises(ConfigError, match="One does not support mode 'ddp'"):
         plan("auto", SLOTS[:2], LINUX, recipe=recipe)
 
 

@@ -63,10 +63,10 @@ def test_a_recipe_by_its_path_is_named_and_refused_until_agreed_to(
     recipe = add_recipe(place / "elsewhere")
     store = make_run(place, runs_dir=runs_dir, recipe=str(recipe), options={})
     assert main(["resume", store.dir.name, "--dry-run"]) == 0
-    assert f"This run uses the recipe code in {recipe}. It runs with your rights." in capsys.readouterr().out
+    assert f"This run uses the recipe code in {recipe}. It runs with your permissions." in capsys.readouterr().out
     assert main(["resume", store.dir.name]) == 2, "nobody can be asked here"
     title, cause, next_step = capsys.readouterr().err.splitlines()
-    assert title == "This run brings code of its own"
+    assert title == "This run uses its own code"
     assert str(recipe) in cause and "--yes" in next_step
     assert not (recipe / "ran").exists() and no_host == [], "its check is code, too"
     assert main(["resume", store.dir.name, "--yes"]) == 0
@@ -163,7 +163,7 @@ def test_exporting_by_a_recipe_is_running_it(place: Path, runs_dir: Path, capsys
     store = make_run(place, runs_dir=runs_dir, recipe=str(recipe), options={})
     assert main(["export", store.dir.name, "--to", "hf"]) == 2
     err = capsys.readouterr().err
-    assert "This run brings code of its own" in err and "--trust-recipe" in err
+    assert "This run uses its own code" in err and "--trust-recipe" in err
     with pytest.raises(RankdeckError) as caught:
         export_run(store, "hf", trust_recipe=True)
     assert not isinstance(caught.value, OutsideCodeError)

@@ -60,7 +60,7 @@ def test_a_model_that_a_recipe_does_not_use_is_named_before_the_start(tmp_path: 
 
 
 def test_a_zero_run_says_before_the_start_which_engine_it_takes(tmp_path: Path, text: Path) -> None:
-    note = "ZeRO stage 2 by PyTorch's own engine: DeepSpeed is not installed."
+    note = "ZeRO stage 2 by PyTorch's engine (DeepSpeed is not installed)."
     assert _check(tmp_path, text, mode="zero", zero_stage=2).notes == (note,)
     deepspeed = dataclasses.replace(LINUX, deepspeed_version="0.19.8")
     notes = _check(tmp_path, text, deepspeed, mode="zero", zero_stage=2).notes
@@ -72,7 +72,7 @@ def test_how_the_mode_was_understood_is_told_before_the_start(tmp_path: Path, te
     notes = _check(tmp_path, text, mode="fsdp", offload_optimizer=True).notes
     assert notes == ("PyTorch's engine keeps each device's share of the weights on the CPU too, beside the optimizer.",)
     synchronised = _check(tmp_path, text, mode="independent", sync_every=4).notes
-    assert any(note.startswith("The devices' weights are brought together") for note in synchronised)
+    assert any(note.startswith("The devices' weights are synchronised") for note in synchronised)
 
 
 def test_an_independent_rank_steps_by_itself(tmp_path: Path, text: Path) -> None:

@@ -346,7 +346,7 @@ def test_a_detached_program_that_is_not_there_is_an_error(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("returncode", "words"),
     [
-        (0, "ended normally"),
+        (0, "exited normally"),
         (1, "ended with exit code 1"),
         (-9, "out-of-memory killer"),
         (-11, "segmentation fault"),

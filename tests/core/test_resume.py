@@ -56,7 +56,7 @@ def test_a_stopped_run_goes_on_from_its_newest_generation(runs: Path) -> None:
         f"Run {store.dir.name} goes on.",
         "Weights: generation 2, step 20.",
         "Data: epoch 1; 0 of 1 blocks and 2 of 12 chunks done in it.",
-        "It trains until step 100.",
+        "Trains until step 100.",
         "Devices: DDP on cpu:0, cpu:1.",
     ]
 
@@ -108,7 +108,7 @@ def test_when_every_generation_is_damaged_nothing_is_trained_twice_unasked(runs:
 def test_a_run_that_never_committed_begins_again(runs: Path) -> None:
     result = plan(make_run(runs, "failed", generations=0).dir, runs)
     assert (result.generation, result.step, result.progress) == (None, 0, None)
-    assert "Weights: none were committed, so it begins with fresh ones." in result.lines()
+    assert "Weights: none were committed, so the run starts with fresh ones." in result.lines()
 
 
 def test_a_missing_top_level_file_is_no_obstacle(runs: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_finished_run_has_nothing_left_but_can_be_given_more(runs: Path) -> No
 def test_more_or_fewer_ranks_go_on_with_the_same_weights(runs: Path) -> None:
     result = plan(make_run(runs).dir, runs, devices="cpu:1")
     assert (result.mode_now, result.devices_now) == ("single", ("cpu:0",))
-    assert any("not bit for bit" in line for line in result.lines())
+    assert any("not bit-identical" in line for line in result.lines())
     assert "Devices: cpu:0 alone; it was DDP on cpu:0, cpu:1." in result.lines()
 
 
@@ -165,12 +165,12 @@ def test_settings_of_how_it_goes_on_are_named_with_what_they_were(runs: Path) ->
     result = plan(store.dir, runs, mode="independent", sync_every="10", precision="bf16", merge_policy="average")
     assert (result.mode_now, result.config.sync_every, result.config.precision) == ("independent", 10, "bf16")
     text = "\n".join(result.lines())
-    assert "Synchronise every: 10 steps; it was not set." in text
+    assert "Sync interval: 10 steps; it was not set." in text
     assert "Precision: bf16; it was auto. The weights stay as they are" in text
     assert "Merge: average; it was best." in text
     assert "Devices: parallel-independent on cpu:0, cpu:1; it was DDP on cpu:0, cpu:1." in text
     assert (
-        "Samples in a step: 8 = 8 × 1 × 1 (micro-batch × devices in step × accumulation); it was 16 = 8 × 2 × 1" in text
+        "Samples per step: 8 = 8 × 1 × 1 (micro-batch × devices in step × accumulation); it was 16 = 8 × 2 × 1" in text
     )
     same = plan(store.dir, runs)
     assert same.changed == ()
@@ -193,7 +193,7 @@ def test_a_mode_that_the_recipe_cannot_be_trained_in(runs: Path) -> None:
     (recipe / "recipe.toml").write_text(text, encoding="utf-8")
     (recipe / "train.py").write_text("def main(run): ...\n", encoding="utf-8")
     store = make_run(runs, "stopped", generations=0, recipe=str(recipe), mode="auto", options={})
-    with pytest.raises(ConfigError, match="Alone cannot be trained in mode 'ddp'"):
+    with pytest.raises(ConfigError, match="Alone does not support mode 'ddp'"):
         plan(store.dir, runs)
 
 
@@ -271,7 +271,7 @@ def test_our_state_file_without_its_run(runs: Path) -> None:
     lost = runs / "elsewhere" / "a" / "chunk_tracker_state.json"
     lost.parent.mkdir(parents=True)
     lost.write_bytes(store.ledger.read_bytes())
-    with pytest.raises(StateFileError, match="is not around it"):
+    with pytest.raises(StateFileError, match="not in its run's folder"):
         plan(lost, runs)
 
 

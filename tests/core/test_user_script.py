@@ -95,7 +95,7 @@ def test_places_are_made_absolute(script: Path, tmp_path: Path) -> None:
         ({"script": "SCRIPT", "module": "m"}, "script", "Both"),
         ({"script": "/nowhere/train.py"}, "script", "no file"),
         ({"script": "FOLDER"}, "script", "folder"),
-        ({"module": "not a module"}, "module", "no module's name"),
+        ({"module": "not a module"}, "module", "not a module name"),
         ({"script": "SCRIPT", "python": "/nowhere/python"}, "python", "no interpreter"),
         ({"script": "SCRIPT", "working_directory": "/nowhere"}, "working_directory", "no folder"),
         ({"script": "SCRIPT", "arguments": '"'}, "arguments", "never closed"),

@@ -19,7 +19,7 @@ STEPS = """
 GROUPS = {
     "env://": "dist.init_process_group('gloo')",
     "file://": "dist.init_process_group('gloo', init_method=f'file://{os.getcwd()}/meet', rank=rank, world_size=2)",
-    "a port of its own": "dist.init_process_group('gloo', store=dist.TCPStore('127.0.0.1', port, 2, rank == 0), "
+    "its own rendezvous port": "dist.init_process_group('gloo', store=dist.TCPStore('127.0.0.1', port, 2, rank == 0), "
     "rank=rank, world_size=2)",
 }
 

@@ -89,7 +89,7 @@ def test_a_stop_and_a_resume_say_what_they_do_to_a_script(
     told = capsys.readouterr().out
     assert "Asked the script to stop." in told and "committed" not in told
     assert "The script is started again. Where it continues is up to the script." in told
-    assert "Weights" not in told and "Data:" not in told and "It trains until" not in told
+    assert "Weights" not in told and "Data:" not in told and "Trains until" not in told
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="under Windows a script shares its rank's console")

@@ -109,7 +109,7 @@ def test_output_that_cannot_be_charted_is_told_with_its_names(script_run: MakeSc
     state = run.end()
     assert (state.state, state.step, state.loss) == (FINISHED, 0, None)
     (alert,) = run.events("alert")
-    assert alert["title"] == "Nothing in the script's output could be charted"
+    assert alert["title"] == "The script's output could not be charted"
     assert "criterion (0.042, 0.042)" in alert["cause"] or "criterion (0.0" in alert["cause"]
     assert list(alert["names"]) == ["criterion", "round"] and alert["numbers"]["round"] == [58, 59]
     mapped = script_run(text, options={"charts": "criterion=loss, round=step"}, devices=("cpu:1",)).start()

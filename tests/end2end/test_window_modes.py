@@ -95,7 +95,7 @@ def test_zero_stage_2_and_a_dial_of_ten_steps(open_window: OpenWindow, qtbot: Qt
     start(rankdeck, qtbot)
     finished(rankdeck, qtbot, 20)
     assert rankdeck.data.state.mode == "independent"
-    qtbot.waitUntil(lambda: "Brought together" in rankdeck.window.tabs.config.text.toPlainText())
+    qtbot.waitUntil(lambda: "Synchronised" in rankdeck.window.tabs.config.text.toPlainText())
 
 
 def test_a_stopped_run_goes_on_in_the_mode_that_is_chosen_in_setup(

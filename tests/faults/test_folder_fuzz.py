@@ -111,7 +111,9 @@ def check(bad: RunStore, good: RunStore, done: str, capsys: pytest.CaptureFixtur
         code = main(words)
         out, err = capsys.readouterr()
         assert code in (0, 1, 2, 3), f"{words} after {done}: {code}"
-        assert "This is a defect" not in err and "Traceback" not in out + err, f"{words} after {done}: {err}"
+        assert "Rankdeck failed unexpectedly" not in err and "Traceback" not in out + err, (
+            f"{words} after {done}: {err}"
+        )
         assert code == 0 or len(err.splitlines()) >= 3, f"{words} after {done}: {err}"
         if words[0] == "runs":
             assert code == 0 and good.dir.name in out, f"{words} after {done}"

@@ -67,7 +67,7 @@ def test_a_full_disk_is_told_to_whoever_watches_at_once(make_run: MakeRun) -> No
             text = lines.wait_for("Metrics cannot be written · training, step")
             assert "left" not in text and "tok/s" not in text
             limit_files(run, None)
-            lines.wait_for("The disk has room again")
+            lines.wait_for("There is disk space again")
             run.wait_for_event("alert")
             run.stop().end()
             attached.wait(30.0)

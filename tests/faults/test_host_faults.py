@@ -62,10 +62,10 @@ def test_a_rank_killed_in_training_is_named_and_what_was_committed_stays(make_ru
     run = make_run().behave(steps=500, commit_every=10, step_s=0.01).fail_at(rank=1, step=35).start()
     state = run.end()
     assert state.state == FAILED and state.exit_code == 1
-    assert cause(state).startswith("Rank 1 ended before its time: Rank 1, after step 3")
+    assert cause(state).startswith("Rank 1 exited unexpectedly: Rank 1, after step 3")
     assert "Rank 0 ended because of it." in cause(state)
     (failed,) = run.events("failed")
-    assert (failed["title"], failed["ranks"]) == ("Rank 1 ended before its time", [1])
+    assert (failed["title"], failed["ranks"]) == ("Rank 1 exited unexpectedly", [1])
     assert Generations(run.store.generations).newest_valid()[0] is not None
     assert not run.ranks()
 
@@ -83,14 +83,14 @@ def test_an_exit_code_without_words_is_told_with_the_logs_last_line(make_run: Ma
 
 def test_a_rank_that_leaves_without_a_word_has_failed(make_run: MakeRun) -> None:
     state = make_run(devices=("cpu:1",), mode="single").fail_at(rank=0, step=3, how="quiet").start().end()
-    assert "ended without saying why" in cause(state)
+    assert "exited without reporting an error" in cause(state)
 
 
 def test_an_independent_rank_that_dies_fails_the_run_and_the_others_commit_first(make_run: MakeRun) -> None:
     run = make_run(mode="independent").behave(steps=80, commit_every=10, step_s=0.01)
     state = run.fail_at(rank=1, step=35, how="exit:3", fail_attempts=[1]).start().end()
     assert state.state == FAILED and state.fallback is None
-    assert cause(state).startswith("Rank 1 ended before its time")
+    assert cause(state).startswith("Rank 1 exited unexpectedly")
     newest, damaged = Generations(run.store.generations).newest_valid()
     assert newest is not None and not damaged
     assert newest.positions[0].step == run.steps(0)[-1]  # all that rank 0 has learned
@@ -107,7 +107,7 @@ def test_an_independent_rank_that_dies_fails_the_run_and_the_others_commit_first
 def test_an_independent_rank_that_does_not_commit_in_time_is_not_waited_for(make_run: MakeRun) -> None:
     run = make_run(mode="independent", stop_timeout_s=1.0).behave(steps=5_000, commit_every=10, step_s=0.01)
     run.behave(0, hang_at="stop").fail_at(rank=1, step=35, how="exit:3").start()
-    assert cause(run.end()).startswith("Rank 1 ended before its time")
+    assert cause(run.end()).startswith("Rank 1 exited unexpectedly")
 
 
 @windows
@@ -284,7 +284,7 @@ def test_a_stop_now_ends_without_a_commit(make_run: MakeRun, twice: bool) -> Non
         run.stop()
     state = run.stop(now=True).end()
     assert (state.state, state.exit_code) == (STOPPED, 130)
-    assert "at once, as asked" in cause(state)
+    assert "immediately, as requested" in cause(state)
     assert not run.ranks()
 
 

@@ -1,6 +1,6 @@
 """The picture with GPUs: `python -m tests.screenshots.make_gpu_picture FOLDER`, started under `tests.helpers.nvml_sim`.
 
-The cards are simulated (an RTX 6000 Ada beside an RTX 4090, under load); what is trained is real, on two CPU slots.
+The cards are simulated (an RTX 6000 Ada beside an RTX 4090, under load); what is trained is real, on two CPU devices.
 """
 
 from __future__ import annotations

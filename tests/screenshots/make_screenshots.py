@@ -2,7 +2,7 @@
 
 With `modes` after the folder only the two of Setup's modes are taken.
 
-Every picture is of the real window with a real run (two CPU slots, the Python library's own text), so it takes
+Every picture is of the real window with a real run (two CPU devices, the Python library's own text), so it takes
 about two minutes. Pictures go to `resources/screenshots/` unless a folder is given. For the 150 % picture the
 script starts itself again with `QT_SCALE_FACTOR=1.5`, because Qt reads that at its start.
 """

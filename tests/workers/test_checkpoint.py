@@ -132,7 +132,7 @@ def test_the_state_of_another_optimizer_is_refused(tmp_path: Path) -> None:
     _, replica = trained(strategy, 0, Optimization(kind=torch.optim.SGD))
     with pytest.raises(StateFileError, match="trained with AdamW so far") as refused:
         load_part(tmp_path, strategy, replica)
-    assert refused.value.title == "The optimizer is of another kind"
+    assert refused.value.title == "The optimizer is different"
 
 
 def test_one_device_can_take_over_what_independent_ranks_wrote(tmp_path: Path) -> None:

@@ -143,5 +143,5 @@ def test_a_rank_says_what_only_it_can_know(tmp_path: Path) -> None:
     store = make_played(tmp_path / "run", 1, dataset_chunk_size=33, samples_per_block=66)
     assert host(store) == 2
     error = store.state().error
-    assert error is not None and error["title"] == "Rank 0: A setting has a value that cannot be used"
+    assert error is not None and error["title"] == "Rank 0: Invalid setting"
     assert "no multiple of 8" in error["cause"] and "--dataset-chunk-size 32" in error["next_step"]

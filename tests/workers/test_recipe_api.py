@@ -87,8 +87,8 @@ def test_a_recipe_of_forty_lines(tmp_path: Path) -> None:
     ("old", "new", "title", "in_cause"),
     [
         ("import numpy as np", "import a_package_nobody_has", "A package is missing", "a_package_nobody_has"),
-        ("def main(run: Run)", "def start(run: Run)", "A setting has a value that cannot be used", "no function main"),
-        ("len(values) - 16", "0", "The dataset cannot be used", "not one training sample"),
+        ("def main(run: Run)", "def start(run: Run)", "Invalid setting", "no function main"),
+        ("len(values) - 16", "0", "The dataset cannot be used", "single training sample"),
         ("kind=torch.optim.SGD", "kind=1 / 0", "The training code failed", "ZeroDivisionError"),
     ],
 )

@@ -115,7 +115,7 @@ def test_half_precision_keeps_whole_masters_and_an_overflow_on_one_rank_skips_th
 
 
 def test_a_layer_used_without_its_model_is_said_in_words(two: list[dict[str, Any]]) -> None:
-    assert [rank["part_alone"] for rank in two] == ["A part of the model was used by itself"] * 2
+    assert [rank["part_alone"] for rank in two] == ["A part of the model was called directly"] * 2
 
 
 def test_three_ranks_share_what_three_does_not_divide(tmp_path: Path) -> None:

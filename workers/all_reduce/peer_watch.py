@@ -49,8 +49,9 @@ class PeerLostError(RankdeckError):
     title = "Another rank ended"
 
     def __init__(self, what_happened: str) -> None:
-        cause = f"Gradients cannot be exchanged, a peer is gone: {what_happened}"  # `core.host.failures` knows an echo
-        super().__init__(cause, "Look at the rank that failed first; this one is only its echo.")
+        # `core.host.failures` knows a secondary failure by "peer is gone".
+        cause = f"The gradient all-reduce failed because a peer is gone: {what_happened}"
+        super().__init__(cause, "Look at the rank that failed first; this one is only a secondary failure.")
 
 
 class PeerSilentError(RankdeckError):
@@ -144,5 +145,5 @@ class PeerWatch:
         if waited_s > self.timeout_s:
             raise PeerSilentError(
                 f"Rank {peer} (process {self._processes[peer].pid}) has sent no gradients for {waited_s:.0f} s.",
-                "See that rank's log for what it does; then stop the run now and resume it.",
+                "Check that rank's log, then stop the run immediately and resume it.",
             )

@@ -55,7 +55,7 @@ def prepare(
     (folder / DATA_JSON).unlink(missing_ok=True)
     made = build(folder)
     if made.samples < 1:
-        raise DatasetError("The dataset is too small: it holds not one training sample.", "Choose a larger dataset.")
+        raise DatasetError("The dataset is too small for a single training sample.", "Choose a larger dataset.")
     record = {"samples": made.samples, "val_samples": made.val_samples, "info": dict(made.info)}
     write_atomic(folder / DATA_JSON, json.dumps({"key": ingredients, **record}, indent=1) + "\n")
     return DataReady(made.samples, made.val_samples, dict(made.info))

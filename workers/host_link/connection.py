@@ -119,7 +119,7 @@ class HostConnection:
         threading.Event().wait(_GRACE_S)
         if self._closing:
             return
-        sys.stderr.write(f"rankdeck: the run's host is gone ({cause}); this rank ends.\n")
+        sys.stderr.write(f"rankdeck: the run's host is gone ({cause}); this rank exits.\n")
         sys.stderr.flush()
         os._exit(HOST_GONE_EXIT_CODE)
 
@@ -134,4 +134,4 @@ def _connect(address: HostAddress) -> socket.socket:
 
 
 def _refused(cause: str) -> ConnectionRefusedByHostError:
-    return ConnectionRefusedByHostError(cause, "Start or resume the run again; a rank cannot be started by hand.")
+    return ConnectionRefusedByHostError(cause, "Start or resume the run again; a rank cannot be started manually.")

@@ -42,7 +42,7 @@ def _words(error: BaseException, device: str) -> tuple[str, str, str, bool]:
     if type(error).__name__ == "OutOfMemoryError":
         return (
             "The device ran out of memory",
-            f"The model and one micro-batch do not fit into the memory of {device} ({_short(text)}).",
+            f"The model and one micro-batch don't fit into the memory of {device} ({_short(text)}).",
             "Halve the micro-batch (accumulation keeps the global batch), shorten the sequence, "
             "or turn gradient checkpointing on.",
             False,
@@ -50,8 +50,8 @@ def _words(error: BaseException, device: str) -> tuple[str, str, str, bool]:
     if isinstance(error, MemoryError) or _HOST_MEMORY.search(text):
         return (
             "The computer ran out of memory",
-            f"A rank asked for more main memory than there is ({_short(text)}).",
-            "Close other programs, use fewer CPU slots, or a smaller micro-batch.",
+            f"A rank requested more main memory than is available ({_short(text)}).",
+            "Close other programs, use fewer CPU devices, or a smaller micro-batch.",
             False,
         )
     if isinstance(error, ModuleNotFoundError):
@@ -65,14 +65,14 @@ def _words(error: BaseException, device: str) -> tuple[str, str, str, bool]:
         return (
             "The disk is full",
             f"{error.filename or 'A file'} could not be written.",
-            "Free some space, resume.",
+            "Free some space, then resume the run.",
             False,
         )
     if isinstance(error, RuntimeError) and _NOT_GATHERED in text:
         return (
-            "A part of the model was used by itself",
+            "A part of the model was called directly",
             "In ZeRO stages 2 and 3 and in mode fsdp a model's weights are gathered from all ranks when the model is "
-            f"called; the recipe used some of them without calling it ({_short(text)}).",
+            f"called; the recipe used some of them without calling the model ({_short(text)}).",
             "In the recipe, call the model that loss and sample are given, not a part of it; "
             "or choose ZeRO stage 1 or DDP.",
             False,
@@ -80,7 +80,7 @@ def _words(error: BaseException, device: str) -> tuple[str, str, str, bool]:
     if isinstance(error, RuntimeError) and _UNUSED in text:
         return (
             "Some parameters got no gradient",
-            "In DDP every parameter must take part in every step, and the loss did not depend on some of them.",
+            "In DDP every parameter must take part in every step, but the loss did not depend on some of them.",
             "Turn on Unused parameters (--find-unused-parameters), or leave those parameters out of the model.",
             False,
         )
@@ -88,21 +88,21 @@ def _words(error: BaseException, device: str) -> tuple[str, str, str, bool]:
         return (
             "Another rank does not answer",
             f"This rank waited for the others longer than the collective timeout ({_short(text)}).",
-            "See the other ranks' logs for what they were doing. If their work may take that long, raise the "
+            "Check the other ranks' logs. If their work may take that long, raise the "
             "collective timeout (--collective-timeout-s).",
             False,
         )
     if isinstance(error, RuntimeError) and _PEER_GONE.search(text):
         return (
             "Another rank ended",
-            f"The exchange of gradients broke off because another rank went away ({_short(text)}).",
-            "Look at the rank that failed first; this one is only its echo.",
+            f"The gradient all-reduce failed because another rank exited ({_short(text)}).",
+            "Look at the rank that failed first; this one is only a secondary failure.",
             False,
         )
     return (
         "The training code failed",
         f"{type(error).__name__}: {_short(text)}",
-        "The rank's log in the run's folder has the whole traceback.",
+        "See the rank's log in the run's folder for the traceback.",
         False,
     )
 

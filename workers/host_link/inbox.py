@@ -21,7 +21,7 @@ ANSWER_TIMEOUT_S: Final = 600.0
 class HostSilentError(RankdeckError):
     """The host did not answer in time."""
 
-    title = "The run's host does not answer"
+    title = "The run's host is not responding"
 
 
 class Inbox:
@@ -81,7 +81,7 @@ class Inbox:
             if left <= 0:
                 raise HostSilentError(
                     f"No {kind.__name__} came from the run's host within {timeout_s:.0f} s.",
-                    "Look at host.log in the run's folder, then resume the run.",
+                    "Check host.log in the run's folder, then resume the run.",
                 )
             self.wait(min(left, 1.0))
 
@@ -96,7 +96,7 @@ class Inbox:
             if time.monotonic() > deadline:
                 raise HostSilentError(
                     f"Rank 0 did not finish preparing the data within {timeout_s:.0f} s.",
-                    "Look at rank 0's log in the run's folder.",
+                    "Check rank 0's log in the run's folder.",
                 )
             self.wait(1.0)
         return self.data

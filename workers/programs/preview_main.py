@@ -202,7 +202,7 @@ def _answer(
     counts = counts if data is None else data.counts
     if not counts.documents:
         raise DatasetError(
-            f"There is no text in the dataset: {counts.words or 'it has no rows'}.",
+            f"The dataset contains no text: {counts.words or 'it has no rows'}.",
             "Choose other data, or another text column (text_column).",
             title="The dataset is empty",
         )

@@ -33,5 +33,5 @@ def load_function(recipe: Recipe, name: str, file: str = "") -> Callable[..., An
     function: Callable[..., Any] | None = getattr(module, name, None)
     if function is None:
         argument = {"main": "run", "export": "given"}.get(name, "")
-        raise ConfigError("recipe", f"{path} has no function {name}({argument}).", "See docs: how to write a recipe.")
+        raise ConfigError("recipe", f"{path} has no function {name}({argument}).", "See docs/recipes.md.")
     return function

@@ -187,7 +187,7 @@ class Run:
         """
         if is_hub(self.config.dataset_file):
             raise DatasetError(
-                f"This recipe reads files of its own format, and {self.config.dataset_file} is not a file.",
+                f"This recipe reads its own file format, but {self.config.dataset_file} is not a file.",
                 "Name a file or a folder.",
             )
         return list_files(self.config.dataset_file)
@@ -275,8 +275,8 @@ class Run:
                 kind="bad_rows",
                 title="Some rows of the dataset are bad",
                 cause=f"{data.counts.words}. The first: {'; '.join(data.counts.examples)}.",
-                next_step="They are left out; lines of text that are not UTF-8 are kept as they are. "
-                "max_bad_rows makes a run fail over them.",
+                next_step="They are skipped. To make a run fail instead, set max_bad_rows. "
+                "Lines that are not UTF-8 are kept unchanged.",
             )
 
     def prepare(
@@ -345,7 +345,7 @@ class Export:
         except (OSError, ValueError, KeyError) as error:
             raise DatasetError(
                 f"The run's prepared data in {self.data_dir} cannot be read ({error}).",
-                "Resume the run for a step: its data is prepared again.",
+                "Resume the run for one step to prepare its data again.",
             ) from error
         return info
 

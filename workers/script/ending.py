@@ -29,7 +29,7 @@ _HINTS: Final = (
     ),
     (
         re.compile(r"KeyError: '(?:LOCAL_)?(?:RANK|WORLD_SIZE)'|variable (?:RANK|WORLD_SIZE|MASTER_\w+) expected"),
-        "The script wants torchrun's variables: do not leave them out.",
+        "The script needs torchrun's variables, so don't leave them out.",
     ),
     (
         re.compile(r"out of memory", re.IGNORECASE),
@@ -37,16 +37,16 @@ _HINTS: Final = (
     ),
     (
         re.compile(r"address already in use|EADDRINUSE|errno: 98|10048", re.IGNORECASE),
-        "Another program took the port that the ranks meet at; start the run again.",
+        "Another program took the rendezvous port. Start the run again.",
     ),
     (
         re.compile(r"client socket has timed out .*trying to connect", re.IGNORECASE),
-        "If the script meets at a port of its own, let its rank 0 host the store there: "
+        "If the script uses its own rendezvous port, let its rank 0 host the store there: "
         "--env TORCHELASTIC_USE_AGENT_STORE=False, or the same under Variables.",
     ),
     (
         re.compile(_ABORTED),
-        "PyTorch may do so when a script ends without torch.distributed.destroy_process_group(); call it at the end.",
+        "This can happen when a script ends without torch.distributed.destroy_process_group(); call it at the end.",
     ),
 )  # fmt: skip
 _NO_CUDA: Final = re.compile(
@@ -60,10 +60,10 @@ _PLAIN_HINT: Final = (
     "or “As without torchrun” in Setup."
 )
 _GPU_HINT: Final = (
-    "The script asks for a GPU and ran on CPU devices. Choose GPUs, or try one CPU device without torchrun's "
+    "The script needs a GPU but ran on CPU devices. Choose GPUs, or try one CPU device without torchrun's "
     "variables: rankdeck run --devices cpu:1 --no-torchrun."
 )
-_NEEDS_GPU: Final = "The script asks for a GPU and ran on a CPU device. Choose a GPU, or change the script."
+_NEEDS_GPU: Final = "The script needs a GPU but ran on a CPU device. Choose a GPU, or change the script."
 
 
 class Launched(Enum):
@@ -219,4 +219,4 @@ def _next_step(log: str, error: str, python: str, launched: Launched) -> str:
     for pattern, words in _HINTS:
         if pattern.search(log):
             return words.replace("{python}", python)
-    return "The rank's log has everything that it printed."
+    return "See the rank's log for its full output."

@@ -380,7 +380,7 @@ class _Wrapper:
                 kind="script_ended",
                 title="The script was ended",
                 cause=f"{how.name} on rank {self._place.rank} did not end within {how.stop_deadline_s:g} s.",
-                next_step="Let it call rankdeck.should_stop() at each step, or give it more time to stop.",
+                next_step="Call rankdeck.should_stop() at each step, or raise the stop limit.",
             )
         elif not stopping.signalled and how.stop_signal != "none":
             patient = how.stop_signal == "auto" and self._polls
@@ -439,4 +439,6 @@ def _own_words(error: Exception) -> RankFailed:
     if isinstance(error, RankdeckError):
         return RankFailed(error.title, error.cause, error.next_step, isinstance(error, UsageError), text)
     words = f"{type(error).__name__}: {error}"
-    return RankFailed("Rankdeck's own part failed", words, "Look at the rank's log and report it.", False, text)
+    return RankFailed(
+        "Rankdeck's launcher of the script failed", words, "Look at the rank's log and report it.", False, text
+    )

@@ -133,8 +133,8 @@ class HostedStore:
 
 def _trouble(why: str) -> RankdeckError:
     return RankdeckError(
-        f"The store at which the script's processes meet could not be hosted ({why}).",
-        "Start the run again. If that does not help, let rank 0 of the script host it: "
+        f"The rendezvous store of the script's processes could not be started ({why}).",
+        "Start the run again. If it fails again, let rank 0 of the script host it: "
         "--env TORCHELASTIC_USE_AGENT_STORE=False.",
         title="The process group's store failed",
     )

@@ -97,9 +97,9 @@ class SavedState:
         kind = values.get("kind", optimization.kind_name)
         if kind != optimization.kind_name:
             raise StateFileError(
-                f"The run was trained with {kind} so far, and its state means nothing to {optimization.kind_name}.",
+                f"The run was trained with {kind} so far, and {optimization.kind_name} cannot use its state.",
                 f"Resume with {kind}, or start a new run from its model.safetensors.",
-                title="The optimizer is of another kind",
+                title="The optimizer is different",
             )
         if [len(group["params"]) for group in groups] != [len(group["params"]) for group in optimizer.param_groups]:
             raise StateFileError(

@@ -40,7 +40,7 @@ def make_strategy(mode: str, place: RankPlace, config: RunConfig) -> Strategy:
         from workers.strategies.fsdp import FsdpStrategy  # its imports take a second
 
         return FsdpStrategy(place, config.replace(zero_stage=3))
-    raise ConfigError("mode", f"There is no way to train in mode {str(mode)!r}.", "Choose ddp or independent.")
+    raise ConfigError("mode", f"Mode {str(mode)!r} is not supported.", "Choose ddp or independent.")
 
 
 def _zero(place: RankPlace, config: RunConfig) -> Strategy:

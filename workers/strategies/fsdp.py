@@ -246,7 +246,7 @@ def _check_shardable(model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if parameter.dim() == 0:
             raise NotShardableError(
-                f"Its parameter {name} is a single number without dimensions, which PyTorch's FSDP cannot share out.",
+                f"Its parameter {name} is a single number without dimensions, which PyTorch's FSDP cannot shard.",
                 f"Give {name} the shape (1,) in the recipe, or choose ZeRO stage 1 or DDP.",
             )
 

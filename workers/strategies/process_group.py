@@ -55,7 +55,7 @@ def make_process_group(
         group: dist.ProcessGroup = dist.new_group(backend=LOOPBACK_GLOO, timeout=patience)
     except (RuntimeError, ValueError) as error:
         raise RendezvousError(
-            f"Rank {place.rank} of {place.world_size} could not join the others over {place.backend}: {error}",
+            f"Rank {place.rank} of {place.world_size} could not join the process group over {place.backend}: {error}",
             "Choose parallel-independent without synchronisation, which needs no connection, or one device; "
             "`rankdeck doctor` checks this torch build.",
         ) from error

@@ -27,7 +27,7 @@ MERGED_FILE: Final = "merged.safetensors"
 AVERAGE_FILE: Final = "average.safetensors"
 AVERAGE: Final = "average"
 _WARNING: Final = (
-    "The average of separately trained copies is usually worse than the best of them; "
+    "The average of independently trained models is usually worse than the best of them; "
     "the merge policy 'best' keeps the best."
 )
 
@@ -154,7 +154,8 @@ def _read(path: Path) -> Weights:
         return safetensors_files.read(path)[0]
     except StateFileError as error:
         raise StateFileError(
-            f"The ranks cannot be merged: {error.cause}", "Every rank's weights lie in the generation's folder; resume."
+            f"The ranks cannot be merged: {error.cause}",
+            "Every rank's weights are in the generation's folder. Resume the run.",
         ) from error
 
 

@@ -129,6 +129,6 @@ class Sampling:
         self._session.reporter.event(
             "sample_left_out",
             step=step,
-            text=f"No text is sampled at step {step}: samples may take {share:g} % of the time. This is said once; the "
-            "last step is always sampled.",
+            text=f"No text is sampled at step {step}: samples may take {share:g} % of the time. This is reported once; "
+            "the last step is always sampled.",
         )

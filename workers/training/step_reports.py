@@ -23,7 +23,7 @@ _NONFINITE_CHECK_EVERY: Final = 10
 class DivergedError(RankdeckError):
     """The loss has not been a number for many steps."""
 
-    title = "The loss is no longer a number"
+    title = "The loss is not a finite number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class StepReports:
         found = self._skipped.note(step.number, step.grad_norm)
         if found == "hopeless":
             raise DivergedError(
-                f"Up to step {step.number} every gradient for at least 50 steps overflowed fp16 and was left out.",
+                f"Up to step {step.number} every gradient for at least 50 steps overflowed fp16 and was skipped.",
                 "Choose precision bf16 or fp32, or lower the learning rate, and resume.",
             )
         if found and self._session.strategy.lane_rank == 0:
@@ -157,9 +157,9 @@ class StepReports:
                 "alert",
                 step=step.number,
                 kind="overflow",
-                title="Nothing is learned",
-                cause="For 25 steps or more in a row the gradient overflowed fp16, so the steps were left out.",
-                next_step="Choose precision bf16 or fp32 if it does not stop.",
+                title="The model is not learning",
+                cause="For 25 steps or more in a row the gradient overflowed fp16, so the steps were skipped.",
+                next_step="If this continues, choose precision bf16 or fp32.",
             )
 
     def _device_memory(self) -> int | None:

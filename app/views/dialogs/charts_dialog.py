@@ -30,11 +30,11 @@ LEFT_OUT: Final = "not charted"
 MOST_ROWS: Final = 60
 """A script that prints each layer's norm has thousands of names; what is beyond can be added by hand."""
 _HELP: Final = (
-    "What the script prints under a name is drawn as the chart beside it. Names that the shown run has printed are "
-    "listed. What is chosen here is saved with the run that is started next."
+    "Each name that the script prints is drawn in the chart next to it. The list holds the names that the selected "
+    "run has printed. Your choices are saved with the next run that you start."
 )
 _NOTHING_CHARTED: Final = (
-    "Nothing that the shown run printed could be charted. These are the names and the last numbers behind them. Choose "
+    "None of the selected run's output was charted. These are the printed names and their last values. Choose "
     "a chart for those that matter, such as the loss and the step, and start the script again."
 )
 _PRINTED, _NUMBERS, _CHART, _PLACE = range(4)
@@ -67,9 +67,9 @@ class ChartsDialog(QDialog):
         self._unread = unread or {}
         self.setWindowTitle("Charts of the script")
         self.table = QTableWidget(0, 4)
-        self.table.setHorizontalHeaderLabels(["Printed name", "Last numbers", "Chart", "Drawn in"])
+        self.table.setHorizontalHeaderLabels(["Printed name", "Last values", "Chart", "Drawn in"])
         self.table.setColumnHidden(_NUMBERS, not self._unread)
-        self.table.setAccessibleName("Which printed name is which chart")
+        self.table.setAccessibleName("Charts for printed names")
         self.table.verticalHeader().hide()
         self.table.setTabKeyNavigation(False)
         header = self.table.horizontalHeader()

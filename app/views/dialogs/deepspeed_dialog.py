@@ -10,8 +10,8 @@ from app.views.widgets.field_row import ProblemLabel
 from core.launch.deepspeed import check_text, own_text
 
 _HELP = (
-    "“auto” stands for what the run decides: batch sizes, clipping, precision and offload. A value written here has "
-    "to agree with the run. The text goes with the run, so that it can be started again elsewhere."
+    "“auto” means that the run's settings decide: batch sizes, clipping, precision and offload. A value that you "
+    "set here must agree with the run's settings. The configuration is saved with the run."
 )
 
 
@@ -46,7 +46,7 @@ class DeepSpeedDialog(QDialog):
         self.problem = ProblemLabel()
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.use = QPushButton("&Use these")
-        self.back = QPushButton("&Rankdeck's own")
+        self.back = QPushButton("&Restore default")
         buttons.addButton(self.use, QDialogButtonBox.ButtonRole.AcceptRole)
         buttons.addButton(self.back, QDialogButtonBox.ButtonRole.ResetRole)
         buttons.accepted.connect(self._on_accepted)
@@ -64,9 +64,11 @@ class DeepSpeedDialog(QDialog):
         error = None if is_own else check_text(text, self._stage)
         self.problem.set_problem(error)
         self.use.setEnabled(error is None)
-        self.use.setToolTip("" if error is None else "First correct what is said above")
+        self.use.setToolTip("" if error is None else "Fix the error above first")
         self.back.setEnabled(not is_own)
-        self.back.setToolTip("This is Rankdeck's own already" if is_own else "Puts back what Rankdeck uses by itself")
+        self.back.setToolTip(
+            "This already is Rankdeck's default configuration" if is_own else "Restore Rankdeck's default configuration"
+        )
 
     def _on_accepted(self) -> None:
         text = self.editor.toPlainText().strip()

@@ -52,14 +52,15 @@ class InstallDialog(QDialog):
         self.words = QLabel(cause)
         self.words.setWordWrap(True)
         self.words.setTextFormat(Qt.TextFormat.PlainText)
-        self.command = _text("Command that would be run", command_text(offer.argv))
+        self.command = _text("Command to run", command_text(offer.argv))
         self.command.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.command.setFixedHeight(self.command.fontMetrics().lineSpacing() * COMMAND_LINES + 12)
-        self._label = QLabel("This &command installs what is missing into the Python that Rankdeck runs in:")
+        self._label = QLabel("This &command installs the missing packages into Rankdeck's Python:")
         self._label.setBuddy(self.command)
         self._label.setWordWrap(True)
         self.hint = QLabel(
-            f"{sys.prefix}\nNothing is done before you press Install. It needs the network, and can take some minutes."
+            f"{sys.prefix}\nNothing happens until you press Install. "
+            "The installation needs the network and can take some minutes."
         )
         self.hint.setWordWrap(True)
         self.hint.setForegroundRole(QPalette.ColorRole.PlaceholderText)
@@ -102,7 +103,7 @@ class InstallDialog(QDialog):
         """The packages are there."""
         self._show_going(False)
         self.install.hide()
-        self.notice.say("success", "Installed", "What was missing is there now; Setup has taken note.")
+        self.notice.say("success", "Installed", "Packages installed. You can start the run now.")
         self.cancel.setText("&Close")
         self.cancel.setFocus()
 

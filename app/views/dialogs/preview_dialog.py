@@ -62,7 +62,7 @@ class PreviewDialog(QDialog):
         self._can_choose = True
         self.notice = NoticeBar()
         self.doing = QLabel()
-        self.doing.setAccessibleName("What is being done")
+        self.doing.setAccessibleName("Progress")
         self.bar = QProgressBar()
         self.bar.setRange(0, 0)
         self.bar.setTextVisible(False)
@@ -85,8 +85,10 @@ class PreviewDialog(QDialog):
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.buttons.button(QDialogButtonBox.StandardButton.Close).setIcon(QIcon())
         self.again = self.buttons.addButton("&Look again", QDialogButtonBox.ButtonRole.ActionRole)
-        self.all = self.buttons.addButton("Make &all tokens now", QDialogButtonBox.ButtonRole.ActionRole)
-        self.all.setToolTip("Counts all of it exactly, and keeps the tokens: a run on them then begins at once")
+        self.all = self.buttons.addButton("Tokenise &all now", QDialogButtonBox.ButtonRole.ActionRole)
+        self.all.setToolTip(
+            "Tokenises the whole dataset, counts it exactly and caches the tokens, so that runs start immediately"
+        )
         self.again.clicked.connect(lambda: self.look_requested.emit(False))
         self.all.clicked.connect(lambda: self.look_requested.emit(True))
         self.buttons.rejected.connect(self.reject)
@@ -149,7 +151,7 @@ class PreviewDialog(QDialog):
             self.column.addItem(item.words, item.name)
         self.column.setCurrentIndex(max(0, self.column.findData(chosen_column(found))))
         self.column.setEnabled(self._can_choose)
-        self.column.setToolTip("" if self._can_choose else "This recipe has no field for it")
+        self.column.setToolTip("" if self._can_choose else "This recipe has no text column setting")
         self._show_columns(bool(columns))
         self._show_text()
         self.all.setEnabled(not found["tokenised"])
@@ -225,7 +227,7 @@ class PreviewDialog(QDialog):
     def _on_cancel_clicked(self) -> None:
         self.cancel_requested.emit()
         self._show_busy(False)
-        self.notice.say("info", "Cancelled", "Nothing was kept or changed.")
+        self.notice.say("info", "Cancelled", "Nothing was changed.")
 
 
 def _sample(sample: Found, grounds: tuple[str, str], grey: str) -> str:

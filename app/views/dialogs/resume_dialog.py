@@ -33,8 +33,8 @@ from core.resume.plan import ResumePlan
 from core.run_folder.store import RunEntry
 
 PLAN_AFTER_MS: Final = 250
-LOOKING: Final = "Looking at what there is to go on from…"
-CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json, to see what resuming would do."
+LOOKING: Final = "Reading the run's checkpoints…"
+CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json to see what resuming will do."
 
 
 class ResumeDialog(QDialog):
@@ -76,15 +76,17 @@ class ResumeDialog(QDialog):
         self.run.setAccessibleName("Run, or path of a state file")
         self.open_file = QPushButton("&Open state file…")
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
-        self.use_ticked = QCheckBox("On the devices that are &ticked in Setup")
-        self.use_mode = QCheckBox(f"In the &mode that is chosen in Setup: {_mode_words(mode)}")
-        self.use_mode.setToolTip("Whatever mode a run was trained in, it goes on in any other.")
+        self.use_ticked = QCheckBox("Use the devices &selected in Setup")
+        self.use_mode = QCheckBox(f"Use the &mode selected in Setup: {_mode_words(mode)}")
+        self.use_mode.setToolTip("A run can be resumed in any mode, whichever mode it was trained in.")
         self.trust = QCheckBox("&I trust this code")
-        self.trust.setToolTip("It runs with your rights: it can read, change and send whatever you can.")
+        self.trust.setToolTip(
+            "The code runs with your permissions: it can read, change and send any file that you can."
+        )
         self.steps = QLineEdit()
         self.data = QLineEdit()
         self.checkpoint = QComboBox()
-        self.checkpoint.setToolTip("Go back to an older checkpoint; newer ones are set aside, not removed")
+        self.checkpoint.setToolTip("Resume from an older checkpoint. Newer ones are set aside, not removed.")
         self.chunk_size = QLineEdit()
         self._chunk_label = QLabel("C&hunk size")
         self.words = QLabel(CHOOSE)
@@ -111,12 +113,12 @@ class ResumeDialog(QDialog):
         line = self.run.lineEdit()
         if line is not None:
             line.setPlaceholderText("a run, its folder, or a state file")
-        self.steps.setPlaceholderText("as it was asked for")
-        self.steps.setToolTip("Train up to so many optimizer steps in all")
+        self.steps.setPlaceholderText("unchanged")
+        self.steps.setToolTip("Total number of optimizer steps")
         self.chunk_size.setPlaceholderText("4000")
-        self.chunk_size.setToolTip("Samples in a chunk, as they were when the file was made")
-        self.data.setPlaceholderText("where it was")
-        self.data.setToolTip("Only when the dataset has moved, or a state file does not say where it lies")
+        self.chunk_size.setToolTip("Samples per chunk when the state file was written")
+        self.data.setPlaceholderText("unchanged")
+        self.data.setToolTip("Needed only if the dataset has moved, or if the state file doesn't name its path")
 
     def _lay_out(self) -> None:
         grid = QGridLayout()
@@ -127,7 +129,7 @@ class ResumeDialog(QDialog):
             (
                 ("R&un", self.run),
                 ("Chec&kpoint", self.checkpoint),
-                ("U&p to step", self.steps),
+                ("Train u&p to step", self.steps),
                 ("&Dataset", self.data),
             ),
         ):
@@ -242,7 +244,7 @@ class ResumeDialog(QDialog):
         if not plan.code_accepted:
             self.trust.show()
             self.go.setEnabled(False)
-            self.go.setToolTip("Read the code that this run names first, then confirm that you trust it.")
+            self.go.setToolTip("Read this run's code first, then confirm that you trust it.")
 
     def show_error(self, error: RankdeckError) -> None:
         """Says why it cannot be resumed so."""
@@ -257,8 +259,8 @@ class ResumeDialog(QDialog):
     def show_busy(self) -> None:
         """The run is being resumed; it was asked once."""
         self._set_plan(None)
-        self.go.setToolTip("Not now: the run is being resumed.")
-        self._say("Starting the run's host…", lesser=True)
+        self.go.setToolTip("The run is being resumed.")
+        self._say("Starting the run…", lesser=True)
 
     def _offer_checkpoints(self, entries: Sequence[CheckpointEntry]) -> None:
         """Fills the choice, newest first, and keeps what is chosen; one that is diverged cannot be resumed from."""
@@ -295,7 +297,7 @@ class ResumeDialog(QDialog):
         self._plan = plan
         self.go.setEnabled(plan is not None)
         self.go.setToolTip(
-            "Go on as described" if plan is not None else "Not now: first it must be clear what will happen."
+            "Resume the run as described" if plan is not None else "Choose a run first to see what resuming will do."
         )
         if plan is not None:
             self.go.setDefault(True)
@@ -328,4 +330,4 @@ def _mode_words(mode: Mapping[str, str]) -> str:
         return f"ZeRO, stage {mode.get('zero_stage', '1')}"
     if name == Mode.INDEPENDENT and mode.get("sync_every"):
         return f"parallel-independent, synchronised every {mode['sync_every']} steps"
-    return mode_label(name, "as recommended")
+    return mode_label(name, "recommended")

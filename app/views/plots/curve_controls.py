@@ -45,7 +45,7 @@ class SmoothingSlider(QWidget):
         self.slider.setPageStep(1)
         self.slider.setFixedWidth(84)
         self.slider.setAccessibleName("Smoothing")
-        self.slider.setToolTip("Smoothing: after so many steps an old value counts half")
+        self.slider.setToolTip("Smoothing half-life in steps")
         self.label = QLabel("S&mooth")
         self.label.setBuddy(self.slider)
         self.value = QLabel()
@@ -94,7 +94,7 @@ class RanksButton(QPushButton):
         self._ranks: list[int] = []
         self.setText("&Ranks")
         self.setAccessibleName("Ranks")
-        self.setToolTip("Draw each rank or their mean, and choose ranks")
+        self.setToolTip("Show each device or the mean of all, and choose devices")
         self._menu = QMenu(self)
         self.setMenu(self._menu)
         self._kind = QActionGroup(self)
@@ -164,7 +164,7 @@ class AxisBox(QComboBox):
         self.addItem("Step", "step")
         self.addItem("Time", "ts")
         self.setAccessibleName("Horizontal axis")
-        self.setToolTip("By step, or by wall time since the run began")
+        self.setToolTip("By step, or by time since the run started")
         self.activated.connect(lambda: self.axis_chosen.emit(self.currentData()))
 
     def show_axis(self, axis: XAxis) -> None:
@@ -188,7 +188,7 @@ class LogBox(QCheckBox):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("&Log", parent)
         self.setAccessibleName("Logarithmic loss")
-        self.setToolTip("Logarithmic loss axis; values of zero and below are gaps")
+        self.setToolTip("Logarithmic loss axis (values of zero and below are not drawn)")
 
 
 class QuantityBox(QCheckBox):
@@ -202,7 +202,7 @@ class QuantityBox(QCheckBox):
         self.setAccessibleName(f"Draw {quantity}")
         self.setChecked(quantity in options.shown)
         self.setIconSize(QSize(16, 12))
-        self.setToolTip(f"Draw the devices' {quantity}; its figure always stands beside the device's name")
+        self.setToolTip(f"Draw the devices' {quantity} (the current value is always next to the device's name)")
         self.toggled.connect(self._on_toggled)
         self._draw_sign()
 

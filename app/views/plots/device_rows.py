@@ -164,7 +164,7 @@ class DeviceRows(QWidget):
         if uuid in self._names:
             return self._names[uuid]
         if uuid.startswith("cpu:"):
-            return f"CPU slot {uuid.removeprefix('cpu:')}"
+            return f"CPU {uuid.removeprefix('cpu:')}"
         return uuid if len(uuid) <= 12 else f"{uuid[:12]}…"
 
     def _make_row(self, uuid: str, rank: int | None, title: str) -> PlotFrame:
@@ -173,7 +173,7 @@ class DeviceRows(QWidget):
         font = QFont(frame.title.font())
         font.setBold(False)
         frame.title.setFont(font)
-        frame.title.setToolTip(f"{uuid}: no rank of this run" if rank is None else f"Rank {rank} trains on {uuid}")
+        frame.title.setToolTip(f"{uuid}: not used by this run" if rank is None else f"Rank {rank} trains on {uuid}")
         return frame
 
     def _make_head(self) -> QHBoxLayout:

@@ -40,7 +40,7 @@ HAVE_PLACES: Final = frozenset((
 REDRAW_S: Final = 0.05
 SLOWEST_REDRAW_S: Final = 1.0
 LARGEST_SHARE: Final = 0.05
-"""Of a processor, for drawing what is new: on CPU slots what the window takes is taken from the ranks, and in DDP the
+"""Of a processor, for drawing what is new: on CPU devices what the window takes is taken from the ranks, and in DDP the
 others wait for the one it is taken from."""
 PLOTTED: Final = ("rank", "eval", "device/")
 

@@ -39,8 +39,8 @@ from app.views.widgets.notice_bar import NoticeBar
 from core.formatting import UNKNOWN, number
 
 INVITATION: Final = (
-    "No run yet.\n\nPress Start to train a small GPT on your Python library's own text: two minutes, nothing "
-    "downloaded."
+    "No runs yet.\n\nPress Start to train a small GPT on Python's standard library. It takes two minutes and "
+    "downloads nothing."
 )
 SIGNS: Final = {
     word: f"state-{word}"

@@ -37,12 +37,12 @@ def alert_words(event: Mapping[str, Any]) -> str:
     if event.get("event") == "fallback":
         return _fallback_words(event)
     if event.get("event") == "retry":
-        return f"{event.get('reason', '')} Trying once more as asked.".strip()
+        return f"{event.get('reason', '')} Retrying.".strip()
     error = event.get("error")
     source: Mapping[str, Any] = error if isinstance(error, Mapping) else event
     parts = [str(source[key]) for key in ("title", "message", "reason", "cause", "next_step") if source.get(key)]
     if event.get("kind") == NOT_CHARTED and event.get("names"):
-        parts.append("Charts in Setup lists the names")
+        parts.append("To chart them, open Charts in Setup")
     if parts:
         return " ".join(part if part.endswith((".", ":", "!", "?")) else f"{part}." for part in parts)
     rest = {key: value for key, value in event.items() if key not in ("ts", "event", "rank", "attempt", "step")}
@@ -59,11 +59,11 @@ def ranks_words(event: Mapping[str, Any]) -> str:
 
 def _fallback_words(event: Mapping[str, Any]) -> str:
     if event.get("engine"):
-        return f"DeepSpeed could not start, so PyTorch's own engine shards instead. {event.get('reason', '')}".strip()
+        return f"DeepSpeed could not start, so PyTorch's engine is used instead. {event.get('reason', '')}".strip()
     devices = event.get("devices")
     if event.get("mode") == Mode.INDEPENDENT:
-        asked = mode_label(str(event.get("was")), "The mode that was chosen")
-        words = f"{asked} could not start, so each device trains a model of its own, and the best one is kept."
+        asked = mode_label(str(event.get("was")), "The selected mode")
+        words = f"{asked} could not start, so each device trains its own model, and the best one is kept."
         return f"{words} {event.get('reason', '')}".strip()
     alone = f" ({devices[0]})" if isinstance(devices, list) and devices else ""
     was = mode_label(str(event.get("was")))

@@ -14,7 +14,7 @@ from app.views.widgets.notice_bar import NoticeBar
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
 
-NOTHING: Final = "Choose a run on the left to see what was asked of it."
+NOTHING: Final = "Choose a run on the left to see its settings."
 
 
 class ConfigView(QWidget):

@@ -19,7 +19,7 @@ from core.errors import RankdeckError
 from core.formatting import count
 from core.ledger.ledger import BlockProgress
 
-NOTHING: Final = "The ledger appears once the data is prepared: what is trained, what is in work, what is to do."
+NOTHING: Final = "Data progress appears once the data is prepared: what is trained, in progress and remaining."
 ROW: Final = 20
 STRIP: Final = 12
 MAX_CELL: Final = 24
@@ -32,7 +32,7 @@ class LedgerStrip(QWidget):
         super().__init__(parent)
         self._blocks: Sequence[BlockProgress] = ()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setAccessibleName("Blocks and chunks")
+        self.setAccessibleName("Data progress")
 
     def set_blocks(self, blocks: Sequence[BlockProgress]) -> None:
         """Takes over the blocks of the current epoch."""
@@ -111,9 +111,9 @@ class LedgerStrip(QWidget):
         if chunk in block.done:
             state = f"done by rank {block.done[chunk]}"
         elif chunk in block.in_progress:
-            state = f"in work on rank {block.in_progress[chunk]}"
+            state = f"in progress on rank {block.in_progress[chunk]}"
         else:
-            state = "to do"
+            state = "remaining"
         return f"block {block.block_id}, chunk {chunk}: {state}"
 
 
@@ -127,7 +127,7 @@ class LedgerView(QWidget):
         self.headline.setFont(tabular(self.headline.font()))
         self.headline.setWordWrap(True)
         self.headline.setContentsMargins(12, 8, 12, 4)
-        self.legend = QLabel("▮ done, in its rank's colour   ▨ in work   ▯ to do")
+        self.legend = QLabel("▮ done, in the device's colour   ▨ in progress   ▯ remaining")
         self.legend.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.legend.setContentsMargins(12, 0, 12, 4)
         self.strip = LedgerStrip()

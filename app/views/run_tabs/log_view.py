@@ -25,7 +25,7 @@ from app.models.rank_log import RankLog
 from app.views.style.icons import icon
 from app.views.widgets.empty_note import WithNote
 
-NOTHING: Final = "What the ranks print appears here."
+NOTHING: Final = "The output of all ranks appears here."
 
 
 class LogView(QWidget):
@@ -37,8 +37,8 @@ class LogView(QWidget):
         super().__init__(parent)
         self._log = log
         self.source = QComboBox()
-        self.source.setAccessibleName("Whose log")
-        self.source.setToolTip("Whose log is shown")
+        self.source.setAccessibleName("Log source")
+        self.source.setToolTip("Choose whose log to show")
         self.source.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.search = QLineEdit()
         self.search.setPlaceholderText("Search (Enter: next, Shift+Enter: previous)")
@@ -52,7 +52,7 @@ class LogView(QWidget):
         self.follow.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.follow.setCheckable(True)
         self.follow.setChecked(True)
-        self.follow.setToolTip("Keep the newest line in sight")
+        self.follow.setToolTip("Follow the newest line")
         self.lines = QListView()
         self.lines.setModel(log.model)
         self.lines.setUniformItemSizes(True)

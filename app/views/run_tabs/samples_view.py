@@ -36,7 +36,7 @@ from app.views.widgets.empty_note import WithNote
 from app.views.widgets.ruled_splitter import RuledSplitter
 from core.formatting import count
 
-NOTHING: Final = "Sampled text appears here at each evaluation."
+NOTHING: Final = "Text samples appear here after each evaluation."
 STEPS_WIDTH: Final = 150
 SHOWN_AT_ONCE: Final = 50
 """Of the chosen ones; all of a long run's in one document would hold up the window."""
@@ -56,15 +56,15 @@ class SamplesView(QWidget):
         self._keys: list[object] = []
         self._follows = True
         self.search = QLineEdit()
-        self.search.setPlaceholderText("Step, or words in the text")
-        self.search.setAccessibleName("Find samples by step or words")
+        self.search.setPlaceholderText("Step or text")
+        self.search.setAccessibleName("Find samples by step or text")
         self.search.setClearButtonEnabled(True)
         self.found = QLabel()
         self.found.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.copy = QToolButton()
         self.copy.setIcon(icon("copy"))
-        self.copy.setAccessibleName("Copy the samples that are shown")
-        self.copy.setToolTip("Copy the samples that are shown (Ctrl+C)")
+        self.copy.setAccessibleName("Copy the samples shown")
+        self.copy.setToolTip("Copy the samples shown (Ctrl+C)")
         self.steps = QListWidget()
         self.steps.setAccessibleName("Steps with a sample")
         self.steps.setFrameShape(QFrame.Shape.NoFrame)

@@ -14,8 +14,8 @@ from app.views.widgets.field_row import ProblemLabel
 from core.errors import RankdeckError
 
 STDLIB: Final = "stdlib://"
-_ASKED: Final = "a text file or a folder; drop one here"
-_NOT_ASKED: Final = "none needed"
+_ASKED: Final = "Text file or folder (drop one here)"
+_NOT_ASKED: Final = "not needed"
 _PREVIEW: Final = "Preview the data as the model will see it"
 
 
@@ -36,7 +36,7 @@ class DataField(QWidget):
         self.line = QLineEdit(STDLIB)
         self.line.setAccessibleName("Data: a text file or a folder")
         self.line.setPlaceholderText(_ASKED)
-        self.line.setToolTip("A text file or a folder of them.\nstdlib:// is the source of this Python's own library.")
+        self.line.setToolTip("A text file or a folder of them.\nstdlib:// is the source of Python's standard library.")
         self.line.setObjectName("field_dataset_file")
         self.line.textEdited.connect(self._on_edited)
         self._file = self._button("file", "Choose a text file", self.choose_file)
@@ -75,7 +75,7 @@ class DataField(QWidget):
         """Whether the data can be looked at; if not, the reason."""
         self.preview.setEnabled(why_not is None)
         key = self.preview.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-        self.preview.setToolTip(f"{_PREVIEW} ({key})" + (f"\nNot now: {why_not}" if why_not else ""))
+        self.preview.setToolTip(f"{_PREVIEW} ({key})" + (f"\nUnavailable: {why_not}" if why_not else ""))
 
     def ask(self, is_asked: bool) -> None:
         """Whether the recipe needs data; where it makes its samples itself, what stands here unasked is hidden."""

@@ -16,7 +16,7 @@ from app.views.widgets.field_row import ProblemLabel
 from core.errors import RankdeckError
 from core.machine.devices import Device, DeviceSample
 
-NO_CUDA: Final = "this PyTorch cannot train on it; only a script with an interpreter of its own can"
+NO_CUDA: Final = "this PyTorch cannot use it; only a script with its own Python interpreter can"
 
 
 class DevicePicker(QWidget):
@@ -71,7 +71,7 @@ class DevicePicker(QWidget):
             self.selection_changed.emit()
 
     def _part_with(self, missing: set[str]) -> None:
-        """CPU slots are only offered while there is no GPU, so those are not missed."""
+        """CPU devices are only offered while there is no GPU, so those are not missed."""
         for uuid in missing:
             if self._rows[uuid].device.kind == "cuda":
                 self._rows[uuid].set_absent()
@@ -95,7 +95,7 @@ class DevicePicker(QWidget):
             row.tick(self._is_wished(row.device) and not row.is_lost)
 
     def _is_wished(self, device: Device) -> bool:
-        """Before anybody chose: every GPU, or the first two CPU slots, so that the demo shows several ranks."""
+        """Before anybody chose: every GPU, or the first two CPU devices, so that the demo shows several ranks."""
         usable = [row.device for row in self._rows.values() if not row.device.hidden_by]
         has_gpu = not self._no_cuda and any(device.kind == "cuda" for device in usable)
         wanted = self._wanted

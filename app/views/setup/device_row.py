@@ -15,7 +15,7 @@ from app.views.widgets.gauges import Meter, Sparkline
 from core.formatting import UNKNOWN, gibibytes
 from core.machine.devices import POWER_CAP, Device, DeviceSample
 
-LOST: Final = "lost: it does not show up any more"
+LOST: Final = "lost: the driver no longer lists it"
 WARNING_HELD: Final = 10
 """Samples for which a warning stays after its cause is gone: one that comes and goes would make the panel jump."""
 FIGURE_SPACE: Final = "\u2007"
@@ -230,13 +230,13 @@ class DeviceRow(QWidget):
     def _tell(self, sample: DeviceSample, trouble: str) -> None:
         lines = [self.device.name, self.device.uuid]
         more = [
-            f"at most {sample.power_limit_w:.0f} W" if sample.power_limit_w is not None else "",
+            f"power limit {sample.power_limit_w:.0f} W" if sample.power_limit_w is not None else "",
             f"fan {sample.fan_percent:.0f} %" if sample.fan_percent is not None else "",
             f"{sample.sm_clock_mhz:,.0f} MHz" if sample.sm_clock_mhz is not None else "",
         ]
         lines += [", ".join(part for part in more if part), *sample.throttle_reasons]
         if self.is_lost:
-            lines.append(f"Cannot be ticked now: {trouble}")
+            lines.append(f"Cannot be selected: {trouble}")
         elif trouble or self._caution:
             lines.append(trouble or self._caution)
         tip = plain_tip("\n".join(line for line in lines if line))
@@ -250,7 +250,7 @@ class DeviceRow(QWidget):
 def label_of(device: Device) -> str:
     """What a device is called on the screen: its place tells two of one name apart."""
     if device.kind == "cpu":
-        return f"CPU slot {device.index}"
+        return f"CPU {device.index}"
     if device.hidden_by:
         return device.name.removeprefix("NVIDIA ")
     return f"{device.index}  {device.name.removeprefix('NVIDIA ')}"

@@ -21,30 +21,31 @@ from core.errors import RankdeckError
 
 _LABELS: Final = {Mode.DDP: "&DDP", Mode.INDEPENDENT: "Parallel-&independent", Mode.ZERO: "&ZeRO", Mode.FSDP: "&FSDP"}
 _MEANINGS: Final = {
-    Mode.DDP: "Every device trains a share of each batch and they agree on every step: one model, the same as one "
-    "device would train, only faster.",
-    Mode.INDEPENDENT: "Every device trains a model of its own on its own chunks and waits for nobody. The dial says "
-    "how often they are brought together.",
-    Mode.ZERO: "Like DDP, but each device holds only its share of what the stage names, so that a larger model fits.",
-    Mode.FSDP: "PyTorch's fully sharded data parallel: like ZeRO stage 3, each device holds only its share of weights, "
-    "gradients and optimizer state, so that the largest models fit.",
+    Mode.DDP: "Each device trains on a share of every batch, and gradients are averaged at every step: "
+    "one model, the same as on one device, only faster.",
+    Mode.INDEPENDENT: "Each device trains its own model on its own data without waiting for the others. The sync "
+    "interval sets how often the models are averaged.",
+    Mode.ZERO: "Like DDP, but each device stores only its share of the state that the stage names, so that larger "
+    "models fit.",
+    Mode.FSDP: "PyTorch's fully sharded data parallel: like ZeRO stage 3, each device stores only its share of "
+    "weights, gradients and optimizer state, so that the largest models fit.",
 }
 _PROGRAM_MEANINGS: Final = {
-    Mode.DDP: "The program runs once on each device, as torchrun would start it: the processes know of each other.",
-    Mode.INDEPENDENT: "The program runs once on each device, each in a world of its own: as many runs side by side.",
+    Mode.DDP: "The program runs once on each device, as torchrun starts it: all processes share one process group.",
+    Mode.INDEPENDENT: "The program runs once on each device as an independent, single-process run.",
 }
 _AVERAGE: Final = (
-    "⚠ Averaging models that were trained apart is usually worse than the best of them. Both are measured, and the "
+    "⚠ The average of independently trained models is usually worse than the best of them. Both are evaluated, and the "
     "better one is exported."
 )
-_DEEPSPEED: Final = "Shows the DeepSpeed configuration of this stage; it can be changed there."
+_DEEPSPEED: Final = "View and edit the DeepSpeed configuration of this stage"
 _ENGINES: Final = {"deepspeed": "DeepSpeed", "torch": "PyTorch"}
 _WORDING: Final = {
     "merge_policy": {"best": "keep the best", "average": "average all", "none": "keep every one"},
     "zero_stage": {
         "1": "1: optimizer state",
-        "2": "2: and gradients",
-        "3": "3: and weights",
+        "2": "2: optimizer + gradients",
+        "3": "3: + weights",
     },
     "zero_engine": {"auto": "automatic", **_ENGINES},
 }
@@ -75,7 +76,7 @@ class ModePicker(QWidget):
         self.deepspeed = QPushButton("DeepSpeed settings…")
         self.deepspeed.clicked.connect(self.deepspeed_requested)
         self.install = QPushButton("Insta&ll DeepSpeed…")
-        self.install.setToolTip("Shows the command that installs it, and asks before running it")
+        self.install.setToolTip("Shows the command that installs it and asks before running it")
         self.install.clicked.connect(self.install_requested)
         self.deepspeed_problem = ProblemLabel()
         self.dial = SyncDial(LABEL_WIDTH - INDENT)
@@ -172,7 +173,7 @@ class ModePicker(QWidget):
         for mode, radio in self._radios.items():
             can = mode in around.supported
             radio.setEnabled(can)
-            radio.setToolTip(_MEANINGS[mode] if can else "This recipe cannot be trained in this mode.")
+            radio.setToolTip(_MEANINGS[mode] if can else "This recipe doesn't support this mode.")
         self._show()
 
     def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
@@ -189,7 +190,7 @@ class ModePicker(QWidget):
         for mode, radio in self._radios.items():
             hint = "  (recommended)" if mode == self._around.recommended and ranks > 1 else ""
             radio.setText(_LABELS[mode] + hint)
-        alone = "One device trains alone; the mode matters from two devices on." if ranks == 1 else ""
+        alone = "The mode matters only with two or more devices." if ranks == 1 else ""
         meanings = {**_MEANINGS, **_PROGRAM_MEANINGS} if self._around.own_program else _MEANINGS
         self._meaning.setText(alone or meanings[shown])
         texts = self.texts()
@@ -214,9 +215,9 @@ class ModePicker(QWidget):
         engine = self.zero.row("zero_engine")
         engine.set_choice("auto", f"automatic ({auto})")
         engine.set_choice("deepspeed", "DeepSpeed (not installed)" if missing else "DeepSpeed", missing)
-        self.deepspeed.setText("DeepSpeed settings (your own)…" if self._deepspeed else "DeepSpeed settings…")
+        self.deepspeed.setText("DeepSpeed settings (edited)…" if self._deepspeed else "DeepSpeed settings…")
         self.deepspeed.setEnabled(not missing or bool(self._deepspeed))
-        self.deepspeed.setToolTip(f"Not now: {missing}" if missing else _DEEPSPEED)
+        self.deepspeed.setToolTip(f"Unavailable: {missing}" if missing else _DEEPSPEED)
 
     def _on_picked(self, mode: Mode) -> None:
         self._chosen = mode

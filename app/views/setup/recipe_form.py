@@ -33,7 +33,7 @@ class RecipeForm(QWidget):
         self.more.setCheckable(True)
         self.more.setAutoRaise(True)
         self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.more.setToolTip("Shows the settings that are seldom changed")
+        self.more.setToolTip("Show settings that are rarely changed")
         self.more.toggled.connect(self._on_more_toggled)
         self._rest.setVisible(False)
         column = QVBoxLayout(self)

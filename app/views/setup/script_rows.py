@@ -133,7 +133,7 @@ class ChartsRow(FieldRow):
         editor.setPlaceholderText("as printed")
         self.browse = QToolButton(parent)
         self.browse.setIcon(icon("more"))
-        self.browse.setToolTip("Choose in a table which printed name is which chart")
+        self.browse.setToolTip("Choose which printed names to chart")
         self.browse.setAccessibleName("Charts as a table")
         self.browse.clicked.connect(self.table_requested)
         return editor

@@ -207,10 +207,10 @@ class SetupPanel(QWidget):
         """What pressing Start will do, in a sentence or two."""
         config, recipe = checked.config, self.chosen_recipe()
         if config is None or recipe is None:
-            return "First correct what is marked in Setup."
+            return "Fix the marked settings first."
         if recipe.self_contained:
             return self._program_words(config.options.get("script") or config.options.get("module"))
-        own_words = {STDLIB: " on your Python library's own text,", NO_DATASET: ""}
+        own_words = {STDLIB: " on Python's standard library,", NO_DATASET: ""}
         text = own_words.get(config.dataset_file, f" on {config.dataset_file},")
         names = self._device_words()
         how = {
@@ -229,7 +229,7 @@ class SetupPanel(QWidget):
     def _device_words(self) -> str:
         devices = self.devices.selected()
         if devices and all(device.kind == "cpu" for device in devices):
-            return f"{len(devices)} CPU slot{'s' if len(devices) > 1 else ''}"
+            return f"{len(devices)} CPU device{'s' if len(devices) > 1 else ''}"
         return f"{len(devices)} devices" if len(devices) > 1 else devices[0].name if devices else "no device"
 
     def _on_deepspeed_requested(self) -> None:

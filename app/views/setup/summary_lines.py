@@ -32,11 +32,11 @@ class SummaryLines(QFrame):
         self.command = QLineEdit()
         self.command.setReadOnly(True)
         self.command.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.command.setAccessibleName("Command line that does the same")
+        self.command.setAccessibleName("Equivalent command line")
         self.copy = QToolButton()
         self.copy.setIcon(icon("copy"))
         self.copy.setAccessibleName("Copy the command line")
-        self.copy.setToolTip("Copy the command line that does the same")
+        self.copy.setToolTip("Copy the equivalent command line")
         self.copy.clicked.connect(self._on_copy_clicked)
         self._back = QTimer(self)
         self._back.setSingleShot(True)
@@ -73,30 +73,34 @@ class SummaryLines(QFrame):
             steps_per_epoch: None while that is not known.
             ranks: Devices that are ticked.
         """
-        self._arithmetic.setToolTip("Samples in one optimizer step = micro-batch × ranks × accumulation")
+        self._arithmetic.setToolTip("Samples per optimizer step = micro-batch × devices × accumulation")
         if checked.config is not None and checked.batch is None:
-            self._arithmetic.setText(f"{count(ranks)} {'process' if ranks == 1 else 'processes'}, one on each device")
-            self._arithmetic.setToolTip("The program has batches of its own")
+            self._arithmetic.setText(
+                f"{count(ranks)} {'process' if ranks == 1 else 'processes'}{'' if ranks == 1 else ', one per device'}"
+            )
+            self._arithmetic.setToolTip("The program sets its own batch size")
             self._epoch.setText("")
         elif checked.batch is None or checked.config is None:
             wrong = len(checked.problems)
-            self._arithmetic.setText(f"✕ {wrong} {'setting needs' if wrong == 1 else 'settings need'} a look")
+            self._arithmetic.setText(f"✕ Fix {wrong} {'setting' if wrong == 1 else 'settings'} to start")
             self._epoch.setText("")
         else:
             batch = checked.batch
-            apart = " on each device" if checked.mode == Mode.INDEPENDENT else ""
+            apart = " per device" if checked.mode == Mode.INDEPENDENT else ""
             factors = f"{count(batch.micro)} × {batch.ranks} × {count(batch.accumulation)}"
             self._arithmetic.setText(f"Global batch {count(batch.global_)} = {factors}{apart}")
-            self._epoch.setText(f"≈ {count(steps_per_epoch)} steps an epoch" if steps_per_epoch else "")
+            self._epoch.setText(
+                f"≈ {count(steps_per_epoch)} {'step' if steps_per_epoch == 1 else 'steps'} per epoch"
+                if steps_per_epoch
+                else ""
+            )
         if self.command.text() != checked.command:
             self.command.setText(checked.command)
             self.command.setCursorPosition(0)
         self.command.setToolTip(checked.command)
         self.copy.setEnabled(bool(checked.command))
         self.copy.setToolTip(
-            "Copy the command line that does the same"
-            if checked.command
-            else "There is no command yet: first correct what is marked above"
+            "Copy the equivalent command line" if checked.command else "Fix the marked settings to get a command"
         )
 
     def _on_copy_clicked(self) -> None:

@@ -15,8 +15,8 @@ from core.config.run_config import FIELD_BY_NAME
 
 STOPS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Steps between two synchronisations; to the right of the last stands "never"."""
-_HINT: Final = "Measure lets the ticked devices exchange numbers for five seconds; then this says what a setting costs."
-_MEASURE: Final = "Five seconds of exchanging numbers between the ticked devices; nothing is trained."
+_HINT: Final = "Press Measure to see what a sync interval costs on the selected devices. It takes five seconds."
+_MEASURE: Final = "Measure the link between the selected devices for five seconds (nothing is trained)"
 _LINES: Final = 4
 """Room that the price keeps, so that nothing below it moves when its words change."""
 
@@ -40,8 +40,8 @@ class SyncDial(QWidget):
         self.slider.setPageStep(1)
         self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
         self.slider.setTickInterval(1)
-        self.slider.setAccessibleName("Synchronise every so many steps")
-        self.slider.setToolTip(f"{spec.help}\nLeft: often, close to DDP. Right: never.")
+        self.slider.setAccessibleName("Sync interval in steps")
+        self.slider.setToolTip(f"{spec.help}\nLeft: at every step, close to DDP. Right: never.")
         self.slider.setObjectName("field_sync_every")
         self.value = QLabel()
         self.price = QLabel(_HINT)
@@ -102,7 +102,7 @@ class SyncDial(QWidget):
     def _show_button(self) -> None:
         self.measure.setText("Measuring…" if self._measuring else "Measure")
         self.measure.setEnabled(not self._measuring and not self._reason)
-        self.measure.setToolTip(f"Not now: {self._reason}" if self._reason else _MEASURE)
+        self.measure.setToolTip(f"Unavailable: {self._reason}" if self._reason else _MEASURE)
 
     def _show(self) -> None:
         words = "never" if self._every is None else "every step" if self._every == 1 else f"every {self._every:,} steps"

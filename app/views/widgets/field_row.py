@@ -208,7 +208,7 @@ class FieldRow(QObject):
             self.editor.setItemData(row, able, Qt.ItemDataRole.UserRole - 1)
 
     def _show_help(self, reason: str) -> None:
-        words = f"Not now: {reason}\n{self._help}" if reason else self._help
+        words = f"Unavailable: {reason}\n{self._help}" if reason else self._help
         self.label.setToolTip(words)
         self.editor.setToolTip(words)
 

@@ -14,21 +14,21 @@ class Actions(QObject):
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
-        self.start = self._action("&Start", "start", "Ctrl+Return", "Start training what Setup says")
+        self.start = self._action("&Start", "start", "Ctrl+Return", "Start training with these settings")
         self.start.setShortcuts([QKeySequence("Ctrl+Return"), QKeySequence("Ctrl+Enter")])
-        self.stop = self._action("S&top", "stop", "Ctrl+.", "Commit at the next step and end")
-        self.resume = self._action("R&esume…", "resume", "Ctrl+R", "Go on with a run from its last committed weights")
-        self.replay = self._action("Re&play", "replay", "F5", "Read the shown run again from its first line")
-        self.folder = self._action("Open the run's &folder", "folder", "", "Show the run's files")
+        self.stop = self._action("S&top", "stop", "Ctrl+.", "Commit at the next step and stop")
+        self.resume = self._action("R&esume…", "resume", "Ctrl+R", "Resume a run from its last checkpoint")
+        self.replay = self._action("Re&play", "replay", "F5", "Replay this run from its first step")
+        self.folder = self._action("Open the run's &folder", "folder", "", "Open this run's folder")
         self.exports = {
-            kind: self._action(f"{words[0].upper()}{words[1:]}", "", "", f"Export the shown run: {words}")
+            kind: self._action(f"{words[0].upper()}{words[1:]}", "", "", f"Export this run: {words}")
             for kind, words in KINDS.items()
         }
-        self.log = self._action("&Log", "file", "Ctrl+L", "Show what the ranks print")
-        self.setup = self._action("Set&up", "panel-right", "F9", "Fold or unfold Setup")
+        self.log = self._action("&Log", "file", "Ctrl+L", "Show the output of all ranks")
+        self.setup = self._action("Set&up", "panel-right", "F9", "Show or hide Setup")
         self.setup.setCheckable(True)
         self.setup.setChecked(True)
-        self.help = self._action("&Help", "help", "F1", "Open the description in your browser")
+        self.help = self._action("&Help", "help", "F1", "Open the documentation in your browser")
 
     def _action(self, text: str, sign: str, key: str, words: str) -> QAction:
         action = QAction(icon(sign), text, self) if sign else QAction(text, self)
@@ -44,6 +44,6 @@ def explain(action: QAction, why_not: str | None) -> None:
     words = str(action.property("words"))
     tip = f"{words} ({key})" if key else words
     action.setEnabled(why_not is None)
-    action.setToolTip(tip if why_not is None else f"{tip}\nNot now: {why_not}")
+    action.setToolTip(tip if why_not is None else f"{tip}\nUnavailable: {why_not}")
     action.setStatusTip("")
     action.setWhatsThis(tip)

@@ -30,8 +30,8 @@ class CloseQuestion(QMessageBox):
         self.setText(f"{len(runs)} runs are training: {', '.join(runs)}." if several else f"{runs[0]} is training.")
         it, s = ("they", "") if several else ("it", "s")
         self.setInformativeText(
-            f"Keep training: {it} go{'' if several else 'es'} on without this window. Open Rankdeck again to see "
-            f"{'them' if several else it} from the first point.\n\n" + self._stop_text(it, s, len(runs), scripts)
+            f"Keep training: {it} continue{'' if several else 's'} without this window. Open Rankdeck again to see "
+            f"{'them' if several else it} from the first step.\n\n" + self._stop_text(it, s, len(runs), scripts)
         )
         self.keep = self.addButton("&Keep training", QMessageBox.ButtonRole.AcceptRole)
         stop = "&Stop" if scripts == len(runs) else "&Stop and commit"
@@ -47,7 +47,7 @@ class CloseQuestion(QMessageBox):
     @staticmethod
     def _stop_text(it: str, s: str, runs: int, scripts: int) -> str:
         if scripts < runs:
-            text = f"Stop and commit: {it} commit{s} at the next step and end{s}. You can resume later."
+            text = f"Stop and commit: {it} commit{s} at the next step and stop{s}. You can resume later."
             return f"{text} Scripts are asked to stop and decide what they save." if scripts else text
         asked = "the scripts are asked to stop and decide what they save." if runs > 1 else ""
         return f"Stop: {asked or 'the script is asked to stop and decides what it saves.'}"

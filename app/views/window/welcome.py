@@ -19,7 +19,7 @@ class Welcome(QWidget):
         super().__init__(parent)
         sign = QLabel()
         sign.setPixmap(app_icon().pixmap(ICON_PX, ICON_PX))
-        title = QLabel("Watch it learn")
+        title = QLabel("Start a run, or choose one on the left.")
         font = title.font()
         font.setPointSizeF(font.pointSizeF() * 1.6)
         title.setFont(font)

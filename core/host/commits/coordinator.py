@@ -151,7 +151,7 @@ class CommitCoordinator:
         """A rank is gone; what it had not staged will never come."""
         current = self._open
         if current is not None and current.phase != "writing" and rank not in current.staged:
-            self._drop(f"Rank {rank} ended before its part was written.")
+            self._drop(f"Rank {rank} exited before its part was written.")
 
     def carry(self, rank: int, part: CommitStaged) -> None:
         """A rank with a lane of its own is gone: from now on generations hold its part of the one before.

@@ -30,7 +30,7 @@ def folder_gone(folder: Path) -> dict[str, str]:
     """Title, cause and next step for a run that ended because of it."""
     return {
         "title": "The run's folder is gone",
-        "cause": f"{folder} was removed or moved while the run was training, so nothing could be saved any more.",
+        "cause": f"{folder} was removed or moved while the run was training, so nothing more could be saved.",
         "next_step": "If it was moved, resume it from where it is now: rankdeck resume FOLDER.",
     }
 

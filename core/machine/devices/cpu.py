@@ -31,7 +31,7 @@ def cpu_slots(count: int | None = None) -> list[Device]:
     if count is None:
         count = min(MAX_SLOTS, max(MIN_SLOTS, physical_cores()))
     name, memory = processor_name(), psutil.virtual_memory().total
-    return [Device(f"cpu:{slot}", "cpu", slot, f"CPU slot {slot} ({name})", memory) for slot in range(count)]
+    return [Device(f"cpu:{slot}", "cpu", slot, f"CPU {slot} ({name})", memory) for slot in range(count)]
 
 
 def processor_name() -> str:

@@ -19,7 +19,7 @@ class Device:
         index: Its place in the driver's order (that of the PCI bus), or among the GPUs that `CUDA_VISIBLE_DEVICES`
             leaves visible, as torch counts them; or the CPU device's number.
         name: As the maker calls it.
-        memory_bytes: Its own memory, or the machine's for a CPU slot; None when the driver does not say.
+        memory_bytes: Its own memory, or the machine's for a CPU device; None when the driver does not say.
         compute_capability: What its processors can do, as NVIDIA counts it: (8, 9) for an RTX 4090; None for a CPU
             slot, or when the driver does not say.
         hidden_by: The variable and its value that hide it from CUDA programs; empty when nothing does. Nothing trains

@@ -19,10 +19,10 @@ _REASONS: Final = (
 _TELLING: Final = 0x0040 | 0x0080
 
 _SHORT_OF_GPU: Final = {
-    "NVMLError_LibraryNotFound": "No NVIDIA driver is installed here (its NVML library was not found).",
+    "NVMLError_LibraryNotFound": "No NVIDIA driver is installed (its NVML library was not found).",
     "NVMLError_DriverNotLoaded": "The NVIDIA driver is installed but not running.",
     "NVMLError_LibRmVersionMismatch": "The NVIDIA driver was updated; restart this machine to use its GPUs.",
-    "NVMLError_NoPermission": "This user may not use the NVIDIA driver.",
+    "NVMLError_NoPermission": "You don't have permission to use the NVIDIA driver.",
     "NVMLError_FunctionNotFound": "The NVIDIA driver is too old to be asked for its GPUs.",
 }
 

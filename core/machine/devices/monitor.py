@@ -120,14 +120,14 @@ class DeviceMonitor:
         return self._host.host()
 
     def watch(self, processes: Mapping[str, int]) -> None:
-        """Tells which process trains on which CPU slot (device uuid → pid), so that a slot shows its own figures."""
+        """Tells which process trains on which CPU device (device uuid → pid), so that a slot shows its own figures."""
         self._host.watch(processes)
 
     @property
     def problem(self) -> str | None:
         """Why there is no GPU, or fewer than expected, in a sentence; None when all is well."""
         if self._known_gpus() is None:
-            return "The NVIDIA driver has not answered yet. Its GPUs show up here when it does."
+            return "The NVIDIA driver has not answered yet. Its GPUs appear when it does."
         if self._look.failure is not None:
             return why_no_gpu(self._look.failure)
         found = self._look.latest

@@ -20,8 +20,8 @@ from core.machine.devices.messages import throttle_reasons
 
 _GONE: Final = {
     "NVMLError_GpuIsLost": "GPU is lost: it fell off the bus, and this machine must be restarted to use it",
-    "NVMLError_NotFound": "GPU is not there any more",
-    "NVMLError_GpuNotFound": "GPU is not there any more",
+    "NVMLError_NotFound": "GPU is no longer present",
+    "NVMLError_GpuNotFound": "GPU is no longer present",
     "NVMLError_ResetRequired": "GPU must be reset, or this machine restarted, before it can be used",
     "NVMLError_Uninitialized": "the NVIDIA driver was stopped",
     "NVMLError_DriverNotLoaded": "the NVIDIA driver was stopped",

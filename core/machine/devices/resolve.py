@@ -28,7 +28,7 @@ def resolve_devices(texts: Sequence[str], available: Sequence[Device]) -> list[D
     """
     wanted = with_counts([part.strip() for text in texts for part in text.split(",") if part.strip()])
     if not wanted:
-        raise _wrong("The list of devices names nothing.", available)
+        raise _wrong("The list of devices is empty.", available)
     gpus = [device for device in available if device.kind == "cuda" and not device.hidden_by]
     if not all(is_cpu(text) for text in wanted):
         check_clear(available)
@@ -74,7 +74,7 @@ def _gpu(text: str, gpus: Sequence[Device], available: Sequence[Device]) -> Devi
     if not found:
         raise _wrong(_absence(text, available), available)
     if len(found) > 1:
-        raise _wrong(f"{text!r} is the beginning of {len(found)} UUIDs.", available)
+        raise _wrong(f"{text!r} matches {len(found)} UUIDs.", available)
     return found[0]
 
 

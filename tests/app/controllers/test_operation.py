@@ -59,7 +59,7 @@ def test_errors_arrive_in_words(runner: OperationRunner, qtbot: QtBot, caplog: p
         runner.run(Operation(break_down, pytest.fail, errors.append))
         qtbot.waitUntil(lambda: len(errors) == 2)
     assert isinstance(errors[0], UsageError)
-    assert "KeyError" in errors[1].cause and errors[1].title == "Something unexpected went wrong"
+    assert "KeyError" in errors[1].cause and errors[1].title == "Something went wrong unexpectedly"
 
 
 def test_only_the_newest_of_a_topic_counts(runner: OperationRunner, qtbot: QtBot) -> None:

@@ -18,7 +18,7 @@ from core.probes.sync_cost import Link
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.timeout(120)]
-SLOTS = [Device(f"cpu:{n}", "cpu", n, f"CPU slot {n}", 2**34) for n in range(2)]
+SLOTS = [Device(f"cpu:{n}", "cpu", n, f"CPU {n}", 2**34) for n in range(2)]
 LINK = Link(1000.0, 0.001, 2, "gloo")
 
 
@@ -36,7 +36,7 @@ def test_nothing_is_said_before_it_is_measured() -> None:
 
 def test_without_a_run_only_the_link_is_known() -> None:
     words = price_words(LINK, 10, RunSeries())
-    assert words.startswith("1,000 MB/s between 2 devices.") and "while a run" in words
+    assert words.startswith("1,000 MB/s between 2 devices.") and "Select a run" in words
 
 
 def test_the_shown_run_gives_size_and_time() -> None:
@@ -48,7 +48,7 @@ def test_the_shown_run_gives_size_and_time() -> None:
 
 def test_what_the_run_achieved_stands_beside_it() -> None:
     words = price_words(LINK, 10, run_of(step_time_s=0.06, sync_wait_s=0.012, sync_bytes=400_000))
-    assert words.endswith("Shown run: 0.4 MB a step, about 20 % of the time waiting.")
+    assert words.endswith("Selected run: 0.4 MB a step, about 20 % of the time waiting.")
 
 
 @pytest.mark.slow

@@ -23,11 +23,11 @@ WAS_ALONE = "Fell back to one device"
         ("failed", None, None, Ending("error", "The run failed", "")),
         ("failed", ERROR, WHY, Ending("error", ERROR["title"], TOLD, "rank 1")),
         ("interrupted", ERROR, None, Ending("warning", ERROR["title"], TOLD, resumes=True)),
-        ("training", None, WHY, Ending("warning", ALONE, f"{WHY} The log says more; to try all devices again, stop "
-                                       "it and resume.", "rank 1")),
-        ("stopped", None, WHY, Ending("warning", WAS_ALONE, f"{WHY} The log says more; to try all devices again, "
-                                      "resume it.", "rank 1")),
-        ("finished", None, WHY, Ending("warning", WAS_ALONE, f"{WHY} The log says more.", "rank 1")),
+        ("training", None, WHY, Ending("warning", ALONE, f"{WHY} See the log for details. To try all devices again, "
+                                       "stop the run and resume it.", "rank 1")),
+        ("stopped", None, WHY, Ending("warning", WAS_ALONE, f"{WHY} See the log for details. To try all devices again, "
+                                      "resume the run.", "rank 1")),
+        ("finished", None, WHY, Ending("warning", WAS_ALONE, f"{WHY} See the log for details.", "rank 1")),
     ],
 )  # fmt: skip
 def test_what_is_said(state: str, error: dict[str, str] | None, fallback: str | None, said: Ending | None) -> None:
@@ -41,16 +41,16 @@ def test_trouble_is_told_while_the_run_lives() -> None:
 
 
 def test_another_engine_is_not_one_device() -> None:
-    words = "DeepSpeed could not start ZeRO stage 2 on 2 devices, so PyTorch's own engine shards instead. Why."
+    words = "DeepSpeed could not start ZeRO stage 2 on 2 devices, so PyTorch's engine is used instead. Why."
     said = ending_of(RunState("a", state="training", fallback=words, world_size=2))
     assert said is not None
     assert said.title == "Continuing without DeepSpeed"
-    assert said.text == f"{words} The log says more; to try DeepSpeed again, stop it and resume."
+    assert said.text == f"{words} See the log for details. To try DeepSpeed again, stop the run and resume it."
 
 
 def test_independent_devices_are_not_one_device() -> None:
     state = RunState("a", state="training", mode="independent", fallback="Why.", world_size=2)
     said, ended = ending_of(state), ending_of(state.replace(state="finished"))
     assert said is not None and ended is not None
-    assert (said.title, ended.title) == ("Each device trains a model of its own", "Fell back to independent training")
-    assert said.text == "Why. The log says more; to try the mode you chose again, stop it and resume."
+    assert (said.title, ended.title) == ("Each device trains its own model", "Fell back to independent training")
+    assert said.text == "Why. See the log for details. To try the mode you chose again, stop the run and resume it."

@@ -23,7 +23,7 @@ def test_each_fact_is_a_sentence_and_the_newest_counts() -> None:
     assert facts.of(run) == (
         "The model has 840,448 parameters.",
         "Gradients go over gloo.",
-        "Shares by measured speed: alike: 32 + 32.",
+        "Batch shares by measured speed: alike: 32 + 32.",
         "Weights: of rank 1.",
     )
     run.apply(MetricsBatch([], [{"event": "launch", "notes": []}]))
@@ -34,7 +34,7 @@ def test_how_often_ranks_met() -> None:
     run, facts = RunSeries(), Facts()
     assert facts.of(run) == ()
     run.apply(MetricsBatch([], [{"event": "synchronised", "rounds": 3, "wait_s": 0.5, "bytes": 3_361_792.0}]))
-    assert facts.of(run) == ("Brought together 3 times: 3.4 MB sent by each device, 0.5 s waited.",)
+    assert facts.of(run) == ("Synchronised 3 times: 3.4 MB sent per device, 0.5 s spent waiting.",)
     run.apply(MetricsBatch([], [{**LAUNCH, "mode": "zero", "notes": []}]))
     assert facts.of(run) == (), "it went on in a mode in which nobody meets now and then"
 
@@ -51,6 +51,6 @@ def test_events_that_come_afterwards_and_another_run() -> None:
 def test_fp16_says_its_scale() -> None:
     run = RunSeries()
     run.apply(MetricsBatch([Rows("rank0", 1, {"step": np.array([1.0]), "loss_scale": np.array([65_536.0])})]))
-    assert Facts().of(run) == ("fp16 with a loss scale of 65,536; a step that overflows is left out.",)
+    assert Facts().of(run) == ("fp16 with a loss scale of 65,536; steps that overflow are skipped.",)
     run.apply(MetricsBatch([Rows("rank0", 1, {"step": np.array([2.0])})]))
     assert Facts().of(run) == (), "it went on with another precision"

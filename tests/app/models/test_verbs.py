@@ -27,17 +27,19 @@ def going(**changes: object) -> RunState:
 def test_nothing_shown_and_a_good_setup() -> None:
     verbs = verbs_of(Situation(checked=GOOD, ticked=[SLOT]))
     assert verbs.start is None and verbs.resume is None
-    assert verbs.stop == "No run is going." and verbs.replay == "No run is shown."
+    assert verbs.stop == "No run is selected." and verbs.replay == "No run is selected."
 
 
 def test_a_wrong_setup_says_what_is_wrong() -> None:
-    assert verbs_of(Situation(checked=BAD)).start == "No device is ticked."
-    assert verbs_of(Situation()).start == "Setup is still being read."
+    assert verbs_of(Situation(checked=BAD)).start == "No device is selected."
+    assert verbs_of(Situation()).start == "Checking settings…"
 
 
 def test_a_device_in_use_is_not_started_on_twice() -> None:
     runs = [RunEntry(Path("live"), going())]
-    assert "live is using a device" in (verbs_of(Situation(runs=runs, checked=GOOD, ticked=[SLOT])).start or "")
+    assert "live is using a selected device" in (
+        verbs_of(Situation(runs=runs, checked=GOOD, ticked=[SLOT])).start or ""
+    )
     other = Device("GPU-1", "cuda", 0, "A card")
     assert verbs_of(Situation(runs=runs, checked=GOOD, ticked=[other])).start is None
     starting = [RunEntry(Path("live"), going(state="starting", devices=()))]
@@ -56,14 +58,14 @@ def test_the_second_stop_ends_at_once_and_there_is_no_third() -> None:
     elsewhere = verbs_of(Situation(shown=going(state="stopping")))
     assert elsewhere.stop_is_now
     third = verbs_of(Situation(shown=going(), stop_asked=True, end_asked=True))
-    assert third.stop == "The run is being ended."
+    assert third.stop == "The run is already stopping."
     assert verbs_of(Situation(shown=going(state="stopped"), stop_asked=True)).stop is not None
 
 
 def test_a_stop_says_what_it_does_to_a_script() -> None:
     tips = [verbs_of(Situation(shown=going(recipe="script"), stop_asked=asked)).stop_tip for asked in (False, True)]
-    assert tips == ["Ask the script to stop", "End the script at once"]
-    assert verbs_of(Situation(shown=going())).stop_tip == "Commit at the next step and end"
+    assert tips == ["Ask the script to stop", "Stop the script immediately"]
+    assert verbs_of(Situation(shown=going())).stop_tip == "Commit at the next step and stop"
 
 
 def test_while_something_is_done_nothing_else_is_begun() -> None:

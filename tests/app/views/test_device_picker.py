@@ -12,7 +12,7 @@ from tests.helpers.window_fixture import OFFSCREEN_NOISE
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 A = Device("GPU-a", "cuda", 0, "NVIDIA RTX 6000 Ada Generation", 48 * 2**30)
 B = Device("GPU-b", "cuda", 1, "NVIDIA GeForce RTX 4090", 24 * 2**30)
-SLOTS = [Device(f"cpu:{n}", "cpu", n, f"CPU slot {n}", 2**34) for n in range(3)]
+SLOTS = [Device(f"cpu:{n}", "cpu", n, f"CPU {n}", 2**34) for n in range(3)]
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
     answered(dialog, runs_dir)
     dialog.show()
     assert dialog.run.count() == 1, "a live run cannot be resumed"
-    assert not dialog.go.isEnabled() and "Not now" in dialog.go.toolTip()
+    assert not dialog.go.isEnabled() and "Choose a run first" in dialog.go.toolTip()
     dialog.choose(str(store.dir))
     words = dialog.words.text()
     for part in ("generation 2", "2 of 12 chunks done", "epoch 1", "Devices: DDP on cpu:0, cpu:1"):
@@ -172,7 +172,7 @@ def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, run
     dialog.use_mode.click()
     dialog.use_ticked.click()
     dialog.choose(str(store.dir))
-    assert "rank 0's copy" in dialog.words.text() and "is not in them" in dialog.words.text(), dialog.notice.text
+    assert "rank 0's copy" in dialog.words.text() and "is missing from them" in dialog.words.text(), dialog.notice.text
     assert "Devices: cpu:0 alone" in dialog.words.text()
 
 
@@ -189,7 +189,7 @@ def test_code_that_a_run_brings_is_named_and_has_to_be_trusted(qtbot: QtBot, pla
     answered(dialog, place)
     dialog.show()
     dialog.choose(str(theirs.dir))
-    assert f"uses the recipe code in {recipe.resolve()}. It runs with your rights." in dialog.words.text()
+    assert f"uses the recipe code in {recipe.resolve()}. It runs with your permissions." in dialog.words.text()
     assert dialog.trust.isVisible() and not dialog.go.isEnabled()
     dialog.trust.click()
     qtbot.waitUntil(dialog.go.isEnabled)

@@ -98,9 +98,9 @@ def test_fsdp_has_a_button_and_settings_of_its_own(panel: SetupPanel, qtbot: QtB
     assert zero.row("offload_optimizer").editor.isVisible() and zero.row("offload_parameters").editor.isEnabled()
     assert not panel.mode.deepspeed.isVisible() and not panel.mode.install.isVisible()
     panel.mode.set_surroundings(Surroundings("ddp", 2, on_cpu=True))
-    assert "CPU slots keep" in zero.row("offload_parameters").editor.toolTip()
+    assert "CPU devices already keep" in zero.row("offload_parameters").editor.toolTip()
     panel.mode.set_surroundings(Surroundings("ddp", 2, ("single", "ddp")))
-    assert not radio.isEnabled() and radio.toolTip() == "This recipe cannot be trained in this mode."
+    assert not radio.isEnabled() and radio.toolTip() == "This recipe doesn't support this mode."
 
 
 def test_the_dial_goes_from_every_step_to_never(panel: SetupPanel) -> None:
@@ -123,7 +123,7 @@ def test_what_means_nothing_here_says_why(panel: SetupPanel) -> None:
     panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "zero"), on_cpu=True, deepspeed=False))
     panel.mode.radio("zero").click()
     box, engine = panel.mode.zero.row("offload_optimizer").editor, panel.mode.zero.row("zero_engine").editor
-    assert not box.isEnabled() and "CPU slots keep everything" in box.toolTip()
+    assert not box.isEnabled() and "CPU devices already keep everything" in box.toolTip()
     assert isinstance(engine, QComboBox) and engine.itemText(0) == "automatic (PyTorch)"
     deepspeed = engine.model().index(engine.findData("deepspeed"), 0)
     assert not deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled and "pip install" in deepspeed.data(
@@ -212,7 +212,7 @@ def test_the_recommended_mode_is_shown_until_one_is_picked(panel: SetupPanel) ->
     panel.mode.set_surroundings(Surroundings("independent", 2, ("single", "ddp", "independent")))
     assert panel.mode.radio("independent").isChecked() and panel.mode.mode() == "auto"
     assert "(recommended)" in panel.mode.radio("independent").text()
-    assert not panel.mode.radio("zero").isEnabled() and "cannot" in panel.mode.radio("zero").toolTip()
+    assert not panel.mode.radio("zero").isEnabled() and "doesn't support" in panel.mode.radio("zero").toolTip()
     panel.mode.radio("ddp").click()
     assert panel.mode.mode() == "ddp" and panel.draft().mode == "ddp"
 
@@ -276,13 +276,13 @@ def test_the_summary_shows_the_arithmetic_and_copies_the_command(panel: SetupPan
     checked = check_draft(Draft(), get_recipe("minigpt"), [A, B], LINUX)
     panel.summary.show_checked(checked, 1234)
     assert panel.summary.arithmetic == "Global batch 16 = 8 × 2 × 1"
-    assert panel.summary.epoch == "≈ 1,234 steps an epoch"
+    assert panel.summary.epoch == "≈ 1,234 steps per epoch"
     panel.summary.copy.click()
     assert QGuiApplication.clipboard().text() == checked.command
     wrong = check_draft(Draft(fields={"lr": "x"}), get_recipe("minigpt"), [A, B], LINUX)
     panel.summary.show_checked(wrong, None)
-    assert "1 setting needs a look" in panel.summary.arithmetic and not panel.summary.copy.isEnabled()
-    assert "first correct" in panel.summary.copy.toolTip()
+    assert "Fix 1 setting to start" in panel.summary.arithmetic and not panel.summary.copy.isEnabled()
+    assert "Fix the marked" in panel.summary.copy.toolTip()
 
 
 def test_deepspeed_settings_can_be_changed_and_put_back(panel: SetupPanel, qtbot: QtBot) -> None:
@@ -301,7 +301,7 @@ def test_deepspeed_settings_can_be_changed_and_put_back(panel: SetupPanel, qtbot
     with qtbot.waitSignal(panel.draft_changed):
         dialog.use.click()
     assert "50000000" in panel.draft().mode_fields["deepspeed_config"]
-    assert "your own" in panel.mode.deepspeed.text()
+    assert "edited" in panel.mode.deepspeed.text()
     panel.mode.deepspeed.click()
     again = next(d for d in panel.findChildren(DeepSpeedDialog) if d.isVisible())
     again.back.click()

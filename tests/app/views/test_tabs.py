@@ -110,8 +110,8 @@ def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
     assert words == [
         "block 0, chunk 0: done by rank 0",
         "block 0, chunk 1: done by rank 1",
-        "block 0, chunk 2: in work on rank 0",
-        "block 0, chunk 3: to do",
+        "block 0, chunk 2: in progress on rank 0",
+        "block 0, chunk 3: remaining",
     ]
     assert view.strip.words_at(QPoint(0, 10)) == "" and not view.strip.grab().isNull()
     view.show_error(StateFileError("It is cut in half.", "Move it away."))

@@ -122,7 +122,10 @@ def test_a_recipes_own_settings_are_listed(capsys: pytest.CaptureFixture[str]) -
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Hugging Face causal LM: A language model of the transformers library")
     assert "Packages: transformers, tokenizers" in lines
-    rows = {line.split()[0]: line for line in lines[lines.index("Settings of its own, as --set SETTING=VALUE:") + 2 :]}
+    rows = {
+        line.split()[0]: line
+        for line in lines[lines.index("The recipe's own settings, set with --set SETTING=VALUE:") + 2 :]
+    }
     assert (
         "full, lora" in rows["training"]
         and "from 1 to 1,024" in rows["n_layer"]
@@ -171,7 +174,7 @@ def test_a_defect_is_three_lines_with_its_traceback_in_a_file(
     monkeypatch.setattr(entry, "parse", break_down)
     assert main(["runs"]) == 1
     lines = capsys.readouterr().err.splitlines()
-    assert lines[:2] == ["This is a defect in Rankdeck", "ZeroDivisionError: an accident."]
+    assert lines[:2] == ["Rankdeck failed unexpectedly", "ZeroDivisionError: an accident."]
     assert len(lines) == 3
     log = runs_dir / entry.DEFECT_LOG
     assert str(log) in lines[2]

@@ -49,9 +49,9 @@ def test_gpus_are_taken_where_there_are_some(words: list[str], devices: tuple[st
     ("words", "devices", "note"),
     [
         (["--world-size", "2"], ("cpux2",), ""),
-        (["--num-gpus", "2"], ("cpux2",), "--num-gpus 2 asks for GPUs"),
-        (["--num-gpus", "-1"], ("cpux4",), "--num-gpus -1 asks for GPUs"),
-        (["--cuda-ids", "0,1", "--world-size", "2"], ("cpux2",), "--cuda-ids 0,1 asks for GPUs"),
+        (["--num-gpus", "2"], ("cpux2",), "--num-gpus 2 requests GPUs"),
+        (["--num-gpus", "-1"], ("cpux4",), "--num-gpus -1 requests GPUs"),
+        (["--cuda-ids", "0,1", "--world-size", "2"], ("cpux2",), "--cuda-ids 0,1 requests GPUs"),
         (["--cuda-ids", "0"], ("cpu:0",), "trains on one CPU device instead"),
     ],
 )
@@ -60,7 +60,7 @@ def test_cpu_devices_are_taken_otherwise_and_it_is_said(words: list[str], device
     assert found == devices
     assert note in notes[0] if note else notes == ()
     if note:
-        with pytest.raises(PreflightError, match="asks for GPUs"):
+        with pytest.raises(PreflightError, match="requests GPUs"):
             asked(*words, "--strict", available=CPUS)
 
 
@@ -68,7 +68,7 @@ def test_cpu_devices_are_taken_otherwise_and_it_is_said(words: list[str], device
     ("words", "cause"),
     [
         (["--num-gpus", "4"], "4 devices are asked for, and this machine has 3 GPUs"),
-        (["--num-gpus", "0"], "asks for no GPU"),
+        (["--num-gpus", "0"], "requests no GPU"),
         (["--num-gpus", "two"], "num_gpus"),
         (["--num-gpus", "2", "--devices", "cuda:0"], "--num-gpus and --devices are both given"),
         (["--num-gpus", "2", "--cuda-ids", "0"], "--num-gpus and --cuda-ids are both given"),

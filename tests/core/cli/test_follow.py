@@ -43,9 +43,9 @@ def store(tmp_path: Path, runs_dir: Path) -> RunStore:
         ({"event": "fallback", "reason": "Rank 1 died."}, "Falling back to one device: Rank 1 died."),
         (
             {"event": "fallback", "reason": "Rank 1 died.", "mode": "independent"},
-            "Falling back to independent training on all devices, of which the best is kept: Rank 1 died.",
+            "Falling back to independent training on all devices; the best model is kept: Rank 1 died.",
         ),
-        ({"event": "retry", "reason": "Rank 1 died."}, "Rank 1 died. Trying once more as asked."),
+        ({"event": "retry", "reason": "Rank 1 died."}, "Rank 1 died. Retrying."),
         ({"event": "alert", "title": "A", "cause": "B.", "next_step": "C."}, "Alert: A. B. C."),
         (
             {"event": "alert", "kind": "not_charted", "title": "A", "cause": "B.", "names": {"criterion": "criterion"}},
@@ -102,7 +102,7 @@ def test_a_script_is_asked_to_stop(store: RunStore, capsys: pytest.CaptureFixtur
     store.write_state(store.state().replace(state="training", host=own(), recipe="script"))
     store.write_host_json(1, "0" * 32, own().pid)
     StopLadder(store, Terminal()).climb(1)
-    assert "Asked the script to stop. Ctrl+C again ends it now." in capsys.readouterr().err
+    assert "Asked the script to stop. Press Ctrl+C again to stop it immediately." in capsys.readouterr().err
 
 
 def test_interrupts_are_counted_and_given_back() -> None:

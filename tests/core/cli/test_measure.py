@@ -41,8 +41,8 @@ def test_all_devices_are_measured_when_none_is_named(
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["--devices", "cpu:0"], "no link to measure"),
-        (["--devices", "cpux2", "--parameters", "100"], "both the model's size and the time"),
+        (["--devices", "cpu:0"], "needs two devices"),
+        (["--devices", "cpux2", "--parameters", "100"], "both the model's size and the step time"),
         (["--devices", "cpux2", "--parameters", "0", "--step-time-s", "1"], "more than 0"),
     ],
 )

@@ -90,7 +90,7 @@ def test_in_words(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "rows.tsv", TEXTS)
     done = preview("--dataset-file", str(path), "--seq-len", "32")
     assert done.returncode == 0, done.stderr
-    for words in ("Text column: text (guessed", "Rows: 300, 300 documents. None is bad.", "An epoch:", "Sample 0: 32"):
+    for words in ("Text column: text (guessed", "Rows: 300, 300 documents. No bad rows.", "An epoch:", "Sample 0: 32"):
         assert words in done.stdout
 
 

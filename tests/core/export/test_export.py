@@ -168,7 +168,7 @@ def test_what_cannot_be_exported_is_said_and_nothing_is_written(
 def test_a_run_that_has_measured_and_committed_nothing(tmp_path: Path, runs_dir: Path) -> None:
     (tmp_path / "text.txt").write_bytes(TEXT)
     store = make_run(tmp_path, generations=0, runs_dir=runs_dir)
-    for kind, words in (("csv", "measured nothing"), ("tensorboard", "measured nothing"), ("safetensors", "committed")):
+    for kind, words in (("csv", "no metrics yet"), ("tensorboard", "no metrics yet"), ("safetensors", "committed")):
         with pytest.raises(UsageError, match=words):
             export_run(store, kind)
     assert [path for path in store.dir.rglob("*") if path.is_file() and "exports" in path.parts] == []
@@ -207,7 +207,7 @@ def test_the_command_line_says_where_it_is(store: RunStore, capsys: pytest.Captu
 
 def test_samples_are_shown_step_by_step(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", store.dir.name, "--samples"]) == 0
-    assert "has written no text" in capsys.readouterr().out
+    assert "has no text samples" in capsys.readouterr().out
     write_metrics(
         store,
         *({"event": "sample", "step": step, "prompt": "say ", "text": f"words {step}"} for step in (10, 20)),

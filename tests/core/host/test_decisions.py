@@ -95,7 +95,7 @@ def test_the_words_name_root_echo_log_and_what_resuming_gives() -> None:
     words = describe(root, [root, Sign(0, 4.1, said=said("x"))], "Resume the run.")
     assert words["cause"] == (
         "Rank 1, after step 12: killed (often by the system's out-of-memory killer) (SIGKILL). "
-        "Its last words: “CUDA error: out of memory”. Rank 0 ended because of it."
+        "Its last output: “CUDA error: out of memory”. Rank 0 ended because of it."
     )
     assert words["next_step"] == "Look at logs/rank1.log. Resume the run."
 

@@ -88,5 +88,5 @@ def test_a_cached_copy_is_read_without_a_network(home: Path, tmp_path: Path) -> 
     with pytest.raises(DatasetError, match="no split 'validation'") as caught:
         open_corpus("hf://someone/tiny:default:validation", {})
     assert "train, test" in caught.value.next_step
-    with pytest.raises(DatasetError, match="nothing is downloaded unasked"):
+    with pytest.raises(DatasetError, match="downloads are off"):
         open_corpus("hf://someone/other", {})

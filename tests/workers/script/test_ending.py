@@ -99,7 +99,7 @@ def test_a_crash_in_native_code_names_it() -> None:
     ("error", "launched", "words"),
     [
         ("ModuleNotFoundError: No module named 'peft'", Launched.GPU, "pip install"),
-        ("KeyError: 'LOCAL_RANK'", Launched.GPU, "do not leave them out"),
+        ("KeyError: 'LOCAL_RANK'", Launched.GPU, "don't leave them out"),
         (
             "AssertionError: Torch not compiled with CUDA enabled",
             Launched.ONE_CPU,

@@ -215,14 +215,14 @@ def _choose(wanted: str, columns: Columns, has_tables: bool) -> str:
         if columns.names and not columns.has(wanted):
             raise ConfigError(
                 TEXT_COLUMN, f"No row that was looked at has a column {wanted!r}. The columns are: {names}.",
-                f"Choose one of them, or {WHOLE} for the files' text as it stands.",
+                f"Choose one of them, or {WHOLE} for the whole text of the files.",
             )  # fmt: skip
         return wanted
     guess = columns.guess
     if not guess:
         raise DatasetError(
             f"No column looks like text. The columns are: {names}.",
-            f"Say which one is the text: --set {TEXT_COLUMN}=NAME; or {WHOLE} for the files' text as it stands.",
+            f"Choose the text column: --set {TEXT_COLUMN}=NAME; or {WHOLE} for the whole text of the files.",
             title="Which column is the text?",
         )
     return guess

@@ -57,7 +57,7 @@ def size_words(name: HubName) -> str:
     """A sentence: how much would be downloaded, as the Hub says; or why that is not known."""
     found = _ask("size", name, offline=False, limit_s=_SIZE_LIMIT_S)
     if "files" not in found:
-        return f"How large it is could not be found out ({found.get('cause', 'the Hub did not answer')})."
+        return f"Its size is unknown ({found.get('cause', 'the Hub did not answer')})."
     unit, size = "MB", found["bytes"] / 1e6
     if size >= 1000:
         unit, size = "GB", size / 1000
@@ -84,7 +84,7 @@ def _ask(what: str, name: HubName, *, offline: bool, limit_s: float | None = Non
                 value = json.loads(line)
                 if isinstance(value, dict):
                     return value
-        return {"cause": f"the process that asked ended with code {done.returncode}"}
+        return {"cause": f"the process that asked exited with code {done.returncode}"}
     return {"cause": f"no answer within {limit_s:g} s"}
 
 

@@ -147,7 +147,7 @@ def refuse_nul(piece: bytes, name: str) -> None:
     """
     if b"\0" in piece:
         raise DatasetError(
-            f"What is packed into {name} is not text: it holds NUL bytes.",
+            f"{name} contains data that is not text: it has NUL bytes.",
             "Choose a file with text in it.",
             title="The dataset is not text",
         )

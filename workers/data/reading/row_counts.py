@@ -16,7 +16,7 @@ WORDS: Final[Mapping[str, str]] = {
     "broken": "broken",
     "empty": "empty",
     "missing_column": "without the text column",
-    "not_text": "something else than text in the text column",
+    "not_text": "no text in the text column",
     "too_long": "longer than 64 MiB",
     "cut_off": "cut off: the file ends in the middle",
 }
@@ -115,7 +115,7 @@ class BadRowLimit:
         if percent is not None and float(percent[1]) <= 100:
             return cls(share=float(percent[1]) / 100)
         raise ConfigError(
-            "max_bad_rows", f"{words!r} is no limit for bad rows.", 'Give a number of rows, or a share such as "1%".'
+            "max_bad_rows", f"{words!r} is not a limit for bad rows.", 'Give a number of rows, or a share such as "1%".'
         )
 
     def check(self, counts: RowCounts) -> None:

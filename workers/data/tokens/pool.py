@@ -156,4 +156,4 @@ def _as_error(words: Mapping[str, str]) -> RankdeckError:
     kind = getattr(errors, words["kind"], None) if words["kind"] else None
     if isinstance(kind, type) and issubclass(kind, RankdeckError) and kind is not errors.ConfigError:
         return kind(words["cause"], words["next_step"], title=words["title"])
-    return TokenisingError(words["cause"], "Look at rank 0's log in the run's folder; resuming goes on where it was.")
+    return TokenisingError(words["cause"], "Look at rank 0's log in the run's folder; resuming continues where it was.")

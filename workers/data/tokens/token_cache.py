@@ -290,7 +290,7 @@ def _put_together(work: _Work, folder: Path, vocab_size: int, progress: Progress
     Raises:
         DatasetError: There is no text in them.
     """
-    progress("putting the tokens together")
+    progress("merging the tokens")
     outs = work.outs
     records = [read_json(out.with_suffix(".json")) for out in outs]
     counts = RowCounts()
@@ -331,7 +331,7 @@ def _join_tokens(outs: Sequence[Path], target: Path, progress: Progress) -> None
             with out.with_suffix(".tokens").open("rb") as part:
                 while block := part.read(_COPY_BYTES):
                     file.write(block)
-            progress("putting the tokens together")
+            progress("merging the tokens")
 
     fill_atomic(target, fill)
 
@@ -354,7 +354,7 @@ def _join_ends(outs: Sequence[Path], records: Sequence[dict[str, Any]], target: 
 def _nothing(counts: RowCounts) -> DatasetError:
     why = f"{counts.words}. The first: {'; '.join(counts.examples)}" if counts.bad_rows else "its files have no rows"
     return DatasetError(
-        f"There is no text in the dataset: {why}.",
+        f"The dataset contains no text: {why}.",
         "Choose other data, or another text column (text_column).",
         title="The dataset is empty",
     )

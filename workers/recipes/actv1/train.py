@@ -80,7 +80,7 @@ def prepare(run: Run) -> WindowBatches:
             "tokenizer",
             "The model's tokenizer is not used",
             f"The tokenizer of {run.config.model} could not be used when the run started.",
-            "The run trains on tokens of its own. For the model's, start a new run once its tokenizer is here.",
+            "The run uses its own tokenizer. To use the model's, start a new run once that tokenizer is available.",
         )
     return windows
 

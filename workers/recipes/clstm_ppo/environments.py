@@ -77,7 +77,7 @@ def environment_arguments(text: str) -> dict[str, Any]:
         raise ConfigError(
             "environment_arguments",
             f"{text!r} is not a JSON object.",
-            'Write for example {"is_slippery": false}, or nothing.',
+            'For example: {"is_slippery": false}. It may be empty.',
         )
     return value
 
@@ -113,7 +113,7 @@ def _make(name: str, arguments: Mapping[str, Any], limit: int | None) -> Any:
         raise ConfigError(
             "environment_arguments",
             f"{name} does not take these arguments: {error}.",
-            "Leave out what it does not know.",
+            "Remove the arguments that it does not take.",
         ) from error
 
 

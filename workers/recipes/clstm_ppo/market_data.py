@@ -32,7 +32,7 @@ def open_files(
     if named.strip() == NO_FILE:
         raise ConfigError(
             "dataset_file",
-            "The trading environment needs a file of prices, and none is named.",
+            "The trading environment needs a file of prices, but none was given.",
             "Name one: --dataset-file prices.csv",
             title=PRICES,
         )

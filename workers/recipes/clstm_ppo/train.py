@@ -121,7 +121,7 @@ def prepare(run: Run, folder: Path) -> PreparedData:
                 "bad_rows",
                 "Some rows of the price file are bad",
                 f"{bad} of {rows} rows have no usable price: {examples}.",
-                "They are left out. The setting max_bad_rows makes a run fail over them.",
+                "They are skipped. To make a run fail instead, set max_bad_rows.",
             )
     return PreparedData(run.config.samples_per_block, run.options["eval_episodes"], info)
 

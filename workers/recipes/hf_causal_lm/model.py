@@ -110,7 +110,7 @@ def trained_model(folder: Path) -> nn.Module:
         raise ConfigError(
             "model",
             f"The weights in {folder} do not belong to its {CONFIG}: they {what} ({len(lost) + len(odd)} such).",
-            "Download or copy the model anew.",
+            "Download or copy the model again.",
             title="The model is damaged",
         )
     model: nn.Module = made
@@ -152,7 +152,7 @@ def with_lora(model: nn.Module, options: Mapping[str, Any], name: str) -> nn.Mod
     except ValueError as error:
         raise ConfigError(
             "lora_targets",
-            f"LoRA cannot be attached as asked: {' '.join(str(error).split())[:300]}",
+            f"LoRA cannot be attached: {' '.join(str(error).split())[:300]}",
             "Choose other lora_targets, or leave it empty for all linear layers.",
             title="LoRA cannot be attached",
         ) from error

@@ -44,11 +44,11 @@ class Unread:
         found = self._names.numbers
         order = sorted(found, key=lambda name: _rank(found[name]))[:MOST_NAMES]
         numbers = {name: found[name] for name in order}
-        how = "Say which name is which chart" if numbers else "Print a name before each number"
+        how = "Map printed names to charts" if numbers else "Print a name before each number"
         many = "1 line with numbers" if self.lines == 1 else f"{self.lines} lines with numbers"
-        cause = f"The script has printed {many}, and Rankdeck recognised no step, loss or other metric in them."
+        cause = f"The script has printed {many}, but Rankdeck recognised no step, loss or other metric in them."
         return {
-            "title": "Nothing in the script's output could be charted",
+            "title": "The script's output could not be charted",
             "cause": f"{cause} {_seen(numbers) or f'The numbers have no names, for example in “{self._example}”.'}",
             "next_step": f"{how}, or call rankdeck.log(step=…, loss=…) in the script.",
             "names": {name: self._names.seen.get(name, name) for name in order},

@@ -45,7 +45,7 @@ def import_deepspeed(place: RankPlace) -> Any:
     except Exception as error:  # whatever a package's import may raise
         raise DeepSpeedError(
             f"DeepSpeed could not be imported ({type(error).__name__}: {_first_line(error)}).",
-            "Install it anew: pip install --force-reinstall rankdeck[deepspeed]; or choose the engine torch.",
+            "Reinstall it: pip install --force-reinstall rankdeck[deepspeed]; or choose the engine torch.",
         ) from error
     finally:
         logging.disable(before)
@@ -96,7 +96,7 @@ def make_engine(
     except Exception as error:  # assertions, pydantic's errors, whatever lies below
         raise DeepSpeedError(
             f"DeepSpeed {deepspeed.__version__} could not be set up ({type(error).__name__}: {_first_line(error)}).",
-            "Choose the engine torch, or look at this rank's log for the rest.",
+            "Choose the engine torch, or see this rank's log for the rest.",
         ) from error
     _limit_waiting(engine, place.timeout_s)
     for module, held in buffers:

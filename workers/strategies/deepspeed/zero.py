@@ -115,7 +115,7 @@ class DeepSpeedStrategy(DdpStrategy):
         if optimization.kind_name != "AdamW" and '"optimizer"' in (self._config.deepspeed_config or ""):
             raise ConfigError(
                 FIELD,
-                f"The DeepSpeed configuration has a section optimizer, and the recipe uses {optimization.kind_name}.",
+                f"The DeepSpeed configuration has a section optimizer, but the recipe uses {optimization.kind_name}.",
                 "Leave the section optimizer out.",
             )
         batch = resolve_batch(self._config, self.place.world_size, _DEFAULT_MICRO_BATCH)
