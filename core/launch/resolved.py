@@ -113,7 +113,7 @@ def _resolved(
     if mode not in recipe.modes:
         raise ConfigError(
             "mode",
-            f"{recipe.title} cannot be trained in mode {mode.value!r}.",
+            f"{recipe.title} does not support mode {mode.value!r}.",
             f"Choose one of: auto, {', '.join(recipe.modes)}.",
         )
     config = fit_batch(config, ranks, mode)

@@ -49,7 +49,7 @@ def test_a_new_rank_begins_with_the_best_copy_at_the_highest_step(tmp_path: Path
     made = generation(tmp_path, "independent", {"step": 30, "val_loss": 2.5}, {"step": 20, "val_loss": 2.25})
     found = carry_over(made, "independent", 4, "best")
     assert (found.copies, found.steps) == (("0", "1", "1", "1"), (30, 20, 30, 30))
-    assert found.words == "ranks 2 and 3 begin with rank 1's copy (validation loss 2.25)"
+    assert found.words == "ranks 2 and 3 start from rank 1's copy (validation loss 2.25)"
     assert not found.same_lanes
 
 
@@ -68,7 +68,7 @@ def test_the_lowest_validation_loss_goes_on(tmp_path: Path, mode: str, world: in
     assert found.steps == (80,) * world, "no curve runs backwards"
     assert found.words == (
         "rank 1's copy (validation loss 2.31, measured at step 64); what rank 0 learned from 12 chunks and part of "
-        "another and rank 2 learned from 1 chunk is not in these weights, though the ledger counts it as trained"
+        "another and rank 2 learned from 1 chunk is missing from these weights, though the ledger counts it as trained"
     )
 
 

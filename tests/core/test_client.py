@@ -107,7 +107,7 @@ def test_a_host_json_of_another_process_is_not_believed(tmp_path: Path) -> None:
 def test_a_run_that_is_not_going_cannot_be_stopped(tmp_path: Path) -> None:
     store = RunStore.create(tmp_path, RunConfig())
     store.write_state(store.stored_state().replace(state="finished"))
-    with pytest.raises(ConnectionRefusedByHostError, match="its state is: finished"):
+    with pytest.raises(ConnectionRefusedByHostError, match="state: finished"):
         stop_run(store)
 
 
@@ -126,7 +126,7 @@ def test_a_stop_is_answered_and_a_live_run_cannot_be_started_over(make_run: Make
     run.wait_for_step(2)
     with pytest.raises(RunBusyError):
         resume_run(plan_resume(str(run.run_dir), tmp_path, accept_code=True))
-    with pytest.raises(UsageError, match="holds a run already"):
+    with pytest.raises(UsageError, match="already contains a run"):
         start_run(run.store.config(), run_dir=run.run_dir)
     stop_run(run.store)
     assert wait_for_end(run.store, 30.0).state == STOPPED
@@ -154,7 +154,7 @@ def test_a_host_killed_in_its_first_second_is_known_to_be_dead_at_once(make_run:
     psutil.wait_procs([host], timeout=10)
     began = time.monotonic()
     assert wait_for_end(run.store, 2.0).state == "interrupted"  # at once; a moment later where python.exe starts python
-    with pytest.raises(ConnectionRefusedByHostError, match="its state is: interrupted"):
+    with pytest.raises(ConnectionRefusedByHostError, match="state: interrupted"):
         stop_run(run.store)
     assert time.monotonic() - began < 2.0
     run.behave(steps=20).resume()

@@ -156,7 +156,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
 def test_ranks_cannot_meet_without_gloo_or_with_merges_as_well() -> None:
     with pytest.raises(PreflightError, match="without gloo"):
         plan("independent", GPUS[:2], Platform("windows", "2.9.1", "12.8", 8), sync_every=50)
-    with pytest.raises(ConfigError, match="brought together every 50 steps already"):
+    with pytest.raises(ConfigError, match="already synchronised every 50 steps"):
         plan("independent", GPUS[:2], LINUX, sync_every=50, merge_every_chunks=1)
 
 
@@ -226,7 +226,7 @@ def test_the_engine_is_known_before_a_rank_starts(changes: dict[str, Any], deeps
     [
         ({"zero_stage": 2}, "0.19.8", "ZeRO stage 2 by DeepSpeed 0.19.8 (installed)."),
         ({"zero_stage": 1, "zero_engine": "deepspeed"}, "unknown", "ZeRO stage 1 by DeepSpeed (chosen)."),
-        ({"zero_stage": 2}, None, "ZeRO stage 2 by PyTorch's engine (DeepSpeed is not installed)."),
+        ({"zero_stage": 2}, None, "ZeRO stage 2 by PyTorch's own engine: DeepSpeed is not installed."),
         ({"zero_stage": 3, "zero_engine": "torch"}, "0.19.8", "ZeRO stage 3 by PyTorch's own engine (chosen)."),
         (
             {"zero_stage": 1, "precision": "fp16"},

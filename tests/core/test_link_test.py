@@ -33,7 +33,7 @@ def test_two_slots_are_measured_and_the_result_is_kept(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_measurement_that_lasts_too_long_or_is_cancelled_leaves_nothing_behind() -> None:
     pytest.importorskip("torch", reason="starts ranks for real")
-    for limit_s, cancelled, words in ((0.2, False, "not done after 0.2 s"), (60.0, True, "cancelled")):
+    for limit_s, cancelled, words in ((0.2, False, "did not finish within 0.2 s"), (60.0, True, "cancelled")):
         with pytest.raises(LinkTestError) as refusal:
             measure_link(SLOTS[:2], this_platform(), seconds=60.0, limit_s=limit_s, cancelled=lambda c=cancelled: c)
         assert words in refusal.value.cause

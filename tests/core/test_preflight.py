@@ -60,7 +60,7 @@ def test_a_model_that_a_recipe_does_not_use_is_named_before_the_start(tmp_path: 
 
 
 def test_a_zero_run_says_before_the_start_which_engine_it_takes(tmp_path: Path, text: Path) -> None:
-    note = "ZeRO stage 2 by PyTorch's engine (DeepSpeed is not installed)."
+    note = "ZeRO stage 2 by PyTorch's own engine: DeepSpeed is not installed."
     assert _check(tmp_path, text, mode="zero", zero_stage=2).notes == (note,)
     deepspeed = dataclasses.replace(LINUX, deepspeed_version="0.19.8")
     notes = _check(tmp_path, text, deepspeed, mode="zero", zero_stage=2).notes
@@ -161,7 +161,7 @@ def test_a_run_folder_that_is_a_file_or_taken(tmp_path: Path, text: Path) -> Non
     taken.mkdir()
     assert _check(tmp_path, text, run_dir=taken).run.mode == "ddp"
     (taken / "run.toml").touch()
-    with pytest.raises(RankdeckError, match="holds a run already") as caught:
+    with pytest.raises(RankdeckError, match="already contains a run") as caught:
         _check(tmp_path, text, run_dir=taken)
     assert "resume" in caught.value.next_step
 

@@ -53,7 +53,7 @@ def test_a_stopped_run_goes_on_from_its_newest_generation(runs: Path) -> None:
     assert result.progress is not None
     assert (result.progress.chunks_done, result.progress.chunks_total) == (2, 12)
     assert result.lines() == [
-        f"Run {store.dir.name} goes on.",
+        f"Run {store.dir.name} continues.",
         "Weights: generation 2, step 20.",
         "Data: epoch 1; 0 of 1 blocks and 2 of 12 chunks done in it.",
         "Trains until step 100.",
@@ -147,7 +147,7 @@ def test_more_or_fewer_ranks_go_on_with_the_same_weights(runs: Path) -> None:
 def test_independent_copies_become_one_and_it_is_said_which(runs: Path) -> None:
     store = make_run(runs, mode="independent")
     more = plan(store.dir, runs, devices="cpu:3")
-    assert (more.mode_now, more.copies) == ("independent", "rank 2 begins with rank 0's copy (100 samples seen)")
+    assert (more.mode_now, more.copies) == ("independent", "rank 2 starts from rank 0's copy (100 samples seen)")
     one = plan(store.dir, runs, mode="ddp")
     assert one.mode_now == "ddp"
     assert (
@@ -166,7 +166,7 @@ def test_settings_of_how_it_goes_on_are_named_with_what_they_were(runs: Path) ->
     assert (result.mode_now, result.config.sync_every, result.config.precision) == ("independent", 10, "bf16")
     text = "\n".join(result.lines())
     assert "Sync interval: 10 steps; it was not set." in text
-    assert "Precision: bf16; it was auto. The weights stay as they are" in text
+    assert "Precision: bf16; it was auto. The weights stay the same" in text
     assert "Merge: average; it was best." in text
     assert "Devices: parallel-independent on cpu:0, cpu:1; it was DDP on cpu:0, cpu:1." in text
     assert (
@@ -203,7 +203,7 @@ def test_an_optimizer_of_another_kind_is_said_before_it_starts(runs: Path, wante
     settings = {"mode": "zero", "zero_engine": "torch"}
     kept = plan(store.dir, runs, **settings, deepspeed_config='{"optimizer": {"type": "FusedAdamW"}}')
     assert kept.mode_now == "zero" and "DeepSpeed settings: changed." in kept.lines()
-    with pytest.raises(StateFileError, match=f"trained with AdamW .* means nothing to {wanted}"):
+    with pytest.raises(StateFileError, match=f"trained with AdamW .* {wanted} cannot use its state"):
         plan(store.dir, runs, **settings, deepspeed_config=f'{{"optimizer": {{"type": "{wanted}"}}}}')
 
 

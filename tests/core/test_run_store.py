@@ -65,7 +65,7 @@ def test_runs_of_one_second_have_different_ids(runs_dir: Path) -> None:
 def test_a_folder_of_ones_own_is_used_once(tmp_path: Path, runs_dir: Path) -> None:
     folder = tmp_path / "my run"
     assert RunStore.create(runs_dir, RunConfig(), run_dir=folder).state().run_id == "my run"
-    with pytest.raises(UsageError, match="holds a run already"):
+    with pytest.raises(UsageError, match="already contains a run"):
         RunStore.create(runs_dir, RunConfig(), run_dir=folder)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(UsageError, match="is a file"):

@@ -99,7 +99,7 @@ def test_places_are_made_absolute(script: Path, tmp_path: Path) -> None:
         ({"script": "SCRIPT", "python": "/nowhere/python"}, "python", "no interpreter"),
         ({"script": "SCRIPT", "working_directory": "/nowhere"}, "working_directory", "no folder"),
         ({"script": "SCRIPT", "arguments": '"'}, "arguments", "never closed"),
-        ({"script": "SCRIPT", "charts": "loss"}, "charts", "which chart"),
+        ({"script": "SCRIPT", "charts": "loss"}, "charts", "NAME=CHART"),
     ],
 )
 def test_what_cannot_be_is_named(script: Path, options: dict[str, str], field: str, words: str) -> None:

@@ -130,8 +130,8 @@ CASES = [
     ),
     Case("table without text", _on_table("prices.csv"), 2, "text_column=NAME"),
     # devices
-    Case("devices naming nothing", _train("--devices", ","), 2, "names nothing"),
-    Case("devices empty", _train("--devices", ""), 2, "names nothing"),
+    Case("devices naming nothing", _train("--devices", ","), 2, "is empty"),
+    Case("devices empty", _train("--devices", ""), 2, "is empty"),
     Case("device that is not there", _train("--devices", "cuda:7"), 2, "cuda:7"),
     Case("device UUID unknown", _train("--devices", "GPU-deadbeef"), 2, "GPU-deadbeef"),
     Case("no CPU devices", _train("--devices", "cpux0"), 2, "cpux0"),
@@ -174,7 +174,7 @@ CASES = [
     Case("option that contradicts another", _train("--set", "n_head=5", "--set", "n_embd=64"), 2, "the width 65"),
     Case("AI-OS flag of another recipe", _train("--halt-max-steps", "1"), 2, "--halt-max-steps"),
     Case(
-        "batch numbers contradict",
+        "batch settings contradict",
         _train("--batch-size", "4", "--grad-accum-steps", "2", "--global-batch-size", "9"),
         2,
         "micro-batch 4",

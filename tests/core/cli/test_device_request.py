@@ -67,7 +67,7 @@ def test_cpu_devices_are_taken_otherwise_and_it_is_said(words: list[str], device
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
-        (["--num-gpus", "4"], "4 devices are asked for, and this machine has 3 GPUs"),
+        (["--num-gpus", "4"], "4 devices were requested, but this machine has 3 GPUs"),
         (["--num-gpus", "0"], "requests no GPU"),
         (["--num-gpus", "two"], "num_gpus"),
         (["--num-gpus", "2", "--devices", "cuda:0"], "--num-gpus and --devices are both given"),

@@ -43,7 +43,7 @@ def test_all_devices_are_measured_when_none_is_named(
     [
         (["--devices", "cpu:0"], "needs two devices"),
         (["--devices", "cpux2", "--parameters", "100"], "both the model's size and the step time"),
-        (["--devices", "cpux2", "--parameters", "0", "--step-time-s", "1"], "more than 0"),
+        (["--devices", "cpux2", "--parameters", "0", "--step-time-s", "1"], "must be positive"),
     ],
 )
 def test_what_cannot_be_measured_is_a_mistake_in_the_command(

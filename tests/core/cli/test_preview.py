@@ -98,7 +98,7 @@ def test_in_words(tmp_path: Path) -> None:
     ("words", "code", "said"),
     [
         (("--set", "text_column=body"), 2, "The columns are: id, text."),
-        (("--set", "max_bad_rows=lots"), 2, "'lots' is no limit"),
+        (("--set", "max_bad_rows=lots"), 2, "'lots' is not a limit"),
         (("--seq-len", "100000"), 2, "at least 200002"),
         (("--documents", "-1"), 2, "-1 documents"),
         (("--recipe", "nothing"), 2, "no recipe 'nothing'"),

@@ -45,8 +45,8 @@ def test_devices_are_found_by_any_of_their_names(texts: list[str], available: li
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        ([], "names nothing"),
-        (["", " , "], "names nothing"),
+        ([], "is empty"),
+        (["", " , "], "is empty"),
         (["cpux0"], "counts 0 CPU devices"),
         (["cpu:65"], "cpux65 counts 65 CPU devices; 1 to 64"),
         (["cpu:1", "cpu:99"], "no CPU device cpu:99"),
