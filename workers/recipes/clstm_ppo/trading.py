@@ -90,7 +90,7 @@ def make_market(files: Sequence[PriceFile], held_out: float, window: int) -> Mar
             for part, low, high in ((parts[0], first, min(past, cut)), (parts[1], max(first, cut), past)):
                 if high - low >= needed:
                     part.append(Stretch(base + low, base + high, usual))
-    for part, words in zip(parts, ("to train on", "validation"), strict=True):
+    for part, words in zip(parts, ("to train on", "held out"), strict=True):
         if not part:
             names = ", ".join(file.name for file in files)
             longest = max(past - first for file in files for first, past in file.stretches)
