@@ -110,7 +110,8 @@ def _last_line(folder: Path, world: int) -> float:
 
 def _measured(commands: Sequence[list[str]], tree: Path, folder: Path, first_step: Callable[[], float]) -> Start:
     """Starts the commands and waits for all that descends from them."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "RANKDECK_HOME": str(folder), "PYTHONPATH": str(tree)}
+    path = os.pathsep.join([str(tree), str(tree / "workers" / "sdk")])  # the loop by hand borrows a recipe's model
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "RANKDECK_HOME": str(folder), "PYTHONPATH": path}
     assert ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0  # hosts become children of this process
     try:
         before, began = _of_children(), time.time()
