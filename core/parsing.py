@@ -59,7 +59,7 @@ class ParseError(ValueError):
         self.cut_off = cut_off
 
 
-def decode_utf8(data: bytes) -> str:
+def decode_utf8(data: bytes | bytearray) -> str:
     """Bytes as text; a byte order mark stays in it.
 
     Raises:
@@ -75,7 +75,7 @@ def decode_utf8(data: bytes) -> str:
 
 
 def parse_json(
-    text: str | bytes,
+    text: str | bytes | bytearray,
     *,
     pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
     constant: Callable[[str], Any] | None = None,
@@ -90,7 +90,7 @@ def parse_json(
     Raises:
         ParseError: It is not JSON, not UTF-8, or beyond the limits.
     """
-    if isinstance(text, bytes):
+    if isinstance(text, bytes | bytearray):  # asyncio under Windows hands bytearrays over
         text = decode_utf8(text)
     decoder = _JSON
     if pairs is not None or constant is not None:
@@ -152,7 +152,7 @@ def parse_yaml(text: str) -> Any:
     return value
 
 
-def _other_encoding(data: bytes) -> str | None:
+def _other_encoding(data: bytes | bytearray) -> str | None:
     """The name of an encoding that is certainly meant and is not UTF-8; JSON and TOML begin with an ASCII character."""
     start = data[:4]
     if start in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") or (len(start) == 4 and start.count(0) == 3):

@@ -109,3 +109,11 @@ def test_nothing_else_in_core_parses_what_others_wrote() -> None:
         if re.search(r"(?:json|tomllib|yaml)\.(?:safe_)?loads?\b", text):
             found.add(path.relative_to(root).as_posix())
     assert found - {"core/parsing.py"} == set(OWN_READERS)
+
+
+@pytest.mark.windows
+def test_a_bytearray_is_read_as_bytes_are() -> None:
+    """asyncio hands data over as bytes under Linux, as a bytearray under Windows."""
+    assert parse_json(bytearray(b'{"pid": 7}')) == {"pid": 7}
+    with pytest.raises(ParseError, match="UTF-16"):
+        parse_json(bytearray('{"pid": 7}'.encode("utf-16")))
