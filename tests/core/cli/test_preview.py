@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from core.processes.program_environment import program_environment
 from tests.workers.data.written import write_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
@@ -69,7 +70,7 @@ def test_a_tokenizer_in_a_file_of_its_own_needs_no_torch(tmp_path: Path) -> None
         (tmp_path / "request.json").write_text(json.dumps(request), encoding="utf-8")
         done = subprocess.run(
             [sys.executable, str(program), str(tmp_path)],  # whose folder is searched first
-            env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=False,
+            env=program_environment(os.environ), capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["first_samples"], done.stderr
