@@ -41,7 +41,7 @@ def test_the_shown_run_is_exported(open_window: OpenWindow, store: RunStore, qtb
     qtbot.waitUntil(lambda: "model.safetensors" in window.notice.text, timeout=SOON_MS)
     window.actions_.exports["hf"].trigger()
     qtbot.waitUntil(lambda: window.notice.title == "Nothing was exported", timeout=SOON_MS)
-    assert "MiniGPT does not know how" in window.notice.text
+    assert "MiniGPT cannot export its weights as" in window.notice.text
 
 
 # The offscreen platform has no menus of its own to raise.

@@ -56,7 +56,7 @@ def test_devices_are_found_by_any_of_their_names(texts: list[str], available: li
         (["GPU-"], "no device 'GPU-'"),
         (["tpu:0"], "no device 'tpu:0'"),
         (["auto", "cuda:0"], "no device 'auto'"),
-        (["GPU-4090"], "beginning of 2 UUIDs"),
+        (["GPU-4090"], "matches 2 UUIDs"),
         (["cuda:0", "GPU-6ada"], "named twice"),
         (["cpu:1", "cpu:1"], "named twice"),
     ],

@@ -134,16 +134,16 @@ def test_a_damaged_newest_generation_is_passed_over_but_not_where_it_was_asked_f
 
 
 BAD: dict[str, tuple[list[str], str]] = {
-    "no such run": (["nobody", "--to", "csv"], "goes by 'nobody'"),
+    "no such run": (["nobody", "--to", "csv"], "matches 'nobody'"),
     "no kind": (["RUN"], "--to"),
     "unknown kind": (["RUN", "--to", "onnx"], "onnx"),
     "no such generation": (["RUN", "--to", "safetensors", "--generation", "7"], "no generation 7"),
     "a generation that is no number": (["RUN", "--to", "safetensors", "--generation", "last"], "last"),
     "a generation of tables": (["RUN", "--to", "csv", "--generation", "1"], "holds weights"),
-    "a recipe that cannot": (["RUN", "--to", "hf"], "MiniGPT does not know how"),
+    "a recipe that cannot": (["RUN", "--to", "hf"], "MiniGPT cannot export its weights as"),
     "a folder with something in it": (["RUN", "--to", "csv", "--out", "FULL"], "is not empty"),
     "a file where a folder belongs": (["RUN", "--to", "csv", "--out", "FILE"], "is a file"),
-    "a file that is there": (["RUN", "--to", "safetensors", "--out", "FULL/model.safetensors"], "is there already"),
+    "a file that is there": (["RUN", "--to", "safetensors", "--out", "FULL/model.safetensors"], "already exists"),
     "a folder below a file": (["RUN", "--to", "csv", "--out", "FILE/x"], "FILE"),
 }
 
@@ -218,7 +218,7 @@ def test_samples_are_shown_step_by_step(store: RunStore, capsys: pytest.CaptureF
     assert main(["show", store.dir.name, "--samples", "--step", "20", "--json"]) == 0
     assert [json.loads(line)["text"] for line in capsys.readouterr().out.splitlines()] == ["words 20"]
     assert main(["show", store.dir.name, "--step", "30"]) == 0
-    assert "no text at step 30" in capsys.readouterr().out
+    assert "no text samples at step 30" in capsys.readouterr().out
 
 
 RECIPE = """
@@ -270,7 +270,7 @@ def test_a_recipe_makes_a_hugging_face_folder(store: RunStore, tmp_path: Path) -
         ("def export", "def something", "has no function export"),
         ("    shutil.copy", '    raise ConfigError("x", "Too wide.", "Less.")\n    shutil.copy', "Too wide."),
         ("    shutil.copy", "    import os; os._exit(7)\n    shutil.copy", "exit code 7"),
-        ("    shutil.copy", "    return\n    shutil.copy", "left nothing"),
+        ("    shutil.copy", "    return\n    shutil.copy", "wrote nothing"),
     ],
 )
 def test_a_recipe_that_fails_to_export_says_why(

@@ -109,14 +109,14 @@ def test_a_crash_in_native_code_names_it() -> None:
         ("RuntimeError: Distributed package doesn't have NCCL built in", Launched.ONE_CPU, "--no-torchrun"),
         ("RuntimeError: Distributed package doesn't have NCCL built in", Launched.CPU, "--devices cpu:1 --no-torchrun"),
         ("RuntimeError: Distributed package doesn't have NCCL built in", Launched.ONE_CPU_PLAIN, "Choose a GPU"),
-        ("RuntimeError: NCCL error: unhandled system error", Launched.GPU, "The rank's log"),
+        ("RuntimeError: NCCL error: unhandled system error", Launched.GPU, "the rank's log"),
         (
             "DistNetworkError: The client socket has timed out after 9ms while trying to connect to (h, 1).",
             Launched.CPU,
             "TORCHELASTIC_USE_AGENT_STORE=False",
         ),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried", Launched.GPU, "batch smaller"),
-        ("RuntimeError: address already in use", Launched.GPU, "start the run again"),
+        ("RuntimeError: address already in use", Launched.GPU, "Start the run again"),
     ],
 )
 def test_what_can_be_done_is_said(error: str, launched: Launched, words: str) -> None:
