@@ -17,8 +17,10 @@ from core.export.weights import find_weights
 from core.ledger.ledger import Ledger, read_state_file
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
+from tests.helpers.deepspeed_here import needs_deepspeed
 from tests.helpers.quick_hosts import quick_hosts
 from tests.workers.hosted_run import ROOT, host, lines, make_run, write_text
+from workers.state_files.safetensors_files import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 __all__ = ["quick_hosts"]
@@ -93,6 +95,23 @@ def test_a_diverged_run_keeps_its_good_checkpoints_and_resumes_from_one(
     assert store.model.exists()
     trained = Ledger.from_file(read_state_file(store.ledger)).samples_trained
     assert trained == 40 * 4 * world, "each sample once, counted from the checkpoint that was resumed"
+
+
+@needs_deepspeed
+@pytest.mark.parametrize("stage", [1, 2])
+def test_deepspeed_keeps_its_weights_finite_and_leaves_out_the_checkpoint(stage: int, tmp_path: Path) -> None:
+    """DeepSpeed makes no update from gradients that are not finite; the checkpoint is left out with an alert."""
+    settings = {"zero_stage": stage, "zero_engine": "deepspeed", "options": {"bad_rank": 1}}
+    store = diverging(tmp_path, "zero", 2, **settings)
+    assert host(store) == 0
+    (launch,) = lines(store, "launch")
+    assert launch["engine"] == "deepspeed"
+    (alert,) = alerts(store, "diverged")
+    assert (alert["step"], alert["cause"].partition(" at step")[0]) == (30, "The loss or the gradients are not finite")
+    kept = Generations(store.generations).list()
+    assert 30 not in [generation.step for generation in kept] and not any(generation.diverged for generation in kept)
+    weights = [path for generation in kept for path in generation.folder.glob("weights*.safetensors")]
+    assert weights and all(bool(tensor.isfinite().all()) for path in weights for tensor in read(path)[0].values())
 
 
 def test_one_loss_that_is_not_finite_leaves_out_one_checkpoint(tmp_path: Path) -> None:
