@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
+import re
 import socket
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import psutil
 
@@ -17,6 +17,7 @@ from core.errors import PreflightError
 from core.machine import installed
 
 PlatformName = Literal["windows", "linux", "macos"]
+_TEXT_CONSTANT: Final = re.compile(r"""^(\w+)(?: *:[^=\n]*)? *= *(["'])([^"'\n]*)\2""", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +124,10 @@ def _torch_build() -> tuple[str | None, str | None]:
     if spec is None or spec.origin is None:
         return None, None
     try:
-        tree = ast.parse(Path(spec.origin).with_name("version.py").read_text(encoding="utf-8"))
-    except (OSError, SyntaxError):
+        text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
         return version, None
-    values: dict[str, object] = {}
-    for node in tree.body:
-        targets = (
-            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-        )
-        value = getattr(node, "value", None)
-        if isinstance(value, ast.Constant):
-            values.update({target.id: value.value for target in targets if isinstance(target, ast.Name)})
-    own_version, cuda = values.get("__version__"), values.get("cuda")
-    return own_version if isinstance(own_version, str) else version, cuda if isinstance(cuda, str) else None
+    # Not by ast: the window asks in a thread, and two parses at a time are a SystemError in CPython 3.11
+    # (github.com/python/cpython/issues/106905).
+    values = {name: value for name, _, value in _TEXT_CONSTANT.findall(text)}
+    return values.get("__version__", version), values.get("cuda")

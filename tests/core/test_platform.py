@@ -1,0 +1,71 @@
+"""Which build of PyTorch is installed, read without importing it."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import importlib.util
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from core.machine import installed
+from core.machine.platform import this_platform
+
+pytestmark = pytest.mark.windows
+
+
+@pytest.fixture
+def version_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The `version.py` of a PyTorch that is installed."""
+    spec = ModuleSpec("torch", None, origin=str(tmp_path / "__init__.py"))
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec if name == "torch" else find(name))
+    monkeypatch.setattr(installed, "version", lambda _: "2.13.0")
+    return tmp_path / "version.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "cuda"),
+    [
+        ("__all__ = ['cuda']\n__version__ = '2.13.0+cpu'\ncuda: Optional[str] = None\n", "2.13.0+cpu", None),
+        (
+            "__version__ = '2.13.0+cu130'\ncuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n",
+            "2.13.0+cu130",
+            "13.0",
+        ),
+        ('__version__ = "2.7.1"\r\ncuda = "12.8"\r\n', "2.7.1", "12.8"),
+        ("nothing of the kind", "2.13.0", None),
+    ],
+)
+def test_the_build_is_read_from_torchs_own_file(version_file: Path, text: str, version: str, cuda: str | None) -> None:
+    version_file.write_bytes(text.encode())
+    platform = this_platform()
+    assert (platform.torch_version, platform.cuda_build) == (version, cuda)
+
+
+class _AsksWhenCollected:
+    """Asks in the middle of whatever the interpreter does, as another thread may."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        this_platform()
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_it_disturbs_no_parse_that_goes_on_meanwhile(version_file: Path) -> None:
+    """Two of CPython 3.11's parsers at a time end in a SystemError (github.com/python/cpython/issues/106905)."""
+    version_file.write_text("__version__ = '2.13.0'\ncuda = '13.0'\n", encoding="utf-8")
+    source = "\n".join(f"x{number} = [{number}, ({number}, {{'a': {number}}})]" for number in range(1000))
+    thresholds = gc.get_threshold()
+    gc.set_threshold(50)
+    try:
+        for _ in range(10):
+            for _ in range(10):
+                _AsksWhenCollected()
+            ast.parse(source)
+    finally:
+        gc.set_threshold(*thresholds)
