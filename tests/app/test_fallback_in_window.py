@@ -70,7 +70,7 @@ def test_a_rank_that_dies_before_the_first_step(
 
     window.actions_.stop.trigger()
     qtbot.waitUntil(lambda: window.header.state.text() == "Stopped", timeout=TRAIN_MS)
-    assert notice.title == "Fell back to independent training" and "resume it" in notice.text, (
+    assert notice.title == "Fell back to independent training" and "resume the run" in notice.text, (
         "the run ended: what to do now is another thing"
     )
 

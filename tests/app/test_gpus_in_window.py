@@ -199,7 +199,7 @@ def story_training(folder: Path) -> None:
         wait_for(lambda: [frame.title.text() for frame in plots.frames] == titles)
         wait_for(lambda: all("W" in frame.readout.accessibleName() for frame in plots.frames[2:]))
         ada = plots.frames[2]
-        assert "of 48 GiB" in ada.readout.accessibleName() and "no rank" in ada.title.toolTip()
+        assert "of 48 GiB" in ada.readout.accessibleName() and "not used" in ada.title.toolTip()
         assert "Rank 1 trains" in plots.frames[1].title.toolTip()
         wait_for(lambda: len(ada.chart.source.layers(ada.chart.view(), 100, ada.palette())) == 2)
         card = plots.frames[3].readout

@@ -153,7 +153,7 @@ def test_a_run_that_lacks_a_package_offers_it_too(open_window: OpenWindow) -> No
     [
         ("/usr/bin/python: No module named pip", "no pip", "ensurepip"),
         ("error: externally-managed-environment\n", "managed by the operating system", "bootstrap.py"),
-        ("WARNING: NewConnectionError\nERROR: No matching distribution found for x", "cannot be reached", "network"),
+        ("WARNING: NewConnectionError\nERROR: No matching distribution found for x", "could not be reached", "network"),
         ("ERROR: Could not install: [WinError 5] Access is denied", "could not be written", "Close runs"),
         ("Segmentation fault", "exit code 3", "in a terminal"),
     ],

@@ -110,7 +110,7 @@ def test_numbers_go_on_after_a_restart_and_past_a_gap(generations: Generations) 
         (lambda folder: (folder / "chunk_tracker_state.json").write_bytes(b"{}"), "were written"),
         (lambda folder: (folder / "manifest.json").write_bytes(b'{"format": "rank'), "cut off"),
         (lambda folder: (folder / "manifest.json").write_bytes(b""), "is empty"),
-        (lambda folder: (folder / "manifest.json").write_bytes(b"[]"), "a list where an object belongs"),
+        (lambda folder: (folder / "manifest.json").write_bytes(b"[]"), "a list instead of an object"),
     ],
 )
 def test_a_damaged_one_is_named_and_the_one_before_is_used(generations: Generations, damage: Any, words: str) -> None:

@@ -317,7 +317,7 @@ def test_what_every_rank_is_told() -> None:
         assert "MASTER_PORT" not in rank.env
         environment = rank.environment({"PYTHONPATH": str(Path("theirs").absolute())})
         assert environment["PYTHONUNBUFFERED"] == environment["PYTHONUTF8"] == "1"
-        ours, theirs = environment["PYTHONPATH"].split(os.pathsep)
+        ours, _, theirs = environment["PYTHONPATH"].split(os.pathsep)
         assert (Path(ours) / "core" / "client.py").is_file() and Path(theirs) == Path("theirs").absolute()
         assert rank.env[rank_context.ENV_PORT] == "4321"
         assert rank.env[rank_context.ENV_TOKEN] == "s3cret"

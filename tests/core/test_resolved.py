@@ -44,7 +44,7 @@ def test_devices_that_are_chosen_already_are_taken_as_they_are() -> None:
 
 
 def test_a_batch_that_does_not_fit_the_ranks_is_refused() -> None:
-    with pytest.raises(ConfigError, match="cannot be shared out"):
+    with pytest.raises(ConfigError, match="cannot be divided evenly"):
         resolve(_config(devices=("cpux4",), global_batch_size=6), get_recipe("minigpt"), SLOTS, LINUX)
 
 

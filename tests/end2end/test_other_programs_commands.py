@@ -55,7 +55,7 @@ def test_train_actv1_by_ddp(folder: Path) -> None:
         f"--log-file artifacts/brains/actv1/metrics.jsonl {TINY}",
         AIOS_DDP_SPAWN="1",
     )
-    assert "--cuda-ids 0,1 asks for GPUs" in said and "2 CPU devices" in said
+    assert "--cuda-ids 0,1 requests GPUs" in said and "2 CPU devices" in said
     log = folder / "artifacts" / "brains" / "actv1" / "metrics.jsonl"
     steps = lines(log, "step")
     assert [line["step"] for line in steps if line["rank"] == 0] == list(range(1, 11))
@@ -87,7 +87,7 @@ def test_a_script_on_all_gpus(folder: Path) -> None:
     said = rankdeck(folder, "run --num-gpus -1 run_hf_standalone.py")
     with DeviceMonitor() as monitor:
         count = len(monitor.cpu_slots())
-    assert f"--num-gpus -1 asks for GPUs, and this machine has none that can be used: the run trains on {count}" in said
+    assert f"--num-gpus -1 requests GPUs, but this machine has no usable GPU: the run trains on {count}" in said
     (log,) = folder.glob("runs/*/logs/rank0.log")
     assert f"world: {count}" in log.read_text(encoding="utf-8")
 

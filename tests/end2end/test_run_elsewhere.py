@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import time
@@ -77,10 +78,9 @@ def test_what_only_the_other_machine_has_is_named(
 ) -> None:
     (tmp_path / "text.txt").write_bytes(TEXT)
     store = make_run(tmp_path, generations=0)
-    text = store.run_toml.read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith(f"{setting} =")]
+    text = re.sub(rf"(?m)^{setting} = (\[[^\]]*\]|.*)\n", "", store.run_toml.read_text(encoding="utf-8"))
     shown = f'["{value}"]' if setting == "devices" else f'"{value}"'
-    store.run_toml.write_text("\n".join([f"{setting} = {shown}", *lines]) + "\n", encoding="utf-8", newline="\n")
+    store.run_toml.write_text(f"{setting} = {shown}\n{text}", encoding="utf-8", newline="\n")
     before = tree(tmp_path)
     assert main(["train", "--config", str(store.run_toml)]) == 2
     error = said(capsys)

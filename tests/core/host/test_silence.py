@@ -66,7 +66,7 @@ def test_a_rank_that_falls_silent_is_named_once_and_when_it_is_back_it_is_over()
     (alert,) = story.told.alerts
     assert (
         alert["title"] == "Rank 1 may hang"
-        and "From rank 1 (cpu:1, step 1) nothing was heard for 61 s" in alert["cause"]
+        and "From rank 1 (cpu:1, step 1) there was no message for 61 s" in alert["cause"]
     )
     assert "hold" not in alert["cause"] and alert["next_step"]
     assert story.told.phases == ["Rank 1 may hang: see Alerts"]

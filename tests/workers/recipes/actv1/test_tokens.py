@@ -213,4 +213,4 @@ def test_without_a_record_other_tokens_than_the_weights_were_trained_on_are_refu
     put(cache, "gpt2", learned)
     assert host(run) == 2
     error = run.state().error
-    assert error is not None and "number of samples is not the same" in error["cause"] and error["next_step"]
+    assert error is not None and "number of samples has changed" in error["cause"] and error["next_step"]
