@@ -17,7 +17,8 @@ SDK_FOLDER: Final = PACKAGE_FOLDER / "workers" / "sdk"
 
 def data_folder() -> Path:
     """The user's own data folder for Rankdeck, as the platform has it."""
-    return user_data_path("Rankdeck" if sys.platform == "win32" else "rankdeck", appauthor=False)
+    folder: Path = user_data_path("Rankdeck" if sys.platform == "win32" else "rankdeck", appauthor=False)
+    return folder
 
 
 def default_runs_dir() -> Path:

@@ -138,7 +138,8 @@ def to_toml(config: RunConfig) -> str:
         _check_unicode(key, value)
     document: dict[str, Any] = {VERSION_KEY: VERSION, **_without_null(values)}
     document |= {heading: table for heading, table in (("env", env), ("options", _without_null(options))) if table}
-    return tomli_w.dumps(document)
+    text: str = tomli_w.dumps(document)
+    return text
 
 
 def to_json(config: RunConfig) -> str:

@@ -67,6 +67,6 @@ def test_imported_chunks_of_another_dataset_are_refused(tmp_path: Path) -> None:
     document = first.due()
     assert document is not None
     write_ledger(path, document)
-    with pytest.raises(StateFileError, match="dataset is not the same"):
+    with pytest.raises(StateFileError, match="dataset has changed"):
         keeper(path, {**DATASET, "sha256": "cd"}).prepare(DATA, None, 2, 1)
     assert json.loads(path.read_text(encoding="utf-8"))["completed_chunks"]
