@@ -1,4 +1,7 @@
-"""What a host has to know before it can plan: devices, dataset, generations. Slow, so it is done off the loop."""
+"""Run context: the devices, dataset and generations a host must know before it can plan.
+
+Gathering it is slow, so it is done off the event loop.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,13 @@ from core.run_folder.store import RunStore
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """What is found out once, before the first attempt.
+class RunContext:
+    """What the host learns once, before the first attempt.
 
     Attributes:
         run: What was asked, decided on this machine.
         machine: The machine itself.
-        generation: What it goes on from.
+        generation: What the run continues from; None for a new run.
         damaged: Newer generations that cannot be used.
         keeper: The ledger, to be made once the data is ready.
     """
@@ -35,14 +38,14 @@ class Setting:
     keeper: LedgerKeeper
 
 
-def survey(
+def gather_context(
     store: RunStore,
     run_id: str,
     config: RunConfig,
     recipe: Recipe,
     monitor: DeviceMonitor,
     generations: Generations,
-) -> Setting:
+) -> RunContext:
     """Looks at everything once; removes generations that were never finished.
 
     Raises:
@@ -56,7 +59,7 @@ def survey(
     keeper = LedgerKeeper(store.ledger, run.config, dataset.as_dict(), run_id)
     generation, damaged = generations.newest_valid(keeper.committed_generation())
     generations.remove_unfinished()
-    return Setting(run, machine, generation, tuple(damaged), keeper)
+    return RunContext(run, machine, generation, tuple(damaged), keeper)
 
 
 def damaged_alert(bad: DamagedGeneration, used: Generation | None) -> dict[str, Any]:

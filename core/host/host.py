@@ -24,7 +24,7 @@ from core.config.config_file import to_toml
 from core.errors import RankdeckError
 from core.files.atomic import write_atomic
 from core.host.attempt import Attempt, Given
-from core.host.context import Setting, damaged_alert, survey
+from core.host.context import RunContext, damaged_alert, gather_context
 from core.host.device_samples import DeviceSampler, sampled
 from core.host.disk.folder_watch import folder_gone, until_gone
 from core.host.disk.reserved_space import Reserve
@@ -85,7 +85,7 @@ class RunHost:
         self._monitor: DeviceMonitor | None = None
         self._sampler: DeviceSampler | None = None
         self._attempt: Attempt | None = None
-        self._setting: Setting | None = None
+        self._context: RunContext | None = None
         self._plan: LaunchPlan | None = None
         self._carry = CarryOver((), ())
         self._attempt_config = self._config
@@ -153,8 +153,8 @@ class RunHost:
         self.phase_changed("planning")
         self._stream.open(*await self._in_thread(self._open_metrics))
         await self._end_leftovers()
-        setting = self._setting = await self._find_out()
-        run, fallbacks = setting.run, StartFallbacks(setting.run.recipe.modes)
+        context = self._context = await self._gather_context()
+        run, fallbacks = context.run, StartFallbacks(context.run.recipe.modes)
         while True:
             if self._gone is not None:
                 return Outcome("failed", self._gone)
@@ -163,7 +163,7 @@ class RunHost:
             outcome = await self._one_attempt(run)
             plan = self._plan
             if plan is not None and self._may_restart(run.config, plan, outcome):
-                setting = self._setting = await self._restart(run.config, setting, outcome)
+                context = self._context = await self._restart(run.config, context, outcome)
                 continue
             following = None if plan is None else fallbacks.after(run, plan, outcome)
             if following is None:
@@ -176,7 +176,7 @@ class RunHost:
         lost = outcome.usage or outcome.unkillable or outcome.root is None or self._ladder.is_asked
         return failed and not lost and self._gone is None and self._restarts < config.max_restarts
 
-    async def _restart(self, config: RunConfig, setting: Setting, outcome: Outcome) -> Setting:
+    async def _restart(self, config: RunConfig, context: RunContext, outcome: Outcome) -> RunContext:
         """Says so, and finds the newest generation for the next attempt to go on from."""
         self._restarts += 1
         self._number += 1
@@ -184,10 +184,10 @@ class RunHost:
         log.warning("restart %d of %d: %s", self._restarts, config.max_restarts, words.get("cause", ""))
         self.emit("restart", number=self._restarts, of=config.max_restarts, **words)
         self._enter(HostState.STARTING, phase=f"restart {self._restarts} of {config.max_restarts}")
-        committed = setting.keeper.committed_generation
+        committed = context.keeper.committed_generation
         generation, damaged = await self._on_disk(lambda: self._generations.newest_valid(committed()))
         await self._on_disk(self._generations.remove_unfinished)
-        return replace(setting, generation=generation, damaged=tuple(damaged))
+        return replace(context, generation=generation, damaged=tuple(damaged))
 
     def _open_metrics(self) -> tuple[MetricsWriter, LateColumns]:
         self._config = self._store.config()
@@ -197,24 +197,24 @@ class RunHost:
             log.warning("%s", writer.copy_problem)
         return writer, LateColumns(self._store.dir)
 
-    async def _find_out(self) -> Setting:
+    async def _gather_context(self) -> RunContext:
         self._monitor = DeviceMonitor()
         recipe = await self._in_thread(get_recipe, self._config.recipe)
         self._ladder = _moved(self._ladder, self._config.stop_timeout_s)
         self.phase_changed("looking at devices, dataset and generations")
-        setting = await self._on_disk(
-            survey, self._store, self._first.run_id, self._config, recipe, self._monitor, self._generations
+        context = await self._on_disk(
+            gather_context, self._store, self._first.run_id, self._config, recipe, self._monitor, self._generations
         )
-        self._config = setting.run.config
-        for bad in setting.damaged:
-            self.emit("alert", **damaged_alert(bad, setting.generation))
-        uuids = await self._in_thread(lambda m: sampled(setting.run.devices, m.devices()), self._monitor)
+        self._config = context.run.config
+        for bad in context.damaged:
+            self.emit("alert", **damaged_alert(bad, context.generation))
+        uuids = await self._in_thread(lambda m: sampled(context.run.devices, m.devices()), self._monitor)
         self._sampler = DeviceSampler(self._monitor, uuids, lambda rows: self._stream.emit_from_thread("device", rows))
-        return setting
+        return context
 
     async def _one_attempt(self, run: ResolvedRun) -> Outcome:
-        setting, monitor = self._setting, self._monitor
-        assert setting is not None and monitor is not None
+        context, monitor = self._context, self._monitor
+        assert context is not None and monitor is not None
         config = self._attempt_config = run.config
         token = secrets.token_urlsafe(TOKEN_BYTES)
         rendezvous = rendezvous_folder(self._store.dir) / f".rendezvous-{self._number}-{secrets.token_hex(4)}"
@@ -224,19 +224,19 @@ class RunHost:
             rendezvous=rendezvous,
             port=self._port,
             token=token,
-            generation=None if setting.generation is None else setting.generation.number,
+            generation=None if context.generation is None else context.generation.number,
             python=sys.executable,
             host_pid=os.getpid(),
             master_port=free_port() if run.recipe.self_contained else 0,
         )
         plan = self._plan = plan_launch(run, site)
         self._listener.expect_ranks(self._number, plan.world_size, token)
-        environment = describe_environment(setting.machine, plan, run.devices, monitor.driver, self._number)
+        environment = describe_environment(context.machine, plan, run.devices, monitor.driver, self._number)
         await self._on_disk(
             write_atomic, self._store.environment, orjson.dumps(environment, option=orjson.OPT_INDENT_2)
         )
         fell_back = self._first.fallback is not None
-        carry = self._carry = await self._on_disk(lambda: _carry_over(setting.generation, plan, config, fell_back))
+        carry = self._carry = await self._on_disk(lambda: _carry_over(context.generation, plan, config, fell_back))
         self._announce(run, plan)
         attempt_toml = self._store.dir / "attempt.toml"
         await self._on_disk(write_atomic, attempt_toml, to_toml(config))
@@ -244,11 +244,11 @@ class RunHost:
         self._attempt = Attempt(
             Given(
                 plan=plan,
-                generation=setting.generation,
+                generation=context.generation,
                 carry=carry,
                 config=config,
                 generations=self._generations,
-                keeper=setting.keeper,
+                keeper=context.keeper,
                 disk=self._disk,
                 ladder=self._ladder,
                 start_timeout_s=config.start_timeout_s,
@@ -267,16 +267,16 @@ class RunHost:
                 rendezvous.unlink(missing_ok=True)
 
     def _announce(self, run: ResolvedRun, plan: LaunchPlan) -> None:
-        setting = self._setting
-        assert setting is not None
+        context = self._context
+        assert context is not None
         uuids = [command.device.uuid for command in plan.ranks]
         self._board.change(
             attempt=self._number,
             mode=plan.mode,
             devices=tuple(uuids),
             world_size=plan.world_size,
-            step=0 if setting.generation is None else setting.generation.step,
-            generation=None if setting.generation is None else setting.generation.number,
+            step=0 if context.generation is None else context.generation.step,
+            generation=None if context.generation is None else context.generation.number,
         )
         self.emit(
             "launch",
@@ -285,22 +285,22 @@ class RunHost:
             world_size=plan.world_size,
             backend=plan.backend,
             resumed_from=self._resumed_from(plan),
-            generation=None if setting.generation is None else setting.generation.number,
+            generation=None if context.generation is None else context.generation.number,
             total_steps=run.config.steps,
             tokens_per_step=None if plan.self_contained else run.batch.global_ * run.config.seq_len * plan.lanes,
             engine=plan.engine or None,
-            notes=launch_notes(setting.run, run.config, plan, self._board.state.fallback, self._carry.words),
+            notes=launch_notes(context.run, run.config, plan, self._board.state.fallback, self._carry.words),
         )
 
     def _resumed_from(self, plan: LaunchPlan) -> dict[str, int] | None:
         """Rank → the step its curve is taken back to; None at the very first start, and where that is said later."""
-        setting = self._setting
+        context = self._context
         self._goes_on.clear()
-        if self._number <= 1 or setting is None or plan.self_contained:
+        if self._number <= 1 or context is None or plan.self_contained:
             return None
-        known = {} if setting.generation is None else setting.generation.positions
+        known = {} if context.generation is None else context.generation.positions
         # Of a rank that had no part in the generation, what earlier attempts committed lies below its step.
-        otherwise = 0 if setting.generation is None else setting.generation.step
+        otherwise = 0 if context.generation is None else context.generation.step
         ranks = max(plan.world_size, self._first.world_size, *(rank + 1 for rank in known), 0)
         return {str(rank): known[rank].step if rank in known else otherwise for rank in range(ranks)}
 
@@ -386,11 +386,11 @@ class RunHost:
             self._enter(HostState.TRAINING, phase="")
 
     def data_ready(self) -> None:
-        setting, plan = self._setting, self._plan
+        context, plan = self._context, self._plan
         if plan is not None and plan.self_contained:
             return  # how many steps it makes is its own business
-        if setting is not None and plan is not None and setting.keeper.ledger is not None:
-            total = total_steps(self._attempt_config, plan, setting.keeper.ledger, dict(enumerate(self._carry.steps)))
+        if context is not None and plan is not None and context.keeper.ledger is not None:
+            total = total_steps(self._attempt_config, plan, context.keeper.ledger, dict(enumerate(self._carry.steps)))
             self._board.change(total_steps=total)
         if self._monitor is not None and self._attempt is not None:
             self._monitor.watch(self._attempt.processes)
