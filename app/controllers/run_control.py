@@ -1,138 +1,212 @@
-"""Start, stop and resume: turns the person's intents into `core.client` calls, off the GUI thread."""
+"""Start, stop, resume and closing: decides what each does, and which of them are available."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject
 
-from app.controllers.background import Operation, OperationRunner
-from core import client
-from core.config.run_config import RunConfig
-from core.errors import RankdeckError
-from core.launch.mode import NO_MODE
-from core.launch.preflight import check
-from core.machine.devices import Device
-from core.machine.platform import this_platform
-from core.recipes.manifest import get_recipe
-from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.recipes.user_script import with_absolute_places
+from app.controllers.run_display import RunDisplay
+from app.controllers.run_operations import Launching
+from app.controllers.setup import SetupWiring
+from app.controllers.setup_checks import Drafting
+from app.controllers.shown_run import Showing
+from app.models.device_table import DeviceTable
+from app.models.run_list import RunList
+from app.state.available_actions import Situation, verbs_of
+from app.state.run_summary import Standing
+from app.state.setup_form import mode_changes
+from app.views.widgets.notice_bar import Step
+from app.views.window.main_window import MainWindow
+from core.errors import ConfigError, DatasetError, RankdeckError
+from core.machine.devices import device_texts
+from core.machine.packages import MissingPackageError
 from core.resume.plan import ResumePlan
-from core.run_folder.store import RunStore
+from core.run_folder.state import RunState
+
+if TYPE_CHECKING:
+    from app.views.dialogs.resume_dialog import ResumeDialog
 
 
-class Launching(QObject):
-    """Does one thing at a time that changes runs, and says how it went.
+class RunControl(QObject):
+    """Carries out the window's actions on runs.
 
-    Signals:
-        busy_changed: What is being done ("starting a run"), or empty.
-        started: The folder of a run that was started or resumed.
-        noted: Things to know about a run that was started, though they stop nothing.
-        start_failed: Why nothing was started.
-        stop_asked: ``(run_dir, now)``: the host took note.
-        stop_failed: Why the host could not be told.
-        planned: A `ResumePlan`.
-        plan_failed: Why it cannot be resumed so.
+    Args:
+        window: Emits what the user wants, and shows what came of it.
+        launching: Does the work in the background.
+        drafting: Knows the config that Start would run.
+        aids: Offers packages that a start needs.
+        table: This machine's devices.
+        runs: The list of runs, refreshed after a start.
+        showing: Shows the run that was started.
+        display: Knows the runs that are live.
+        parent: Qt owner.
     """
 
-    busy_changed = Signal(str)
-    started = Signal(object)
-    noted = Signal(object)
-    start_failed = Signal(object)
-    stop_asked = Signal(object, bool)
-    stop_failed = Signal(object)
-    planned = Signal(object)
-    plan_failed = Signal(object)
-
-    def __init__(self, runner: OperationRunner, runs_dir: Path, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        window: MainWindow,
+        launching: Launching,
+        drafting: Drafting,
+        aids: SetupWiring,
+        table: DeviceTable,
+        runs: RunList,
+        showing: Showing,
+        display: RunDisplay,
+        parent: QObject | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._runner = runner
-        self._runs_dir = runs_dir
-        self.busy = ""
+        self._window = window
+        self._launching = launching
+        self._drafting = drafting
+        self._aids = aids
+        self._table = table
+        self._runs = runs
+        self._showing = showing
+        self._display = display
+        self.dialog: ResumeDialog | None = None
+        self._stops: dict[Path, bool] = {}
+        self._closing: set[Path] = set()
+        self._connect()
 
-    def start(self, config: RunConfig, available: Sequence[Device]) -> None:
-        """Checks everything that can be known beforehand, then starts the run's host."""
-        if self.busy:
+    def _connect(self) -> None:
+        window, launching = self._window, self._launching
+        window.start_requested.connect(self._on_start_requested)
+        window.stop_requested.connect(self._on_stop_requested)
+        window.resume_requested.connect(self._on_resume_requested)
+        window.stop_and_close_requested.connect(self._on_stop_and_close)
+        launching.busy_changed.connect(self._on_busy_changed)
+        launching.started.connect(self._on_started)
+        launching.noted.connect(self._on_noted)
+        launching.start_failed.connect(self._on_start_failed)
+        launching.stop_asked.connect(self._on_stop_asked)
+        launching.stop_failed.connect(self._on_stop_failed)
+        for changed in (self._runs.listed, self._showing.shown, self._drafting.checked):
+            changed.connect(self.show_actions)
+        self._display.status_shown.connect(self._on_status_shown)
+
+    def show_actions(self, *_: object) -> None:
+        """Enables what can be done now."""
+        run_dir = self._showing.run_dir
+        situation = Situation(
+            shown=self._display.state,
+            runs=self._display.entries(),
+            checked=self._drafting.latest,
+            ticked=self._window.setup.devices.selected(),
+            busy=self._launching.busy,
+            stop_asked=run_dir in self._stops,
+            end_asked=self._stops.get(run_dir, False) if run_dir is not None else False,
+        )
+        verbs = verbs_of(situation)
+        self._window.show_verbs(verbs)
+        self._window.setup.mode.dial.set_can_measure(verbs.measure or "")
+
+    def _on_status_shown(self, state: RunState) -> None:
+        if not state.is_live and self._showing.run_dir is not None:
+            self._stops.pop(self._showing.run_dir, None)
+        self.show_actions()
+
+    def _on_busy_changed(self, busy: str) -> None:
+        if busy:
+            self._window.show_standing(Standing("starting", detail="checking data and devices"), "")
+        else:
+            self._display.show_standing()
+        self.show_actions()
+
+    # --- start -------------------------------------------------------------------------------------------
+
+    def _on_start_requested(self) -> None:
+        checked = self._drafting.latest
+        if checked is not None and checked.config is not None:
+            self._window.setup.notice.clear()
+            self._launching.start(checked.config, self._table.devices)
+
+    def _on_started(self, run_dir: Path) -> None:
+        if self.dialog is not None:
+            self.dialog.accept()
+        self._stops.pop(run_dir, None)
+        self._runs.refresh()
+        self._showing.show(run_dir)
+
+    def _on_noted(self, notes: Sequence[str]) -> None:
+        self._window.setup.notice.say("info", "Run started, with notes", " ".join(notes))
+
+    def _on_start_failed(self, error: RankdeckError) -> None:
+        setup = self._window.setup
+        step = None
+        if isinstance(error, MissingPackageError):
+            step = self._aids.install_step(error)
+        elif isinstance(error, DatasetError):
+            setup.data.show_problem(error)
+            step = Step("Choose &data…", setup.data.choose_file)
+        elif isinstance(error, ConfigError):
+            setup.show_refusal(error)
+        self._window.actions_.setup.setChecked(True)
+        setup.notice.show_error(error, step)
+
+    # --- stop and close ----------------------------------------------------------------------------------
+
+    def _on_stop_requested(self, now: bool) -> None:
+        run_dir = self._showing.run_dir
+        if run_dir is not None:
+            self._stops[run_dir] = now
+            self.show_actions()
+            self._launching.stop(run_dir, now)
+
+    def _on_stop_asked(self, run_dir: Path, _now: bool) -> None:
+        if run_dir in self._closing:
+            self._closing.remove(run_dir)
+            if not self._closing:
+                self._window.close_now()
+
+    def _on_stop_failed(self, error: RankdeckError) -> None:
+        self._closing.clear()
+        if self._showing.run_dir is not None:
+            self._stops.pop(self._showing.run_dir, None)
+        self._window.show_error(error)
+        self.show_actions()
+
+    def _on_stop_and_close(self) -> None:
+        """Closes the window once every host has the request; saving does not need the window."""
+        self._closing = set(self._display.live_runs())
+        for run_dir in self._closing:
+            self._stops[run_dir] = False
+            self._launching.stop(run_dir)
+        self.show_actions()
+        if not self._closing:
+            self._window.close_now()
+
+    # --- resume ------------------------------------------------------------------------------------------
+
+    def _on_resume_requested(self) -> None:
+        if self.dialog is not None:
+            self.dialog.raise_()
             return
-        asked, runs_dir, devices = config, self._runs_dir, tuple(available)
+        from app.views.dialogs.resume_dialog import ResumeDialog  # here, as other dialogs: the window opens without it
 
-        def work() -> tuple[Path, tuple[str, ...]]:
-            config = _with_places(asked)
-            checked = check(config, get_recipe(config.recipe), devices, this_platform(), runs_dir)
-            notes = tuple(note for note in checked.notes if not note.startswith(NO_MODE))
-            return client.start_run(checked.run.config, runs_dir).dir, notes
+        setup = self._window.setup
+        ticked = device_texts(setup.devices.selected())
+        dialog = ResumeDialog(self._display.entries(), ticked, mode_changes(setup.draft()), self._window)
+        dialog.plan_requested.connect(self._on_plan_requested)
+        dialog.resume_requested.connect(self._on_plan_agreed)
+        dialog.finished.connect(self._on_dialog_finished)
+        self._launching.planned.connect(dialog.show_plan)
+        self._launching.plan_failed.connect(dialog.show_error)
+        self.dialog = dialog
+        dialog.open()
+        state, run_dir = self._display.state, self._showing.run_dir
+        if run_dir is not None and state is not None and not state.is_live:
+            dialog.choose(str(run_dir))
 
-        self._set_busy("starting a run")
-        self._runner.run(Operation(work, self._on_started, self._ended_by(self.start_failed.emit)))
+    def _on_plan_requested(self, text: str, changes: dict[str, object]) -> None:
+        self._launching.plan(text, changes, self._table.devices)
 
-    def stop(self, run_dir: Path, now: bool = False) -> None:
-        """Asks a run's host to stop it; `now` leaves out the commit."""
+    def _on_plan_agreed(self, plan: ResumePlan) -> None:
+        if self.dialog is not None:
+            self.dialog.show_busy()
+        self._launching.resume(plan)
 
-        def work() -> None:
-            store = RunStore.open(run_dir)
-            try:
-                client.stop_run(store, now=now)
-            except RankdeckError:
-                if store.state().is_live:
-                    raise  # otherwise it has ended by itself in the meantime
-
-        def done(_: None) -> None:
-            self.stop_asked.emit(run_dir, now)
-
-        self._runner.run(Operation(work, done, self.stop_failed.emit))
-
-    def plan(self, text: str, changes: Mapping[str, Any], available: Sequence[Device]) -> None:
-        """Finds out what resuming would do; a newer request makes an older one's answer void.
-
-        Args:
-            text: A run, or a state file.
-            changes: As `plan_resume` takes them; `accept_code` among them says that the person trusts the run's code.
-            available: This machine's devices.
-        """
-        runs_dir, devices, given = self._runs_dir, tuple(available), dict(changes)
-
-        def work() -> ResumePlan:
-            from core.resume.planner import plan_resume  # here: the window opens without it
-
-            accepted = bool(given.pop("accept_code", False))
-            return plan_resume(text, runs_dir, given, available=devices or None, accept_code=accepted)
-
-        self._runner.run(Operation(work, self.planned.emit, self.plan_failed.emit, topic="plan"))
-
-    def resume(self, plan: ResumePlan) -> None:
-        """Does what the plan says."""
-        if self.busy:
-            return
-        self._set_busy("resuming a run")
-
-        def work() -> tuple[Path, tuple[str, ...]]:
-            return client.resume_run(plan).dir, ()
-
-        self._runner.run(Operation(work, self._on_started, self._ended_by(self.plan_failed.emit)))
-
-    def _on_started(self, outcome: tuple[Path, tuple[str, ...]]) -> None:
-        run_dir, notes = outcome
-        self._set_busy("")
-        self.started.emit(run_dir)
-        if notes:
-            self.noted.emit(notes)
-
-    def _ended_by(self, say: Callable[[RankdeckError], None]) -> Callable[[RankdeckError], None]:
-        def failed(error: RankdeckError) -> None:
-            self._set_busy("")
-            say(error)
-
-        return failed
-
-    def _set_busy(self, words: str) -> None:
-        self.busy = words
-        self.busy_changed.emit(words)
-
-
-def _with_places(config: RunConfig) -> RunConfig:
-    """A script's places made absolute: its run's host lives in another folder."""
-    if config.recipe != USER_SCRIPT:
-        return config
-    return config.replace(options=with_absolute_places(config.options, [Path.cwd()]))
+    def _on_dialog_finished(self, _result: int) -> None:
+        self.dialog = None

@@ -23,7 +23,8 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.main import LOOKS_SOON_MS, Rankdeck
+from app.controllers.deferred_start import SOON_MS
+from app.main import Rankdeck
 from app.settings import settings_in
 from app.views.run_list.runs_panel import INVITATION
 from app.views.widgets.ruled_splitter import RuledSplitter
@@ -74,7 +75,7 @@ def test_a_window_that_is_closed_at_once_leaves_nothing_behind(qtbot: QtBot, tmp
     rankdeck = Rankdeck(settings_in(tmp_path / "settings.ini"), runs_dir)
     rankdeck.open()
     rankdeck.window.close_now()
-    qtbot.wait(2 * LOOKS_SOON_MS)
+    qtbot.wait(2 * SOON_MS)
     assert not rankdeck.table.is_known and rankdeck.drafting.latest is None
     shut(rankdeck)
 

@@ -67,7 +67,7 @@ def resume_in_setups_mode(rankdeck: Rankdeck, qtbot: QtBot, words: str) -> int:
     assert run_dir is not None
     stopped_at = RunStore.open(run_dir).state().step
     actions.resume.trigger()
-    dialog = rankdeck.dialog
+    dialog = rankdeck.control.dialog
     assert dialog is not None
     qtbot.waitUntil(dialog.go.isEnabled, timeout=10_000)
     assert words not in dialog.words.text()

@@ -132,7 +132,7 @@ def all_pictures(studio: Studio) -> None:
     studio.wait(lambda: getattr(studio.rankdeck.ledger.snapshot, "generation", None) is not None)
     studio.picture("stopped")
     actions.resume.trigger()
-    dialog = studio.rankdeck.dialog
+    dialog = studio.rankdeck.control.dialog
     assert dialog is not None
     studio.wait(dialog.go.isEnabled)
     studio.picture("resuming", dialog)

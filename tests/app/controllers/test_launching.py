@@ -10,7 +10,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.controllers.background import OperationRunner
-from app.controllers.run_control import Launching
+from app.controllers.run_operations import Launching
 from core.config.run_config import RunConfig
 from core.errors import ConfigError, RunBusyError
 from core.machine.devices.cpu import cpu_slots

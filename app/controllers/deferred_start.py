@@ -1,0 +1,73 @@
+"""Defers slow look-ups until the first picture: their threads would hold it up by a third."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.controllers.shown_run import Showing
+from app.models.run_data import RunData
+from app.models.run_list import RunList
+from app.views.plots.chart import Chart
+from core.run_folder.store import RunEntry
+
+SOON_MS: Final = 200
+"""After the first plot: all plots are drawn once more when the run is read to its end."""
+LATEST_MS: Final = 1500
+"""The longest wait, whatever the shown run does."""
+
+
+class DeferredStart(QObject):
+    """Waits for the first plot of the shown run, or for the news that there is none.
+
+    Signals:
+        due: Devices, recipes, packages and data can be looked for now; emitted once.
+    """
+
+    due = Signal()
+
+    def __init__(
+        self, chart: Chart, data: RunData, runs: RunList, showing: Showing, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._chart = chart
+        self._data = data
+        self._showing = showing
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(LATEST_MS)
+        self._timer.timeout.connect(self._on_timeout)
+        chart.redrawn.connect(self._on_drawn)
+        runs.listed.connect(self._on_listed)
+        data.changed.connect(self._on_data_changed)
+        data.reset.connect(self._on_data_changed)
+
+    def start(self) -> None:
+        """Begins to wait."""
+        self._timer.start()
+
+    def close(self) -> None:
+        """Stops waiting; `due` is not emitted any more."""
+        self._timer.stop()
+
+    def _hurry(self) -> None:
+        if self._timer.isActive() and self._timer.interval() != SOON_MS:
+            self._timer.start(SOON_MS)
+
+    def _on_timeout(self) -> None:
+        self._chart.redrawn.disconnect(self._on_drawn)
+        self.due.emit()
+
+    def _on_drawn(self) -> None:
+        if self._data.series.ranks():
+            self._hurry()
+
+    def _on_listed(self, _entries: Sequence[RunEntry]) -> None:
+        if self._showing.run_dir is None:
+            self._hurry()
+
+    def _on_data_changed(self, *_: object) -> None:
+        if self._data.is_caught_up and not self._data.series.ranks():
+            self._hurry()

@@ -1,0 +1,139 @@
+"""Shows the state, figures, samples and alerts of the shown run in the window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from app.controllers.run_operations import Launching
+from app.controllers.shown_run import Showing
+from app.models.device_table import DeviceTable
+from app.models.ledger_data import LedgerData
+from app.models.run_data import RunData
+from app.models.run_list import RunList
+from app.state.run_notes import Facts
+from app.state.run_summary import standing_of
+from app.state.setup_form import draft_from_config
+from app.views.window.main_window import MainWindow
+from core.config.run_config import RunConfig
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.run_folder.state import RunState
+from core.run_folder.store import RunEntry
+
+
+class RunDisplay(QObject):
+    """Connects the models of the shown run with the views that show it.
+
+    Args:
+        window: Has the views.
+        data: What the run's ranks reported.
+        runs: The list of runs.
+        table: What devices are called.
+        ledger: The run's data progress.
+        showing: Which run is shown.
+        launching: While it is busy, its progress is shown instead of a run's state.
+        parent: Qt owner.
+
+    Signals:
+        status_shown: The shown run has a new state (`RunState`), and the window shows it.
+    """
+
+    status_shown = Signal(object)
+
+    def __init__(
+        self,
+        window: MainWindow,
+        data: RunData,
+        runs: RunList,
+        table: DeviceTable,
+        ledger: LedgerData,
+        showing: Showing,
+        launching: Launching,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._window = window
+        self._data = data
+        self._runs = runs
+        self._table = table
+        self._showing = showing
+        self._launching = launching
+        self._facts = Facts()
+        self._connect(ledger)
+
+    def _connect(self, ledger: LedgerData) -> None:
+        window, showing, data = self._window, self._showing, self._data
+        self._runs.listed.connect(self._on_listed)
+        window.run_chosen.connect(showing.show)
+        window.replay_requested.connect(showing.show_again)
+        showing.shown.connect(window.show_run)
+        showing.failed.connect(window.runs.notice.show_error)
+        showing.logs_changed.connect(window.tabs.log.set_sources)
+        showing.config_read.connect(window.tabs.config.show_config)
+        showing.config_failed.connect(window.tabs.config.show_error)
+        window.tabs.log.log_chosen.connect(showing.show_log)
+        window.tabs.config.copy_requested.connect(self._on_copy_requested)
+        data.status_changed.connect(self._on_status_changed)
+        data.changed.connect(self._on_data_changed)
+        data.reset.connect(self._on_data_changed)
+        data.failed.connect(window.show_error)
+        ledger.changed.connect(window.tabs.ledger.show_snapshot)
+        ledger.failed.connect(window.tabs.ledger.show_error)
+
+    @property
+    def state(self) -> RunState | None:
+        """The shown run's state, as its host reports it."""
+        return self._data.state
+
+    def entries(self) -> list[RunEntry]:
+        """All runs; the shown one with the state its host reports, which the list has up to a second later."""
+        run_dir, state = self._showing.run_dir, self._data.state
+        entries = self._runs.model.entries()
+        if run_dir is None or state is None:
+            return entries
+        return [RunEntry(run_dir, state) if entry.path == run_dir else entry for entry in entries]
+
+    def live_runs(self) -> dict[Path, RunState]:
+        """The runs that are live; the shown one too where the list does not have it yet."""
+        live = {e.path: e.state for e in self.entries() if e.state is not None and e.state.is_live}
+        run_dir, state = self._showing.run_dir, self._data.state
+        if run_dir is not None and state is not None and state.is_live:
+            live.setdefault(run_dir, state)
+        return live
+
+    def show_standing(self) -> None:
+        """Shows the run's state and figures in the toolbar, unless a run is being started."""
+        if self._launching.busy:
+            return
+        run_dir = self._showing.run_dir
+        names = {device.uuid: device.name for device in self._table.devices}
+        standing = standing_of(self._data.state, self._data.series, names)
+        self._window.show_standing(standing, run_dir.name if run_dir is not None else "")
+
+    def _on_listed(self, _entries: Sequence[RunEntry]) -> None:
+        self._show_live()
+        self._window.runs.show_current(self._showing.run_dir)
+
+    def _on_status_changed(self, state: RunState) -> None:
+        self.show_standing()
+        self._window.show_ending(state)
+        self._show_live()
+        self._runs.refresh()
+        self.status_shown.emit(state)
+
+    def _on_data_changed(self, *_: object) -> None:
+        self.show_standing()
+        self._window.show_facts(self._facts.of(self._data.series))
+        self._window.tabs.samples.show_samples(self._data.samples)
+        self._window.tabs.alerts.show_events(self._data.series.events)
+
+    def _on_copy_requested(self, config: RunConfig) -> None:
+        self._window.setup.set_draft(draft_from_config(config, self._table.devices))
+        self._window.actions_.setup.setChecked(True)
+
+    def _show_live(self) -> None:
+        live = self.live_runs()
+        scripts = [state for state in live.values() if state.recipe == USER_SCRIPT]
+        self._window.set_live([run_dir.name for run_dir in live], len(scripts))

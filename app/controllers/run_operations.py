@@ -1,0 +1,138 @@
+"""Starts, stops and resumes runs through `core.client`, off the GUI thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, Signal
+
+from app.controllers.background import Operation, OperationRunner
+from core import client
+from core.config.run_config import RunConfig
+from core.errors import RankdeckError
+from core.launch.mode import NO_MODE
+from core.launch.preflight import check
+from core.machine.devices import Device
+from core.machine.platform import this_platform
+from core.recipes.manifest import get_recipe
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.recipes.user_script import with_absolute_places
+from core.resume.plan import ResumePlan
+from core.run_folder.store import RunStore
+
+
+class Launching(QObject):
+    """Does one thing at a time that changes runs, and says how it went.
+
+    Signals:
+        busy_changed: What is being done ("starting a run"), or empty.
+        started: The folder of a run that was started or resumed.
+        noted: Things to know about a run that was started, though they stop nothing.
+        start_failed: Why nothing was started.
+        stop_asked: ``(run_dir, now)``: the host took note.
+        stop_failed: Why the host could not be told.
+        planned: A `ResumePlan`.
+        plan_failed: Why it cannot be resumed so.
+    """
+
+    busy_changed = Signal(str)
+    started = Signal(object)
+    noted = Signal(object)
+    start_failed = Signal(object)
+    stop_asked = Signal(object, bool)
+    stop_failed = Signal(object)
+    planned = Signal(object)
+    plan_failed = Signal(object)
+
+    def __init__(self, runner: OperationRunner, runs_dir: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._runner = runner
+        self._runs_dir = runs_dir
+        self.busy = ""
+
+    def start(self, config: RunConfig, available: Sequence[Device]) -> None:
+        """Checks everything that can be known beforehand, then starts the run's host."""
+        if self.busy:
+            return
+        asked, runs_dir, devices = config, self._runs_dir, tuple(available)
+
+        def work() -> tuple[Path, tuple[str, ...]]:
+            config = _with_places(asked)
+            checked = check(config, get_recipe(config.recipe), devices, this_platform(), runs_dir)
+            notes = tuple(note for note in checked.notes if not note.startswith(NO_MODE))
+            return client.start_run(checked.run.config, runs_dir).dir, notes
+
+        self._set_busy("starting a run")
+        self._runner.run(Operation(work, self._on_started, self._ended_by(self.start_failed.emit)))
+
+    def stop(self, run_dir: Path, now: bool = False) -> None:
+        """Asks a run's host to stop it; `now` leaves out the commit."""
+
+        def work() -> None:
+            store = RunStore.open(run_dir)
+            try:
+                client.stop_run(store, now=now)
+            except RankdeckError:
+                if store.state().is_live:
+                    raise  # otherwise it has ended by itself in the meantime
+
+        def done(_: None) -> None:
+            self.stop_asked.emit(run_dir, now)
+
+        self._runner.run(Operation(work, done, self.stop_failed.emit))
+
+    def plan(self, text: str, changes: Mapping[str, Any], available: Sequence[Device]) -> None:
+        """Finds out what resuming would do; a newer request makes an older one's answer void.
+
+        Args:
+            text: A run, or a state file.
+            changes: As `plan_resume` takes them; `accept_code` among them says that the person trusts the run's code.
+            available: This machine's devices.
+        """
+        runs_dir, devices, given = self._runs_dir, tuple(available), dict(changes)
+
+        def work() -> ResumePlan:
+            from core.resume.planner import plan_resume  # here: the window opens without it
+
+            accepted = bool(given.pop("accept_code", False))
+            return plan_resume(text, runs_dir, given, available=devices or None, accept_code=accepted)
+
+        self._runner.run(Operation(work, self.planned.emit, self.plan_failed.emit, topic="plan"))
+
+    def resume(self, plan: ResumePlan) -> None:
+        """Does what the plan says."""
+        if self.busy:
+            return
+        self._set_busy("resuming a run")
+
+        def work() -> tuple[Path, tuple[str, ...]]:
+            return client.resume_run(plan).dir, ()
+
+        self._runner.run(Operation(work, self._on_started, self._ended_by(self.plan_failed.emit)))
+
+    def _on_started(self, outcome: tuple[Path, tuple[str, ...]]) -> None:
+        run_dir, notes = outcome
+        self._set_busy("")
+        self.started.emit(run_dir)
+        if notes:
+            self.noted.emit(notes)
+
+    def _ended_by(self, say: Callable[[RankdeckError], None]) -> Callable[[RankdeckError], None]:
+        def failed(error: RankdeckError) -> None:
+            self._set_busy("")
+            say(error)
+
+        return failed
+
+    def _set_busy(self, words: str) -> None:
+        self.busy = words
+        self.busy_changed.emit(words)
+
+
+def _with_places(config: RunConfig) -> RunConfig:
+    """A script's places made absolute: its run's host lives in another folder."""
+    if config.recipe != USER_SCRIPT:
+        return config
+    return config.replace(options=with_absolute_places(config.options, [Path.cwd()]))

@@ -1,0 +1,103 @@
+"""Keeps Setup current: its devices, the checks of its draft, the size of its data, the price of synchronising."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+
+from app.controllers.setup import SetupWiring
+from app.controllers.setup_checks import DatasetSize, Drafting
+from app.controllers.sync_pricing import Pricing
+from app.models.device_table import DeviceTable
+from app.models.recipe_list import RecipeList
+from app.models.run_data import RunData
+from app.state.preview_text import data_words
+from app.state.setup_form import CheckedDraft
+from app.views.setup.device_row import label_of
+from app.views.window.main_window import MainWindow
+
+
+class SetupInputs(QObject):
+    """Connects Setup with the models and checks that it depends on.
+
+    Args:
+        window: Has the panel, and the plots that name devices.
+        drafting: Checks each edited draft.
+        aids: Looks at the script, the data and the packages.
+        pricing: Estimates what synchronising costs.
+        table: This machine's devices.
+        recipes: The recipes there are.
+        data: The shown run, which the price is estimated from.
+        parent: Qt owner.
+    """
+
+    def __init__(
+        self,
+        window: MainWindow,
+        drafting: Drafting,
+        aids: SetupWiring,
+        pricing: Pricing,
+        table: DeviceTable,
+        recipes: RecipeList,
+        data: RunData,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._window = window
+        self._drafting = drafting
+        self._aids = aids
+        self._pricing = pricing
+        self._table = table
+        self._data = data
+        self._connect(recipes)
+
+    def _connect(self, recipes: RecipeList) -> None:
+        setup, drafting, pricing = self._window.setup, self._drafting, self._pricing
+        self._table.devices_changed.connect(self._on_devices_changed)
+        self._table.sampled.connect(self._on_sampled)
+        recipes.listed.connect(setup.set_recipes)
+        setup.draft_changed.connect(self.check_draft)
+        drafting.checked.connect(self._on_checked)
+        drafting.surroundings_changed.connect(setup.mode.set_surroundings)
+        drafting.dataset_found.connect(self._on_dataset_found)
+        drafting.dataset_failed.connect(setup.data.show_problem)
+        dial = setup.mode.dial
+        dial.measure_requested.connect(pricing.measure)
+        pricing.words_changed.connect(dial.show_price)
+        pricing.measuring_changed.connect(dial.show_measuring)
+        pricing.failed.connect(setup.notice.show_error)
+        self._data.changed.connect(self._on_data_changed)
+        self._data.reset.connect(self._on_data_changed)
+
+    def check_draft(self) -> None:
+        """Checks what Setup holds, as after an edit."""
+        setup = self._window.setup
+        setup.notice.clear()
+        self._drafting.update(setup.draft(), setup.chosen_recipe(), setup.devices.selected())
+        self._aids.update(setup.draft(), setup.chosen_recipe())
+        self._pricing.update(setup.devices.selected(), setup.mode.dial.every())
+        self._pricing.show_run(self._data.series)
+
+    def _on_devices_changed(self) -> None:
+        devices = self._table.devices
+        self._window.setup.devices.set_devices(devices, self._table.problem, self._table.no_cuda)
+        self._window.evidence.set_device_names({device.uuid: label_of(device) for device in devices})
+        self.check_draft()
+
+    def _on_sampled(self) -> None:
+        samples = [self._table.sample(device.uuid) for device in self._table.devices]
+        self._window.setup.devices.show_samples([sample for sample in samples if sample is not None])
+
+    def _on_checked(self, checked: CheckedDraft, steps_per_epoch: int | None) -> None:
+        setup = self._window.setup
+        setup.show_checked(checked)
+        setup.summary.show_checked(checked, steps_per_epoch, len(setup.devices.selected()))
+        self._window.welcome.show_plan(setup.plan_words(checked))
+
+    def _on_dataset_found(self, size: DatasetSize) -> None:
+        data = self._window.setup.data
+        data.show_problem(None)
+        data.show_found(data_words(size.path, size.files, size.size_bytes))
+
+    def _on_data_changed(self, *_: object) -> None:
+        if self._window.setup.mode.dial.isVisible():
+            self._pricing.show_run(self._data.series)
