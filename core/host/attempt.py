@@ -8,16 +8,12 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor
-from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from dataclasses import replace
+from typing import Any, Final
 
-from core.checkpoints.restore_plan import CarryOver
-from core.checkpoints.store import Generation, Generations
-from core.config import RunConfig
 from core.errors import RankdeckError, UsageError
+from core.host.attempt_context import AttemptContext, AttemptEvents
 from core.host.commits.gathering import Next
-from core.host.commits.ledger_keeper import LedgerKeeper
 from core.host.commits.rank_barrier import Gatherer
 from core.host.commits.runner import CommitRunner
 from core.host.failures import SETTLE_S, describe, root_cause
@@ -26,10 +22,9 @@ from core.host.loss_watch import LossWatch
 from core.host.outcome import Outcome, diverged, stopped_short
 from core.host.own_copies import OwnCopies
 from core.host.ranks import Rank, Ranks
-from core.host.stop_ladder import KILL_WAIT_S, Rung, StopLadder
+from core.host.stop_ladder import KILL_WAIT_S, Rung
 from core.host.survivor_commit import Rescue
 from core.host.work_plan import rank_starts
-from core.launch.plan import LaunchPlan
 from core.processes import ProcessTree
 from core.protocol.messages import (
     Bye,
@@ -62,83 +57,24 @@ DRAIN_LIMIT_S: Final = 1.0
 """After the ranks are gone their last lines may still be on the way."""
 
 
-class AttemptEvents(Protocol):
-    """What an attempt tells its host."""
-
-    def phase_changed(self, phase: str) -> None:
-        """Where the attempt is, in words."""
-
-    def training_began(self) -> None:
-        """The first step is made."""
-
-    def data_ready(self) -> None:
-        """The dataset's size is known, and with it the ledger."""
-
-    def stepped(self, step: int, epoch: int, loss: float | None, tokens_per_s: float | None) -> None:
-        """New figures: the furthest rank's step, the mean loss, the throughput of all."""
-
-    def goal_moved(self, total_steps: int | None, text: str) -> None:
-        """How far the run is towards the goal that ends it, and the steps that it is expected to make."""
-
-    def emit(self, event: str, **fields: Any) -> None:
-        """Writes a line of the host's own into the metrics."""
-
-    def settle_metrics(self, timeout_s: float) -> bool:
-        """Waits, on a thread, until the metrics up to now are safe on the disk; False: they are not."""
-
-    def committed(self, generation: Generation) -> None:
-        """A generation exists."""
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What an attempt works with; all of it belongs to the host.
-
-    Attributes:
-        plan: Who is started and how.
-        generation: Where the ranks go on from.
-        carry: What of it each rank takes up.
-        config: What this attempt trains.
-        start_timeout_s: Limit for the first step, counted anew when the data is ready.
-        keep_generations: How many of the newest stay.
-        rescue_timeout_s: How long ranks that train alone may take to commit when another one has failed.
-        extra_env: Variables for every rank on top of the plan's.
-        mark: Stands in the environment of the attempt's processes (`core.process_tree.marks`).
-    """
-
-    plan: LaunchPlan
-    generation: Generation | None
-    carry: CarryOver
-    config: RunConfig
-    generations: Generations
-    keeper: LedgerKeeper
-    disk: Executor
-    ladder: StopLadder
-    start_timeout_s: float
-    keep_generations: int
-    rescue_timeout_s: float
-    extra_env: dict[str, str]
-    mark: str
-
-
 class Attempt:
     """Supervises the ranks of one attempt; `run` from beginning to end, everything else is called by the host.
 
     Args:
-        given: See `Given`.
-        events: Whom to tell.
+        context: See `AttemptContext`.
+        events: Told what happens.
     """
 
-    def __init__(self, given: Given, events: AttemptEvents) -> None:
-        self._given = given
+    def __init__(self, context: AttemptContext, events: AttemptEvents) -> None:
+        self._context = context
         self._events = events
-        self._ranks = Ranks(given.plan)
+        self._ranks = Ranks(context.plan)
         self._commits = CommitRunner(
-            given.plan,
-            given.generations,
-            given.keeper,
-            given.disk,
-            keep=given.keep_generations,
+            context.plan,
+            context.generations,
+            context.keeper,
+            context.disk,
+            keep=context.keep_generations,
             send=lambda rank, message: self._ranks[rank].send(message),
             emit=events.emit,
             settle=events.settle_metrics,
@@ -147,8 +83,8 @@ class Attempt:
         self._gatherer = Gatherer(self._ranks, self._commits)
         self._silence = Silence(self._ranks, events)
         self._own_copies = OwnCopies(self._ranks, events)
-        self._losses = LossWatch(events) if given.plan.self_contained else None
-        self._tree = ProcessTree(given.mark)
+        self._losses = LossWatch(events) if context.plan.self_contained else None
+        self._tree = ProcessTree(context.mark)
         self._outcome: Outcome | None = None
         self._data: DataReady | None = None
         self._preparing: asyncio.Task[None] | None = None
@@ -207,7 +143,7 @@ class Attempt:
         self._events.phase_changed(f"rank {number} connected")
         if self._data is not None:
             rank.send(self._data)
-        if self._given.ladder.is_asked:
+        if self._context.ladder.is_asked:
             rank.send(Stop())
 
     def message_received(self, number: int, message: Message) -> None:
@@ -280,13 +216,13 @@ class Attempt:
         loop = asyncio.get_running_loop()
         self._events.phase_changed("spawning")
         for rank in self._ranks:
-            if self._given.ladder.is_asked:
+            if self._context.ladder.is_asked:
                 return
             command = rank.command
-            env = {**command.environment(os.environ), **self._given.extra_env}
+            env = {**command.environment(os.environ), **self._context.extra_env}
             rank.child = await loop.run_in_executor(None, self._tree.spawn, command.argv, env, command.cwd, command.log)
             log.info("rank %d is process %d on %s", rank.number, rank.child.pid, command.device.uuid)
-        self._start_by = time.monotonic() + self._given.start_timeout_s
+        self._start_by = time.monotonic() + self._context.start_timeout_s
 
     @property
     def processes(self) -> dict[str, int]:
@@ -296,7 +232,7 @@ class Attempt:
     def _on_phase(self, rank: Rank, message: Phase) -> None:
         rank.phase = message.name
         if message.name == "preparing data":  # who says how far it is has not stopped: data may take an hour
-            self._start_by = time.monotonic() + self._given.start_timeout_s
+            self._start_by = time.monotonic() + self._context.start_timeout_s
         if message.name == "ready":
             self._events.emit("rank_ready", of=rank.number, device=rank.command.device.uuid)
         if not self._began:
@@ -308,22 +244,22 @@ class Attempt:
         if rank.number != 0 or self._preparing is not None:
             log.warning("rank %d says that the data is ready, again or unasked", rank.number)
             return
-        self._start_by = time.monotonic() + self._given.start_timeout_s
+        self._start_by = time.monotonic() + self._context.start_timeout_s
         self._preparing = asyncio.get_running_loop().create_task(self._prepare(message))
 
     async def _prepare(self, data: DataReady) -> None:
-        plan, given = self._given.plan, self._given
+        plan, context = self._context.plan, self._context
         try:
             await asyncio.get_running_loop().run_in_executor(
-                given.disk, given.keeper.prepare, data, given.generation, plan.world_size, plan.lanes
+                context.disk, context.keeper.prepare, data, context.generation, plan.world_size, plan.lanes
             )
         except RankdeckError as error:
             log.error("the ledger refuses: %s", error.cause)
             usage = isinstance(error, UsageError)
             self._outcome = self._outcome or Outcome("failed", error.as_dict(), usage=usage)
             return
-        assert given.keeper.ledger is not None
-        starts = rank_starts(given.config, plan, given.keeper.ledger, given.generation, given.carry)
+        assert context.keeper.ledger is not None
+        starts = rank_starts(context.config, plan, context.keeper.ledger, context.generation, context.carry)
         self._data = replace(data, starts=starts)
         self._events.data_ready()
         self._ranks.broadcast(self._data)
@@ -341,7 +277,7 @@ class Attempt:
 
     def _on_claim(self, rank: Rank, message: Claim) -> None:
         try:
-            rank.send(self._given.keeper.claim(rank.number, message))
+            rank.send(self._context.keeper.claim(rank.number, message))
         except RankdeckError as error:
             self._ranks.sign(rank, time.monotonic()).what = f"made a claim that cannot be ({error.cause})"
 
@@ -367,14 +303,14 @@ class Attempt:
         if not self._began or self._ranks.signs or self._finish_by is not None or self._commits.coordinator.busy:
             return False
         busy = any(r.done is not None or r.ready is not None or r.connection is None for r in self._ranks)
-        return not busy and self._given.ladder.rung(time.monotonic()) is Rung.NONE
+        return not busy and self._context.ladder.rung(time.monotonic()) is Rung.NONE
 
     def _tick(self, now: float) -> None:
         if self._preparing is not None and self._preparing.done():
             self._preparing.result()  # a defect in it must not pass for a slow start
         self._ranks.poll(now, finishing=self._finish_by is not None)
         self._commits.tick(now)
-        rung = self._given.ladder.rung(now)
+        rung = self._context.ladder.rung(now)
         if self._finish_by is not None:
             if self._ranks.all_exited or now > self._finish_by or rung is Rung.END:
                 self._outcome = self._outcome or self._completed()
@@ -408,45 +344,45 @@ class Attempt:
 
     def _completed(self) -> Outcome:
         finished = all(rank.done is not None and rank.done.finished for rank in self._ranks)
-        newest, good = self._commits.newest, self._commits.newest_good or self._given.generation
+        newest, good = self._commits.newest, self._commits.newest_good or self._context.generation
         error = None if newest is None or not newest.diverged else diverged(newest, good)
-        model = self._gatherer.model(self._given.generation)
+        model = self._gatherer.model(self._context.generation)
         return Outcome("finished" if finished else "stopped", error, model=model)
 
     def _stopped_short(self) -> Outcome:
         """A stop whose ranks are ended without a commit of where they stood."""
-        kept = self._commits.newest or self._given.generation
-        model = self._gatherer.model(self._given.generation)
+        kept = self._commits.newest or self._context.generation
+        model = self._gatherer.model(self._context.generation)
         step = max(rank.step for rank in self._ranks)
-        if self._given.plan.self_contained and self._given.keeper.ledger is None:
+        if self._context.plan.self_contained and self._context.keeper.ledger is None:
             return Outcome("stopped")  # nothing of it is ours to commit
         if not self._began or (kept is not None and kept.step >= step and not self._commits.coordinator.busy):
             return Outcome("stopped", model=model)
-        error = stopped_short(step, kept, self._given.ladder.is_hurried, self._commits.trouble)
+        error = stopped_short(step, kept, self._context.ladder.is_hurried, self._commits.trouble)
         return Outcome("stopped", error, model=model)
 
     def _begin_rescue(self, now: float) -> Rescue:
         """Ranks that train alone commit once more when another one has failed; those that meet now and then cannot."""
         failed = set(self._ranks.signs)
         survivors = [rank for rank in self._ranks if rank.number not in failed and rank.exited_at is None]
-        meet = bool(self._given.plan.backend)  # the lost rank's newest part may be of another round than theirs
+        meet = bool(self._context.plan.backend)  # the lost rank's newest part may be of another round than theirs
         if self._ranks.synchronised or meet or not self._began or not all(self._commits.carry(rank) for rank in failed):
             return Rescue([], now)
         self._events.phase_changed("committing what the other ranks have learned")
         for rank in survivors:
             rank.send(Stop("another rank failed"))
-        return Rescue(survivors, now + self._given.rescue_timeout_s)
+        return Rescue(survivors, now + self._context.survivor_timeout_s)
 
     def _start_overdue(self, now: float) -> Outcome:
         late = next(rank for rank in self._ranks if not rank.started)
         sign = self._ranks.sign(late, now)
-        sign.what = f"made no first step within {self._given.start_timeout_s:g} s"
+        sign.what = f"made no first step within {self._context.start_timeout_s:g} s"
         return self._failed()
 
     def _failed(self) -> Outcome:
         signs = list(self._ranks.signs.values())
         root = root_cause(signs)
-        kept = self._commits.newest_good or self._given.generation
+        kept = self._commits.newest_good or self._context.generation
         resume = f"Resume the run: it continues from generation {kept.number} (step {kept.step})." if kept else ""
         error = describe(root, signs, resume)
         for sign in signs:

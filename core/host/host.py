@@ -23,7 +23,8 @@ from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.errors import RankdeckError
 from core.files.atomic import write_atomic
-from core.host.attempt import Attempt, Given
+from core.host.attempt import Attempt
+from core.host.attempt_context import AttemptContext
 from core.host.context import RunContext, damaged_alert, gather_context
 from core.host.device_samples import DeviceSampler, sampled
 from core.host.disk.folder_watch import folder_gone, until_gone
@@ -242,7 +243,7 @@ class RunHost:
         await self._on_disk(write_atomic, attempt_toml, to_toml(config))
         extra_env = {ENV_CONFIG: str(attempt_toml), ENV_RESTART: str(self._restarts)}
         self._attempt = Attempt(
-            Given(
+            AttemptContext(
                 plan=plan,
                 generation=context.generation,
                 carry=carry,
@@ -253,7 +254,7 @@ class RunHost:
                 ladder=self._ladder,
                 start_timeout_s=config.start_timeout_s,
                 keep_generations=config.keep_generations,
-                rescue_timeout_s=config.stop_timeout_s,
+                survivor_timeout_s=config.stop_timeout_s,
                 extra_env=extra_env,
                 mark=new_mark(folder_mark(self._store.dir)),
             ),
