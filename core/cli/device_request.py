@@ -10,12 +10,12 @@ from typing import Final
 from core.config.device_names import cpu_texts
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
-from core.devices.visible import VARIABLE
 from core.errors import ConfigError, PreflightError
 from core.launch.command_line import TrainRequest
 from core.launch.mode import platform_of, usable_devices
 from core.machine.devices import Device
 from core.machine.devices.resolve import resolve_devices
+from core.machine.devices.visible import VARIABLE
 from core.machine.platform import Platform
 
 DDP_SPAWN: Final = "AIOS_DDP_SPAWN"

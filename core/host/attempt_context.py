@@ -55,7 +55,7 @@ class AttemptContext:
         keep_generations: How many of the newest stay.
         survivor_timeout_s: Time limit for independent ranks to commit once more after another rank failed.
         extra_env: Variables for every rank on top of the plan's.
-        mark: Stands in the environment of the attempt's processes (`core.process_tree.marks`).
+        mark: Stands in the environment of the attempt's processes (`core.processes.marks`).
     """
 
     plan: LaunchPlan

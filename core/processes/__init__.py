@@ -10,9 +10,9 @@ watcher process that ends what is left of those sessions and marks when the host
 killed together, `end_marked` ends the rest later.
 """
 
-from core.process_tree.marks import end_marked, find_marked, folder_mark, new_mark
 from core.processes.detached import spawn_detached
 from core.processes.exit_codes import describe_exit, ended_by_force
+from core.processes.marks import end_marked, find_marked, folder_mark, new_mark
 from core.processes.tree import Child, ProcessTree
 
 __all__ = [

@@ -95,7 +95,7 @@ def _session(pid: int) -> int:
 
 
 def _has(mark: str, pid: int) -> bool:
-    """Whether a process was started with this mark (`core.process_tree.marks`)."""
+    """Whether a process was started with this mark (`core.processes.marks`)."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123, pathlib costs milliseconds at each start
             return f"RANKDECK_RUN_MARK={mark}".encode() in file.read().split(b"\0")

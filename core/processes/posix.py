@@ -14,8 +14,8 @@ from typing import IO, Final
 
 import psutil
 
-from core.process_tree.marks import find_marked
 from core.processes.identity import ProcessId, identify, is_alive
+from core.processes.marks import find_marked
 
 assert sys.platform != "win32"  # tells mypy what the rest is for
 

@@ -11,9 +11,9 @@ from typing import Final, Protocol
 
 from core.errors import RankdeckError
 from core.links import append_unlinked
-from core.process_tree.marks import new_mark
 from core.processes.exit_codes import describe_exit
 from core.processes.identity import ProcessId, identify, is_alive
+from core.processes.marks import new_mark
 from core.protocol.rank_context import ENV_RUN_MARK
 
 _POLL_S: Final = 0.02

@@ -13,8 +13,8 @@ from typing import Final
 
 import psutil
 
-from core.devices.process_trees import ProcessTrees
 from core.machine.devices.device import Device, DeviceSample, HostSample
+from core.machine.devices.process_trees import ProcessTrees
 from core.machine.platform import physical_cores
 
 MAX_SLOTS: Final = 8

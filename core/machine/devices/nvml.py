@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import pynvml
 
-from core.devices.visible import visible_gpus
 from core.machine.devices.device import Device, DeviceSample
 from core.machine.devices.messages import throttle_reasons
+from core.machine.devices.visible import visible_gpus
 
 _GONE: Final = {
     "NVMLError_GpuIsLost": "GPU is lost: it fell off the bus, and this machine must be restarted to use it",

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from core.config.device_names import cpu_numbers, cpu_texts, is_cpu, with_counts
-from core.devices.visible import UNCLEAR_STEP, unclear_cause
 from core.errors import ConfigError
 from core.machine.devices.cpu import cpu_slots
 from core.machine.devices.device import Device
+from core.machine.devices.visible import UNCLEAR_STEP, unclear_cause
 
 _CUDA: Final = re.compile(r"(?:cuda:)?(\d+)", re.IGNORECASE)
 

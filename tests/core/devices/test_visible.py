@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from core.config import RunConfig
-from core.devices.visible import visible_gpus
 from core.errors import ConfigError
 from core.launch.mode import choose_devices
 from core.machine.devices import Device, resolve_devices
+from core.machine.devices.visible import visible_gpus
 from core.machine.platform import Platform
 
 pytestmark = pytest.mark.windows
