@@ -14,16 +14,16 @@ from typing import Any, Final
 from core.errors import RankdeckError, UsageError
 from core.host.attempt_context import AttemptContext, AttemptEvents
 from core.host.commits.gathering import Next
-from core.host.commits.rank_barrier import Gatherer
+from core.host.commits.rank_barrier import RankBarrier
 from core.host.commits.runner import CommitRunner
 from core.host.failures import SETTLE_S, describe, root_cause
-from core.host.hang_watch import Silence
+from core.host.hang_watch import HangWatch
 from core.host.loss_watch import LossWatch
 from core.host.outcome import Outcome, diverged, stopped_short
 from core.host.own_copies import OwnCopies
 from core.host.ranks import Rank, Ranks
 from core.host.stop_ladder import KILL_WAIT_S, Rung
-from core.host.survivor_commit import Rescue
+from core.host.survivor_checkpoint import SurvivorCheckpoint
 from core.host.work_plan import rank_starts
 from core.processes import ProcessTree
 from core.protocol.messages import (
@@ -80,8 +80,8 @@ class Attempt:
             settle=events.settle_metrics,
             on_committed=events.committed,
         )
-        self._gatherer = Gatherer(self._ranks, self._commits)
-        self._silence = Silence(self._ranks, events)
+        self._barrier = RankBarrier(self._ranks, self._commits)
+        self._hang_watch = HangWatch(self._ranks, events)
         self._own_copies = OwnCopies(self._ranks, events)
         self._losses = LossWatch(events) if context.plan.self_contained else None
         self._tree = ProcessTree(context.mark)
@@ -92,7 +92,7 @@ class Attempt:
         self._news = asyncio.Event()
         self._start_by = float("inf")
         self._finish_by: float | None = None
-        self._rescue: Rescue | None = None
+        self._survivors: SurvivorCheckpoint | None = None
         self._handlers: dict[type[Message], Callable[[Rank, Any], None]] = {
             Phase: self._on_phase,
             DataReady: self._on_data_ready,
@@ -103,7 +103,7 @@ class Attempt:
             CommitStaged: lambda r, m: self._commits.coordinator.staged(r.number, m),
             CommitFailed: lambda r, m: self._commits.coordinator.failed(r.number, m.generation, m.cause),
             MergeReady: self._on_merge_ready,
-            MergeDone: self._gatherer.merge_done,
+            MergeDone: self._barrier.merge_done,
             RankDone: self._on_rank_done,
             GoalProgress: lambda _, m: self._events.goal_moved(m.total_steps, m.text),
             RankFailed: lambda r, m: self._ranks.said_failed(r, m, time.monotonic()),
@@ -317,21 +317,21 @@ class Attempt:
         elif rung is Rung.END or (rung is Rung.ASKED and not self._began):
             self._outcome = self._outcome or self._stopped_short()
         elif self._ranks.signs:
-            if self._rescue is None:
-                self._rescue = self._begin_rescue(now)
+            if self._survivors is None:
+                self._survivors = self._begin_survivor_checkpoint(now)
             first = min(sign.at for sign in self._ranks.signs.values())
             settled = self._ranks.heard_out or now - first > SETTLE_S
-            if settled and self._rescue.is_over(now, self._commits.coordinator.busy):
+            if settled and self._survivors.is_over(now, self._commits.coordinator.busy):
                 self._outcome = self._outcome or self._failed()
         elif not self._began and now > self._start_by:
             self._outcome = self._outcome or self._start_overdue(now)
         else:
             self._own_copies.look(now)
-            self._silence.look(now)  # before the next line, whose phase is to stay
+            self._hang_watch.look(now)  # before the next line, whose phase is to stay
             self._gather(now)
 
     def _gather(self, now: float) -> None:
-        action, phase = self._gatherer.step(now)
+        action, phase = self._barrier.step(now)
         if phase or action is Next.RELEASE:
             self._events.phase_changed(phase)
         if action is Next.FINISH:
@@ -346,13 +346,13 @@ class Attempt:
         finished = all(rank.done is not None and rank.done.finished for rank in self._ranks)
         newest, good = self._commits.newest, self._commits.newest_good or self._context.generation
         error = None if newest is None or not newest.diverged else diverged(newest, good)
-        model = self._gatherer.model(self._context.generation)
+        model = self._barrier.model(self._context.generation)
         return Outcome("finished" if finished else "stopped", error, model=model)
 
     def _stopped_short(self) -> Outcome:
         """A stop whose ranks are ended without a commit of where they stood."""
         kept = self._commits.newest or self._context.generation
-        model = self._gatherer.model(self._context.generation)
+        model = self._barrier.model(self._context.generation)
         step = max(rank.step for rank in self._ranks)
         if self._context.plan.self_contained and self._context.keeper.ledger is None:
             return Outcome("stopped")  # nothing of it is ours to commit
@@ -361,17 +361,17 @@ class Attempt:
         error = stopped_short(step, kept, self._context.ladder.is_hurried, self._commits.trouble)
         return Outcome("stopped", error, model=model)
 
-    def _begin_rescue(self, now: float) -> Rescue:
+    def _begin_survivor_checkpoint(self, now: float) -> SurvivorCheckpoint:
         """Ranks that train alone commit once more when another one has failed; those that meet now and then cannot."""
         failed = set(self._ranks.signs)
         survivors = [rank for rank in self._ranks if rank.number not in failed and rank.exited_at is None]
         meet = bool(self._context.plan.backend)  # the lost rank's newest part may be of another round than theirs
         if self._ranks.synchronised or meet or not self._began or not all(self._commits.carry(rank) for rank in failed):
-            return Rescue([], now)
+            return SurvivorCheckpoint([], now)
         self._events.phase_changed("committing what the other ranks have learned")
         for rank in survivors:
             rank.send(Stop("another rank failed"))
-        return Rescue(survivors, now + self._context.survivor_timeout_s)
+        return SurvivorCheckpoint(survivors, now + self._context.survivor_timeout_s)
 
     def _start_overdue(self, now: float) -> Outcome:
         late = next(rank for rank in self._ranks if not rank.started)

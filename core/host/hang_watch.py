@@ -1,6 +1,7 @@
-"""Says so when ranks that train have not been heard of for long: one that hangs neither fails nor ends.
+"""Hang watch: reports ranks in training that have sent nothing for long. A rank that hangs neither fails nor ends.
 
-Nothing is ended for it. A rank may have a reason that nobody here knows, and only a person can tell that from a hang.
+It only reports. A rank may be silent for a reason that the host does not know, and only a person can tell that from a
+hang.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ from core.protocol.rank_context import ENV_SILENT_AFTER
 
 _SILENT_AFTER_S: Final = 60.0
 _PAUSES: Final = 5.0
-"""A rank that has made long pauses before, as between chunks that are played first, may be silent for so many."""
+"""Times its longest pause so far that a rank may be silent: some recipes play games between two chunks."""
 _AT_WORK: Final = 10.0
-"""While it says that it does something long, as evaluating, it may be silent for so many times as long."""
+"""Times the limit while a rank reports a long activity, such as evaluating."""
 _AWAY_S: Final = 5.0
-"""When nobody has looked for that long, the whole computer was asleep, or suspended."""
+"""Between two looks; after a longer gap the whole computer was asleep or suspended, so no rank is late."""
 
 
 class _Events(Protocol):
-    """Whom it tells."""
+    """Receives what it finds."""
 
     def phase_changed(self, phase: str) -> None:
-        """Where the attempt is, in words."""
+        """The attempt's current activity, as text."""
 
     def emit(self, event: str, **fields: Any) -> None:
         """Writes a line of the host's own into the metrics."""
 
 
-class Silence:
-    """Looks at when each rank was last heard of, and speaks once, until all are heard again.
+class HangWatch:
+    """Checks when each rank was last heard, and reports once until all are heard again.
 
     Args:
         ranks: The attempt's.
@@ -45,10 +46,10 @@ class Silence:
         self._events = events
         self._after_s = _from_environment() if after_s is None else after_s
         self._looked_at: float | None = None
-        self._spoken_of = False
+        self._reported = False
 
     def look(self, now: float) -> None:
-        """Looks.
+        """Checks all ranks once.
 
         Args:
             now: Seconds on the monotonic clock.
@@ -58,11 +59,11 @@ class Silence:
                 rank.heard_at = now
         self._looked_at = now
         silent = [rank for rank in self._ranks if self._is_silent(rank, now)]
-        if silent and not self._spoken_of:
-            self._spoken_of = True
-            self._speak(silent, now)
-        elif not silent and self._spoken_of:
-            self._spoken_of = False
+        if silent and not self._reported:
+            self._reported = True
+            self._report(silent, now)
+        elif not silent and self._reported:
+            self._reported = False
             self._events.phase_changed("")
 
     def _is_silent(self, rank: Rank, now: float) -> bool:
@@ -71,7 +72,7 @@ class Silence:
         limit_s = max(self._after_s, _PAUSES * rank.longest_pause_s)
         return now - rank.heard_at > (_AT_WORK * limit_s if rank.takes_its_time else limit_s)
 
-    def _speak(self, silent: Sequence[Rank], now: float) -> None:
+    def _report(self, silent: Sequence[Rank], now: float) -> None:
         names = _joined("Rank" if len(silent) == 1 else "Ranks", [str(rank.number) for rank in silent])
         where = [f"rank {rank.number} ({rank.command.device.uuid}, step {rank.step})" for rank in silent]
         since_s = max(now - (rank.heard_at or now) for rank in silent)
@@ -97,8 +98,8 @@ class Silence:
         return "the run continues from its last commit."
 
 
-def _joined(first: str, words: Sequence[str]) -> str:
-    listed = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _joined(first: str, items: Sequence[str]) -> str:
+    listed = items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
     return f"{first} {listed}"
 
 

@@ -28,11 +28,11 @@ from core.host.attempt_context import AttemptContext
 from core.host.context import RunContext, damaged_alert, gather_context
 from core.host.device_samples import DeviceSampler, sampled
 from core.host.disk.folder_watch import folder_gone, until_gone
-from core.host.disk.reserved_space import Reserve
+from core.host.disk.reserved_space import ReservedSpace
 from core.host.environment import describe_environment
 from core.host.lifecycle import NextAttempt, StartFallbacks, launch_notes, leftovers_alert
-from core.host.metrics.background_columns import LateColumns
-from core.host.metrics.status import StatusBoard
+from core.host.metrics.background_columns import BackgroundColumns
+from core.host.metrics.status import StatusPublisher
 from core.host.metrics.stream import MetricsStream
 from core.host.outcome import EXIT_FAILED, Outcome, exit_code, own_failure, with_unkillable
 from core.host.states import HostState
@@ -79,8 +79,8 @@ class RunHost:
         self._disk: Executor = ThreadPoolExecutor(1, thread_name_prefix="disk")
         self._client_token = secrets.token_urlsafe(TOKEN_BYTES)
         self._listener = Listener(self._first.run_id, self._client_token, self)
-        self._board = StatusBoard(store, self._starting(), self._disk, lambda: self._listener.clients)
-        self._stream = MetricsStream(self._listener, self._board, lambda: self._number)
+        self._status = StatusPublisher(store, self._starting(), self._disk, lambda: self._listener.clients)
+        self._stream = MetricsStream(self._listener, self._status, lambda: self._number)
         self._state = HostState.STARTING
         self._ladder = StopLadder(self._config.stop_timeout_s)
         self._monitor: DeviceMonitor | None = None
@@ -91,7 +91,7 @@ class RunHost:
         self._carry = CarryOver((), ())
         self._attempt_config = self._config
         self._port = 0
-        self._reserve: Reserve | None = None
+        self._reserved: ReservedSpace | None = None
         self._gone: dict[str, str] | None = None
         self._restarts = 0
         self._goes_on: set[int] = set()
@@ -105,10 +105,10 @@ class RunHost:
         """
         tasks: list[asyncio.Task[None]] = []
         try:
-            self._reserve = await self._on_disk(Reserve, self._store.dir)
+            self._reserved = await self._on_disk(ReservedSpace, self._store.dir)
             self._port = await self._listener.start()
             await self._on_disk(self._store.write_host_json, self._port, self._client_token, os.getpid())
-            ticking = self._loop.create_task(self._board.run())
+            ticking = self._loop.create_task(self._status.run())
             watching = self._loop.create_task(until_gone(self._store.run_toml))
             watching.add_done_callback(self._on_folder_gone)
             tasks += [ticking, watching]
@@ -190,13 +190,13 @@ class RunHost:
         await self._on_disk(self._generations.remove_unfinished)
         return replace(context, generation=generation, damaged=tuple(damaged))
 
-    def _open_metrics(self) -> tuple[MetricsWriter, LateColumns]:
+    def _open_metrics(self) -> tuple[MetricsWriter, BackgroundColumns]:
         self._config = self._store.config()
         log_file = None if self._config.log_file is None else self._store.dir / self._config.log_file
         writer = MetricsWriter(self._store.metrics, log_file)
         if writer.copy_problem is not None:
             log.warning("%s", writer.copy_problem)
-        return writer, LateColumns(self._store.dir)
+        return writer, BackgroundColumns(self._store.dir)
 
     async def _gather_context(self) -> RunContext:
         self._monitor = DeviceMonitor()
@@ -271,7 +271,7 @@ class RunHost:
         context = self._context
         assert context is not None
         uuids = [command.device.uuid for command in plan.ranks]
-        self._board.change(
+        self._status.change(
             attempt=self._number,
             mode=plan.mode,
             devices=tuple(uuids),
@@ -290,7 +290,7 @@ class RunHost:
             total_steps=run.config.steps,
             tokens_per_step=None if plan.self_contained else run.batch.global_ * run.config.seq_len * plan.lanes,
             engine=plan.engine or None,
-            notes=launch_notes(context.run, run.config, plan, self._board.state.fallback, self._carry.words),
+            notes=launch_notes(context.run, run.config, plan, self._status.state.fallback, self._carry.words),
         )
 
     def _resumed_from(self, plan: LaunchPlan) -> dict[str, int] | None:
@@ -318,8 +318,8 @@ class RunHost:
         log.warning("%s", following.text)
         self.emit(following.event, **following.fields)
         if following.event == "fallback":
-            self._board.change(fallback=following.text)
-        self._board.change(phase=following.phase)
+            self._status.change(fallback=following.text)
+        self._status.change(phase=following.phase)
         if narrowed and self._sampler is not None:
             self._sampler.narrow([device.uuid for device in following.devices])
         self._number += 1
@@ -342,7 +342,7 @@ class RunHost:
         kind = HostState.FAILED if outcome.kind == "not_started" else HostState(outcome.kind)
         event = "failed" if kind is HostState.FAILED else "finished"
         whose = {"ranks": [outcome.root.rank]} if outcome.root is not None else {}
-        self.emit(event, state=str(kind), step=self._board.state.step, exit_code=code, **whose, **(error or {}))
+        self.emit(event, state=str(kind), step=self._status.state.step, exit_code=code, **whose, **(error or {}))
         if self._sampler is not None:
             await self._in_thread(self._sampler.close)
         lost = await self._stream.close(SINK_CLOSE_S)
@@ -356,19 +356,19 @@ class RunHost:
         log.info("the run is %s, exit code %d%s", kind, code, f": {error['cause']}" if error else "")
         self._enter(kind, phase="", error=error, exit_code=code, trouble=None)
         for _ in range(FINAL_TRIES):
-            await self._board.flush()
-            if not self._board.is_failing:
+            await self._status.flush()
+            if not self._status.is_failing:
                 break
-            if self._reserve is not None:
-                await self._on_disk(self._reserve.release)
+            if self._reserved is not None:
+                await self._on_disk(self._reserved.release)
             await asyncio.sleep(0.5)
         return code
 
     async def _close(self) -> None:
         await self._listener.close()
         await self._in_thread(self._store.remove_host_json)
-        if self._reserve is not None:
-            await self._in_thread(self._reserve.release)
+        if self._reserved is not None:
+            await self._in_thread(self._reserved.release)
         if self._monitor is not None:
             await self._in_thread(self._monitor.close)
         self._disk.shutdown(wait=True)
@@ -376,9 +376,9 @@ class RunHost:
     # AttemptEvents
 
     def phase_changed(self, phase: str) -> None:
-        if phase != self._board.state.phase:
+        if phase != self._status.state.phase:
             log.info("phase: %s", phase or "-")
-            self._board.change(phase=phase)
+            self._status.change(phase=phase)
 
     def training_began(self) -> None:
         if self._monitor is not None and self._attempt is not None:
@@ -392,18 +392,18 @@ class RunHost:
             return  # how many steps it makes is its own business
         if context is not None and plan is not None and context.keeper.ledger is not None:
             total = total_steps(self._attempt_config, plan, context.keeper.ledger, dict(enumerate(self._carry.steps)))
-            self._board.change(total_steps=total)
+            self._status.change(total_steps=total)
         if self._monitor is not None and self._attempt is not None:
             self._monitor.watch(self._attempt.processes)
 
     def stepped(self, step: int, epoch: int, loss: float | None, tokens_per_s: float | None) -> None:
-        self._board.progress(step=step, epoch=epoch, loss=loss, tokens_per_s=tokens_per_s)
+        self._status.progress(step=step, epoch=epoch, loss=loss, tokens_per_s=tokens_per_s)
 
     def goal_moved(self, total_steps: int | None, text: str) -> None:
-        self._board.change(total_steps=total_steps, goal=text)
+        self._status.change(total_steps=total_steps, goal=text)
 
     def committed(self, generation: Generation) -> None:
-        self._board.change(generation=generation.number)
+        self._status.change(generation=generation.number)
 
     def emit(self, event: str, **fields: Any) -> None:
         """Writes a line of the host's own into the metrics."""
@@ -418,7 +418,7 @@ class RunHost:
     def connected(self, connection: Connection) -> None:
         hello = connection.hello
         if hello is None or hello.role == "client":
-            self._board.greet(connection)
+            self._status.greet(connection)
         elif self._attempt is not None:
             self._attempt.connected(connection, hello.rank)
 
@@ -441,7 +441,7 @@ class RunHost:
         for value in parsed:
             if value["event"] == "eval":
                 val_loss = value.get("val_loss")
-                self._board.progress(val_loss=float(val_loss) if isinstance(val_loss, int | float) else None)
+                self._status.progress(val_loss=float(val_loss) if isinstance(val_loss, int | float) else None)
         hello = connection.hello
         if self._attempt is not None and hello is not None and hello.attempt == self._number:
             self._attempt.lines_received(hello.rank, parsed)
@@ -488,7 +488,7 @@ class RunHost:
     def _enter(self, state: HostState, **fields: Any) -> None:
         log.info("state: %s → %s", self._state, state)
         self._state = state
-        self._board.change(state=str(state), **fields)
+        self._status.change(state=str(state), **fields)
 
     def _on_disk(self, call: Callable[..., T], *arguments: Any) -> Awaitable[T]:
         return self._loop.run_in_executor(self._disk, call, *arguments)

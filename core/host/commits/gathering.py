@@ -1,4 +1,4 @@
-"""What to do when ranks wait for the host: commit once more, merge, or let them go. A pure decision."""
+"""Next action when ranks wait for the host: commit once more, merge, or release them. A pure decision."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Gathered:
 
     @property
     def all_wait(self) -> bool:
-        """Nobody trains."""
+        """No rank trains."""
         return len(self.done) + len(self.ready) == self.world_size
 
     @property

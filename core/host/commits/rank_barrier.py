@@ -1,4 +1,4 @@
-"""Ranks that wait for the host: brings them into one generation, merges them, and lets them go."""
+"""Rank barrier: ranks wait there for the host, which commits them together, merges them and releases them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 ASK_AGAIN_S: Final = 2.0
 
 
-class Gatherer:
+class RankBarrier:
     """Carries out what `gathering.next_action` decides; one for each attempt.
 
     Args:
@@ -38,7 +38,7 @@ class Gatherer:
         """Does what is due.
 
         Returns:
-            What it was, and the phase in words where it changes (empty: it does not). At `FINISH` the caller acts.
+            What it was, and the new phase as text (empty: unchanged). At `FINISH` the caller acts.
         """
         gathered = Gathered(
             {r.number: r.done for r in self._ranks if r.done is not None},
@@ -70,7 +70,7 @@ class Gatherer:
         """Rank 0 has merged."""
         newest = self._commits.newest
         if self._merging is None or rank.number != 0 or newest is None or Path(message.file).name != message.file:
-            log.warning("rank %d says that a merge is done that nobody asked for", rank.number)
+            log.warning("rank %d reports a merge that was not requested", rank.number)
             return
         self._merged_steps, self._merging = self._merging, None
         self._merged = newest.folder / message.file
@@ -79,7 +79,7 @@ class Gatherer:
         """The weights to export: the last merge, or those of the newest generation (rank 0's where each has its own).
 
         Args:
-            resumed: The generation that the attempt went on from.
+            resumed: The generation that the attempt continued from.
 
         Returns:
             One file, or every rank's shards, as `core.checkpoints.full_weights.export_weights` takes them; empty for

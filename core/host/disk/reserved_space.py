@@ -1,4 +1,4 @@
-"""A little space that a run keeps for its last words, for the day on which the disk is full."""
+"""Reserved disk space: 64 KiB that a run keeps, so that its last state can be written on a full disk."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 
 log = logging.getLogger(__name__)
 
-RESERVE_BYTES: Final = 64 << 10
+RESERVED_BYTES: Final = 64 << 10
 NAME: Final = ".reserve.rankdeck-tmp"
 """Named as unfinished replacements are, so that the next host clears away what a killed one left."""
 
 
-class Reserve:
+class ReservedSpace:
     """Holds the space until it is released.
 
     Args:
@@ -24,7 +24,7 @@ class Reserve:
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / NAME
         try:
-            self._path.write_bytes(secrets.token_bytes(RESERVE_BYTES))  # nothing that a file system could leave out
+            self._path.write_bytes(secrets.token_bytes(RESERVED_BYTES))  # nothing that a file system could leave out
         except OSError as error:
             log.warning("no space could be kept for the last state: %s", error)
 

@@ -1,4 +1,4 @@
-"""Columns that are opened beside the run: making stale ones again may take a minute, and training need not wait."""
+"""Background columns: opened on a thread. Rebuilding stale ones may take a minute, and training need not wait."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from core.metrics.columns import ColumnsWriter
 log = logging.getLogger(__name__)
 
 CLOSE_S: Final = 5.0
-"""A rebuild notices within that time that nobody waits for it any more."""
+"""A rebuild that is given up ends well within this time."""
 
 
-class LateColumns:
+class BackgroundColumns:
     """A `ColumnsWriter` that is opened on a thread of its own and takes lines as soon as it is.
 
     Lines that come before that lie in `metrics.jsonl`, from where the writer catches up on them.
@@ -43,7 +43,7 @@ class LateColumns:
             self._writer.flush()
 
     def close(self) -> None:
-        """Ends writing; columns that are not open yet are left for the next host, or for whoever reads them."""
+        """Ends writing; columns that are not open yet are left to the next host, or to the next reader."""
         self._given_up.set()
         self._thread.join(CLOSE_S)
         if self._writer is not None:

@@ -1,4 +1,4 @@
-"""The run's state as others see it: `state.json` on disk, `RunStatus` and `Appended` to clients."""
+"""Status publisher: keeps `state.json` on disk up to date, and sends `RunStatus` and `Appended` to clients."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ TICK_S: Final = 0.04
 QUIET_S: Final = 1.0
 """Progress alone is sent to clients once a second; a change of state or phase at the next tick, once it is written."""
 QUIET_DISK_S: Final = 3.0
-"""Progress alone is written so often: to make a file survive a power cut costs more than all else that a host does."""
+"""Progress alone is written this seldom: an fsync costs more than everything else that a host does."""
 _BEHIND_BYTES: Final = 256 << 10
 """A client with so much unread is told the newest size later: it needs to hear only the last one."""
 
 
-class StatusBoard:
+class StatusPublisher:
     """Holds the `RunState` and makes it known.
 
     Args:
@@ -76,7 +76,7 @@ class StatusBoard:
         """`metrics.jsonl` is whole up to here; any thread may say so.
 
         Returns:
-            Whether there is anybody to hear of it: then `tell` is to be called, on the loop.
+            Whether there is a client to hear of it: then call `tell`, on the loop.
         """
         self._size_bytes = size_bytes
         return bool(self._clients())
@@ -135,7 +135,7 @@ class StatusBoard:
 
     @property
     def _next_due(self) -> float:
-        """When progress is to be told, or where nobody listens to be written."""
+        """When progress is sent to clients next or, where there are none, written."""
         return self._next_told if self._clients() else self._next_written
 
     async def _write(self, state: RunState) -> None:

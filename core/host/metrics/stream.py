@@ -11,24 +11,24 @@ from typing import Any
 import orjson
 
 from core.host.metrics.sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, ColumnWriter, LineWriter, MetricsSink
-from core.host.metrics.status import StatusBoard
+from core.host.metrics.status import StatusPublisher
 from core.protocol.server import Listener
 
 log = logging.getLogger(__name__)
 
 
 class MetricsStream:
-    """A `MetricsSink` on the loop: pauses ranks, tells the board, and says in words when the disk refuses.
+    """A `MetricsSink` on the loop: pauses ranks, tells the status, and reports a disk that refuses.
 
     Args:
         listener: Its ranks are paused while too much waits for the disk.
-        board: Told how far the file is whole, and of trouble.
+        status: Told how far the file is whole, and of trouble.
         attempt: The number that the host's own lines carry just now.
     """
 
-    def __init__(self, listener: Listener, board: StatusBoard, attempt: Callable[[], int]) -> None:
+    def __init__(self, listener: Listener, status: StatusPublisher, attempt: Callable[[], int]) -> None:
         self._listener = listener
-        self._board = board
+        self._status = status
         self._attempt = attempt
         self._loop = asyncio.get_running_loop()
         self._sink: MetricsSink | None = None
@@ -80,14 +80,14 @@ class MetricsStream:
 
     def _written_on_thread(self, size_bytes: int) -> None:
         # Known first, then told: a client that comes in between finds it. Without one the loop is left to sleep.
-        if self._board.appended(size_bytes) or self._paused:
+        if self._status.appended(size_bytes) or self._paused:
             self._loop.call_soon_threadsafe(self._on_written)
 
-    def _trouble_on_thread(self, words: str | None) -> None:
-        self._loop.call_soon_threadsafe(self._on_trouble, words)
+    def _trouble_on_thread(self, cause: str | None) -> None:
+        self._loop.call_soon_threadsafe(self._on_trouble, cause)
 
     def _on_written(self) -> None:
-        self._board.tell()
+        self._status.tell()
         self._resume_if_written()
 
     def _resume_if_written(self) -> None:
@@ -95,20 +95,20 @@ class MetricsStream:
             self._paused = False
             self._listener.resume_ranks()
 
-    def _on_trouble(self, words: str | None) -> None:
-        if words == self._trouble:
+    def _on_trouble(self, cause: str | None) -> None:
+        if cause == self._trouble:
             return
-        self._trouble = words
-        if words is None:
+        self._trouble = cause
+        if cause is None:
             log.info("the disk takes metrics again")
-            self._board.change(phase="", trouble=None)
+            self._status.change(phase="", trouble=None)
             return
-        log.error("metrics cannot be written: %s", words)
+        log.error("metrics cannot be written: %s", cause)
         trouble = {
             "title": "Metrics cannot be written",
-            "cause": words,
+            "cause": cause,
             "next_step": "Free some space. Nothing is lost: the run catches up as soon as there is room.",
         }
         # The alert waits for the very file that cannot be written; clients hear of it now.
-        self._board.change(phase=words, trouble=trouble)
+        self._status.change(phase=cause, trouble=trouble)
         self.emit("alert", kind="disk", **trouble)

@@ -9,7 +9,7 @@ import pytest
 
 from core.files.atomic import remove_temporaries
 from core.host.disk.folder_watch import folder_gone, until_gone
-from core.host.disk.reserved_space import RESERVE_BYTES, Reserve
+from core.host.disk.reserved_space import RESERVED_BYTES, ReservedSpace
 
 pytestmark = pytest.mark.windows
 
@@ -35,19 +35,19 @@ def test_the_words_name_the_folder(tmp_path: Path) -> None:
 
 
 def test_the_reserve_is_real_space_that_is_given_back(tmp_path: Path) -> None:
-    reserve = Reserve(tmp_path)
+    reserved = ReservedSpace(tmp_path)
     (held,) = tmp_path.iterdir()
-    assert held.stat().st_size == RESERVE_BYTES
-    reserve.release()
-    reserve.release()
+    assert held.stat().st_size == RESERVED_BYTES
+    reserved.release()
+    reserved.release()
     assert not list(tmp_path.iterdir())
 
 
 def test_a_killed_hosts_reserve_is_cleared_away_by_the_next(tmp_path: Path) -> None:
-    Reserve(tmp_path)
+    ReservedSpace(tmp_path)
     remove_temporaries(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_without_space_for_it_stops_nothing(tmp_path: Path) -> None:
-    Reserve(tmp_path / "missing").release()
+    ReservedSpace(tmp_path / "missing").release()

@@ -1,4 +1,4 @@
-"""What ranks that train alone may still save when another one has failed: one more commit, within a limit."""
+"""Survivor checkpoint: independent ranks save once more, within a time limit, when another rank has failed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from core.host.ranks import Rank
 
 
 @dataclass(frozen=True, slots=True)
-class Rescue:
-    """The survivors of a failure, who were told to commit and stop.
+class SurvivorCheckpoint:
+    """The ranks that outlived a failure and were asked to commit and stop.
 
     Attributes:
-        survivors: Empty when there is nothing to rescue.
-        until: When patience ends, in seconds on the monotonic clock.
+        survivors: Empty when there is nothing to save.
+        until: The end of the time limit, in seconds on the monotonic clock.
     """
 
     survivors: Sequence[Rank]

@@ -10,7 +10,7 @@ import pytest
 
 from core.config import RunConfig
 from core.host.metrics import status
-from core.host.metrics.status import StatusBoard
+from core.host.metrics.status import StatusPublisher
 from core.protocol.messages import Message, RunStatus
 from core.protocol.server import Connection
 from core.run_folder.store import RunStore
@@ -41,12 +41,12 @@ def test_who_hears_that_a_run_has_stopped_reads_it_on_disk_too(tmp_path: Path, n
     async def stop() -> None:
         with ThreadPoolExecutor(1) as disk:
             disk.submit(free.wait, 10.0)  # the disk has something else to do first
-            board = StatusBoard(store, store.stored_state(), disk, lambda: [connection])
-            board.change(state="stopped")
-            telling = asyncio.ensure_future(board.flush())
+            status = StatusPublisher(store, store.stored_state(), disk, lambda: [connection])
+            status.change(state="stopped")
+            telling = asyncio.ensure_future(status.flush())
             await asyncio.sleep(0.05)
             if newcomer:
-                board.greet(connection)
+                status.greet(connection)
             free.set()
             await telling
 
@@ -71,10 +71,10 @@ def test_progress_is_told_more_often_than_it_is_written(tmp_path: Path, monkeypa
 
     async def train() -> None:
         with ThreadPoolExecutor(1) as disk:
-            board = StatusBoard(store, store.stored_state(), disk, lambda: [connection])
-            running = asyncio.ensure_future(board.run())
+            status = StatusPublisher(store, store.stored_state(), disk, lambda: [connection])
+            running = asyncio.ensure_future(status.run())
             for step in range(1, 21):
-                board.progress(step=step)
+                status.progress(step=step)
                 await asyncio.sleep(0.03)
             deadline = asyncio.get_running_loop().time() + 10.0
             while store.stored_state().step < 20 and asyncio.get_running_loop().time() < deadline:

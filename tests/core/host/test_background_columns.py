@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.host.metrics.background_columns import LateColumns
+from core.host.metrics.background_columns import BackgroundColumns
 from core.metrics.column_index import read_index
 from core.metrics.columns import is_current
 from core.metrics.metrics_file import MetricsWriter
@@ -31,7 +31,7 @@ def rows(run_dir: Path) -> int:
 def test_no_line_is_missed_or_taken_twice(tmp_path: Path) -> None:
     metrics = MetricsWriter(tmp_path / "metrics.jsonl")
     metrics.append([json.dumps(step(number)).encode() for number in range(1, 1001)])
-    columns = LateColumns(tmp_path)
+    columns = BackgroundColumns(tmp_path)
     deadline = time.monotonic() + LIMIT_S
     written = 1000
     while written == 1000 or rows(tmp_path) != written:  # lines go on coming until all are in the columns
@@ -51,7 +51,7 @@ def test_no_line_is_missed_or_taken_twice(tmp_path: Path) -> None:
 def test_a_folder_that_takes_no_columns_stops_nothing(tmp_path: Path) -> None:
     metrics = MetricsWriter(tmp_path / "metrics.jsonl")
     (tmp_path / "columns").write_text("a file in the way", encoding="utf-8")
-    columns = LateColumns(tmp_path)
+    columns = BackgroundColumns(tmp_path)
     value = step(1)
     line = json.dumps(value).encode()
     columns.append([line], [value], metrics.append([line]))

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from core.config.mode import Mode
-from core.host.hang_watch import Silence
+from core.host.hang_watch import HangWatch
 from core.host.ranks import Ranks
 from core.launch.plan import LaunchPlan, RankCommand
 from core.machine.devices import Device
@@ -41,7 +41,7 @@ class Story:
         commands = [RankCommand(d.index, (), {}, (), Path(), Path(), d) for d in slots]
         mode = "independent" if lanes > 1 else "ddp"
         self.ranks, self.told, self.now = Ranks(LaunchPlan(Mode(mode), 2, lanes, "", tuple(commands))), Told(), 100.0
-        self.silence = Silence(self.ranks, self.told, after_s=60.0)
+        self.hang_watch = HangWatch(self.ranks, self.told, after_s=60.0)
         for rank in self.ranks:
             rank.connection = cast(Connection, object())  # only asked whether there is one
 
@@ -53,7 +53,7 @@ class Story:
     def wait(self, seconds: float) -> None:
         for _ in range(round(seconds)):
             self.now += 1.0
-            self.silence.look(self.now)
+            self.hang_watch.look(self.now)
 
 
 def test_a_rank_that_falls_silent_is_named_once_and_when_it_is_back_it_is_over() -> None:
