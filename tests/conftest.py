@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import itertools
 import os
 import shutil
 import sys
@@ -26,6 +27,7 @@ if sys.platform != "win32":
 # Every path that tests use has a space and letters outside ASCII, as people's folders do.
 RUNS_NAME: Final = "Läufe mit Raum"
 LEAK_LIMIT_S: Final = 3.0
+_numbers = itertools.count()
 
 
 def pytest_configure() -> None:
@@ -76,21 +78,30 @@ def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs that a test starts without saying where belong to that test."""
-    monkeypatch.setenv("RANKDECK_HOME", str(tmp_path / RUNS_NAME))
+@pytest.fixture
+def _own_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The test's own folder. It exists only for a test that asks for one: to make it takes longer than a small test."""
+    if "tmp_path" in request.fixturenames:
+        folder: Path = request.getfixturevalue("tmp_path")
+        return folder
+    return tmp_path_factory.getbasetemp() / "not asked for" / str(next(_numbers))
 
 
 @pytest.fixture(autouse=True)
-def _leaves_nothing_behind(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+def _own_home(_own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that a test starts without a folder belong to that test."""
+    monkeypatch.setenv("RANKDECK_HOME", str(_own_folder / RUNS_NAME))
+
+
+@pytest.fixture(autouse=True)
+def _leaves_nothing_behind(request: pytest.FixtureRequest, _own_folder: Path) -> Iterator[None]:
     """Fails a test after which a thread, process, socket, Qt timer, Qt thread or top-level widget is still there."""
     uses_qt = bool({"qtbot", "qapp"} & set(request.fixturenames))
     before = leaks.Held.now(uses_qt)
     yield
-    left = leaks.wait_until_gone(before, uses_qt, tmp_path, LEAK_LIMIT_S)
+    left = leaks.wait_until_gone(before, uses_qt, _own_folder, LEAK_LIMIT_S)
     if left:
-        leaks.end_processes(before, tmp_path)
+        leaks.end_processes(before, _own_folder)
         pytest.fail(f"{request.node.nodeid} leaves behind:\n  " + "\n  ".join(left), pytrace=False)
 
 
