@@ -106,7 +106,7 @@ class Attempt:
             MergeDone: self._barrier.merge_done,
             RankDone: self._on_rank_done,
             GoalProgress: lambda _, m: self._events.goal_moved(m.total_steps, m.text),
-            RankFailed: lambda r, m: self._ranks.said_failed(r, m, time.monotonic()),
+            RankFailed: lambda r, m: self._ranks.note_failure(r, m, time.monotonic()),
             Bye: self._on_bye,
         }
 
@@ -279,7 +279,7 @@ class Attempt:
         try:
             rank.send(self._context.keeper.claim(rank.number, message))
         except RankdeckError as error:
-            self._ranks.sign(rank, time.monotonic()).what = f"made a claim that cannot be ({error.cause})"
+            self._ranks.failure(rank, time.monotonic()).finding = f"made a claim that cannot be ({error.cause})"
 
     def _on_merge_ready(self, rank: Rank, message: MergeReady) -> None:
         rank.ready = message
@@ -300,7 +300,7 @@ class Attempt:
     @property
     def _is_calm(self) -> bool:
         """All train, none waits for the host or is gone, nobody asked for a stop and nothing has gone wrong."""
-        if not self._began or self._ranks.signs or self._finish_by is not None or self._commits.coordinator.busy:
+        if not self._began or self._ranks.failures or self._finish_by is not None or self._commits.coordinator.busy:
             return False
         busy = any(r.done is not None or r.ready is not None or r.connection is None for r in self._ranks)
         return not busy and self._context.ladder.rung(time.monotonic()) is Rung.NONE
@@ -316,10 +316,10 @@ class Attempt:
                 self._outcome = self._outcome or self._completed()
         elif rung is Rung.END or (rung is Rung.ASKED and not self._began):
             self._outcome = self._outcome or self._stopped_short()
-        elif self._ranks.signs:
+        elif self._ranks.failures:
             if self._survivors is None:
                 self._survivors = self._begin_survivor_checkpoint(now)
-            first = min(sign.at for sign in self._ranks.signs.values())
+            first = min(failure.at for failure in self._ranks.failures.values())
             settled = self._ranks.heard_out or now - first > SETTLE_S
             if settled and self._survivors.is_over(now, self._commits.coordinator.busy):
                 self._outcome = self._outcome or self._failed()
@@ -363,7 +363,7 @@ class Attempt:
 
     def _begin_survivor_checkpoint(self, now: float) -> SurvivorCheckpoint:
         """Ranks that train alone commit once more when another one has failed; those that meet now and then cannot."""
-        failed = set(self._ranks.signs)
+        failed = set(self._ranks.failures)
         survivors = [rank for rank in self._ranks if rank.number not in failed and rank.exited_at is None]
         meet = bool(self._context.plan.backend)  # the lost rank's newest part may be of another round than theirs
         if self._ranks.synchronised or meet or not self._began or not all(self._commits.carry(rank) for rank in failed):
@@ -375,19 +375,21 @@ class Attempt:
 
     def _start_overdue(self, now: float) -> Outcome:
         late = next(rank for rank in self._ranks if not rank.started)
-        sign = self._ranks.sign(late, now)
-        sign.what = f"made no first step within {self._context.start_timeout_s:g} s"
+        failure = self._ranks.failure(late, now)
+        failure.finding = f"made no first step within {self._context.start_timeout_s:g} s"
         return self._failed()
 
     def _failed(self) -> Outcome:
-        signs = list(self._ranks.signs.values())
-        root = root_cause(signs)
+        failures = list(self._ranks.failures.values())
+        root = root_cause(failures)
         kept = self._commits.newest_good or self._context.generation
         resume = f"Resume the run: it continues from generation {kept.number} (step {kept.step})." if kept else ""
-        error = describe(root, signs, resume)
-        for sign in signs:
+        error = describe(root, failures, resume)
+        for failure in failures:
             log.error(
-                "rank %d failed%s", sign.rank, "; this is the root cause" if sign is root else " as a secondary failure"
+                "rank %d failed%s",
+                failure.rank,
+                "; this is the root cause" if failure is root else " as a secondary failure",
             )
         return Outcome("failed" if self._began else "not_started", error, root, root.usage)
 

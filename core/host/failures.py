@@ -1,4 +1,4 @@
-"""Why an attempt failed: of all signs the first by time is the root cause, the later ones are its echo."""
+"""Root cause of a failed attempt: the first rank failure by time that is not a secondary failure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from core.processes import describe_exit, ended_by_force
 from core.protocol.messages import RankFailed
 
 SETTLE_S: Final = 1.5
-"""How long after the first sign others are waited for: a killed rank's socket closes before its exit code is known."""
+"""Wait after the first failure: a killed rank's socket closes before its exit code is known."""
 _TAIL_BYTES: Final = 8 << 10
 _TAIL_LINES: Final = 8
 _OUR_NOISE: Final = re.compile(r"^\s*$|^rankdeck: the run's host is gone")
-# What collectives say when the *other* end has gone. Such a failure is never the root of one that came near it.
-_ECHO: Final = re.compile(
+# Error texts of torch, gloo, NCCL and sockets when the *other* end has gone: a foreign exception has no field for it.
+_PEER_LOST: Final = re.compile(
     r"connection (was )?(closed|reset|aborted)( by peer)?|broken pipe|socket (closed|timeout)|gloo/transport|"
     r"an established connection was aborted|existing connection was forcibly closed|NCCL (communicator|watchdog)|"
     r"remote process exited|peer (is )?gone|Timed out waiting .*(recv|send) operation",
@@ -26,17 +26,17 @@ _ECHO: Final = re.compile(
 
 
 @dataclass(slots=True)
-class Sign:
+class RankFailure:
     """One rank's failure as far as it is known.
 
     Attributes:
-        rank: Who.
+        rank: Its number.
         at: When it was first noticed, in seconds on a monotonic clock.
         step: Optimizer steps it had reported.
-        phase: Where it was, as it last said.
+        phase: Its phase, as it last reported it.
         returncode: How its process ended; None while it has not.
-        said: Its own last words.
-        what: The host's own finding, where that is what failed ("made no first step within 180 s").
+        report: Its own account.
+        finding: The host's own finding, where that is what failed ("made no first step within 180 s").
         log: The rank's log.
         tail: The log's last lines.
     """
@@ -46,65 +46,69 @@ class Sign:
     step: int = 0
     phase: str = ""
     returncode: int | None = None
-    said: RankFailed | None = None
-    what: str = ""
+    report: RankFailed | None = None
+    finding: str = ""
     log: Path = Path()
     tail: tuple[str, ...] = ()
 
     @property
-    def is_echo(self) -> bool:
-        """It only says that another rank was no longer there."""
-        words = " ".join(self.tail[-3:]) if self.said is None else f"{self.said.cause} {self.said.traceback[-2000:]}"
-        crashed = self.said is None and self.returncode is not None and self.returncode < 0
-        return not crashed and not self.what and _ECHO.search(words) is not None
+    def is_secondary(self) -> bool:
+        """It followed from the loss of another rank, so it is never the root cause of several."""
+        text = (
+            " ".join(self.tail[-3:]) if self.report is None else f"{self.report.cause} {self.report.traceback[-2000:]}"
+        )
+        crashed = self.report is None and self.returncode is not None and self.returncode < 0
+        return not crashed and not self.finding and _PEER_LOST.search(text) is not None
 
     @property
     def was_killed(self) -> bool:
-        """Its process was ended by a signal (Windows: by another process), or crashed, without a word of its own."""
-        return self.said is None and not self.what and self.returncode is not None and ended_by_force(self.returncode)
+        """Its process was ended by a signal (Windows: by another process), or crashed, without a report of its own."""
+        return (
+            self.report is None and not self.finding and self.returncode is not None and ended_by_force(self.returncode)
+        )
 
     @property
     def usage(self) -> bool:
         """The person's input is at fault; no fallback can help."""
-        return self.said is not None and self.said.usage
+        return self.report is not None and self.report.usage
 
 
-def root_cause(signs: Sequence[Sign]) -> Sign:
+def root_cause(failures: Sequence[RankFailure]) -> RankFailure:
     """The failure that the others followed from.
 
     Args:
-        signs: At least one.
+        failures: At least one.
     """
-    ordered = sorted(signs, key=lambda sign: sign.at)
-    return next((sign for sign in ordered if not sign.is_echo), ordered[0])
+    ordered = sorted(failures, key=lambda failure: failure.at)
+    return next((failure for failure in ordered if not failure.is_secondary), ordered[0])
 
 
-def describe(root: Sign, signs: Sequence[Sign], resume: str) -> dict[str, str]:
+def describe(root: RankFailure, failures: Sequence[RankFailure], resume: str) -> dict[str, str]:
     """Title, cause and next step of a failed attempt, for `state.json` and the `failed` event.
 
     Args:
         root: From `root_cause`.
-        signs: All of them; the others are named as echo.
-        resume: The sentence that says what resuming would go on from.
+        failures: All of them; the others are named as its consequence.
+        resume: The sentence that says where a resumed run would continue.
     """
-    followers = [str(sign.rank) for sign in signs if sign.rank != root.rank]
-    echo = f" Rank {' and rank '.join(followers)} ended because of it." if followers else ""
-    if root.said is not None:
-        title = f"Rank {root.rank}: {root.said.title}"
-        cause = root.said.cause
-        if echo and not cause.endswith((".", "!", "?", "…", "”")):  # a script's own exception ends as it likes
+    followers = [str(failure.rank) for failure in failures if failure.rank != root.rank]
+    secondary = f" Rank {' and rank '.join(followers)} ended because of it." if followers else ""
+    if root.report is not None:
+        title = f"Rank {root.rank}: {root.report.title}"
+        cause = root.report.cause
+        if secondary and not cause.endswith((".", "!", "?", "…", "”")):  # a script's own exception ends as it likes
             cause += "."
-        return {"title": title, "cause": cause + echo, "next_step": _joined(root.said.next_step, resume)}
+        return {"title": title, "cause": cause + secondary, "next_step": _joined(root.report.next_step, resume)}
     at = f"after step {root.step}" if root.step else f"before its first step{f' ({root.phase})' if root.phase else ''}"
-    if root.what:
-        cause = f"Rank {root.rank} {root.what} ({at})."
+    if root.finding:
+        cause = f"Rank {root.rank} {root.finding} ({at})."
     else:
         cause = f"Rank {root.rank}, {at}: {describe_exit(1 if root.returncode is None else root.returncode)}."
     if root.tail:
         cause += f" Its last output: “{root.tail[-1]}”."
     return {
         "title": f"Rank {root.rank} exited unexpectedly",
-        "cause": cause + echo,
+        "cause": cause + secondary,
         "next_step": _joined(f"Look at {root.log.parent.name}/{root.log.name}.", resume),
     }
 

@@ -1,4 +1,4 @@
-"""How an attempt ended, in a value and in words, and the exit code that follows."""
+"""Outcome of an attempt: a value, its message, and the exit code that follows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from core.checkpoints.store import Generation
-from core.host.failures import Sign
+from core.host.failures import RankFailure
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -30,7 +30,7 @@ class Outcome:
 
     kind: Literal["finished", "stopped", "failed", "not_started"]
     error: dict[str, str] | None = None
-    root: Sign | None = None
+    root: RankFailure | None = None
     usage: bool = False
     model: tuple[Path, ...] = ()
     unkillable: tuple[int, ...] = ()
@@ -44,7 +44,7 @@ def exit_code(outcome: Outcome, hurried: bool) -> int:
 
 
 def stopped_short(step: int, kept: Generation | None, hurried: bool, trouble: str = "") -> dict[str, str]:
-    """The words for a stop that lost what came after the newest generation; `trouble` is why a commit failed."""
+    """The message for a stop that lost what came after the newest generation; `trouble` is why a commit failed."""
     why = "immediately, as requested" if hurried else "at the stop limit, before its last commit"
     done = f"Generation {kept.number} holds step {kept.step}" if kept else "No generation was committed"
     return {
@@ -74,7 +74,7 @@ def diverged(newest: Generation, good: Generation | None) -> dict[str, str]:
 
 
 def own_failure(error: Exception) -> dict[str, str]:
-    """The words for a defect of the host itself."""
+    """The message for a defect of the host itself."""
     return {
         "title": "The run host failed",
         "cause": f"Rankdeck itself failed ({type(error).__name__}: {error}).",

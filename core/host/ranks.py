@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from core.host.failures import Sign, last_lines
+from core.host.failures import RankFailure, last_lines
 from core.launch.plan import LaunchPlan, RankCommand
 from core.processes import Child
 from core.protocol.messages import Bye, MergeReady, Message, RankDone, RankFailed
@@ -105,15 +105,15 @@ class Rank:
 
 @dataclass(slots=True)
 class Ranks:
-    """All ranks of an attempt and the signs of failure that they gave.
+    """All ranks of an attempt, and the failures noticed so far, by rank.
 
     Args:
-        plan: Who they are.
+        plan: How each of them is started.
     """
 
     plan: LaunchPlan
     all: list[Rank] = field(init=False)
-    signs: dict[int, Sign] = field(init=False, default_factory=dict)
+    failures: dict[int, RankFailure] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.all = [Rank(command) for command in self.plan.ranks]
@@ -163,32 +163,33 @@ class Ranks:
             if code is not None:
                 self._exited(rank, code, now, finishing)
             elif rank.lost_at is not None and now - rank.lost_at > SILENT_LIMIT_S and rank.bye is None:
-                sign = self.sign(rank, rank.lost_at)
-                sign.what = sign.what or "closed its connection to the run's host and did not end"
+                failure = self.failure(rank, rank.lost_at)
+                failure.finding = failure.finding or "closed its connection to the run's host and did not end"
 
-    def said_failed(self, rank: Rank, message: RankFailed, now: float) -> None:
-        """A rank's last words."""
+    def note_failure(self, rank: Rank, message: RankFailed, now: float) -> None:
+        """Keeps what a rank reports of its own failure."""
         log.error("rank %d: %s %s\n%s", rank.number, message.title, message.cause, message.traceback)
-        sign = self.sign(rank, now)
-        sign.said, sign.step = message, rank.step if rank.first_step is not None else 0
+        failure = self.failure(rank, now)
+        failure.report, failure.step = message, rank.step if rank.first_step is not None else 0
 
-    def sign(self, rank: Rank, now: float) -> Sign:
-        """This rank's sign of failure, begun at `now` if there was none."""
-        if rank.number not in self.signs:
+    def failure(self, rank: Rank, now: float) -> RankFailure:
+        """This rank's failure; it begins at `now` if none was noticed before."""
+        if rank.number not in self.failures:
             log.error("rank %d failed at step %d (%s)", rank.number, rank.step, rank.phase)
-            self.signs[rank.number] = Sign(
+            self.failures[rank.number] = RankFailure(
                 rank.number, now, rank.step if rank.first_step is not None else 0, rank.phase, log=rank.command.log
             )
-        return self.signs[rank.number]
+        return self.failures[rank.number]
 
     def _exited(self, rank: Rank, code: int, now: float, finishing: bool) -> None:
         rank.exited_at = now
         log.info("rank %d has ended with code %d", rank.number, code)
         if finishing or (rank.bye is not None and code == 0 and rank.done is not None):
             return
-        # Its socket closed when it died; the exit code is seen at the next poll, perhaps after another rank's echo.
-        sign = self.sign(rank, now if rank.lost_at is None else min(rank.lost_at, now))
-        sign.returncode = code
-        sign.tail = last_lines(rank.command.log)
-        if code == 0 and not sign.what:
-            sign.what = "exited without reporting an error"
+        # Its socket closed when it died. The poll sees the exit code up to 0.5 s later, perhaps after a secondary failure
+        # of another rank: the socket's time keeps this one first.
+        failure = self.failure(rank, now if rank.lost_at is None else min(rank.lost_at, now))
+        failure.returncode = code
+        failure.tail = last_lines(rank.command.log)
+        if code == 0 and not failure.finding:
+            failure.finding = "exited without reporting an error"

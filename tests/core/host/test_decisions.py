@@ -11,7 +11,7 @@ from core.config.batch import resolve_batch
 from core.config.mode import Mode
 from core.host.commits.gathering import Gathered, Next, next_action
 from core.host.commits.ledger_keeper import epochs_of
-from core.host.failures import Sign, describe, last_lines, root_cause
+from core.host.failures import RankFailure, describe, last_lines, root_cause
 from core.host.stop_ladder import Rung, StopLadder
 from core.host.work_plan import independent_on_all, on_one_device, total_steps
 from core.launch.plan import LaunchPlan
@@ -60,13 +60,17 @@ def test_what_is_due_when_ranks_wait(
     assert found is then
 
 
-def said(cause: str, usage: bool = False) -> RankFailed:
+def reported(cause: str, usage: bool = False) -> RankFailed:
     return RankFailed("Title", cause, "Next.", usage)
 
 
 def test_the_first_failure_by_time_is_the_root_cause() -> None:
-    signs = [Sign(0, 5.0, returncode=1), Sign(1, 4.0, returncode=-9), Sign(2, 6.0, returncode=1)]
-    assert root_cause(signs).rank == 1
+    failures = [
+        RankFailure(0, 5.0, returncode=1),
+        RankFailure(1, 4.0, returncode=-9),
+        RankFailure(2, 6.0, returncode=1),
+    ]
+    assert root_cause(failures).rank == 1
 
 
 @pytest.mark.parametrize(
@@ -79,20 +83,23 @@ def test_the_first_failure_by_time_is_the_root_cause() -> None:
     ],
 )
 def test_a_broken_collective_is_an_echo_even_if_it_was_heard_first(words: str) -> None:
-    signs = [Sign(0, 4.0, said=said(words)), Sign(1, 4.1, returncode=-9)]
-    assert root_cause(signs).rank == 1
-    assert root_cause(signs[:1]).rank == 0  # alone it is all that is known
+    failures = [RankFailure(0, 4.0, report=reported(words)), RankFailure(1, 4.1, returncode=-9)]
+    assert root_cause(failures).rank == 1
+    assert root_cause(failures[:1]).rank == 0  # alone it is all that is known
 
 
 def test_a_rank_that_crashed_is_no_echo_whatever_its_log_says() -> None:
-    signs = [Sign(0, 4.0, returncode=-11, tail=("Connection closed by peer",)), Sign(1, 4.5, returncode=-9)]
-    assert root_cause(signs).rank == 0
+    failures = [
+        RankFailure(0, 4.0, returncode=-11, tail=("Connection closed by peer",)),
+        RankFailure(1, 4.5, returncode=-9),
+    ]
+    assert root_cause(failures).rank == 0
 
 
 def test_the_words_name_root_echo_log_and_what_resuming_gives() -> None:
     log = Path("run") / "logs" / "rank1.log"
-    root = Sign(1, 4.0, step=12, returncode=-9, log=log, tail=("first", "CUDA error: out of memory"))
-    words = describe(root, [root, Sign(0, 4.1, said=said("x"))], "Resume the run.")
+    root = RankFailure(1, 4.0, step=12, returncode=-9, log=log, tail=("first", "CUDA error: out of memory"))
+    words = describe(root, [root, RankFailure(0, 4.1, report=reported("x"))], "Resume the run.")
     assert words["cause"] == (
         "Rank 1, after step 12: killed (often by the system's out-of-memory killer) (SIGKILL). "
         "Its last output: “CUDA error: out of memory”. Rank 0 ended because of it."
@@ -101,7 +108,7 @@ def test_the_words_name_root_echo_log_and_what_resuming_gives() -> None:
 
 
 def test_a_ranks_own_words_are_passed_on() -> None:
-    root = Sign(0, 1.0, said=said("The dataset is too small."))
+    root = RankFailure(0, 1.0, report=reported("The dataset is too small."))
     words = describe(root, [root], "")
     assert words == {"title": "Rank 0: Title", "cause": "The dataset is too small.", "next_step": "Next."}
 

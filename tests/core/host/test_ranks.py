@@ -35,13 +35,13 @@ def test_a_process_that_ended_is_heard_out_once_its_connection_is_read_to_the_en
     rank.note_step({"step": 1})
     ranks.poll(10.0, finishing=False)
     assert ranks.all_exited and not ranks.heard_out
-    assert (ranks.signs[0].returncode, ranks.signs[0].step) == (1, 1)
+    assert (ranks.failures[0].returncode, ranks.failures[0].step) == (1, 1)
 
     rank.note_step({"step": 3})
-    ranks.said_failed(rank, RankFailed("Out of memory", "The card is full.", "Take less.", ""), 10.1)
+    ranks.note_failure(rank, RankFailed("Out of memory", "The card is full.", "Take less.", ""), 10.1)
     rank.connection = None  # its end was reached
     assert ranks.heard_out
-    assert (ranks.signs[0].said, ranks.signs[0].step) == (
+    assert (ranks.failures[0].report, ranks.failures[0].step) == (
         RankFailed("Out of memory", "The card is full.", "Take less.", ""),
         3,
     )

@@ -9,7 +9,7 @@ import pytest
 
 from core.config.run_config import EXCHANGES
 from core.errors import ConfigError
-from core.host.failures import Sign
+from core.host.failures import RankFailure
 from core.protocol.messages import RankFailed
 from tests.workers.exchange.rank_runs import outcomes
 
@@ -62,7 +62,7 @@ def test_training_on_windows_and_a_rank_that_dies(tmp_path: Path) -> None:
     died = left["die_in_training"]
     assert died["type"] == "PeerLostError" and "rank 1 (process" in died["cause"]
     assert died["s"] < 5.0
-    assert Sign(0, 1.0, said=RankFailed(died["title"], died["cause"], "", False, "")).is_echo
+    assert RankFailure(0, 1.0, report=RankFailed(died["title"], died["cause"], "", False, "")).is_secondary
 
 
 def test_three_ranks_stay_equal(tmp_path: Path) -> None:
