@@ -60,6 +60,12 @@ class ConfigError(UsageError):
         self.field = field
 
 
+class PeerLostError(RankdeckError):
+    """A rank cannot continue because another one exited: a secondary failure, never the root cause."""
+
+    title = "Another rank ended"
+
+
 class DatasetError(UsageError):
     """The dataset cannot be read, is empty, too small, or is not the one this run was started with."""
 

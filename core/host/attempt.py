@@ -386,11 +386,8 @@ class Attempt:
         resume = f"Resume the run: it continues from generation {kept.number} (step {kept.step})." if kept else ""
         error = describe(root, failures, resume)
         for failure in failures:
-            log.error(
-                "rank %d failed%s",
-                failure.rank,
-                "; this is the root cause" if failure is root else " as a secondary failure",
-            )
+            role = "; this is the root cause" if failure is root else " as a secondary failure"
+            log.error("rank %d failed%s", failure.rank, role)
         return Outcome("failed" if self._began else "not_started", error, root, root.usage)
 
     async def _end(self) -> list[int]:

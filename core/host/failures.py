@@ -20,7 +20,7 @@ _OUR_NOISE: Final = re.compile(r"^\s*$|^rankdeck: the run's host is gone")
 _PEER_LOST: Final = re.compile(
     r"connection (was )?(closed|reset|aborted)( by peer)?|broken pipe|socket (closed|timeout)|gloo/transport|"
     r"an established connection was aborted|existing connection was forcibly closed|NCCL (communicator|watchdog)|"
-    r"remote process exited|peer (is )?gone|Timed out waiting .*(recv|send) operation",
+    r"remote process exited|Timed out waiting .*(recv|send) operation",
     re.IGNORECASE,
 )
 
@@ -54,18 +54,20 @@ class RankFailure:
     @property
     def is_secondary(self) -> bool:
         """It followed from the loss of another rank, so it is never the root cause of several."""
-        text = (
-            " ".join(self.tail[-3:]) if self.report is None else f"{self.report.cause} {self.report.traceback[-2000:]}"
-        )
-        crashed = self.report is None and self.returncode is not None and self.returncode < 0
-        return not crashed and not self.finding and _PEER_LOST.search(text) is not None
+        if self.finding:
+            return False
+        if self.report is not None:
+            foreign = f"{self.report.cause} {self.report.traceback[-2000:]}"
+            return self.report.peer_lost or _PEER_LOST.search(foreign) is not None
+        crashed = self.returncode is not None and self.returncode < 0
+        return not crashed and _PEER_LOST.search(" ".join(self.tail[-3:])) is not None
 
     @property
     def was_killed(self) -> bool:
         """Its process was ended by a signal (Windows: by another process), or crashed, without a report of its own."""
-        return (
-            self.report is None and not self.finding and self.returncode is not None and ended_by_force(self.returncode)
-        )
+        if self.report is not None or self.finding or self.returncode is None:
+            return False
+        return ended_by_force(self.returncode)
 
     @property
     def usage(self) -> bool:

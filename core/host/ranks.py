@@ -186,8 +186,8 @@ class Ranks:
         log.info("rank %d has ended with code %d", rank.number, code)
         if finishing or (rank.bye is not None and code == 0 and rank.done is not None):
             return
-        # Its socket closed when it died. The poll sees the exit code up to 0.5 s later, perhaps after a secondary failure
-        # of another rank: the socket's time keeps this one first.
+        # Its socket closed when it died. The exit code is seen up to 0.5 s later, perhaps after a secondary failure of
+        # another rank: the socket's time keeps this one first.
         failure = self.failure(rank, now if rank.lost_at is None else min(rank.lost_at, now))
         failure.returncode = code
         failure.tail = last_lines(rank.command.log)

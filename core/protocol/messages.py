@@ -276,6 +276,7 @@ class RankFailed(Message):
 
     Attributes:
         usage: True when the person's input is at fault, so that no fallback can help.
+        peer_lost: True when it failed because another rank had exited: a secondary failure.
     """
 
     title: str
@@ -283,6 +284,7 @@ class RankFailed(Message):
     next_step: str
     usage: bool = False
     traceback: str = ""
+    peer_lost: bool = False
 
 
 @_message("bye")

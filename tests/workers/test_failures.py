@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from core.errors import DatasetError, RankdeckError
+from core.errors import DatasetError, PeerLostError, RankdeckError
 from workers.host_link.failures import explain
 
 pytestmark = pytest.mark.windows
@@ -35,6 +35,25 @@ class OutOfMemoryError(RuntimeError):
 def test_words(error: BaseException, title: str, in_cause: str, usage: bool) -> None:
     words = explain(error, "cuda:0")
     assert words.title == title and in_cause in words.cause and words.usage is usage and words.next_step
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        (PeerLostError("A peer is gone.", "Look at it."), True),
+        (RuntimeError("[gloo/pair.cc] Connection closed by peer [127.0.0.1]"), True),
+        (RankdeckError("The script said: a peer is gone.", "n"), False),
+        (ValueError("bad input"), False),
+    ],
+)
+def test_a_lost_peer_is_a_field_of_the_report(error: Exception, lost: bool) -> None:
+    assert explain(error, "cpu").peer_lost is lost
+    try:
+        raise error
+    except Exception as first:
+        second = KeyError("while cleaning up")
+        second.__context__ = first
+    assert explain(second, "cpu").peer_lost is lost
 
 
 def test_the_traceback_goes_with_it() -> None:

@@ -10,7 +10,7 @@
 """
 
 from workers.all_reduce.choice import WANTED, Exchange, choose_exchange
-from workers.all_reduce.peer_watch import PeerLostError, PeerSilentError
+from workers.all_reduce.peer_watch import PeerSilentError
 from workers.all_reduce.timing_test import Speeds
 
-__all__ = ["WANTED", "Exchange", "PeerLostError", "PeerSilentError", "Speeds", "choose_exchange"]
+__all__ = ["WANTED", "Exchange", "PeerSilentError", "Speeds", "choose_exchange"]

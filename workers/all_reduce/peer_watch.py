@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Final
 
-from core.errors import RankdeckError
+from core.errors import PeerLostError, RankdeckError
 from core.processes.identity import ProcessId, is_alive
 from workers.all_reduce.shared_arena import LINE_WORDS
 
@@ -41,17 +41,6 @@ class Word(IntEnum):
     OFFERED = 3
     SUMMED = 4
     STATE = 8
-
-
-class PeerLostError(RankdeckError):
-    """Another rank ended, failed or left while this one waited for its gradients."""
-
-    title = "Another rank ended"
-
-    def __init__(self, what_happened: str) -> None:
-        # `core.host.failures` knows a secondary failure by "peer is gone".
-        cause = f"The gradient all-reduce failed because a peer is gone: {what_happened}"
-        super().__init__(cause, "Look at the rank that failed first; this one is only a secondary failure.")
 
 
 class PeerSilentError(RankdeckError):
@@ -129,7 +118,7 @@ class PeerWatch:
             if other != self._rank and state != State.TRAINING and self._words[place] < target:
                 self._check_alive(place, target)  # it may have left because of another, which is the one to name
                 what = "left" if state == State.LEFT else "failed"
-                raise PeerLostError(f"rank {other} (process {process.pid}) {what}.")
+                raise _peer_lost(f"rank {other} (process {process.pid}) {what}.")
 
     def _check_alive(self, place: int, target: int) -> None:
         dead = [
@@ -139,7 +128,7 @@ class PeerWatch:
         ]
         if dead and self._words[place] < target:
             _, other, process = min(dead, key=lambda found: found[0])  # before one that left in order, because of it
-            raise PeerLostError(f"rank {other} (process {process.pid}) ended.")
+            raise _peer_lost(f"rank {other} (process {process.pid}) ended.")
 
     def _check_patience(self, peer: int, waited_s: float) -> None:
         if waited_s > self.timeout_s:
@@ -147,3 +136,8 @@ class PeerWatch:
                 f"Rank {peer} (process {self._processes[peer].pid}) has sent no gradients for {waited_s:.0f} s.",
                 "Check that rank's log, then stop the run immediately and resume it.",
             )
+
+
+def _peer_lost(what_happened: str) -> PeerLostError:
+    cause = f"The gradient all-reduce failed because a peer is gone: {what_happened}"
+    return PeerLostError(cause, "Look at the rank that failed first; this one is only a secondary failure.")

@@ -1,4 +1,4 @@
-"""What a person is told when a rank fails: title, cause, next step, for whatever was raised.
+"""A rank's failure report: title, cause and next step for whatever was raised.
 
 torch is not imported here: it may be what is missing.
 """
@@ -10,7 +10,7 @@ import re
 import traceback
 from typing import Final
 
-from core.errors import RankdeckError, UsageError
+from core.errors import PeerLostError, RankdeckError, UsageError
 from core.protocol.messages import RankFailed
 
 _PEER_GONE: Final = re.compile(
@@ -25,17 +25,27 @@ _NOT_GATHERED: Final = "mixed torch.Tensor and DTensor"
 
 
 def explain(error: BaseException, device: str) -> RankFailed:
-    """A rank's last words.
+    """The report of a rank's failure.
 
     Args:
         error: What ended the rank.
-        device: What it ran on, for the words.
+        device: The device that it ran on, to be named in the cause.
     """
-    title, cause, next_step, usage = _words(error, device)
-    return RankFailed(title, cause, next_step, usage, "".join(traceback.format_exception(error))[-50_000:])
+    title, cause, next_step, usage = _message(error, device)
+    trace = "".join(traceback.format_exception(error))[-50_000:]
+    return RankFailed(title, cause, next_step, usage, trace, _has_lost_peer(error))
 
 
-def _words(error: BaseException, device: str) -> tuple[str, str, str, bool]:
+def _has_lost_peer(error: BaseException | None) -> bool:
+    """Whether the error, or one that it was raised from, says that another rank has exited."""
+    while error is not None:
+        if isinstance(error, PeerLostError) or (isinstance(error, RuntimeError) and _PEER_GONE.search(str(error))):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _message(error: BaseException, device: str) -> tuple[str, str, str, bool]:
     text = " ".join(str(error).split())
     if isinstance(error, RankdeckError):
         return error.title, error.cause, error.next_step, isinstance(error, UsageError)

@@ -88,6 +88,14 @@ def test_a_broken_collective_is_an_echo_even_if_it_was_heard_first(words: str) -
     assert root_cause(failures[:1]).rank == 0  # alone it is all that is known
 
 
+def test_a_rank_that_reports_a_lost_peer_is_not_the_root_cause_whatever_its_text_says() -> None:
+    lost = RankFailed("Another rank ended", "Rank 1 exited.", "Next.", peer_lost=True)
+    failures = [RankFailure(0, 4.0, report=lost), RankFailure(1, 4.1, returncode=1)]
+    assert root_cause(failures).rank == 1
+    told_in_text = RankFailure(0, 4.0, report=reported("The peer is gone."))
+    assert root_cause([told_in_text, failures[1]]).rank == 0
+
+
 def test_a_rank_that_crashed_is_no_echo_whatever_its_log_says() -> None:
     failures = [
         RankFailure(0, 4.0, returncode=-11, tail=("Connection closed by peer",)),

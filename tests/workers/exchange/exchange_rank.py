@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from workers.all_reduce.choice import _SharedMemory
 from workers.all_reduce.in_place_sum import CHUNK_BYTES
 from workers.all_reduce.power_sgd import WHOLE_STEPS, PowerSgd
 from workers.all_reduce.shared_all_reduce import PIECE_BYTES, SharedAllReduce, arena_bytes
+from workers.host_link.failures import explain
 from workers.strategies.base import RankPlace
 from workers.strategies.process_group import make_process_group
 
@@ -333,7 +335,9 @@ def die_in_training(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any
         torch.autograd.backward(ddp(torch.randn(4, 200)).sum())
     except RankdeckError as error:
         exchange.close()
-        return {"title": error.title, "cause": error.cause, "type": type(error).__name__, "s": time.monotonic() - began}
+        seconds = time.monotonic() - began
+        report = asdict(explain(error, "cpu:0"))
+        return {"cause": error.cause, "type": type(error).__name__, "s": seconds, "report": report}
     return {}
 
 

@@ -62,7 +62,7 @@ def test_training_on_windows_and_a_rank_that_dies(tmp_path: Path) -> None:
     died = left["die_in_training"]
     assert died["type"] == "PeerLostError" and "rank 1 (process" in died["cause"]
     assert died["s"] < 5.0
-    assert RankFailure(0, 1.0, report=RankFailed(died["title"], died["cause"], "", False, "")).is_secondary
+    assert RankFailure(0, 1.0, report=RankFailed(**died["report"])).is_secondary
 
 
 def test_three_ranks_stay_equal(tmp_path: Path) -> None:
