@@ -29,7 +29,7 @@ class Session:
         resume_folder: The generation to go on from, or None.
         data: What rank 0 prepared; set before training.
         first_step: The first step of this attempt, known after resuming.
-        step: Steps done, at the end.
+        step: Optimizer steps done.
         keep_sampling: Whether a text that is being written goes on; see `recipe_api.Run.keep_sampling`.
     """
 

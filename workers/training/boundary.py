@@ -1,0 +1,210 @@
+"""The boundary between two optimizer steps: agree on what the host wants, evaluate, checkpoint, synchronise, stop.
+
+What the weights have seen is known exactly here and nowhere else: inside a step, gradients hold a part of a batch. So
+everything that is measured, saved or decided waits for the boundary, and a run that is killed anywhere resumes at one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+
+from core.protocol.messages import Merge, RankDone
+from workers.training.horizon import Horizon
+from workers.training.model_merge import merge
+from workers.training.rank_checkpoints import RankCheckpoints, passed
+from workers.training.setup import TrainingSetup
+from workers.training.validation import Validation
+
+
+class Wish(IntEnum):
+    """What the host wants of a rank; of several ranks' wishes the highest counts."""
+
+    NOTHING = 0
+    CHECKPOINT = 1
+    STOP = 2
+
+
+class Boundary:
+    """What one rank does before, between and after its steps.
+
+    Args:
+        setup: What it trains with.
+        horizon: How long it trains.
+
+    Attributes:
+        checkpoints: This rank's.
+    """
+
+    def __init__(self, setup: TrainingSetup, horizon: Horizon) -> None:
+        self._setup = setup
+        self._session = setup.session
+        self._strategy = setup.strategy
+        self._batches = setup.batches
+        self._horizon = horizon
+        self._local_sgd = setup.local_sgd
+        self._merges = setup.merges
+        self._validation = Validation(setup)
+        self.checkpoints = RankCheckpoints(setup, horizon, self._validation)
+        self._done = False
+        self._previous = 0
+
+    # before a step
+
+    def before_first_step(self) -> bool:
+        """Repeats the local SGD round that a stop or a kill left undone; True when the run is to stop here again."""
+        self._previous = self._session.step
+        return self._round_stops()
+
+    def before_step(self) -> bool:
+        """Merges independent ranks' weights where that is due.
+
+        Before a step and not after one, so that a run resumed between checkpoint and merge merges first.
+
+        Returns:
+            True when the run is to stop instead; the merge is then due again after the resume.
+        """
+        if not self._merges.due(self._batches.progress.chunks_done):
+            return False
+        inbox, done = self._session.inbox, self._merges.done
+        self._session.reporter.send(self._merges.ready(self._session.step))
+        self._serve(lambda: self._merges.done > done or inbox.stop_asked)
+        return self._merges.done == done
+
+    # after a step
+
+    def after_step(self) -> bool:
+        """Everything between two steps.
+
+        Returns:
+            True when the run is to stop here.
+        """
+        step, config = self._session.step, self._session.config
+        self._read_inbox()
+        # A round comes first, so that what is evaluated and saved at its step is what all ranks share.
+        if self._round_stops():
+            return True
+        if self._setup.task.whole_chunks and not self._batches.between_chunks:
+            return False
+        self._horizon.report_goal()
+        wish = self._strategy.agree(self._wish())
+        if self._setup.task.whole_chunks:  # the answer now, not at the next boundary: that is a whole chunk away
+            wish = max(wish, self._strategy.settle())
+        if self._setup.shares is not None:
+            self._setup.shares.boundary(step)
+        previous, self._previous = self._previous, step
+        if passed(config.eval_every, previous, step):
+            self._validation.take(step)
+        if wish == Wish.STOP:
+            return True
+        if wish == Wish.CHECKPOINT or self.checkpoints.is_due(previous):
+            self.checkpoints.take("asked" if wish else "steps")
+        return False
+
+    def _wish(self) -> Wish:
+        """What this rank knows the host wants; a wish for a checkpoint is voiced once."""
+        inbox, every_s = self._session.inbox, self._session.config.checkpoint_every_s
+        # Rank 0's clock alone, since clocks differ: the vote tells the others.
+        by_clock = every_s is not None and self._strategy.place.rank == 0 and self.checkpoints.commits.is_due(every_s)
+        if inbox.stop_asked:
+            return Wish.STOP
+        if inbox.commit_asked or by_clock:
+            inbox.commit_asked = False
+            self.checkpoints.commits.reset_age()
+            return Wish.CHECKPOINT
+        return Wish.NOTHING
+
+    # after the last step
+
+    def last_rounds(self) -> bool:
+        """Out of data: takes part in rounds until no rank has steps left (True) or the host wants a stop (False)."""
+        rounds = self._local_sgd
+        while rounds is not None and not rounds.over:
+            self._read_inbox()
+            if self._takes_wish_to_commit():
+                self.checkpoints.take("asked")
+            if not self._meet():
+                return False
+        if rounds is not None:
+            self._session.reporter.event("synchronised", step=self._session.step, **rounds.totals())
+        return True
+
+    def finish(self, finished: bool) -> None:
+        """Evaluates, takes the last checkpoint, and does what the host still asks until it lets this rank go.
+
+        Args:
+            finished: The work is done; else the run was stopped.
+        """
+        self._strategy.settle()
+        if finished:
+            self._validation.take(self._session.step, final=True)
+        elif self._local_sgd is not None:
+            self._local_sgd.withdraw()
+        if self.checkpoints.is_taken():
+            self.checkpoints.commits.wait_written()
+        else:
+            self.checkpoints.take("finished" if finished else "stopped", surely=True)
+        self._done = True
+        self._session.reporter.send(RankDone(self._session.step, finished))
+        self._serve(lambda: self._session.inbox.finish)
+
+    def _serve(self, until: Callable[[], bool]) -> None:
+        """Does what the host asks until the condition holds: commits again, merges, loads merged weights."""
+        inbox, model = self._session.inbox, self._setup.model
+        while not until():
+            inbox.wait(0.5)
+            self.checkpoints.note_committed()
+            while inbox.orders:
+                order = inbox.orders.popleft()
+                if isinstance(order, Merge):
+                    evaluation, policy = self._validation.evaluation, self._merges.policy
+                    merge(order, self._session, model, evaluation, policy, final=self._done)
+                elif not self._done:  # a rank that is done keeps the weights it ended with, also after a resume
+                    self._merges.take(order, model)
+                    self.checkpoints.note_same_weights()
+            # After the orders: a rank that resumed training before this one commits its merged weights, so this one
+            # must hold the same.
+            if self._takes_wish_to_commit():
+                self.checkpoints.take("asked", surely=True)
+
+    def _read_inbox(self) -> None:
+        self._session.inbox.poll()
+        self.checkpoints.note_committed()
+
+    def _takes_wish_to_commit(self) -> bool:
+        """Whether the host wants a checkpoint of ranks that step by themselves; asked once a wish."""
+        wanted, self._session.inbox.commit_asked = self._session.inbox.commit_asked, False
+        return wanted
+
+    # rounds of local SGD
+
+    def _round_stops(self) -> bool:
+        """Takes part in a round where one is due; True when the run is to stop instead."""
+        rounds = self._local_sgd
+        return rounds is not None and rounds.due(self._session.step) and not self._meet()
+
+    def _meet(self) -> bool:
+        """One round, unless a rank was told to stop (False); see `workers.training.local_sgd`."""
+        rounds, step = self._local_sgd, self._session.step
+        assert rounds is not None
+        met = rounds.meet(
+            step,
+            self._batches.progress.samples_seen,
+            active=self._horizon.has_steps_left,
+            stop=self._session.inbox.stop_asked,
+            newest=lambda: self.checkpoints.commits.newest,
+            meanwhile=self._join_if_asked,
+            join=self._join,
+        )
+        if met:
+            self.checkpoints.note_same_weights()
+            self.checkpoints.divergence.after_round(step, rounds.round, rounds.left_out)
+        return met
+
+    def _join_if_asked(self) -> None:
+        self._read_inbox()
+        if self._takes_wish_to_commit():
+            self._join()
+
+    def _join(self) -> None:
+        self.checkpoints.take("others commit", join=True)

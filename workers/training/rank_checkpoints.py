@@ -1,0 +1,150 @@
+"""Checkpoints of one rank: when one is due, whether it would be a good one, what it keeps, and how a resume uses it.
+
+`commits` is the protocol with the host and `checkpoint` the files; this decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from core.protocol.messages import Position
+from workers.training import checkpoint
+from workers.training.batches import saved_progress
+from workers.training.commits import Commits
+from workers.training.divergence import DivergenceWatch
+from workers.training.horizon import Horizon
+from workers.training.setup import TrainingSetup
+from workers.training.validation import Validation
+
+
+class RankCheckpoints:
+    """Takes this rank's part in checkpoints, and restores what it kept.
+
+    Args:
+        setup: What the rank trains with.
+        horizon: How long it trains.
+        validation: Knows the loss that a checkpoint is marked with.
+
+    Attributes:
+        commits: The newest checkpoint that this rank has a part in.
+        divergence: Sees each step; decides whether a checkpoint would be a good one.
+    """
+
+    def __init__(self, setup: TrainingSetup, horizon: Horizon, validation: Validation) -> None:
+        session = setup.session
+        self._setup = setup
+        self._session = session
+        self._strategy = setup.strategy
+        self._batches = setup.batches
+        self._local_sgd = setup.local_sgd
+        self._horizon = horizon
+        self._validation = validation
+        self._same_weights_at = 0
+        self.commits = Commits(session.reporter, session.inbox)
+        self.divergence = DivergenceWatch(self._strategy, setup.replica, setup.precision, session.reporter)
+
+    def is_due(self, previous: int) -> bool:
+        """Whether the steps since the last checkpoint ask for one.
+
+        Args:
+            previous: The step of the boundary before this one.
+        """
+        every = self._session.config.checkpoint_every_steps
+        if every is None:
+            return False
+        if self._strategy.synchronised:
+            return passed(every, previous, self._session.step)  # the same answer on every rank
+        since = self._session.first_step - 1 if self.commits.considered is None else self.commits.considered
+        return self._session.step - since >= every
+
+    def take(self, reason: str, *, surely: bool = False, join: bool = False) -> None:
+        """Takes a checkpoint; one that would not be good is left out, unless the run ends here (`surely`)."""
+        step, rounds = self._session.step, 0 if self._local_sgd is None else self._local_sgd.round
+        verdict = self.divergence.verdict(step)
+        if not surely:
+            self.divergence.alert(step, verdict)
+            if not verdict.good:
+                self.commits.leave_out(step, rounds, alone=not self._strategy.synchronised)
+                return
+        begin = self.commits.begin_surely if surely else partial(self.commits.begin, join=join)
+        begun = begin(
+            step,
+            reason,
+            lambda: checkpoint.take_part(self._strategy, self._setup.replica, step, self._counters()),
+            self._position,
+            self._validation.loss_at(step) if verdict.weights_finite else None,
+            round_=rounds,
+            diverged=not verdict.weights_finite,
+        )
+        if begun > 0 and verdict.good:
+            self.divergence.last_good = step
+
+    def is_taken(self) -> bool:
+        """This very step is in a part of this attempt already, with its validation loss.
+
+        If that generation should fail after all, the host asks for another.
+        """
+        last, step = self.commits.last, self._session.step
+        if last is None or (self._local_sgd is not None and last.round != self._local_sgd.round):
+            return False
+        return last.step == step and last.val_loss == self._validation.loss_at(step)
+
+    def note_same_weights(self) -> None:
+        """All ranks hold the same weights now: after a merge, or a round of local SGD."""
+        self._same_weights_at = self._batches.progress.chunks_done
+
+    def note_committed(self) -> None:
+        """Leaves out of further positions what the host says it has committed."""
+        while self._session.inbox.committed:
+            self._batches.committed(self._session.inbox.committed.pop(0))
+
+    def restore(self, counters: Mapping[str, Any]) -> None:
+        """Continues from the counters of a checkpoint.
+
+        Args:
+            counters: As `counters.taken_up` adapted them to this attempt's ranks.
+        """
+        self._session.step = self.divergence.last_good = int(counters["step"])
+        self._batches.progress = saved_progress(counters)
+        self._setup.merges.done = int(counters["merges_done"])
+        self._same_weights_at = self._batches.progress.chunks_done - int(counters.get("chunks_alone", 0))
+        self._validation.restore(counters)
+        self._horizon.restore(counters)
+        if counters.get("scaler"):
+            self._setup.precision.scaler.load_state_dict(counters["scaler"])
+
+    def _position(self, generation: int) -> Position:
+        """The place in the data, for the generation that the host has just named.
+
+        By then it has told every rank of the one before, and each must leave out of its position what that one holds,
+        or ranks of one replica group would name different chunks.
+        """
+        self.note_committed()
+        return self._batches.position(self._session.step, generation)
+
+    def _counters(self) -> dict[str, Any]:
+        """This rank's counters, JSON values; `restore` takes them up."""
+        setup, progress = self._setup, self._batches.progress
+        return {
+            "step": self._session.step,
+            "samples_seen": progress.samples_seen,
+            "chunks_done": progress.chunks_done,
+            "merges_done": setup.merges.done,
+            "scaler": setup.precision.scaler.state_dict(),
+            "merge_every_chunks": self._session.config.merge_every_chunks,
+            "chunks_alone": progress.chunks_done - self._same_weights_at,
+            "mode": self._strategy.name,
+            "world_size": self._strategy.place.world_size,
+            **self._validation.counters(),
+            **self._horizon.counters(),
+            **self._strategy.counters(),
+            **({} if setup.shares is None else setup.shares.counters()),
+            **({} if self._local_sgd is None else self._local_sgd.counters()),
+        }
+
+
+def passed(every: int | None, before: int, step: int) -> bool:
+    """Whether a multiple of `every` lies behind `before` and not behind `step`: of one step to the next, is `step`."""
+    return every is not None and step // every > before // every

@@ -1,0 +1,108 @@
+"""Training setup of one rank: the model on its device, its replica and its batches, made once before the first step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import nn
+
+from core.fault_points import reach
+from core.protocol.messages import Claim, Grant
+from workers.optim.precision import Precision, agreed
+from workers.strategies import Replica, Strategy
+from workers.training import checkpoint
+from workers.training.batch_shares import ShareOut, share_out_of
+from workers.training.batches import ChunkPlan, LaneBatches
+from workers.training.local_sgd import Dial, dial_of
+from workers.training.model_merge import MergeRounds
+from workers.training.session import Session
+from workers.training.step_reports import report_model
+from workers.training.task import Task
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSetup:
+    """What a rank trains with.
+
+    Attributes:
+        session: This rank's config, place, and line to its host.
+        task: What is trained.
+        model: The recipe's own, on its device.
+        precision: The forward pass's format, and the loss scale.
+        replica: `model` as the mode trains it.
+        batches: Where samples come from.
+        shares: Load balancing; None where all ranks get equal shares.
+        local_sgd: Rounds of local SGD; None in modes without.
+        merges: When independent ranks' weights are merged.
+    """
+
+    session: Session
+    task: Task
+    model: nn.Module
+    precision: Precision
+    replica: Replica
+    batches: LaneBatches
+    shares: ShareOut | None
+    local_sgd: Dial | None
+    merges: MergeRounds
+
+    @property
+    def strategy(self) -> Strategy:
+        """How the work is shared among ranks."""
+        return self.session.strategy
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model stands."""
+        return self.session.strategy.place.device
+
+
+def set_up(session: Session, task: Task) -> TrainingSetup:
+    """Puts a task's model on its device and behind the session's mode; all ranks do so at the same time.
+
+    Args:
+        session: Its data must be ready.
+        task: What to train.
+    """
+    strategy, config = session.strategy, session.config
+    device, is_first = strategy.place.device, strategy.place.rank == 0
+    precision = Precision(agreed(config.precision, device, strategy.lane_size, strategy.total), device)
+    # A model that will be sharded stays on the CPU until its blocks are cut: whole, it may not fit on the device.
+    model = task.model if strategy.forward_is_collective else task.model.to(device)
+    if is_first:
+        report_model(session.reporter, model)
+    if session.resume_folder is not None:
+        strategy.recall(checkpoint.saved_counters(session.resume_folder))
+    replica = strategy.replicate(model, task.optimization, config.lr, precision)
+    if is_first and (figures := strategy.figures()):
+        session.reporter.event("exchange", **figures)
+    batches = _batches(session, task)
+    shares = share_out_of(config.balance, strategy, batches, session.reporter)
+    merges = MergeRounds(config.merge_policy, config.merge_every_chunks, strategy.synchronised)
+    return TrainingSetup(session, task, model, precision, replica, batches, shares, dial_of(strategy, replica), merges)
+
+
+def _batches(session: Session, task: Task) -> LaneBatches:
+    config, strategy, batch = session.config, session.strategy, session.batch
+    sizes = (config.samples_per_block, config.dataset_chunk_size)
+    return LaneBatches(
+        ChunkPlan(session.data.samples, *sizes, config.seed, task.shuffled),
+        partial(_claim, session),
+        batch.global_,
+        batch.micro,
+        strategy.lane_rank,
+        strategy.lane_size,
+        alike=strategy.micro_batches_alike,
+    )
+
+
+def _claim(session: Session, sequence: int) -> Grant:
+    """Asks the host for a chunk and waits for its grant."""
+    reach("before_claim", session.step)
+    session.reporter.send(Claim(sequence))
+    while True:
+        grant = session.inbox.wait_for(Grant)
+        if grant.sequence == sequence:
+            return grant

@@ -1,0 +1,69 @@
+"""Evaluations of one rank: the validation loss and a sampled text, at most once a step, and what a checkpoint keeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from workers.training.evaluation import Evaluation
+from workers.training.sampling import Sampling
+from workers.training.setup import TrainingSetup
+
+
+class Validation:
+    """Evaluates the model, and knows its newest validation loss.
+
+    Args:
+        setup: What is evaluated.
+
+    Attributes:
+        evaluation: Measures the loss; None where no sample is held out.
+    """
+
+    def __init__(self, setup: TrainingSetup) -> None:
+        self._session = session = setup.session
+        self._replica = setup.replica
+        self._sampling = Sampling(session, setup.task, setup.replica, setup.model, setup.precision)
+        held_out, micro_batch = session.data.val_samples, session.batch.micro
+        self.evaluation = Evaluation.of(setup.task, held_out, micro_batch, setup.precision)
+        self._newest: tuple[int, float] | None = None
+        self._newest_finite: tuple[int, float] | None = None
+
+    def take(self, step: int, *, final: bool = False) -> None:
+        """Measures the validation loss and samples a text, unless that has been done at this step.
+
+        Args:
+            step: Optimizer steps done.
+            final: The last evaluation of the run, whose text is always sampled.
+        """
+        if self.evaluation is None:
+            return
+        if self._newest is None or self._newest[0] != step:
+            self._measure(self.evaluation, step)
+        self._sampling.take(step, final=final)
+
+    def loss_at(self, step: int) -> float | None:
+        """The validation loss of this very step, if it was measured and is finite."""
+        if self._newest is None or self._newest[0] != step or not math.isfinite(self._newest[1]):
+            return None
+        return self._newest[1]
+
+    def counters(self) -> dict[str, Any]:
+        """What a checkpoint keeps for `restore`."""
+        step, loss = self._newest_finite or (None, None)
+        return {"val_step": step, "val_loss": loss}
+
+    def restore(self, counters: Mapping[str, Any]) -> None:
+        """Takes up the newest finite loss that an earlier attempt measured."""
+        if counters.get("val_loss") is not None:
+            self._newest_finite = (int(counters["val_step"]), float(counters["val_loss"]))
+
+    def _measure(self, evaluation: Evaluation, step: int) -> None:
+        self._session.phase("evaluating")
+        loss, metrics = evaluation.measure_all(self._replica.evaluated, self._session.strategy)
+        self._newest = (step, loss)
+        if math.isfinite(loss):
+            self._newest_finite = self._newest
+        if self._session.strategy.lane_rank == 0:
+            self._session.reporter.event("eval", step=step, val_loss=loss, **metrics)
