@@ -15,7 +15,7 @@ from app.controllers.setup_checks import Drafting
 from app.controllers.shown_run import Showing
 from app.models.device_table import DeviceTable
 from app.models.run_list import RunList
-from app.state.available_actions import Situation, verbs_of
+from app.state.available_actions import ActionContext, available_actions
 from app.state.run_summary import Standing
 from app.state.setup_form import mode_changes
 from app.views.widgets.notice_bar import Step
@@ -90,7 +90,7 @@ class RunControl(QObject):
     def show_actions(self, *_: object) -> None:
         """Enables what can be done now."""
         run_dir = self._showing.run_dir
-        situation = Situation(
+        context = ActionContext(
             shown=self._display.state,
             runs=self._display.entries(),
             checked=self._drafting.latest,
@@ -99,9 +99,9 @@ class RunControl(QObject):
             stop_asked=run_dir in self._stops,
             end_asked=self._stops.get(run_dir, False) if run_dir is not None else False,
         )
-        verbs = verbs_of(situation)
-        self._window.show_verbs(verbs)
-        self._window.setup.mode.dial.set_can_measure(verbs.measure or "")
+        available = available_actions(context)
+        self._window.show_actions(available)
+        self._window.setup.mode.dial.set_can_measure(available.measure or "")
 
     def _on_status_shown(self, state: RunState) -> None:
         if not state.is_live and self._showing.run_dir is not None:

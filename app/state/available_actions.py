@@ -1,4 +1,4 @@
-"""Which of the window's verbs can be used now; for those that cannot, why not."""
+"""Available actions of the window, with the reason for each that is not available now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.run_folder.store import RunEntry
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class ActionContext:
     """All that decides what can be done.
 
     Attributes:
@@ -36,8 +36,8 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Verbs:
-    """Why each verb cannot be used now; None where it can.
+class AvailableActions:
+    """Why each action is unavailable; None where it is available.
 
     Attributes:
         stop_is_now: The next Stop ends the run at once, because it was asked before.
@@ -53,17 +53,17 @@ class Verbs:
     stop_tip: str
 
 
-def verbs_of(situation: Situation) -> Verbs:
-    """What can be done in a situation."""
-    shown = situation.shown
+def available_actions(context: ActionContext) -> AvailableActions:
+    """Decides what can be done in a context."""
+    shown = context.shown
     live = shown is not None and shown.is_live
-    stopping = live and (situation.stop_asked or (shown is not None and shown.state == "stopping"))
-    return Verbs(
-        start=_why_not_start(situation),
-        stop=_why_not_stop(situation, live),
-        resume=f"Rankdeck is {situation.busy}." if situation.busy else None,
+    stopping = live and (context.stop_asked or (shown is not None and shown.state == "stopping"))
+    return AvailableActions(
+        start=_why_not_start(context),
+        stop=_why_not_stop(context, live),
+        resume=f"Rankdeck is {context.busy}." if context.busy else None,
         replay=None if shown is not None else "No run is selected.",
-        measure=_why_not_measure(situation),
+        measure=_why_not_measure(context),
         stop_is_now=stopping,
         stop_tip=_stop_tip(shown, stopping),
     )
@@ -75,29 +75,29 @@ def _stop_tip(shown: RunState | None, stopping: bool) -> str:
     return "Stop immediately, without committing" if stopping else "Commit at the next step and stop"
 
 
-def _why_not_start(situation: Situation) -> str | None:
-    if situation.busy:
-        return f"Rankdeck is {situation.busy}."
-    checked = situation.checked
+def _why_not_start(context: ActionContext) -> str | None:
+    if context.busy:
+        return f"Rankdeck is {context.busy}."
+    checked = context.checked
     if checked is None:
         return "Checking settings…"
     if checked.config is None:
         first = next(iter(checked.problems.values()), None)
         return first.cause if first is not None else "Some settings are missing or invalid."
-    return _in_use(situation)
+    return _in_use(context)
 
 
-def _why_not_measure(situation: Situation) -> str | None:
-    if situation.busy:
-        return f"Rankdeck is {situation.busy}."
-    if len(situation.ticked) < 2:
+def _why_not_measure(context: ActionContext) -> str | None:
+    if context.busy:
+        return f"Rankdeck is {context.busy}."
+    if len(context.ticked) < 2:
         return "Select at least two devices to measure the link between them."
-    return _in_use(situation)
+    return _in_use(context)
 
 
-def _in_use(situation: Situation) -> str | None:
-    ticked = {device.uuid for device in situation.ticked}
-    for entry in situation.runs:
+def _in_use(context: ActionContext) -> str | None:
+    ticked = {device.uuid for device in context.ticked}
+    for entry in context.runs:
         state = entry.state
         # A run that is just starting has not said yet which devices it takes.
         if state is not None and state.is_live and (not state.devices or ticked.intersection(state.devices)):
@@ -105,7 +105,7 @@ def _in_use(situation: Situation) -> str | None:
     return None
 
 
-def _why_not_stop(situation: Situation, live: bool) -> str | None:
+def _why_not_stop(context: ActionContext, live: bool) -> str | None:
     if not live:
-        return "No run is selected." if situation.shown is None else "This run isn't running."
-    return "The run is already stopping." if situation.end_asked else None
+        return "No run is selected." if context.shown is None else "This run isn't running."
+    return "The run is already stopping." if context.end_asked else None

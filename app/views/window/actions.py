@@ -10,7 +10,7 @@ from core.export.kinds import KINDS
 
 
 class Actions(QObject):
-    """The window's verbs. A disabled one says in its tooltip why."""
+    """The window's actions. A disabled one says in its tooltip why."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)

@@ -1,4 +1,4 @@
-"""The window: verbs and state on top, runs left, evidence in the middle, setup right. It draws and emits intents."""
+"""The main window: actions and state on top, runs left, plots and tabs in the middle, Setup right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolBu
 from app.models.rank_log import RankLog
 from app.models.run_data import RunData
 from app.settings import Settings
-from app.state.available_actions import Verbs
+from app.state.available_actions import AvailableActions
 from app.state.run_outcome import Ending, ending_of
 from app.state.run_summary import Standing
 from app.views.plots.plots_panel import EvidencePanel
@@ -99,18 +99,18 @@ class MainWindow(QMainWindow):
     # --- building ----------------------------------------------------------------------------------------
 
     def _make_toolbar(self) -> None:
-        bar = QToolBar("Verbs")
-        bar.setObjectName("verbs")
+        bar = QToolBar("Actions")
+        bar.setObjectName("actions")
         bar.setMovable(False)
         bar.setFloatable(False)
         bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         for action in (self.actions_.start, self.actions_.stop, self.actions_.resume):
-            bar.addWidget(VerbButton(action))
+            bar.addWidget(ActionButton(action))
         bar.addSeparator()
         self.header.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         bar.addWidget(self.header)
         bar.addSeparator()
-        setup = VerbButton(self.actions_.setup)
+        setup = ActionButton(self.actions_.setup)
         bar.addWidget(setup)
         more = QToolButton()
         more.setIcon(icon("more"))
@@ -214,20 +214,20 @@ class MainWindow(QMainWindow):
 
     # --- what has happened -------------------------------------------------------------------------------
 
-    def show_verbs(self, verbs: Verbs) -> None:
+    def show_actions(self, available: AvailableActions) -> None:
         """Enables what can be done, and says of the rest why not."""
         actions = self.actions_
         stop = actions.stop
-        if verbs.stop_is_now != self._stop_is_now:
-            self._stop_is_now = verbs.stop_is_now
-            stop.setText("S&top now" if verbs.stop_is_now else "S&top")
-            stop.setIcon(icon("stop-now" if verbs.stop_is_now else "stop"))
-        stop.setProperty("words", verbs.stop_tip)
-        explain(actions.start, verbs.start)
-        explain(stop, verbs.stop)
-        explain(actions.resume, verbs.resume)
+        if available.stop_is_now != self._stop_is_now:
+            self._stop_is_now = available.stop_is_now
+            stop.setText("S&top now" if available.stop_is_now else "S&top")
+            stop.setIcon(icon("stop-now" if available.stop_is_now else "stop"))
+        stop.setProperty("words", available.stop_tip)
+        explain(actions.start, available.start)
+        explain(stop, available.stop)
+        explain(actions.resume, available.resume)
         for action in (actions.replay, actions.folder, actions.log, *actions.exports.values()):
-            explain(action, verbs.replay)
+            explain(action, available.replay)
 
     def show_run(self, run_dir: Path | None) -> None:
         """Another run is shown, or none: then the welcome stands in the middle."""
@@ -318,7 +318,7 @@ class MainWindow(QMainWindow):
         question.open()
 
 
-class VerbButton(QToolButton):
+class ActionButton(QToolButton):
     """A toolbar button with text and its mnemonic: QToolButton alone drops the mnemonic of its action."""
 
     def __init__(self, action: QAction, parent: QWidget | None = None) -> None:

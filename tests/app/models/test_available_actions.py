@@ -1,4 +1,4 @@
-"""What can be done in which situation, and why not."""
+"""Available actions, and the reason for each that is unavailable."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
-from app.state.available_actions import Situation, verbs_of
+from app.state.available_actions import ActionContext, available_actions
 from app.state.run_summary import standing_of
 from app.state.setup_form import Draft, check_draft
 from core.machine.devices import Device
@@ -25,52 +25,57 @@ def going(**changes: object) -> RunState:
 
 
 def test_nothing_shown_and_a_good_setup() -> None:
-    verbs = verbs_of(Situation(checked=GOOD, ticked=[SLOT]))
-    assert verbs.start is None and verbs.resume is None
-    assert verbs.stop == "No run is selected." and verbs.replay == "No run is selected."
+    actions = available_actions(ActionContext(checked=GOOD, ticked=[SLOT]))
+    assert actions.start is None and actions.resume is None
+    assert actions.stop == "No run is selected." and actions.replay == "No run is selected."
 
 
 def test_a_wrong_setup_says_what_is_wrong() -> None:
-    assert verbs_of(Situation(checked=BAD)).start == "No device is selected."
-    assert verbs_of(Situation()).start == "Checking settings…"
+    assert available_actions(ActionContext(checked=BAD)).start == "No device is selected."
+    assert available_actions(ActionContext()).start == "Checking settings…"
 
 
 def test_a_device_in_use_is_not_started_on_twice() -> None:
     runs = [RunEntry(Path("live"), going())]
     assert "live is using a selected device" in (
-        verbs_of(Situation(runs=runs, checked=GOOD, ticked=[SLOT])).start or ""
+        available_actions(ActionContext(runs=runs, checked=GOOD, ticked=[SLOT])).start or ""
     )
     other = Device("GPU-1", "cuda", 0, "A card")
-    assert verbs_of(Situation(runs=runs, checked=GOOD, ticked=[other])).start is None
+    assert available_actions(ActionContext(runs=runs, checked=GOOD, ticked=[other])).start is None
     starting = [RunEntry(Path("live"), going(state="starting", devices=()))]
-    assert verbs_of(Situation(runs=starting, checked=GOOD, ticked=[other])).start is not None
+    assert available_actions(ActionContext(runs=starting, checked=GOOD, ticked=[other])).start is not None
     assert (
-        verbs_of(Situation(runs=[RunEntry(Path("p"), going(state="stopped"))], checked=GOOD, ticked=[SLOT])).start
+        available_actions(
+            ActionContext(runs=[RunEntry(Path("p"), going(state="stopped"))], checked=GOOD, ticked=[SLOT])
+        ).start
         is None
     )
 
 
 def test_the_second_stop_ends_at_once_and_there_is_no_third() -> None:
-    first = verbs_of(Situation(shown=going()))
+    first = available_actions(ActionContext(shown=going()))
     assert first.stop is None and not first.stop_is_now
-    second = verbs_of(Situation(shown=going(), stop_asked=True))
+    second = available_actions(ActionContext(shown=going(), stop_asked=True))
     assert second.stop is None and second.stop_is_now
-    elsewhere = verbs_of(Situation(shown=going(state="stopping")))
+    elsewhere = available_actions(ActionContext(shown=going(state="stopping")))
     assert elsewhere.stop_is_now
-    third = verbs_of(Situation(shown=going(), stop_asked=True, end_asked=True))
+    third = available_actions(ActionContext(shown=going(), stop_asked=True, end_asked=True))
     assert third.stop == "The run is already stopping."
-    assert verbs_of(Situation(shown=going(state="stopped"), stop_asked=True)).stop is not None
+    assert available_actions(ActionContext(shown=going(state="stopped"), stop_asked=True)).stop is not None
 
 
 def test_a_stop_says_what_it_does_to_a_script() -> None:
-    tips = [verbs_of(Situation(shown=going(recipe="script"), stop_asked=asked)).stop_tip for asked in (False, True)]
+    tips = [
+        available_actions(ActionContext(shown=going(recipe="script"), stop_asked=asked)).stop_tip
+        for asked in (False, True)
+    ]
     assert tips == ["Ask the script to stop", "Stop the script immediately"]
-    assert verbs_of(Situation(shown=going())).stop_tip == "Commit at the next step and stop"
+    assert available_actions(ActionContext(shown=going())).stop_tip == "Commit at the next step and stop"
 
 
 def test_while_something_is_done_nothing_else_is_begun() -> None:
-    verbs = verbs_of(Situation(checked=GOOD, ticked=[SLOT], busy="starting a run"))
-    assert verbs.start == verbs.resume == "Rankdeck is starting a run."
+    actions = available_actions(ActionContext(checked=GOOD, ticked=[SLOT], busy="starting a run"))
+    assert actions.start == actions.resume == "Rankdeck is starting a run."
 
 
 def test_the_time_left_follows_the_newest_steps() -> None:
