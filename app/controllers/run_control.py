@@ -16,7 +16,7 @@ from app.controllers.shown_run import Showing
 from app.models.device_table import DeviceTable
 from app.models.run_list import RunList
 from app.state.available_actions import ActionContext, available_actions
-from app.state.run_summary import Standing
+from app.state.run_summary import RunSummary
 from app.state.setup_form import mode_changes
 from app.views.widgets.notice_bar import Step
 from app.views.window.main_window import MainWindow
@@ -110,9 +110,9 @@ class RunControl(QObject):
 
     def _on_busy_changed(self, busy: str) -> None:
         if busy:
-            self._window.show_standing(Standing("starting", detail="checking data and devices"), "")
+            self._window.show_summary(RunSummary("starting", detail="checking data and devices"), "")
         else:
-            self._display.show_standing()
+            self._display.show_summary()
         self.show_actions()
 
     # --- start -------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from app.models.ledger_data import LedgerData
 from app.models.run_data import RunData
 from app.models.run_list import RunList
 from app.state.run_notes import Facts
-from app.state.run_summary import standing_of
+from app.state.run_summary import summarise
 from app.state.setup_form import draft_from_config
 from app.views.window.main_window import MainWindow
 from core.config.run_config import RunConfig
@@ -103,28 +103,28 @@ class RunDisplay(QObject):
             live.setdefault(run_dir, state)
         return live
 
-    def show_standing(self) -> None:
+    def show_summary(self) -> None:
         """Shows the run's state and figures in the toolbar, unless a run is being started."""
         if self._launching.busy:
             return
         run_dir = self._showing.run_dir
         names = {device.uuid: device.name for device in self._table.devices}
-        standing = standing_of(self._data.state, self._data.series, names)
-        self._window.show_standing(standing, run_dir.name if run_dir is not None else "")
+        summary = summarise(self._data.state, self._data.series, names)
+        self._window.show_summary(summary, run_dir.name if run_dir is not None else "")
 
     def _on_listed(self, _entries: Sequence[RunEntry]) -> None:
         self._show_live()
         self._window.runs.show_current(self._showing.run_dir)
 
     def _on_status_changed(self, state: RunState) -> None:
-        self.show_standing()
+        self.show_summary()
         self._window.show_ending(state)
         self._show_live()
         self._runs.refresh()
         self.status_shown.emit(state)
 
     def _on_data_changed(self, *_: object) -> None:
-        self.show_standing()
+        self.show_summary()
         self._window.show_facts(self._facts.of(self._data.series))
         self._window.tabs.samples.show_samples(self._data.samples)
         self._window.tabs.alerts.show_events(self._data.series.events)

@@ -1,4 +1,4 @@
-"""How a run stands, in the few figures that the toolbar shows."""
+"""Run summary: the state and the few figures that the toolbar shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RATE_ROWS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunSummary:
     """What the header shows of a run.
 
     Attributes:
@@ -43,8 +43,8 @@ class Standing:
         return min(1.0, self.step / self.total_steps)
 
 
-def standing_of(state: RunState | None, series: RunSeries, names: Mapping[str, str] | None = None) -> Standing:
-    """A run's standing from its state and what its ranks reported.
+def summarise(state: RunState | None, series: RunSeries, names: Mapping[str, str] | None = None) -> RunSummary:
+    """A run's summary from its state and what its ranks reported.
 
     Args:
         state: As its host says it is; None without a run.
@@ -52,7 +52,7 @@ def standing_of(state: RunState | None, series: RunSeries, names: Mapping[str, s
         names: What devices are called, by UUID.
     """
     if state is None:
-        return Standing()
+        return RunSummary()
     clock = series.clock()
     newest = clock.last("step")
     step = max(state.step, int(newest)) if newest is not None and state.is_live else state.step
@@ -60,7 +60,7 @@ def standing_of(state: RunState | None, series: RunSeries, names: Mapping[str, s
     is_script = state.recipe == USER_SCRIPT
     paced = training and not state.trouble  # while nothing is written the last steps say nothing about the pace
     doing = _doing(state) or (_place(state, names or {}) if training and step else "")
-    return Standing(
+    return RunSummary(
         word=state.state,
         detail=" · ".join(text for text in (doing, state.goal) if text),
         step=None if is_script and not step else step,

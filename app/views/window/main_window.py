@@ -16,7 +16,7 @@ from app.models.run_data import RunData
 from app.settings import Settings
 from app.state.available_actions import AvailableActions
 from app.state.run_outcome import Ending, ending_of
-from app.state.run_summary import Standing
+from app.state.run_summary import RunSummary
 from app.views.plots.plots_panel import EvidencePanel
 from app.views.run_list.runs_panel import RunsPanel
 from app.views.run_tabs.run_tabs import EvidenceTabs
@@ -238,12 +238,12 @@ class MainWindow(QMainWindow):
         self.runs.show_current(run_dir)
         self.setWindowTitle("Rankdeck" if run_dir is None else f"{run_dir.name} – Rankdeck")
         if run_dir is None:
-            self.header.show_standing(Standing())
+            self.header.show_summary(RunSummary())
 
-    def show_standing(self, standing: Standing, name: str) -> None:
+    def show_summary(self, summary: RunSummary, name: str) -> None:
         """State and figures of the shown run, in the toolbar and the title."""
-        self.header.show_standing(standing)
-        title = f"{name} · {standing.word} – Rankdeck" if name else "Rankdeck"
+        self.header.show_summary(summary)
+        title = f"{name} · {summary.word} – Rankdeck" if name else "Rankdeck"
         if title != self.windowTitle():
             self.setWindowTitle(title)
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QWidget
 
-from app.state.run_summary import Standing
+from app.state.run_summary import RunSummary
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.style.palette import STATE_TONES, state_colour
@@ -31,7 +31,7 @@ class RunHeader(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._standing = Standing()
+        self._summary = RunSummary()
         self._facts: tuple[str, ...] = ()
         self._icon = QLabel()
         self._icon.setFixedSize(_ICON_PX, _ICON_PX)
@@ -61,7 +61,7 @@ class RunHeader(QWidget):
         row.addWidget(self.bar, 1)
         row.addWidget(self.left)
         row.addWidget(self.rate)
-        self.show_standing(Standing())
+        self.show_summary(RunSummary())
 
     def _figure(self, name: str) -> QLabel:
         label = QLabel()
@@ -70,39 +70,39 @@ class RunHeader(QWidget):
         label.setMinimumWidth(label.fontMetrics().horizontalAdvance(_TEMPLATES[name]) + 4)
         return label
 
-    def show_standing(self, standing: Standing) -> None:
+    def show_summary(self, summary: RunSummary) -> None:
         """Shows a run's state; an idle window shows only the word."""
-        if standing.word != self._standing.word or self._icon.pixmap().isNull():
-            self._show_sign(standing.word)
-        self._standing = standing
-        self.state.setText(standing.word.capitalize())
-        self.detail.set_words(standing.detail)
+        if summary.word != self._summary.word or self._icon.pixmap().isNull():
+            self._show_sign(summary.word)
+        self._summary = summary
+        self.state.setText(summary.word.capitalize())
+        self.detail.set_words(summary.detail)
         self.show_facts(self._facts)
-        there = standing.step is not None
-        live = standing.word in LIVE_STATES
+        there = summary.step is not None
+        live = summary.word in LIVE_STATES
         for widget in (self.step, self.bar):
             widget.setVisible(there)
         for widget in (self.left, self.rate):
             widget.setVisible(there and live)
-        of = f" / {count(standing.total_steps)}" if standing.total_steps else ""
-        epoch = f"epoch {standing.epoch} · " if standing.epoch is not None else ""
-        self.step.setText(f"{epoch}step {count(standing.step)}{of}")
-        share = standing.share
+        of = f" / {count(summary.total_steps)}" if summary.total_steps else ""
+        epoch = f"epoch {summary.epoch} · " if summary.epoch is not None else ""
+        self.step.setText(f"{epoch}step {count(summary.step)}{of}")
+        share = summary.share
         self.bar.setValue(0 if share is None else math.floor(share * 1000))
         self.bar.setAccessibleDescription(f"{UNKNOWN if share is None else f'{share:.0%}'} of the steps")
-        left = standing.seconds_left
+        left = summary.seconds_left
         self.left.setText(f"{duration(left)} left" if left is not None else "")
-        self.rate.setText(rate(standing.tokens_per_s, "tok/s"))
+        self.rate.setText(rate(summary.tokens_per_s, "tok/s"))
 
     def show_facts(self, facts: Sequence[str]) -> None:
         """How the devices share the work, over the words that say on what it trains."""
         self._facts = tuple(facts)
-        self.detail.setToolTip("\n".join(part for part in (self._standing.detail, *self._facts) if part))
+        self.detail.setToolTip("\n".join(part for part in (self._summary.detail, *self._facts) if part))
 
     def changeEvent(self, event: QEvent) -> None:
         """Draws the sign anew when light turns to dark."""
         if event.type() == QEvent.Type.PaletteChange:
-            self._show_sign(self._standing.word)
+            self._show_sign(self._summary.word)
         super().changeEvent(event)
 
     def _show_sign(self, word: str) -> None:

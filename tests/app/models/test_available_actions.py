@@ -7,7 +7,7 @@ from pathlib import Path
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.state.available_actions import ActionContext, available_actions
-from app.state.run_summary import standing_of
+from app.state.run_summary import summarise
 from app.state.setup_form import Draft, check_draft
 from core.machine.devices import Device
 from core.machine.platform import Platform
@@ -83,28 +83,28 @@ def test_the_time_left_follows_the_newest_steps() -> None:
     series = RunSeries()
     lines = [f'{{"event":"step","rank":0,"step":{n},"ts":{1000 + 2 * n},"loss":1}}'.encode() for n in range(1, 7)]
     series.apply(parse_lines(lines))
-    standing = standing_of(going(), series)
-    assert standing.step == 6 and standing.seconds_left == 8.0 and standing.share == 0.6
-    assert standing_of(going(state="stopped"), series).seconds_left is None
-    assert standing_of(going(total_steps=None), series).share is None
-    assert standing_of(None, series).word == "idle"
+    summary = summarise(going(), series)
+    assert summary.step == 6 and summary.seconds_left == 8.0 and summary.share == 0.6
+    assert summarise(going(state="stopped"), series).seconds_left is None
+    assert summarise(going(total_steps=None), series).share is None
+    assert summarise(None, series).word == "idle"
 
 
 def test_a_scripts_step_and_epoch_are_those_it_printed() -> None:
-    assert standing_of(going(epoch=2), RunSeries()).epoch == 3, "recipes count from 0"
-    assert standing_of(going(recipe="script", epoch=2), RunSeries()).epoch == 2
-    nothing = standing_of(going(recipe="script", epoch=0, step=0), RunSeries())
+    assert summarise(going(epoch=2), RunSeries()).epoch == 3, "recipes count from 0"
+    assert summarise(going(recipe="script", epoch=2), RunSeries()).epoch == 2
+    nothing = summarise(going(recipe="script", epoch=0, step=0), RunSeries())
     assert (nothing.epoch, nothing.step) == (None, None)
 
 
 def test_what_is_wrong_while_it_trains_is_said_in_place_of_where_it_trains() -> None:
-    assert standing_of(going(), RunSeries()).detail == "on cpu:0"
-    assert standing_of(going(phase="Rank 0 may hang: see Alerts"), RunSeries()).detail == "Rank 0 may hang: see Alerts"
-    assert standing_of(going(state="stopped", phase="merging"), RunSeries()).detail == ""
+    assert summarise(going(), RunSeries()).detail == "on cpu:0"
+    assert summarise(going(phase="Rank 0 may hang: see Alerts"), RunSeries()).detail == "Rank 0 may hang: see Alerts"
+    assert summarise(going(state="stopped", phase="merging"), RunSeries()).detail == ""
 
 
 def test_a_goal_that_ends_the_run_stands_beside_where_it_trains() -> None:
     goal = "600 of 600 episodes"
-    standing = standing_of(going(goal=goal, total_steps=None), RunSeries())
-    assert standing.detail == f"on cpu:0 · {goal}" and standing.share is None and standing.seconds_left is None
-    assert standing_of(going(state="finished", goal=goal), RunSeries()).detail == goal
+    summary = summarise(going(goal=goal, total_steps=None), RunSeries())
+    assert summary.detail == f"on cpu:0 · {goal}" and summary.share is None and summary.seconds_left is None
+    assert summarise(going(state="finished", goal=goal), RunSeries()).detail == goal

@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QCheckBox, QRadioButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.run_summary import Standing
+from app.state.run_summary import RunSummary
 from app.views.style.icons import ICON_DIR, app_icon, icon
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark, muted, tone
@@ -109,12 +109,12 @@ def test_the_header_keeps_its_shape_while_figures_run(qtbot: QtBot) -> None:
     header.show()
     places = set()
     for step, speed, left in ((9, 8.0, 9.0), (1000, 312_000.0, 3000.0), (99_999, 9_990.0, 600.0)):
-        header.show_standing(Standing("training", "", step, 100_000, 1, left, speed))
+        header.show_summary(RunSummary("training", "", step, 100_000, 1, left, speed))
         QApplication.processEvents()
         places.add((header.bar.x(), header.bar.width(), header.left.x()))
     assert len(places) == 1
     assert header.step.text() == "epoch 1 · step 99,999 / 100,000"
-    header.show_standing(Standing())
+    header.show_summary(RunSummary())
     assert header.state.text() == "Idle" and header.bar.isHidden()
 
 
