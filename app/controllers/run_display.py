@@ -13,7 +13,7 @@ from app.models.device_table import DeviceTable
 from app.models.ledger_data import LedgerData
 from app.models.run_data import RunData
 from app.models.run_list import RunList
-from app.state.run_notes import Facts
+from app.state.run_notes import RunNotes
 from app.state.run_summary import summarise
 from app.state.setup_form import draft_from_config
 from app.views.window.main_window import MainWindow
@@ -60,7 +60,7 @@ class RunDisplay(QObject):
         self._table = table
         self._showing = showing
         self._launching = launching
-        self._facts = Facts()
+        self._notes = RunNotes()
         self._connect(ledger)
 
     def _connect(self, ledger: LedgerData) -> None:
@@ -125,7 +125,7 @@ class RunDisplay(QObject):
 
     def _on_data_changed(self, *_: object) -> None:
         self.show_summary()
-        self._window.show_facts(self._facts.of(self._data.series))
+        self._window.show_notes(self._notes.of(self._data.series))
         self._window.tabs.samples.show_samples(self._data.samples)
         self._window.tabs.alerts.show_events(self._data.series.events)
 

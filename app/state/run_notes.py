@@ -1,4 +1,4 @@
-"""What a run said of how its devices share the work, in sentences: model, exchange of gradients, shares, meetings."""
+"""Run notes: model size, all-reduce, batch shares and synchronisation of a run, a sentence each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from core.probes.sync_cost import megabytes
 KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised")
 
 
-class Facts:
+class RunNotes:
     """Keeps the newest event of each kind, so that a run's many events are looked at once."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Facts:
         self._first: Event | None = None
 
     def of(self, run: RunSeries) -> tuple[str, ...]:
-        """The newest attempt's facts, a sentence each; empty while nothing was said."""
+        """The newest attempt's notes, a sentence each; empty while nothing was reported."""
         events = run.events
         first = events[0] if events else None
         if first is not self._first or len(events) < self._seen:  # another run, or its older events came afterwards
@@ -64,7 +64,7 @@ def _shares(event: Event) -> str:
 
 
 def _meetings(event: Event) -> str:
-    """From the line at the run's end; what is sent meanwhile stands beside the dial and in the steps' time."""
+    """From the line at the run's end; what is sent meanwhile stands next to the sync interval and in the step time."""
     rounds, size, wait_s = event.get("rounds"), event.get("bytes"), event.get("wait_s")
     if isinstance(rounds, int) and isinstance(size, int | float) and isinstance(wait_s, int | float):
         times = "once" if rounds == 1 else f"{rounds:,} times"

@@ -75,10 +75,10 @@ class PreviewDialog(QDialog):
         self.column.activated.connect(lambda row: self.column_chosen.emit(str(self.column.itemData(row))))
         self._column_label = QLabel("&Text column")
         self._column_label.setBuddy(self.column)
-        self._facts = QGridLayout()
-        self._facts.setHorizontalSpacing(12)
-        self._facts.setVerticalSpacing(4)
-        self._facts.setColumnStretch(1, 1)
+        self._notes = QGridLayout()
+        self._notes.setHorizontalSpacing(12)
+        self._notes.setVerticalSpacing(4)
+        self._notes.setColumnStretch(1, 1)
         self.text = QTextBrowser()
         self.text.setAccessibleName("First samples and documents")
         self.text.setTabChangesFocus(True)
@@ -114,7 +114,7 @@ class PreviewDialog(QDialog):
         column.setSpacing(8)
         column.addWidget(self.notice)
         column.addWidget(self._going)
-        column.addLayout(self._facts)
+        column.addLayout(self._notes)
         column.addLayout(chosen)
         column.addWidget(self.text, 1)
         column.addWidget(self.buttons)
@@ -159,8 +159,8 @@ class PreviewDialog(QDialog):
     def facts(self) -> dict[str, str]:
         """The counts that are shown, by label."""
         shown = {}
-        for row in range(self._facts.rowCount()):
-            label, words = self._facts.itemAtPosition(row, 0), self._facts.itemAtPosition(row, 1)
+        for row in range(self._notes.rowCount()):
+            label, words = self._notes.itemAtPosition(row, 0), self._notes.itemAtPosition(row, 1)
             if label is not None and words is not None:
                 left, right = label.widget(), words.widget()
                 if isinstance(left, QLabel) and isinstance(right, QLabel):
@@ -181,7 +181,7 @@ class PreviewDialog(QDialog):
         self._column_label.setVisible(shown)
 
     def _show_facts(self, lines: list[tuple[str, str]]) -> None:
-        while (item := self._facts.takeAt(0)) is not None:
+        while (item := self._notes.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
                 widget.deleteLater()
@@ -194,8 +194,8 @@ class PreviewDialog(QDialog):
             text.setTextFormat(Qt.TextFormat.PlainText)
             text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             text.setAccessibleName(f"{name}: {words}" if name else words)
-            self._facts.addWidget(label, row, 0)
-            self._facts.addWidget(text, row, 1)
+            self._notes.addWidget(label, row, 0)
+            self._notes.addWidget(text, row, 1)
 
     # --- samples and documents ---------------------------------------------------------------------------
 

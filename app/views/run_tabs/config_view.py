@@ -30,7 +30,7 @@ class ConfigView(QWidget):
         super().__init__(parent)
         self._config: RunConfig | None = None
         self._toml = ""
-        self._facts: tuple[str, ...] = ()
+        self._notes: tuple[str, ...] = ()
         self.notice = NoticeBar()
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
@@ -68,14 +68,14 @@ class ConfigView(QWidget):
         self._toml = text or ""
         self._show_text()
 
-    def show_facts(self, facts: Sequence[str]) -> None:
-        """What the run said of how its devices share the work."""
-        self._facts = tuple(facts)
+    def show_notes(self, notes: Sequence[str]) -> None:
+        """Shows how the run's devices share the work."""
+        self._notes = tuple(notes)
         self._show_text()
 
     def _show_text(self) -> None:
-        """The facts as comments over the file: together they scroll, and what is copied is still TOML."""
-        comments = "".join(f"# {fact}\n" for fact in self._facts)
+        """The notes as comments over the file: together they scroll, and what is copied is still TOML."""
+        comments = "".join(f"# {note}\n" for note in self._notes)
         words = f"{comments}\n{self._toml}" if comments and self._toml else self._toml
         if self.text.toPlainText() != words:
             bar = self.text.verticalScrollBar()

@@ -247,10 +247,10 @@ class MainWindow(QMainWindow):
         if title != self.windowTitle():
             self.setWindowTitle(title)
 
-    def show_facts(self, facts: Sequence[str]) -> None:
+    def show_notes(self, notes: Sequence[str]) -> None:
         """How the shown run's devices share the work."""
-        self.header.show_facts(facts)
-        self.tabs.config.show_facts(facts)
+        self.header.show_notes(notes)
+        self.tabs.config.show_notes(notes)
 
     def show_ending(self, state: RunState) -> None:
         """The bar over the plots: why a run failed or was interrupted, or that it fell back to one device.

@@ -32,7 +32,7 @@ class RunHeader(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._summary = RunSummary()
-        self._facts: tuple[str, ...] = ()
+        self._notes: tuple[str, ...] = ()
         self._icon = QLabel()
         self._icon.setFixedSize(_ICON_PX, _ICON_PX)
         self.state = QLabel()
@@ -77,7 +77,7 @@ class RunHeader(QWidget):
         self._summary = summary
         self.state.setText(summary.word.capitalize())
         self.detail.set_words(summary.detail)
-        self.show_facts(self._facts)
+        self.show_notes(self._notes)
         there = summary.step is not None
         live = summary.word in LIVE_STATES
         for widget in (self.step, self.bar):
@@ -94,10 +94,10 @@ class RunHeader(QWidget):
         self.left.setText(f"{duration(left)} left" if left is not None else "")
         self.rate.setText(rate(summary.tokens_per_s, "tok/s"))
 
-    def show_facts(self, facts: Sequence[str]) -> None:
+    def show_notes(self, notes: Sequence[str]) -> None:
         """How the devices share the work, over the words that say on what it trains."""
-        self._facts = tuple(facts)
-        self.detail.setToolTip("\n".join(part for part in (self._summary.detail, *self._facts) if part))
+        self._notes = tuple(notes)
+        self.detail.setToolTip("\n".join(part for part in (self._summary.detail, *self._notes) if part))
 
     def changeEvent(self, event: QEvent) -> None:
         """Draws the sign anew when light turns to dark."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.run_data.metrics_batch import MetricsBatch, Rows
 from app.run_data.run_series import RunSeries
-from app.state.run_notes import Facts
+from app.state.run_notes import RunNotes
 
 MODEL = {"event": "model", "parameters": 840_448, "trainable": 840_448, "trainable_bytes": 3_361_792}
 LAUNCH: dict[str, Any] = {"event": "launch", "notes": ["Weights: of rank 1."]}
@@ -16,7 +16,7 @@ EXCHANGE = {"event": "exchange", "words": "Gradients go over gloo."}
 
 
 def test_each_fact_is_a_sentence_and_the_newest_counts() -> None:
-    run, facts = RunSeries(), Facts()
+    run, facts = RunSeries(), RunNotes()
     assert facts.of(run) == ()
     shares = [{"event": "balance", "text": text} for text in ("rank 0 1.9 × rank 1: 42 + 22 of 64", "alike: 32 + 32")]
     run.apply(MetricsBatch([], [LAUNCH, MODEL, EXCHANGE, *shares]))
@@ -31,7 +31,7 @@ def test_each_fact_is_a_sentence_and_the_newest_counts() -> None:
 
 
 def test_how_often_ranks_met() -> None:
-    run, facts = RunSeries(), Facts()
+    run, facts = RunSeries(), RunNotes()
     assert facts.of(run) == ()
     run.apply(MetricsBatch([], [{"event": "synchronised", "rounds": 3, "wait_s": 0.5, "bytes": 3_361_792.0}]))
     assert facts.of(run) == ("Synchronised 3 times: 3.4 MB sent per device, 0.5 s spent waiting.",)
@@ -40,7 +40,7 @@ def test_how_often_ranks_met() -> None:
 
 
 def test_events_that_come_afterwards_and_another_run() -> None:
-    run, facts = RunSeries(), Facts()
+    run, facts = RunSeries(), RunNotes()
     run.apply(MetricsBatch([], [EXCHANGE]))
     assert facts.of(run) == ("Gradients go over gloo.",)
     run.add_events_before([MODEL])
@@ -51,6 +51,6 @@ def test_events_that_come_afterwards_and_another_run() -> None:
 def test_fp16_says_its_scale() -> None:
     run = RunSeries()
     run.apply(MetricsBatch([Rows("rank0", 1, {"step": np.array([1.0]), "loss_scale": np.array([65_536.0])})]))
-    assert Facts().of(run) == ("fp16 with a loss scale of 65,536; steps that overflow are skipped.",)
+    assert RunNotes().of(run) == ("fp16 with a loss scale of 65,536; steps that overflow are skipped.",)
     run.apply(MetricsBatch([Rows("rank0", 1, {"step": np.array([2.0])})]))
-    assert Facts().of(run) == (), "it went on with another precision"
+    assert RunNotes().of(run) == (), "it went on with another precision"
