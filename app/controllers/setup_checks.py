@@ -11,7 +11,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
-from app.state.mode_options import Surroundings
+from app.state.mode_options import ModeOptions
 from app.state.setup_form import CheckedDraft, Draft, check_draft
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
@@ -46,13 +46,13 @@ class Drafting(QObject):
 
     Signals:
         checked: ``(CheckedDraft, steps_per_epoch)``; the steps are None while the dataset is not known.
-        surroundings_changed: The `Surroundings` of the mode.
+        mode_options_changed: The `ModeOptions` of the mode.
         dataset_found: A `DatasetSize`.
         dataset_failed: Why the dataset cannot be used.
     """
 
     checked = Signal(object, object)
-    surroundings_changed = Signal(object)
+    mode_options_changed = Signal(object)
     dataset_found = Signal(object)
     dataset_failed = Signal(object)
 
@@ -109,7 +109,7 @@ class Drafting(QObject):
     def _check(self) -> None:
         if self._platform is None or self._draft is None or self._recipe is None:
             return
-        self._say_surroundings(self._platform, self._recipe)
+        self._publish_mode_options(self._platform, self._recipe)
         checked = check_draft(self._draft, self._recipe, self._devices, self._platform)
         found = {field: error for by_field in self._elsewhere.values() for field, error in by_field.items()}
         if self._problem is not None and not self._recipe.self_contained:
@@ -122,7 +122,7 @@ class Drafting(QObject):
         steps = None if size is None else checked.steps_per_epoch(size, len(self._devices))
         self.checked.emit(checked, steps)
 
-    def _say_surroundings(self, platform: Platform, recipe: Recipe) -> None:
+    def _publish_mode_options(self, platform: Platform, recipe: Recipe) -> None:
         recommended = Mode.DDP
         if len(self._devices) > 1:
             with contextlib.suppress(RankdeckError):  # nothing can be recommended; the check itself says why
@@ -130,8 +130,8 @@ class Drafting(QObject):
         on_cpu = all(device.kind == "cpu" for device in self._devices)
         deepspeed = platform.deepspeed_version is not None
         own = recipe.self_contained
-        around = Surroundings(recommended, len(self._devices), recipe.modes, on_cpu, deepspeed, own)
-        self.surroundings_changed.emit(around)
+        options = ModeOptions(recommended, len(self._devices), recipe.modes, on_cpu, deepspeed, own)
+        self.mode_options_changed.emit(options)
 
     def _look_at_dataset(self) -> None:
         path = self._asked

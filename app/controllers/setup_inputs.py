@@ -57,7 +57,7 @@ class SetupInputs(QObject):
         recipes.listed.connect(setup.set_recipes)
         setup.draft_changed.connect(self.check_draft)
         drafting.checked.connect(self._on_checked)
-        drafting.surroundings_changed.connect(setup.mode.set_surroundings)
+        drafting.mode_options_changed.connect(setup.mode.set_options)
         drafting.dataset_found.connect(self._on_dataset_found)
         drafting.dataset_failed.connect(setup.data.show_problem)
         dial = setup.mode.dial

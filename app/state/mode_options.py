@@ -16,7 +16,7 @@ _STAGE_1 = "With PyTorch's engine, stage 1 keeps the optimizer state on the devi
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ModeOptions:
     """What Setup's mode stands among.
 
     Attributes:

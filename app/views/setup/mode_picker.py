@@ -10,7 +10,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QRadioButton, QVBoxLayout, QWidget
 
-from app.state.mode_options import Surroundings
+from app.state.mode_options import ModeOptions
 from app.state.setup_form import default_mode_texts, fields_of_mode
 from app.views.setup.mode_fields import INDENT, ModeFields
 from app.views.setup.recipe_form import LABEL_WIDTH
@@ -64,7 +64,7 @@ class ModePicker(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._chosen = Mode.AUTO
-        self._around = Surroundings()
+        self._options = ModeOptions()
         self._deepspeed = ""
         self._group = QButtonGroup(self)
         self._radios = {mode: QRadioButton(text) for mode, text in _LABELS.items()}
@@ -131,11 +131,11 @@ class ModePicker(QWidget):
 
     def shown_mode(self) -> Mode:
         """The mode whose button is on; the recommended one while none was picked."""
-        return self._around.recommended if self._chosen == Mode.AUTO else self._chosen
+        return self._options.recommended if self._chosen == Mode.AUTO else self._chosen
 
     def ranks(self) -> int:
         """How many devices are ticked."""
-        return self._around.ranks
+        return self._options.ranks
 
     def texts(self) -> dict[str, str]:
         """What is set about the modes, by field."""
@@ -163,15 +163,15 @@ class ModePicker(QWidget):
         """The button of a mode."""
         return self._radios[Mode(mode)]
 
-    # --- what the surroundings say -----------------------------------------------------------------------
+    # --- what can be chosen --------------------------------------------------------------------------------
 
-    def set_surroundings(self, around: Surroundings) -> None:
+    def set_options(self, options: ModeOptions) -> None:
         """The ticked devices, the recipe and this machine decide what is recommended and what can be chosen."""
-        if around.recommended not in self._radios:
-            around = dataclasses.replace(around, recommended=Mode.DDP)
-        self._around = around
+        if options.recommended not in self._radios:
+            options = dataclasses.replace(options, recommended=Mode.DDP)
+        self._options = options
         for mode, radio in self._radios.items():
-            can = mode in around.supported
+            can = mode in options.supported
             radio.setEnabled(can)
             radio.setToolTip(_MEANINGS[mode] if can else "This recipe doesn't support this mode.")
         self._show()
@@ -185,21 +185,21 @@ class ModePicker(QWidget):
         self.dial_problem.set_problem(problems.get("sync_every"))
 
     def _show(self) -> None:
-        shown, ranks = self.shown_mode(), self._around.ranks
+        shown, ranks = self.shown_mode(), self._options.ranks
         self._radios[shown].setChecked(True)
         for mode, radio in self._radios.items():
-            hint = "  (recommended)" if mode == self._around.recommended and ranks > 1 else ""
+            hint = "  (recommended)" if mode == self._options.recommended and ranks > 1 else ""
             radio.setText(_LABELS[mode] + hint)
         alone = "The mode matters only with two or more devices." if ranks == 1 else ""
-        meanings = {**_MEANINGS, **_PROGRAM_MEANINGS} if self._around.own_program else _MEANINGS
+        meanings = {**_MEANINGS, **_PROGRAM_MEANINGS} if self._options.own_program else _MEANINGS
         self._meaning.setText(alone or meanings[shown])
         texts = self.texts()
-        fields = () if alone or self._around.own_program else fields_of_mode(shown, texts)
+        fields = () if alone or self._options.own_program else fields_of_mode(shown, texts)
         self.zero.setVisible(not set(fields).isdisjoint(_ZERO_ROWS))
         self.zero.show_only(fields)
         self._show_engines(texts)
         self.deepspeed.setVisible("deepspeed_config" in fields)
-        self.install.setVisible("zero_stage" in fields and not self._around.deepspeed)
+        self.install.setVisible("zero_stage" in fields and not self._options.deepspeed)
         self.dial.setVisible("sync_every" in fields)
         self.merging.setVisible("merge_policy" in fields)
         self.merging.show_only(fields)
@@ -208,10 +208,10 @@ class ModePicker(QWidget):
         self.shown_changed.emit()
 
     def _show_engines(self, texts: Mapping[str, str]) -> None:
-        reasons = self._around.reasons(self.shown_mode(), texts)
+        reasons = self._options.reasons(self.shown_mode(), texts)
         self.zero.show_reasons(reasons)
         missing = reasons.get("deepspeed_config", "")
-        auto = _ENGINES[self._around.engine({"zero_engine": "auto"})]
+        auto = _ENGINES[self._options.engine({"zero_engine": "auto"})]
         engine = self.zero.row("zero_engine")
         engine.set_choice("auto", f"automatic ({auto})")
         engine.set_choice("deepspeed", "DeepSpeed (not installed)" if missing else "DeepSpeed", missing)

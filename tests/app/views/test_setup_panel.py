@@ -10,7 +10,7 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QScrollArea
 from pytestqt.qtbot import QtBot
 
-from app.state.mode_options import Surroundings
+from app.state.mode_options import ModeOptions
 from app.state.setup_form import OF_MODE, Draft, check_draft, draft_from_config
 from app.views.dialogs.deepspeed_dialog import DeepSpeedDialog
 from app.views.setup.setup_panel import SetupPanel
@@ -70,7 +70,7 @@ def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: 
 
 def test_what_stands_under_zero_follows_stage_and_engine(panel: SetupPanel) -> None:
     panel.show()
-    panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "independent", "zero", "fsdp")))
+    panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent", "zero", "fsdp")))
     assert not panel.mode.zero.isVisible() and not panel.mode.deepspeed.isVisible()
     panel.mode.radio("zero").click()
     zero = panel.mode.zero
@@ -85,7 +85,7 @@ def test_what_stands_under_zero_follows_stage_and_engine(panel: SetupPanel) -> N
 
 def test_fsdp_has_a_button_and_settings_of_its_own(panel: SetupPanel, qtbot: QtBot) -> None:
     panel.show()
-    panel.mode.set_surroundings(Surroundings("ddp", 2))
+    panel.mode.set_options(ModeOptions("ddp", 2))
     radio, zero = panel.mode.radio("fsdp"), panel.mode.zero
     assert radio.text() == "&FSDP" and "fully sharded" in radio.accessibleDescription() == radio.toolTip()
     panel.mode.radio("zero").click()
@@ -97,15 +97,15 @@ def test_fsdp_has_a_button_and_settings_of_its_own(panel: SetupPanel, qtbot: QtB
     assert not zero.row("zero_stage").editor.isVisible() and not zero.row("zero_engine").editor.isVisible()
     assert zero.row("offload_optimizer").editor.isVisible() and zero.row("offload_parameters").editor.isEnabled()
     assert not panel.mode.deepspeed.isVisible() and not panel.mode.install.isVisible()
-    panel.mode.set_surroundings(Surroundings("ddp", 2, on_cpu=True))
+    panel.mode.set_options(ModeOptions("ddp", 2, on_cpu=True))
     assert "CPU devices already keep" in zero.row("offload_parameters").editor.toolTip()
-    panel.mode.set_surroundings(Surroundings("ddp", 2, ("single", "ddp")))
+    panel.mode.set_options(ModeOptions("ddp", 2, ("single", "ddp")))
     assert not radio.isEnabled() and radio.toolTip() == "This recipe doesn't support this mode."
 
 
 def test_the_dial_goes_from_every_step_to_never(panel: SetupPanel) -> None:
     panel.show()
-    panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "independent")))
+    panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent")))
     panel.mode.radio("independent").click()
     dial = panel.mode.dial
     assert dial.isVisible() and dial.value.text() == "never" and panel.draft().mode_fields["sync_every"] == ""
@@ -120,7 +120,7 @@ def test_the_dial_goes_from_every_step_to_never(panel: SetupPanel) -> None:
 
 
 def test_what_means_nothing_here_says_why(panel: SetupPanel) -> None:
-    panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "zero"), on_cpu=True, deepspeed=False))
+    panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero"), on_cpu=True, deepspeed=False))
     panel.mode.radio("zero").click()
     box, engine = panel.mode.zero.row("offload_optimizer").editor, panel.mode.zero.row("zero_engine").editor
     assert not box.isEnabled() and "CPU devices already keep everything" in box.toolTip()
@@ -130,7 +130,7 @@ def test_what_means_nothing_here_says_why(panel: SetupPanel) -> None:
         Qt.ItemDataRole.ToolTipRole
     )
     assert not panel.mode.deepspeed.isEnabled() and "pip install" in panel.mode.deepspeed.toolTip()
-    panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "zero"), deepspeed=True))
+    panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero"), deepspeed=True))
     assert box.isEnabled() and panel.mode.deepspeed.isEnabled() and engine.itemText(0) == "automatic (DeepSpeed)"
     assert deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled
     choose(panel.mode.zero.row("zero_engine"), "torch")
@@ -179,7 +179,7 @@ def test_low_level_settings_are_rows_of_the_form(panel: SetupPanel) -> None:
 def test_settings_of_other_modes_are_left_out(panel: SetupPanel) -> None:
     panel.show()
     panel.form.more.setChecked(True)
-    panel.mode.set_surroundings(Surroundings("ddp", 2))
+    panel.mode.set_options(ModeOptions("ddp", 2))
 
     def shown() -> set[str]:
         return {name for name in OF_MODE if panel.form.row(name).editor.isVisible()}
@@ -190,14 +190,14 @@ def test_settings_of_other_modes_are_left_out(panel: SetupPanel) -> None:
     assert shown() == {"work_stealing"}
     panel.mode.dial.slider.setValue(3)
     assert shown() == {"sync_method", "outer_lr", "outer_momentum"}
-    panel.mode.set_surroundings(Surroundings("ddp", 1))
+    panel.mode.set_options(ModeOptions("ddp", 1))
     assert shown() == set()
 
 
 def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: SetupPanel) -> None:
     panel.resize(320, 600)
     panel.show()
-    panel.mode.set_surroundings(Surroundings("independent", 2))
+    panel.mode.set_options(ModeOptions("independent", 2))
     panel.form.more.setChecked(True)
     scroll = panel.findChild(QScrollArea)
     assert isinstance(scroll, QScrollArea)
@@ -209,7 +209,7 @@ def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: SetupPanel) -> None
 
 
 def test_the_recommended_mode_is_shown_until_one_is_picked(panel: SetupPanel) -> None:
-    panel.mode.set_surroundings(Surroundings("independent", 2, ("single", "ddp", "independent")))
+    panel.mode.set_options(ModeOptions("independent", 2, ("single", "ddp", "independent")))
     assert panel.mode.radio("independent").isChecked() and panel.mode.mode() == "auto"
     assert "(recommended)" in panel.mode.radio("independent").text()
     assert not panel.mode.radio("zero").isEnabled() and "doesn't support" in panel.mode.radio("zero").toolTip()
@@ -219,7 +219,7 @@ def test_the_recommended_mode_is_shown_until_one_is_picked(panel: SetupPanel) ->
 
 def test_averaging_carries_its_warning_and_merging_is_only_for_independent(panel: SetupPanel) -> None:
     panel.show()
-    panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "independent")))
+    panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent")))
     assert not panel.mode.merging.isVisible()
     panel.mode.radio("independent").click()
     assert panel.mode.merging.isVisible() and not panel.mode._average_warning.isVisible()
@@ -287,7 +287,7 @@ def test_the_summary_shows_the_arithmetic_and_copies_the_command(panel: SetupPan
 
 def test_deepspeed_settings_can_be_changed_and_put_back(panel: SetupPanel, qtbot: QtBot) -> None:
     panel.show()
-    panel.mode.set_surroundings(Surroundings("ddp", 2, ("ddp", "zero")))
+    panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero")))
     panel.mode.radio("zero").click()
     choose(panel.mode.zero.row("zero_stage"), "2")
     panel.mode.deepspeed.click()
