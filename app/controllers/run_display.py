@@ -118,7 +118,7 @@ class RunDisplay(QObject):
 
     def _on_status_changed(self, state: RunState) -> None:
         self.show_summary()
-        self._window.show_ending(state)
+        self._window.show_outcome(state)
         self._show_live()
         self._runs.refresh()
         self.status_shown.emit(state)

@@ -1,4 +1,4 @@
-"""What a person has to be told of how a run ended, or of how it had to go on."""
+"""Run outcome: the message that explains a failure, an interruption or a fallback."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from core.run_folder.state import RunState
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class RunOutcome:
     """Title, cause and next step, for the bar over the plots.
 
     Attributes:
         kind: "error" or "warning".
         text: Cause and next step.
-        blamed: Whose log says more ("rank 1"); None when nobody in particular.
+        blamed: Whose log says more ("rank 1"); None where no single rank is to blame.
         resumes: The next step is to resume it; otherwise it is to look into the log.
     """
 
@@ -27,25 +27,25 @@ class Ending:
     resumes: bool = False
 
 
-def ending_of(state: RunState) -> Ending | None:
+def run_outcome(state: RunState) -> RunOutcome | None:
     """Why a run failed or was interrupted, or that it fell back; None when there is nothing to tell."""
     error = state.error or {}
     text = " ".join(part for part in (error.get("cause"), error.get("next_step")) if part)
     if state.state == "failed":
         title = error.get("title", "The run failed")
-        return Ending("error", title, text, _blamed(title))
+        return RunOutcome("error", title, text, _blamed(title))
     if state.state == "interrupted":
-        return Ending("warning", error.get("title", "The run was interrupted"), text, resumes=True)
+        return RunOutcome("warning", error.get("title", "The run was interrupted"), text, resumes=True)
     if state.trouble and state.is_live:
-        words = " ".join(part for part in (state.trouble.get("cause"), state.trouble.get("next_step")) if part)
-        return Ending("error", state.trouble.get("title", "The run cannot be saved"), words)
+        text = " ".join(part for part in (state.trouble.get("cause"), state.trouble.get("next_step")) if part)
+        return RunOutcome("error", state.trouble.get("title", "The run cannot be saved"), text)
     if state.fallback:
         again = "stop the run and resume it" if state.is_live else "resume the run"
         title, what = _fallen_back(state)
-        words = f"{state.fallback} See the log for details. To try {what} again, {again}."
-        if state.state == "finished":
-            words = f"{state.fallback} See the log for details."
-        return Ending("warning", title, words, _blamed(state.fallback))
+        text = f"{state.fallback} See the log for details."
+        if state.state != "finished":
+            text += f" To try {what} again, {again}."
+        return RunOutcome("warning", title, text, _blamed(state.fallback))
     return None
 
 
@@ -59,6 +59,6 @@ def _fallen_back(state: RunState) -> tuple[str, str]:
     return "Continuing without DeepSpeed" if state.is_live else "Fell back to PyTorch's engine", "DeepSpeed"
 
 
-def _blamed(words: str) -> str | None:
-    found = re.search(r"\brank \d+", words, re.IGNORECASE)
+def _blamed(text: str) -> str | None:
+    found = re.search(r"\brank \d+", text, re.IGNORECASE)
     return found[0].lower() if found else None

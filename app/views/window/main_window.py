@@ -15,7 +15,7 @@ from app.models.rank_log import RankLog
 from app.models.run_data import RunData
 from app.settings import Settings
 from app.state.available_actions import AvailableActions
-from app.state.run_outcome import Ending, ending_of
+from app.state.run_outcome import RunOutcome, run_outcome
 from app.state.run_summary import RunSummary
 from app.views.plots.plots_panel import EvidencePanel
 from app.views.run_list.runs_panel import RunsPanel
@@ -74,8 +74,8 @@ class MainWindow(QMainWindow):
         self._settings = settings
         self._live: list[str] = []
         self._live_scripts = 0
-        self._ending: Ending | None = None
-        self._ending_word = ""
+        self._outcome: RunOutcome | None = None
+        self._outcome_state = ""
         self._may_close = False
         self._stop_is_now = False
         self._setup_width = PANES[2]
@@ -234,7 +234,7 @@ class MainWindow(QMainWindow):
         self.welcome.setVisible(run_dir is None)
         self._middle.setVisible(run_dir is not None)
         self.notice.clear()
-        self._ending, self._ending_word = None, ""
+        self._outcome, self._outcome_state = None, ""
         self.runs.show_current(run_dir)
         self.setWindowTitle("Rankdeck" if run_dir is None else f"{run_dir.name} – Rankdeck")
         if run_dir is None:
@@ -252,23 +252,23 @@ class MainWindow(QMainWindow):
         self.header.show_notes(notes)
         self.tabs.config.show_notes(notes)
 
-    def show_ending(self, state: RunState) -> None:
+    def show_outcome(self, state: RunState) -> None:
         """The bar over the plots: why a run failed or was interrupted, or that it fell back to one device.
 
         Said once: a bar that was dismissed stays away, and another error stays in sight until the run's state changes.
         """
-        ending = ending_of(state)
-        word, self._ending_word = self._ending_word, state.state
-        if ending == self._ending and (ending is not None or word == state.state):
+        outcome = run_outcome(state)
+        word, self._outcome_state = self._outcome_state, state.state
+        if outcome == self._outcome and (outcome is not None or word == state.state):
             return
-        self._ending = ending
-        if ending is None:
+        self._outcome = outcome
+        if outcome is None:
             self.notice.clear()
-        elif ending.resumes:
-            self.notice.say(ending.kind, ending.title, ending.text, Step("R&esume…", self.actions_.resume.trigger))
+        elif outcome.resumes:
+            self.notice.say(outcome.kind, outcome.title, outcome.text, Step("R&esume…", self.actions_.resume.trigger))
         else:
-            step = Step("Show &log", lambda: self.tabs.show_log(ending.blamed))
-            self.notice.say(ending.kind, ending.title, ending.text, step)
+            step = Step("Show &log", lambda: self.tabs.show_log(outcome.blamed))
+            self.notice.say(outcome.kind, outcome.title, outcome.text, step)
 
     def show_error(self, error: RankdeckError) -> None:
         """An error that concerns the run that is shown."""

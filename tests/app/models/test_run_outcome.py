@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.state.run_outcome import Ending, ending_of
+from app.state.run_outcome import RunOutcome, run_outcome
 from core.run_folder.state import RunState
 
 ERROR = {"title": "Rank 1: out of memory", "cause": "It needed 3 GB.", "next_step": "Halve the micro-batch."}
@@ -12,6 +12,7 @@ WHY = "DDP on 2 devices could not start, so the run continues on cpu:0 alone. Ra
 TOLD = "It needed 3 GB. Halve the micro-batch."
 ALONE = "Continuing on one device"
 WAS_ALONE = "Fell back to one device"
+AGAIN = f"{WHY} See the log for details. To try all devices again"
 
 
 @pytest.mark.parametrize(
@@ -19,30 +20,28 @@ WAS_ALONE = "Fell back to one device"
     [
         ("training", None, None, None),
         ("finished", None, None, None),
-        ("failed", ERROR, None, Ending("error", ERROR["title"], TOLD, "rank 1")),
-        ("failed", None, None, Ending("error", "The run failed", "")),
-        ("failed", ERROR, WHY, Ending("error", ERROR["title"], TOLD, "rank 1")),
-        ("interrupted", ERROR, None, Ending("warning", ERROR["title"], TOLD, resumes=True)),
-        ("training", None, WHY, Ending("warning", ALONE, f"{WHY} See the log for details. To try all devices again, "
-                                       "stop the run and resume it.", "rank 1")),
-        ("stopped", None, WHY, Ending("warning", WAS_ALONE, f"{WHY} See the log for details. To try all devices again, "
-                                      "resume the run.", "rank 1")),
-        ("finished", None, WHY, Ending("warning", WAS_ALONE, f"{WHY} See the log for details.", "rank 1")),
+        ("failed", ERROR, None, RunOutcome("error", ERROR["title"], TOLD, "rank 1")),
+        ("failed", None, None, RunOutcome("error", "The run failed", "")),
+        ("failed", ERROR, WHY, RunOutcome("error", ERROR["title"], TOLD, "rank 1")),
+        ("interrupted", ERROR, None, RunOutcome("warning", ERROR["title"], TOLD, resumes=True)),
+        ("training", None, WHY, RunOutcome("warning", ALONE, f"{AGAIN}, stop the run and resume it.", "rank 1")),
+        ("stopped", None, WHY, RunOutcome("warning", WAS_ALONE, f"{AGAIN}, resume the run.", "rank 1")),
+        ("finished", None, WHY, RunOutcome("warning", WAS_ALONE, f"{WHY} See the log for details.", "rank 1")),
     ],
 )  # fmt: skip
-def test_what_is_said(state: str, error: dict[str, str] | None, fallback: str | None, said: Ending | None) -> None:
-    assert ending_of(RunState("a", state=state, error=error, fallback=fallback)) == said
+def test_what_is_said(state: str, error: dict[str, str] | None, fallback: str | None, said: RunOutcome | None) -> None:
+    assert run_outcome(RunState("a", state=state, error=error, fallback=fallback)) == said
 
 
 def test_trouble_is_told_while_the_run_lives() -> None:
     state = RunState("a", state="training", trouble=ERROR, fallback=WHY)
-    assert ending_of(state) == Ending("error", ERROR["title"], TOLD)
-    assert ending_of(state.replace(state="interrupted", error=None)) != Ending("error", ERROR["title"], TOLD)
+    assert run_outcome(state) == RunOutcome("error", ERROR["title"], TOLD)
+    assert run_outcome(state.replace(state="interrupted", error=None)) != RunOutcome("error", ERROR["title"], TOLD)
 
 
 def test_another_engine_is_not_one_device() -> None:
     words = "DeepSpeed could not start ZeRO stage 2 on 2 devices, so PyTorch's engine is used instead. Why."
-    said = ending_of(RunState("a", state="training", fallback=words, world_size=2))
+    said = run_outcome(RunState("a", state="training", fallback=words, world_size=2))
     assert said is not None
     assert said.title == "Continuing without DeepSpeed"
     assert said.text == f"{words} See the log for details. To try DeepSpeed again, stop the run and resume it."
@@ -50,7 +49,7 @@ def test_another_engine_is_not_one_device() -> None:
 
 def test_independent_devices_are_not_one_device() -> None:
     state = RunState("a", state="training", mode="independent", fallback="Why.", world_size=2)
-    said, ended = ending_of(state), ending_of(state.replace(state="finished"))
+    said, ended = run_outcome(state), run_outcome(state.replace(state="finished"))
     assert said is not None and ended is not None
     assert (said.title, ended.title) == ("Each device trains its own model", "Fell back to independent training")
     assert said.text == "Why. See the log for details. To try the mode you chose again, stop the run and resume it."
