@@ -82,7 +82,7 @@ class Rankdeck(QObject):
             window, self.launching, self.drafting, self.aids, table, runs, showing, self.display, self
         )
         self.files = RunFiles(window, showing, self.exporting, self)
-        self.deferred = DeferredStart(window.evidence.loss.chart, data, runs, showing, self)
+        self.deferred = DeferredStart(window.plots.loss.chart, data, runs, showing, self)
         self.deferred.due.connect(self._open_the_rest)
 
     def open(self) -> None:
@@ -92,7 +92,7 @@ class Rankdeck(QObject):
         if saved is not None:
             draft = Draft.from_dict(saved)
             self.window.setup.set_draft(draft, keep_devices=not draft.devices)
-        self.window.evidence.apply_settings(self.settings.values("plots"))
+        self.window.plots.apply_settings(self.settings.values("plots"))
         self.control.show_actions()
         self.deferred.start()
         self.runs.open(self.runs_dir)
@@ -109,7 +109,7 @@ class Rankdeck(QObject):
         setup = self.window.setup
         wished = dataclasses.replace(setup.draft(), devices=tuple(setup.devices.wished()))
         self.settings.set_last_setup(wished.as_dict())
-        self.settings.set_values("plots", self.window.evidence.settings())
+        self.settings.set_values("plots", self.window.plots.settings())
         self.settings.sync()
         for part in (
             self.deferred, self.drafting, self.aids, self.pricing, self.exporting,

@@ -80,7 +80,7 @@ class SetupInputs(QObject):
     def _on_devices_changed(self) -> None:
         devices = self._table.devices
         self._window.setup.devices.set_devices(devices, self._table.problem, self._table.no_cuda)
-        self._window.evidence.set_device_names({device.uuid: label_of(device) for device in devices})
+        self._window.plots.set_device_names({device.uuid: label_of(device) for device in devices})
         self.check_draft()
 
     def _on_sampled(self) -> None:

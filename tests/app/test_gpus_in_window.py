@@ -177,7 +177,7 @@ def story_eight(folder: Path) -> None:
         run = FakeRun(folder, devices=tuple(str(n) for n in range(8))).behave(steps=10_000, step_s=0.05)
         run.start().wait_for_step(1)
         rankdeck.showing.show(run.run_dir)
-        plots = rankdeck.window.evidence.device_rows
+        plots = rankdeck.window.plots.device_rows
         rankdeck.window.resize(1600, 1000)
         wait_for(lambda: len(plots.frames) == 8 and "%" in plots.frames[7].readout.accessibleName())
         assert [frame.title.text() for frame in plots.frames] == [f"{n}  H100 80GB HBM3" for n in range(8)]
@@ -194,7 +194,7 @@ def story_training(folder: Path) -> None:
     with window(folder) as rankdeck:
         run = FakeRun(folder).behave(steps=10_000, step_s=0.05).start().wait_for_step(1)
         rankdeck.showing.show(run.run_dir)
-        plots = rankdeck.window.evidence.device_rows
+        plots = rankdeck.window.plots.device_rows
         titles = ["CPU 0", "CPU 1", "0  RTX 6000 Ada Generation", "1  GeForce RTX 4090"]
         wait_for(lambda: [frame.title.text() for frame in plots.frames] == titles)
         wait_for(lambda: all("W" in frame.readout.accessibleName() for frame in plots.frames[2:]))

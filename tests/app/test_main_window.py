@@ -56,7 +56,7 @@ def test_the_shown_run_is_drawn_before_setup_looks_around(
     rankdeck = Rankdeck(settings_in(tmp_path / "settings.ini"), runs_dir)
     rankdeck.settings.set_text("last_run", str(store.dir))
     seen: list[tuple[bool, bool]] = []
-    look, chart = rankdeck.table.open, rankdeck.window.evidence.loss.chart
+    look, chart = rankdeck.table.open, rankdeck.window.plots.loss.chart
 
     def open_table() -> None:
         seen.append((rankdeck.data.is_caught_up, chart.scale is not None))
@@ -205,7 +205,7 @@ def test_a_past_run_is_shown_when_it_is_clicked(open_window: OpenWindow, qtbot: 
     view = window.runs.view
     qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=view.visualRect(view.model().index(0, 0)).center())
     qtbot.waitUntil(lambda: rankdeck.data.is_caught_up)
-    assert window.evidence.isVisible() and not window.welcome.isVisible()
+    assert window.plots.isVisible() and not window.welcome.isVisible()
     assert rankdeck.data.series.rank(0).rows == 300
     assert "past" in window.windowTitle() and window.header.state.text() == "Finished"
     assert "def f():" in window.tabs.samples.text.toPlainText()

@@ -186,7 +186,7 @@ def test_it_runs_and_its_names_are_charted_as_one_says(
         return RunStore.open(rankdeck.showing.run_dir)
 
     run()
-    beside = window.evidence.beside_box
+    beside = window.plots.beside_box
     qtbot.waitUntil(lambda: "My score" in beside.titles, timeout=SOON_MS)
     button = setup.form.row("charts").browse
     assert button is not None
@@ -205,4 +205,4 @@ def test_it_runs_and_its_names_are_charted_as_one_says(
     qtbot.waitUntil(lambda: "Accuracy" in beside.titles, timeout=SOON_MS)
     assert "loss" not in rankdeck.data.series.rank(0).columns and "My score" not in beside.titles
     beside.choose("Accuracy")
-    assert window.evidence.step_time.chart.accessibleName() == "Accuracy plot"
+    assert window.plots.step_time.chart.accessibleName() == "Accuracy plot"

@@ -30,11 +30,11 @@ from PySide6.QtWidgets import QApplication
 import psutil
 marks["Qt"] = time.time()
 from app.models.run_data import RunData
-from app.views.plots.plots_panel import EvidencePanel
+from app.views.plots.plots_panel import PlotsPanel
 marks["imports"] = time.time()
 app = QApplication([])
 data = RunData()
-panel = EvidencePanel(data)
+panel = PlotsPanel(data)
 panel.resize(1100, 760)
 data.open(Path(sys.argv[1]))
 panel.show()
@@ -71,7 +71,7 @@ place = Path(sys.argv[1]).parent
 rankdeck = Rankdeck(settings_in(place.parent / "settings.ini"), place)
 rankdeck.settings.set_text("last_run", sys.argv[1])
 window = rankdeck.window
-charts = window.evidence.loss.chart, window.evidence.throughput.chart, window.evidence.step_time.chart
+charts = window.plots.loss.chart, window.plots.throughput.chart, window.plots.step_time.chart
 class Painted(QObject):
     # A chart paints within the painting of its window: the picture is there once every chart had its turn.
     seen = set()

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.models.run_data import RunData
-from app.views.plots.plots_panel import EvidencePanel
+from app.views.plots.plots_panel import PlotsPanel
 from tests.helpers.synthetic_run import Shape, write_columns
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
@@ -24,11 +24,11 @@ FRAMES = 120
 
 
 @pytest.fixture(params=[(2, 1_000_000), (8, 1_000_000), (8, 10_000_000)], ids=["2 x 1 M", "8 x 1 M", "8 x 10 M"])
-def panel(request: pytest.FixtureRequest, tmp_path: Path, qtbot: QtBot) -> Iterator[EvidencePanel]:
+def panel(request: pytest.FixtureRequest, tmp_path: Path, qtbot: QtBot) -> Iterator[PlotsPanel]:
     ranks, steps = request.param
     store = write_columns(tmp_path / "run", Shape(steps=steps, ranks=ranks, eval_every=steps // 200))
     data = RunData()
-    panel = EvidencePanel(data)
+    panel = PlotsPanel(data)
     qtbot.addWidget(panel)
     panel.resize(1100, 760)
     panel.show()
@@ -42,7 +42,7 @@ def panel(request: pytest.FixtureRequest, tmp_path: Path, qtbot: QtBot) -> Itera
     data.close()
 
 
-def frames(panel: EvidencePanel, move: Callable[[int], None]) -> list[tuple[float, float]]:
+def frames(panel: PlotsPanel, move: Callable[[int], None]) -> list[tuple[float, float]]:
     """Milliseconds of each frame, every plot painted: by the clock, and of processor time."""
     took: list[tuple[float, float]] = []
     for number in range(FRAMES):
@@ -55,7 +55,7 @@ def frames(panel: EvidencePanel, move: Callable[[int], None]) -> list[tuple[floa
     return took
 
 
-def test_moving_and_zooming(panel: EvidencePanel, request: pytest.FixtureRequest) -> None:
+def test_moving_and_zooming(panel: PlotsPanel, request: pytest.FixtureRequest) -> None:
     axis = panel.time_axis
     axis.zoom(0.5)
     moving = frames(panel, lambda n: axis.pan(0.01 if n < FRAMES / 2 else -0.01))

@@ -78,7 +78,7 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     qtbot.waitUntil(lambda: len(steps_shown(rankdeck, 1)) >= 30, timeout=TRAIN_MS)
     assert rankdeck.data.state is not None and rankdeck.data.state.mode == "ddp"
     assert rankdeck.data.state.devices == ("cpu:0", "cpu:1")
-    assert window.evidence.loss.chart.grab().toImage().pixelColor(0, 0).isValid()
+    assert window.plots.loss.chart.grab().toImage().pixelColor(0, 0).isValid()
 
     actions.stop.trigger()
     assert actions.stop.text() == "S&top now"

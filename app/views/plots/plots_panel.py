@@ -45,7 +45,7 @@ others wait for the one it is taken from."""
 PLOTTED: Final = ("rank", "eval", "device/")
 
 
-class EvidencePanel(QWidget):
+class PlotsPanel(QWidget):
     """Loss, throughput, step time and devices of the run in `data`, redrawn at most 20 times a second.
 
     Where that would keep more than a twentieth of a processor busy, it is redrawn less often; once a second at least.

@@ -25,7 +25,7 @@ class RoomyTabBar(QTabBar):
         return super().tabSizeHint(index) + QSize(0, ROOM_PX)
 
 
-class EvidenceTabs(QTabWidget):
+class RunTabs(QTabWidget):
     """Five views of the run that is shown."""
 
     def __init__(self, log: RankLog, parent: QWidget | None = None) -> None:

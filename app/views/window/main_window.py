@@ -17,9 +17,9 @@ from app.settings import Settings
 from app.state.available_actions import AvailableActions
 from app.state.run_outcome import RunOutcome, run_outcome
 from app.state.run_summary import RunSummary
-from app.views.plots.plots_panel import EvidencePanel
+from app.views.plots.plots_panel import PlotsPanel
 from app.views.run_list.runs_panel import RunsPanel
-from app.views.run_tabs.run_tabs import EvidenceTabs
+from app.views.run_tabs.run_tabs import RunTabs
 from app.views.setup.setup_panel import SetupPanel
 from app.views.style.icons import app_icon, icon
 from app.views.widgets.notice_bar import NoticeBar, Step
@@ -83,9 +83,9 @@ class MainWindow(QMainWindow):
         self.header = RunHeader()
         self.notice = NoticeBar()
         self.runs = RunsPanel(runs)
-        self.evidence = EvidencePanel(data)
+        self.plots = PlotsPanel(data)
         self.welcome = Welcome(self.actions_.start)
-        self.tabs = EvidenceTabs(log)
+        self.tabs = RunTabs(log)
         self.setup = SetupPanel(recipes)
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
@@ -149,7 +149,7 @@ class MainWindow(QMainWindow):
 
     def _lay_out(self) -> None:
         self._middle = RuledSplitter(Qt.Orientation.Vertical)
-        self._middle.addWidget(self.evidence)
+        self._middle.addWidget(self.plots)
         self._middle.addWidget(self.tabs)
         self._middle.setStretchFactor(0, 3)
         self._middle.setStretchFactor(1, 1)

@@ -17,7 +17,7 @@ from app.models.run_data import RunData
 from app.run_data.run_series import ChangeSet
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
-from app.views.plots.plots_panel import EvidencePanel
+from app.views.plots.plots_panel import PlotsPanel
 from app.views.style.palette import rank_colour
 from core.processes import identity
 from core.run_folder.store import RunStore
@@ -25,17 +25,17 @@ from tests.helpers.synthetic_run import START_S, UUIDS, Shape, make_run, write_l
 
 # Qt's offscreen platform says so whenever a window's least size changes.
 pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
-Make = Callable[[RunStore], EvidencePanel]
+Make = Callable[[RunStore], PlotsPanel]
 
 
 @pytest.fixture
 def make(qtbot: QtBot) -> Iterator[Make]:
     opened: list[RunData] = []
 
-    def build(store: RunStore) -> EvidencePanel:
+    def build(store: RunStore) -> PlotsPanel:
         data = RunData()
         opened.append(data)
-        panel = EvidencePanel(data)
+        panel = PlotsPanel(data)
         qtbot.addWidget(panel)
         panel.resize(700, 560)
         panel.show()
@@ -54,7 +54,7 @@ def run(tmp_path: Path) -> RunStore:
     return write_lines(tmp_path / "run", Shape(steps=400), state="training", host=identity.own())
 
 
-def settle(qtbot: QtBot, panel: EvidencePanel) -> None:
+def settle(qtbot: QtBot, panel: PlotsPanel) -> None:
     qtbot.waitUntil(lambda: not panel._timer.isActive() and not panel._stale)
     QApplication.processEvents()
 
