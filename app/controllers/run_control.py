@@ -101,7 +101,7 @@ class RunControl(QObject):
         )
         available = available_actions(context)
         self._window.show_actions(available)
-        self._window.setup.mode.dial.set_can_measure(available.measure or "")
+        self._window.setup.mode.sync_interval.set_can_measure(available.measure or "")
 
     def _on_status_shown(self, state: RunState) -> None:
         if not state.is_live and self._showing.run_dir is not None:

@@ -60,10 +60,10 @@ class SetupInputs(QObject):
         drafting.mode_options_changed.connect(setup.mode.set_options)
         drafting.dataset_found.connect(self._on_dataset_found)
         drafting.dataset_failed.connect(setup.data.show_problem)
-        dial = setup.mode.dial
-        dial.measure_requested.connect(pricing.measure)
-        pricing.words_changed.connect(dial.show_price)
-        pricing.measuring_changed.connect(dial.show_measuring)
+        interval = setup.mode.sync_interval
+        interval.measure_requested.connect(pricing.measure)
+        pricing.words_changed.connect(interval.show_price)
+        pricing.measuring_changed.connect(interval.show_measuring)
         pricing.failed.connect(setup.notice.show_error)
         self._data.changed.connect(self._on_data_changed)
         self._data.reset.connect(self._on_data_changed)
@@ -74,7 +74,7 @@ class SetupInputs(QObject):
         setup.notice.clear()
         self._drafting.update(setup.draft(), setup.chosen_recipe(), setup.devices.selected())
         self._aids.update(setup.draft(), setup.chosen_recipe())
-        self._pricing.update(setup.devices.selected(), setup.mode.dial.every())
+        self._pricing.update(setup.devices.selected(), setup.mode.sync_interval.every())
         self._pricing.show_run(self._data.series)
 
     def _on_devices_changed(self) -> None:
@@ -99,5 +99,5 @@ class SetupInputs(QObject):
         data.show_found(data_words(size.path, size.files, size.size_bytes))
 
     def _on_data_changed(self, *_: object) -> None:
-        if self._window.setup.mode.dial.isVisible():
+        if self._window.setup.mode.sync_interval.isVisible():
             self._pricing.show_run(self._data.series)

@@ -1,4 +1,4 @@
-"""Measures the link between the ticked devices, remembers it, and keeps the words beside the dial current."""
+"""Measures the link between the ticked devices, remembers it, and keeps the price of a sync interval current."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Pricing(QObject):
         runs_dir: Where measurements are kept.
 
     Signals:
-        words_changed: What to show beside the dial; empty while nothing is known.
+        words_changed: What to show below the sync interval; empty while nothing is known.
         measuring_changed: Whether the test runs.
         failed: Why it could not be measured.
     """
@@ -45,7 +45,7 @@ class Pricing(QObject):
         self._closed = False
 
     def update(self, devices: Sequence[Device], every: int | None) -> None:
-        """Takes over what is ticked and where the dial stands."""
+        """Takes over what is ticked and the sync interval."""
         self._every = every
         if self._uuids(devices) != self._uuids(self._devices):
             self._devices, self._link = tuple(devices), None

@@ -1,4 +1,4 @@
-"""What stands beside the dial: what synchronising costs, measured on the ticked devices and on the shown run."""
+"""Price of a sync interval, measured on the selected devices and on the shown run."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_an_outer_optimizer_with_plain_averaging_is_marked(open_window: OpenWind
     rankdeck = open_window()
     setup, start = rankdeck.window.setup, rankdeck.window.actions_.start
     setup.mode.radio("independent").click()
-    setup.mode.dial.slider.setValue(3)
+    setup.mode.sync_interval.slider.setValue(3)
     setup.form.more.setChecked(True)
     method = setup.form.row("sync_method").editor
     assert isinstance(method, QComboBox) and method.isVisible()
@@ -51,7 +51,7 @@ def test_merge_rounds_are_not_offered_beside_the_dial(open_window: OpenWindow) -
     rounds.set_text("4")
     rounds.edited.emit("merge_every_chunks")
     assert "--merge-every-chunks 4" in setup.summary.command.text()
-    setup.mode.dial.slider.setValue(3)
+    setup.mode.sync_interval.slider.setValue(3)
     assert not rounds.editor.isVisible()
     command = setup.summary.command.text()
     assert "--sync-every 10" in command and "--merge-every-chunks" not in command
@@ -63,4 +63,4 @@ def test_two_slots_of_the_processor_have_nothing_to_move(open_window: OpenWindow
     box = mode.zero.row("offload_optimizer").editor
     assert box.isVisible() and not box.isEnabled() and "CPU devices" in box.toolTip()
     mode.radio("independent").click()
-    assert mode.dial.measure.isEnabled() and "five seconds" in mode.dial.price.text()
+    assert mode.sync_interval.measure.isEnabled() and "five seconds" in mode.sync_interval.price.text()

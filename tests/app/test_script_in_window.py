@@ -79,7 +79,7 @@ def test_the_form_of_a_script_asks_what_a_script_needs(open_window: OpenWindow) 
     assert not setup.data.isVisible()
     assert setup.mode.radio("ddp").isEnabled() and not setup.mode.radio("zero").isEnabled()
     setup.mode.radio("independent").click()
-    assert not setup.mode.dial.isVisible() and not setup.mode.merging.isVisible()
+    assert not setup.mode.sync_interval.isVisible() and not setup.mode.merging.isVisible()
     setup.recipe.setCurrentIndex(setup.recipe.findData("minigpt"))
     assert setup.data.isVisible() and "lr" in setup.form.names()
 

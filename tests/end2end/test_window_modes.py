@@ -90,7 +90,7 @@ def test_zero_stage_2_and_a_dial_of_ten_steps(open_window: OpenWindow, qtbot: Qt
 
     type_into(rankdeck, "steps", "20", qtbot)
     rankdeck.window.setup.mode.radio("independent").click()
-    rankdeck.window.setup.mode.dial.slider.setValue(3)
+    rankdeck.window.setup.mode.sync_interval.slider.setValue(3)
     assert "--sync-every 10" in rankdeck.window.setup.summary.command.text()
     start(rankdeck, qtbot)
     finished(rankdeck, qtbot, 20)

@@ -28,7 +28,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.setup.sync_dial import STOPS
+from app.views.setup.sync_interval import STOPS
 from app.views.style.theme import Theme
 from app.views.widgets.field_row import FieldRow
 from app.views.window.close_question import CloseQuestion
@@ -155,10 +155,10 @@ def pictures_of_modes(studio: Studio) -> None:
     """The dial with its price, measured for real, and ZeRO's third stage; a run is shown, stopped."""
     mode = studio.window.setup.mode
     mode.radio("independent").click()
-    mode.dial.slider.setValue(STOPS.index(10))
-    studio.wait(mode.dial.measure.isEnabled)
-    mode.dial.measure.click()
-    studio.wait(lambda: "Predicted" in mode.dial.price.text() and mode.dial.measure.isEnabled())
+    mode.sync_interval.slider.setValue(STOPS.index(10))
+    studio.wait(mode.sync_interval.measure.isEnabled)
+    mode.sync_interval.measure.click()
+    studio.wait(lambda: "Predicted" in mode.sync_interval.price.text() and mode.sync_interval.measure.isEnabled())
     studio.window.tabs.setCurrentWidget(studio.window.tabs.config)
     studio.picture("dial")
     mode.radio("zero").click()

@@ -14,7 +14,7 @@ from app.state.mode_options import ModeOptions
 from app.state.setup_form import default_mode_texts, fields_of_mode
 from app.views.setup.mode_fields import INDENT, ModeFields
 from app.views.setup.recipe_form import LABEL_WIDTH
-from app.views.setup.sync_dial import SyncDial
+from app.views.setup.sync_interval import SyncInterval
 from app.views.widgets.field_row import ProblemLabel
 from core.config.mode import Mode
 from core.errors import RankdeckError
@@ -79,8 +79,8 @@ class ModePicker(QWidget):
         self.install.setToolTip("Shows the command that installs it and asks before running it")
         self.install.clicked.connect(self.install_requested)
         self.deepspeed_problem = ProblemLabel()
-        self.dial = SyncDial(LABEL_WIDTH - INDENT)
-        self.dial_problem = ProblemLabel()
+        self.sync_interval = SyncInterval(LABEL_WIDTH - INDENT)
+        self.sync_problem = ProblemLabel()
         self.merging = ModeFields(
             _MERGE_ROWS, {"merge_every_chunks": "only at the end"}, _WORDING, LABEL_WIDTH - INDENT
         )
@@ -91,7 +91,7 @@ class ModePicker(QWidget):
             radio.setObjectName(f"mode_{mode}")
             radio.setAccessibleDescription(_MEANINGS[mode])
             radio.clicked.connect(lambda _on, mode=mode: self._on_picked(mode))
-        for edited in (self.zero.edited, self.dial.edited, self.merging.edited):
+        for edited in (self.zero.edited, self.sync_interval.edited, self.merging.edited):
             edited.connect(self._on_changed)
         self._lay_out()
         self.set_mode(Mode.AUTO, {})
@@ -115,10 +115,10 @@ class ModePicker(QWidget):
         below.addLayout(row)
         below.addWidget(self.deepspeed_problem)
         column.addLayout(below)
-        column.addWidget(self.dial)
+        column.addWidget(self.sync_interval)
         last = QVBoxLayout()
         last.setContentsMargins(INDENT, 0, 0, 0)
-        last.addWidget(self.dial_problem)
+        last.addWidget(self.sync_problem)
         column.addLayout(last)
         column.addWidget(self.merging)
         column.addWidget(self._average_warning)
@@ -139,7 +139,7 @@ class ModePicker(QWidget):
 
     def texts(self) -> dict[str, str]:
         """What is set about the modes, by field."""
-        every = self.dial.every()
+        every = self.sync_interval.every()
         own = {"sync_every": "" if every is None else str(every), "deepspeed_config": self._deepspeed}
         return {**self.zero.texts(), **self.merging.texts(), **own}
 
@@ -150,7 +150,7 @@ class ModePicker(QWidget):
         self.zero.set_texts(shown)
         self.merging.set_texts(shown)
         every = shown["sync_every"]
-        self.dial.set_every(int(every) if every.isdecimal() and int(every) > 0 else None)
+        self.sync_interval.set_every(int(every) if every.isdecimal() and int(every) > 0 else None)
         self._deepspeed = shown["deepspeed_config"]
         self._show()
 
@@ -182,7 +182,7 @@ class ModePicker(QWidget):
         self.merging.show_problems(problems)
         self.problem.set_problem(problems.get("mode"))
         self.deepspeed_problem.set_problem(problems.get("deepspeed_config"))
-        self.dial_problem.set_problem(problems.get("sync_every"))
+        self.sync_problem.set_problem(problems.get("sync_every"))
 
     def _show(self) -> None:
         shown, ranks = self.shown_mode(), self._options.ranks
@@ -200,7 +200,7 @@ class ModePicker(QWidget):
         self._show_engines(texts)
         self.deepspeed.setVisible("deepspeed_config" in fields)
         self.install.setVisible("zero_stage" in fields and not self._options.deepspeed)
-        self.dial.setVisible("sync_every" in fields)
+        self.sync_interval.setVisible("sync_every" in fields)
         self.merging.setVisible("merge_policy" in fields)
         self.merging.show_only(fields)
         averaged_apart = texts["merge_policy"] == "average" and not texts["sync_every"]

@@ -103,20 +103,20 @@ def test_fsdp_has_a_button_and_settings_of_its_own(panel: SetupPanel, qtbot: QtB
     assert not radio.isEnabled() and radio.toolTip() == "This recipe doesn't support this mode."
 
 
-def test_the_dial_goes_from_every_step_to_never(panel: SetupPanel) -> None:
+def test_the_sync_interval_goes_from_every_step_to_never(panel: SetupPanel) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent")))
     panel.mode.radio("independent").click()
-    dial = panel.mode.dial
-    assert dial.isVisible() and dial.value.text() == "never" and panel.draft().mode_fields["sync_every"] == ""
+    interval = panel.mode.sync_interval
+    assert interval.isVisible() and interval.value.text() == "never" and panel.draft().mode_fields["sync_every"] == ""
     assert panel.mode.merging.row("merge_every_chunks").editor.isVisible()
-    dial.slider.setValue(0)
-    assert dial.value.text() == "every step" and panel.draft().mode_fields["sync_every"] == "1"
-    dial.slider.setValue(5)
-    assert dial.value.text() == "every 50 steps"
-    assert not panel.mode.merging.row("merge_every_chunks").editor.isVisible(), "the dial does the merging"
-    dial.set_every(37)
-    assert dial.every() == 37 and dial.value.text() == "every 37 steps"
+    interval.slider.setValue(0)
+    assert interval.value.text() == "every step" and panel.draft().mode_fields["sync_every"] == "1"
+    interval.slider.setValue(5)
+    assert interval.value.text() == "every 50 steps"
+    assert not panel.mode.merging.row("merge_every_chunks").editor.isVisible(), "the interval does the merging"
+    interval.set_every(37)
+    assert interval.every() == 37 and interval.value.text() == "every 37 steps"
 
 
 def test_what_means_nothing_here_says_why(panel: SetupPanel) -> None:
@@ -188,7 +188,7 @@ def test_settings_of_other_modes_are_left_out(panel: SetupPanel) -> None:
     assert shown() == of_ddp
     panel.mode.radio("independent").click()
     assert shown() == {"work_stealing"}
-    panel.mode.dial.slider.setValue(3)
+    panel.mode.sync_interval.slider.setValue(3)
     assert shown() == {"sync_method", "outer_lr", "outer_momentum"}
     panel.mode.set_options(ModeOptions("ddp", 1))
     assert shown() == set()

@@ -1,4 +1,4 @@
-"""The dial of parallel-independent: how often the devices bring their weights together, and what that costs."""
+"""Sync interval of independent training: how often the devices average their weights, and what that costs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _LINES: Final = 4
 """Room that the price keeps, so that nothing below it moves when its words change."""
 
 
-class SyncDial(QWidget):
+class SyncInterval(QWidget):
     """A slider from "every step" to "never", and the price beside it.
 
-    An interval that is no stop of the slider (from the command line, or another run) is kept until the slider moves.
+    An interval between two stops (from the command line, or another run) is kept until the slider moves.
     """
 
     edited = Signal()
