@@ -13,24 +13,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Opens the window, or runs a command; returns the exit code.
 
     Args:
-        argv: The words after the program's name; None takes this process's.
+        argv: The arguments after the program's name; None takes this process's.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
-    if is_for_window(words):
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if is_for_window(arguments):
         gc.disable()  # what is imported stays; looking through it again and again is a tenth of the start
         from app.main import main as open_window
 
-        return open_window(words)
+        return open_window(arguments)
     from core.cli import main as run_command
 
-    return run_command(words)
+    return run_command(arguments)
 
 
-def is_for_window(words: Sequence[str]) -> bool:
-    """Whether these words ask for the window: none at all, or only its own options and Qt's (``-style`` …)."""
-    if not words or words[0] in WINDOW_OPTIONS:
+def is_for_window(arguments: Sequence[str]) -> bool:
+    """Whether these arguments ask for the window: none at all, or only its own options and Qt's (``-style`` …)."""
+    if not arguments or arguments[0] in WINDOW_OPTIONS:
         return True
-    return words[0].startswith("-") and not words[0].startswith("--") and words[0] != "-h"
+    return arguments[0].startswith("-") and not arguments[0].startswith("--") and arguments[0] != "-h"
 
 
 if __name__ == "__main__":

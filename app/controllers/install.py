@@ -94,8 +94,8 @@ class Installing(QObject):
 
     def _on_error(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart and self._offer is not None:
-            words = f"{self._offer.argv[0]} could not be started ({self._process.errorString()})."
-            self.failed.emit(InstallError(words, "Run the command in a terminal."))
+            cause = f"{self._offer.argv[0]} could not be started ({self._process.errorString()})."
+            self.failed.emit(InstallError(cause, "Run the command in a terminal."))
 
     def _on_finished(self, code: int, _status: QProcess.ExitStatus) -> None:
         self._on_output()
@@ -114,16 +114,16 @@ class Installing(QObject):
             self.installed.emit()
             return
         names = ", ".join(missing)
-        words = f"pip reported success, but {names} still cannot be imported."
+        cause = f"pip reported success, but {names} still cannot be imported."
         self.failed.emit(
             InstallError(
-                words, "See the output for the reason. There may be no build for this system or Python version."
+                cause, "See the output for the reason. There may be no build for this system or Python version."
             )
         )
 
 
 def explain(output: str, code: int) -> InstallError:
-    """pip's failure in words.
+    """Explains pip's failure.
 
     Args:
         output: The end of what it printed.
@@ -137,15 +137,17 @@ def explain(output: str, code: int) -> InstallError:
             "Run Rankdeck in its own environment: python installer/bootstrap.py run",
         )
     lines = [line.strip() for line in output.splitlines() if line.strip().startswith("ERROR:")]
-    said = lines[-1].removeprefix("ERROR:").strip() if lines else f"pip ended with exit code {code}"
-    said += "" if said.endswith((".", "!", "?")) else "."
+    reason = lines[-1].removeprefix("ERROR:").strip() if lines else f"pip ended with exit code {code}"
+    reason += "" if reason.endswith((".", "!", "?")) else "."
     if any(word in output for word in ("ConnectionError", "NewConnectionError", "Temporary failure", "getaddrinfo")):
-        return InstallError(f"The package index could not be reached. {said}", "Check the network, then install again.")
+        return InstallError(
+            f"The package index could not be reached. {reason}", "Check the network, then install again."
+        )
     if "Permission denied" in output or "Access is denied" in output or "WinError 5" in output:
         return InstallError(
-            f"Files could not be written. {said}", "Close runs and windows that use this Python, then install again."
+            f"Files could not be written. {reason}", "Close runs and windows that use this Python, then install again."
         )
-    return InstallError(said, "See the output for details. You can also run the command in a terminal.")
+    return InstallError(reason, "See the output for details. You can also run the command in a terminal.")
 
 
 def end_tree(pid: int) -> None:

@@ -57,7 +57,7 @@ class Previewing(Feed):
                     documents=SHOWN,
                     read_all=read_all,
                     limit_s=None,  # the person sees how far it is, and can cancel
-                    progress=lambda words: _say(words, send),
+                    progress=lambda text: _say(text, send),
                     cancelled=stopping.is_set,
                 )
             except RankdeckError as error:
@@ -85,5 +85,5 @@ class Previewing(Feed):
             self.found.emit(item)
 
 
-def _say(words: str, send: Send) -> Any:
-    return send(words)
+def _say(text: str, send: Send) -> Any:
+    return send(text)

@@ -126,9 +126,9 @@ class Launching(QObject):
 
         return failed
 
-    def _set_busy(self, words: str) -> None:
-        self.busy = words
-        self.busy_changed.emit(words)
+    def _set_busy(self, what: str) -> None:
+        self.busy = what
+        self.busy_changed.emit(what)
 
 
 def _with_places(config: RunConfig) -> RunConfig:

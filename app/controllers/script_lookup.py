@@ -89,8 +89,8 @@ def problems_of(options: dict[str, FieldValue]) -> dict[str, RankdeckError]:
         options: The recipe's.
     """
     if not options.get("script") and not options.get("module"):
-        words = ("No script is selected.", "Choose a Python file with the button next to the field.")
-        return {"script": ConfigError("script", *words)}
+        next_step = "Choose a Python file with the button next to the field."
+        return {"script": ConfigError("script", "No script is selected.", next_step)}
     try:
         read_script(with_absolute_places(options, [Path.cwd()]))
     except ConfigError as error:

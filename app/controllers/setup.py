@@ -147,9 +147,9 @@ class SetupWiring(QObject):
         self._setup.set_field(field, text)
         self._look(False)
 
-    def _on_preview_progressed(self, words: str) -> None:
+    def _on_preview_progressed(self, text: str) -> None:
         if self.preview is not None:
-            self.preview.show_progress(words)
+            self.preview.show_progress(text)
 
     def _on_preview_found(self, found: Mapping[str, object]) -> None:
         if self.preview is not None:

@@ -10,7 +10,7 @@ from app.controllers.sync_pricing import Pricing
 from app.models.device_table import DeviceTable
 from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
-from app.state.preview_text import data_words
+from app.state.preview_text import data_text
 from app.state.setup_form import CheckedDraft
 from app.views.setup.device_row import label_of
 from app.views.window.main_window import MainWindow
@@ -62,7 +62,7 @@ class SetupInputs(QObject):
         drafting.dataset_failed.connect(setup.data.show_problem)
         interval = setup.mode.sync_interval
         interval.measure_requested.connect(pricing.measure)
-        pricing.words_changed.connect(interval.show_price)
+        pricing.price_changed.connect(interval.show_price)
         pricing.measuring_changed.connect(interval.show_measuring)
         pricing.failed.connect(setup.notice.show_error)
         self._data.changed.connect(self._on_data_changed)
@@ -91,12 +91,12 @@ class SetupInputs(QObject):
         setup = self._window.setup
         setup.show_checked(checked)
         setup.summary.show_checked(checked, steps_per_epoch, len(setup.devices.selected()))
-        self._window.welcome.show_plan(setup.plan_words(checked))
+        self._window.welcome.show_plan(setup.plan_text(checked))
 
     def _on_dataset_found(self, size: DatasetSize) -> None:
         data = self._window.setup.data
         data.show_problem(None)
-        data.show_found(data_words(size.path, size.files, size.size_bytes))
+        data.show_found(data_text(size.path, size.files, size.size_bytes))
 
     def _on_data_changed(self, *_: object) -> None:
         if self._window.setup.mode.sync_interval.isVisible():

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from app.run_data.run_series import RunSeries
-from app.state.sync_price import price_words
+from app.state.sync_price import price_text
 from core.errors import RankdeckError
 from core.machine.devices import Device
 from core.machine.platform import this_platform
@@ -25,12 +25,12 @@ class Pricing(QObject):
         runs_dir: Where measurements are kept.
 
     Signals:
-        words_changed: What to show below the sync interval; empty while nothing is known.
+        price_changed: What to show below the sync interval; empty while nothing is known.
         measuring_changed: Whether the test runs.
         failed: Why it could not be measured.
     """
 
-    words_changed = Signal(str)
+    price_changed = Signal(str)
     measuring_changed = Signal(bool)
     failed = Signal(object)
 
@@ -100,7 +100,7 @@ class Pricing(QObject):
             self.failed.emit(error)
 
     def _say(self) -> None:
-        self.words_changed.emit(price_words(self._link, self._every, self._run))
+        self.price_changed.emit(price_text(self._link, self._every, self._run))
 
     @staticmethod
     def _uuids(devices: Sequence[Device]) -> frozenset[str]:

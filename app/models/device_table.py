@@ -40,7 +40,7 @@ class DeviceReading:
     """One look at everything.
 
     Attributes:
-        problem: Why there are no GPUs to see (no driver …), in words; None if nothing is wrong.
+        problem: Why there are no GPUs to see (no driver …); None if nothing is wrong.
         no_cuda: Why this PyTorch can train on no GPU; None if it can.
     """
 

@@ -28,7 +28,7 @@ class RunData(Feed):
         reset: Another run, or the same one from its beginning: `series` is a new object.
         changed: A `ChangeSet`, once a batch and at most about 20 times a second.
         status_changed: The new `RunState`.
-        progress_changed: ``(words, done)`` while a long run is read; done is 0..1, or None; empty words: over.
+        progress_changed: ``(text, done)`` while a long run is read; done is 0..1, or None; an empty text: over.
         failed: A `RankdeckError`: the run, or a part of it, cannot be read.
     """
 
@@ -96,7 +96,7 @@ class RunData(Feed):
             self.is_caught_up = True
             self._change |= ChangeSet(caught_up=True)
         elif isinstance(item, Progress):
-            self.progress_changed.emit(item.words, item.done)
+            self.progress_changed.emit(item.text, item.done)
         elif isinstance(item, Problem):
             self.failed.emit(item.error)
 

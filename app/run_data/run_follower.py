@@ -81,7 +81,7 @@ class Kept:
 class Progress:
     """Reading a long run: `done` of 1, or None when it is not known how much there is."""
 
-    words: str
+    text: str
     done: float | None
 
 
@@ -180,8 +180,8 @@ class RunFollower:
 
     def _rebuild(self) -> bool:
         """Lets another process make the columns folder, so that the window stays quick meanwhile."""
-        words = "Reading this run for the first time"
-        self._put(Progress(words, None))
+        text = "Reading this run for the first time"
+        self._put(Progress(text, None))
         root = PACKAGE_FOLDER
         flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
         command = [sys.executable, "-m", "core.run_folder.rebuild_columns", str(self.store.dir)]
@@ -197,7 +197,7 @@ class RunFollower:
             watcher.start()
             for line in process.stdout or ():
                 with contextlib.suppress(ValueError):
-                    self._put(Progress(words, float(line)))
+                    self._put(Progress(text, float(line)))
         watcher.join()
         self._put(Progress("", None))
         return process.returncode == 0
@@ -290,7 +290,7 @@ class RunFollower:
         except (OSError, RankdeckError) as error:
             if str(error) != self._state_problem:
                 self._state_problem = str(error)
-                self._put(Problem(_in_words(error)))
+                self._put(Problem(_explained(error)))
             return None
         state = self.store.seen(self._seen_state[1])
         self._put_state(state)
@@ -326,7 +326,7 @@ def _read_events(path: Path, size: int) -> list[Event]:
     return parse_lines(lines[:-1]).events
 
 
-def _in_words(error: OSError | RankdeckError) -> RankdeckError:
+def _explained(error: OSError | RankdeckError) -> RankdeckError:
     if isinstance(error, RankdeckError):
         return error
     return RankdeckError(f"{error}.", "Check that the run's folder is still there.", title="This run cannot be read")

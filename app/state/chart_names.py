@@ -81,7 +81,7 @@ def chart_names(chosen: Mapping[str, str], seen: Mapping[str, str]) -> list[Char
 
 
 def place_of(chart: str) -> str:
-    """Where a chart is drawn, in words; empty for one that is left out."""
+    """The plot that a chart is drawn in; empty for one that is left out."""
     if chart == DROP:
         return ""
     return PLACES.get(chart, "its own plot")

@@ -19,15 +19,15 @@ class Column:
 
     Attributes:
         name: What the option `text_column` takes; empty: guessed.
-        words: What a list says of it.
+        label: What a list says of it.
     """
 
     name: str
-    words: str
+    label: str
 
 
 def fact_lines(found: Found) -> list[tuple[str, str]]:
-    """Counts, as label and words."""
+    """Counts, as label and value."""
     counts, epoch, tokenizer = found["counts"], found["epoch"], found["tokenizer"]
     about = "" if found["exact"] else "about "
     part = "" if found["exact"] else f" in the first {byte_size(found['looked_at_bytes'])}"
@@ -35,7 +35,7 @@ def fact_lines(found: Found) -> list[tuple[str, str]]:
     kept = "; cached, so runs start immediately" if found["tokenised"] else ""
     bad = counts["words"] or "none"
     lines = [
-        ("Data", data_words(str(found["dataset"]), found["files"], found["size_bytes"])),
+        ("Data", data_text(str(found["dataset"]), found["files"], found["size_bytes"])),
         ("Rows", f"{_many(counts['rows'], 'row')}, {_many(counts['documents'], 'document')}{part}"),
         ("Bad rows", "\n".join([bad, *counts["examples"]])),
         ("Tokens", f"{about}{found['tokens']:,} ({kind}){kept}"),
@@ -51,7 +51,7 @@ def fact_lines(found: Found) -> list[tuple[str, str]]:
     return lines
 
 
-def data_words(dataset: str, files: int, size_bytes: int | None) -> str:
+def data_text(dataset: str, files: int, size_bytes: int | None) -> str:
     """How much a dataset is: files and size; of the Hub's its copy here, which has no files of the person's."""
     if is_hub(dataset):
         here = "not downloaded yet" if not size_bytes else f"{byte_size(size_bytes)} on this machine"
@@ -64,7 +64,7 @@ def columns_of(found: Found) -> list[Column]:
     if not found["columns"] or found["text_column"] is None:
         return []
     guess = f"guessed: {_column_name(found['text_column'])}" if found["text_column_guessed"] else "guessed"
-    named = [Column(str(item["name"]), _column_words(item)) for item in found["columns"]]
+    named = [Column(str(item["name"]), _column_label(item)) for item in found["columns"]]
     return [Column("", guess), *named]
 
 
@@ -73,13 +73,13 @@ def chosen_column(found: Found) -> str:
     return "" if found["text_column_guessed"] else str(found["text_column"] or "")
 
 
-def document_words(number: int, document: Mapping[str, Any]) -> str:
+def document_title(number: int, document: Mapping[str, Any]) -> str:
     """One document's heading: its lengths, and whether it is cut."""
     split = f", cut into {document['samples']:,} samples" if document["split"] else ", whole in one sample"
     return f"Document {number}: {_many(document['bytes'], 'byte')}, {_many(document['tokens'], 'token')}{split}"
 
 
-def sample_words(sample: Mapping[str, Any]) -> str:
+def sample_title(sample: Mapping[str, Any]) -> str:
     """One sample's heading."""
     return f"Sample {sample['number']} ({_many(sample['length'], 'token')})"
 
@@ -104,7 +104,7 @@ def _column_name(name: object) -> str:
     return "the whole file" if name == "*" else str(name)
 
 
-def _column_words(item: Mapping[str, Any]) -> str:
+def _column_label(item: Mapping[str, Any]) -> str:
     if not item["text_share"]:
         return f"{item['name']} (no text)"
     share = "" if item["text_share"] > 0.995 else f"text in {item['text_share']:.0%} of rows, "

@@ -11,8 +11,8 @@ ROWS = 256
 """How many of the newest steps count."""
 
 
-def price_words(link: Link | None, every: int | None, run: RunSeries) -> str:
-    """The price in words; empty while nothing was measured.
+def price_text(link: Link | None, every: int | None, run: RunSeries) -> str:
+    """The price as a sentence; empty while nothing was measured.
 
     Args:
         link: Between the ticked devices.
@@ -28,9 +28,9 @@ def price_words(link: Link | None, every: int | None, run: RunSeries) -> str:
         return f"{measured} Select a run of this model to predict its step time."
     waited_s = _mean(run, "sync_wait_s") or 0.0
     predicted = price(size, max(1e-6, step_s - waited_s), link, every).words
-    words = f"{measured} Predicted: {predicted}."
+    text = f"{measured} Predicted: {predicted}."
     sent = _mean(run, "sync_bytes")
-    return f"{words} Selected run: {achieved(step_s, waited_s, sent).words}." if sent else words
+    return f"{text} Selected run: {achieved(step_s, waited_s, sent).words}." if sent else text
 
 
 def _model_bytes(run: RunSeries) -> float | None:

@@ -134,7 +134,7 @@ def test_deepspeed_is_offered_where_the_mode_wants_it(open_window: OpenWindow, q
     assert mode.install.isVisible()
     qtbot.mouseClick(mode.install, LEFT)
     dialog = rankdeck.aids.install_dialog
-    assert dialog is not None and "deepspeed" in dialog.words.text() and "deepspeed" in dialog.command.toPlainText()
+    assert dialog is not None and "deepspeed" in dialog.cause.text() and "deepspeed" in dialog.command.toPlainText()
     dialog.reject()
     drafting._on_platform(dataclasses.replace(platform, deepspeed_version="0.19.8"))
     assert not mode.install.isVisible()
@@ -158,6 +158,6 @@ def test_a_run_that_lacks_a_package_offers_it_too(open_window: OpenWindow) -> No
         ("Segmentation fault", "exit code 3", "in a terminal"),
     ],
 )
-def test_pips_failures_in_words(output: str, cause: str, next_step: str) -> None:
+def test_pips_failures_are_explained(output: str, cause: str, next_step: str) -> None:
     error = explain(output, 3)
     assert cause in error.cause and next_step in error.next_step

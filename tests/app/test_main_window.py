@@ -42,7 +42,7 @@ def test_first_start_has_the_demo_filled_in_and_invites(open_window: OpenWindow)
     rankdeck = open_window()
     window = rankdeck.window
     assert window.runs.is_empty() and "downloads nothing" in INVITATION
-    assert window.welcome.isVisible() and "Python's standard library" in window.welcome.words.text()
+    assert window.welcome.isVisible() and "Python's standard library" in window.welcome.plan.text()
     assert window.setup.data.path() == "stdlib://"
     assert window.setup.devices.selected()
     assert window.actions_.start.isEnabled(), window.actions_.start.toolTip()

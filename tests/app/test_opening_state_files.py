@@ -60,13 +60,13 @@ def planned(dialog: ResumeDialog, place: Path, qtbot: QtBot) -> None:
     """Says where the dataset lies, and the chunk size where it is asked for, until the plan stands there."""
     qtbot.waitUntil(lambda: dialog.notice.title == "The dataset's path is unknown", timeout=PLAN_MS)
     assert "in the window under Dataset" in dialog.notice.text
-    assert not dialog.go.isEnabled() and dialog.words.text() == "Nothing was changed."
+    assert not dialog.go.isEnabled() and dialog.message.text() == "Nothing was changed."
     typed(dialog.data, str(place / "text.txt"))
     qtbot.waitUntil(lambda: dialog.go.isEnabled() or dialog.chunk_size.isVisible(), timeout=PLAN_MS)
     if dialog.chunk_size.isVisible():
         assert "25 chunks of 4000 samples" in dialog.notice.text and "the chunk size" in dialog.notice.text
         typed(dialog.chunk_size, str(CHUNK))
-    qtbot.waitUntil(lambda: dialog.go.isEnabled() and "of 12 chunks" in dialog.words.text(), timeout=PLAN_MS)
+    qtbot.waitUntil(lambda: dialog.go.isEnabled() and "of 12 chunks" in dialog.message.text(), timeout=PLAN_MS)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_what_will_happen_is_shown_before(
     before = tree(place)
     dialog = opened(open_window(), path)
     planned(dialog, place, qtbot)
-    words = dialog.words.text()
+    words = dialog.message.text()
     for part in (
         f"A new run continues from {path}.",
         "starts with fresh ones",
@@ -113,7 +113,7 @@ def test_it_goes_on_from_there(
     dialog = opened(rankdeck, path)
     planned(dialog, place, qtbot)
     typed(dialog.steps, "14")
-    qtbot.waitUntil(lambda: dialog.go.isEnabled() and "step 14" in dialog.words.text(), timeout=PLAN_MS)
+    qtbot.waitUntil(lambda: dialog.go.isEnabled() and "step 14" in dialog.message.text(), timeout=PLAN_MS)
     dialog.go.click()
     qtbot.waitUntil(lambda: rankdeck.window.header.state.text() == "Finished", timeout=TRAIN_MS)
     assert rankdeck.control.dialog is None and rankdeck.showing.run_dir is not None
@@ -163,5 +163,5 @@ def test_what_cannot_be_read_says_so_and_nothing_changes(
     qtbot.waitUntil(lambda: bool(dialog.notice.title), timeout=PLAN_MS)
     assert dialog.notice.isVisible() and title in dialog.notice.title, (dialog.notice.title, dialog.notice.text)
     assert said in dialog.notice.text
-    assert not dialog.go.isEnabled() and dialog.words.text() == "Nothing was changed."
+    assert not dialog.go.isEnabled() and dialog.message.text() == "Nothing was changed."
     assert tree(place) == before and not list(runs_dir.iterdir())

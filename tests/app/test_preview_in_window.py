@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.state.preview_text import data_words
+from app.state.preview_text import data_text
 from app.views.dialogs.preview_dialog import PreviewDialog
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
 
@@ -181,8 +181,7 @@ def test_data_of_the_hub_is_not_counted_in_files(
     found = "on the Hugging Face Hub, not downloaded yet"
     qtbot.waitUntil(lambda: rankdeck.window.setup.data.found == found, timeout=SOON_MS)
     assert rankdeck.window.setup.summary.epoch == "", "how many steps it has is not known"
-    assert data_words("hf://owner/name:en", 0, 2_500_000) == "on the Hugging Face Hub, 2.5 MB on this machine"
+    assert data_text("hf://owner/name:en", 0, 2_500_000) == "on the Hugging Face Hub, 2.5 MB on this machine"
     assert (
-        data_words("a.txt", 1, 999) == "1 file, 999 bytes"
-        and data_words("a", 1200, 512_300_000) == "1,200 files, 512 MB"
+        data_text("a.txt", 1, 999) == "1 file, 999 bytes" and data_text("a", 1200, 512_300_000) == "1,200 files, 512 MB"
     )

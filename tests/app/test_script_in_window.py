@@ -94,7 +94,7 @@ def test_what_is_wrong_is_marked_at_its_field(
     assert not start.isEnabled() and "No script is selected" in start.toolTip()
     assert pick("script", script, rankdeck, qtbot, monkeypatch) == ["Script (*.py *.pyw);;All files (*)"]
     qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
-    assert problem(rankdeck, "script") == "" and "train me.py" in rankdeck.window.welcome.words.text()
+    assert problem(rankdeck, "script") == "" and "train me.py" in rankdeck.window.welcome.plan.text()
     pick("working_directory", script.parent / "gone", rankdeck, qtbot, monkeypatch)
     qtbot.waitUntil(lambda: "There is no folder" in problem(rankdeck, "working_directory"), timeout=SOON_MS)
     pick("working_directory", script.parent, rankdeck, qtbot, monkeypatch)

@@ -70,10 +70,10 @@ def resume_in_setups_mode(rankdeck: Rankdeck, qtbot: QtBot, words: str) -> int:
     dialog = rankdeck.control.dialog
     assert dialog is not None
     qtbot.waitUntil(dialog.go.isEnabled, timeout=10_000)
-    assert words not in dialog.words.text()
+    assert words not in dialog.message.text()
     dialog.use_mode.click()
     assert not dialog.go.isEnabled(), "first its new plan is shown"
-    qtbot.waitUntil(lambda: dialog.go.isEnabled() and words in dialog.words.text(), timeout=10_000)
+    qtbot.waitUntil(lambda: dialog.go.isEnabled() and words in dialog.message.text(), timeout=10_000)
     dialog.go.click()
     qtbot.waitUntil(lambda: len(steps_shown(rankdeck, 1)) > stopped_at + 5, timeout=TRAIN_MS)
     return stopped_at

@@ -94,10 +94,10 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     dialog = rankdeck.control.dialog
     assert dialog is not None
     qtbot.waitUntil(dialog.go.isEnabled, timeout=10_000)
-    assert f"step {stopped_at:,}" in dialog.words.text() and f"{done_before} of" in dialog.words.text()
+    assert f"step {stopped_at:,}" in dialog.message.text() and f"{done_before} of" in dialog.message.text()
     dialog.steps.setText(str(stopped_at + 40))
     dialog.steps.textEdited.emit(dialog.steps.text())
-    qtbot.waitUntil(lambda: dialog.go.isEnabled() and f"{stopped_at + 40:,}" in dialog.words.text(), timeout=10_000)
+    qtbot.waitUntil(lambda: dialog.go.isEnabled() and f"{stopped_at + 40:,}" in dialog.message.text(), timeout=10_000)
     dialog.go.click()
     qtbot.waitUntil(lambda: state_of(rankdeck) == "finished", timeout=TRAIN_MS)
     qtbot.waitUntil(lambda: steps_shown(rankdeck, 0)[-1:] == [stopped_at + 40], timeout=10_000)

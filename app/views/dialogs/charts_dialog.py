@@ -183,8 +183,8 @@ class ChartsDialog(QDialog):
             place, printed = self.table.item(row, _PLACE), self.table.item(row, _PRINTED)
             if place is not None and printed is not None:
                 usual = str(printed.data(Qt.ItemDataRole.UserRole) or plain(printed.text()))
-                words = place_of(self._chart(row) or usual) if self._printed(row) else ""
-                place.setText(words[:1].upper() + words[1:])
+                place_text = place_of(self._chart(row) or usual) if self._printed(row) else ""
+                place.setText(place_text[:1].upper() + place_text[1:])
         self.table.blockSignals(blocked)
         error: ConfigError | None = None
         try:

@@ -49,9 +49,9 @@ class InstallDialog(QDialog):
         self.setWindowTitle("Install packages")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._going = False
-        self.words = QLabel(cause)
-        self.words.setWordWrap(True)
-        self.words.setTextFormat(Qt.TextFormat.PlainText)
+        self.cause = QLabel(cause)
+        self.cause.setWordWrap(True)
+        self.cause.setTextFormat(Qt.TextFormat.PlainText)
         self.command = _text("Command to run", command_text(offer.argv))
         self.command.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.command.setFixedHeight(self.command.fontMetrics().lineSpacing() * COMMAND_LINES + 12)
@@ -83,7 +83,7 @@ class InstallDialog(QDialog):
         self.cancel.clicked.connect(self._on_cancel_clicked)
         column = QVBoxLayout(self)
         column.setSpacing(8)
-        for widget in (self.notice, self.words, self._label, self.command, self.hint, self.output, self.bar):
+        for widget in (self.notice, self.cause, self._label, self.command, self.hint, self.output, self.bar):
             column.addWidget(widget, 1 if widget is self.output else 0)
         column.addStretch()
         column.addWidget(buttons)

@@ -25,16 +25,16 @@ from app.state.preview_text import (
     Found,
     chosen_column,
     columns_of,
-    document_words,
+    document_title,
     fact_lines,
-    sample_words,
+    sample_title,
     visible,
 )
 from app.views.style.tones import muted, tint
 from app.views.widgets.notice_bar import NoticeBar, Step
 from core.errors import RankdeckError
 
-FIRST_WORDS: Final = "starting"
+FIRST_PHASE: Final = "starting"
 
 
 class PreviewDialog(QDialog):
@@ -124,12 +124,12 @@ class PreviewDialog(QDialog):
     def show_looking(self) -> None:
         """A look begins."""
         self.notice.clear()
-        self.doing.setText(f"Looking: {FIRST_WORDS}")
+        self.doing.setText(f"Looking: {FIRST_PHASE}")
         self._show_busy(True)
 
-    def show_progress(self, words: str) -> None:
+    def show_progress(self, phase: str) -> None:
         """What is being done, and how far it is."""
-        self.doing.setText(f"Looking: {words}")
+        self.doing.setText(f"Looking: {phase}")
 
     def show_error(self, error: RankdeckError, step: Step | None = None) -> None:
         """Why there is nothing to show."""
@@ -148,7 +148,7 @@ class PreviewDialog(QDialog):
         columns = columns_of(found)
         self.column.clear()
         for item in columns:
-            self.column.addItem(item.words, item.name)
+            self.column.addItem(item.label, item.name)
         self.column.setCurrentIndex(max(0, self.column.findData(chosen_column(found))))
         self.column.setEnabled(self._can_choose)
         self.column.setToolTip("" if self._can_choose else "This recipe has no text column setting")
@@ -160,9 +160,9 @@ class PreviewDialog(QDialog):
         """The counts that are shown, by label."""
         shown = {}
         for row in range(self._notes.rowCount()):
-            label, words = self._notes.itemAtPosition(row, 0), self._notes.itemAtPosition(row, 1)
-            if label is not None and words is not None:
-                left, right = label.widget(), words.widget()
+            label, value = self._notes.itemAtPosition(row, 0), self._notes.itemAtPosition(row, 1)
+            if label is not None and value is not None:
+                left, right = label.widget(), value.widget()
                 if isinstance(left, QLabel) and isinstance(right, QLabel):
                     shown[left.text()] = right.text()
         return shown
@@ -186,14 +186,14 @@ class PreviewDialog(QDialog):
             if widget is not None:
                 widget.deleteLater()
                 widget.hide()
-        for row, (name, words) in enumerate(lines):
-            label, text = QLabel(name), QLabel(words)
+        for row, (name, value) in enumerate(lines):
+            label, text = QLabel(name), QLabel(value)
             label.setForegroundRole(QPalette.ColorRole.PlaceholderText)
             label.setAlignment(Qt.AlignmentFlag.AlignTop)
             text.setWordWrap(True)
             text.setTextFormat(Qt.TextFormat.PlainText)
             text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            text.setAccessibleName(f"{name}: {words}" if name else words)
+            text.setAccessibleName(f"{name}: {value}" if name else value)
             self._notes.addWidget(label, row, 0)
             self._notes.addWidget(text, row, 1)
 
@@ -208,7 +208,7 @@ class PreviewDialog(QDialog):
         grey = muted(self.palette()).name()
         parts = [_sample(sample, grounds, grey) for sample in self._found["first_samples"]]
         for number, document in enumerate(self._found["first_documents"], 1):
-            head, text = escape(document_words(number, document)), escape(visible(document["text"]))
+            head, text = escape(document_title(number, document)), escape(visible(document["text"]))
             parts.append(f"<p><b>{head}</b><br>{text} <span style='color:{grey}'>…</span></p>")
         self.text.setHtml("".join(parts))
         bar.setValue(place)
@@ -238,6 +238,6 @@ def _sample(sample: Found, grounds: tuple[str, str], grey: str) -> str:
     )
     ids = " ".join(str(number) for number in sample["ids"])
     return (
-        f"<p><b>{escape(sample_words(sample))}</b><br><span style='white-space:pre-wrap'>{tokens}</span> "
+        f"<p><b>{escape(sample_title(sample))}</b><br><span style='white-space:pre-wrap'>{tokens}</span> "
         f"<span style='color:{grey}'>…<br>{ids} …</span></p>"
     )

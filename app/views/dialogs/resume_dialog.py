@@ -38,7 +38,7 @@ CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json to see what re
 
 
 class ResumeDialog(QDialog):
-    """Asks for a plan whenever something is changed, and shows it in words before anything happens.
+    """Asks for a plan whenever something is changed, and shows it before anything happens.
 
     Args:
         entries: The runs there are.
@@ -77,7 +77,7 @@ class ResumeDialog(QDialog):
         self.open_file = QPushButton("&Open state file…")
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
         self.use_ticked = QCheckBox("Use the devices &selected in Setup")
-        self.use_mode = QCheckBox(f"Use the &mode selected in Setup: {_mode_words(mode)}")
+        self.use_mode = QCheckBox(f"Use the &mode selected in Setup: {_mode_text(mode)}")
         self.use_mode.setToolTip("A run can be resumed in any mode, whichever mode it was trained in.")
         self.trust = QCheckBox("&I trust this code")
         self.trust.setToolTip(
@@ -89,7 +89,7 @@ class ResumeDialog(QDialog):
         self.checkpoint.setToolTip("Resume from an older checkpoint. Newer ones are set aside, not removed.")
         self.chunk_size = QLineEdit()
         self._chunk_label = QLabel("C&hunk size")
-        self.words = QLabel(CHOOSE)
+        self.message = QLabel(CHOOSE)
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.buttons.button(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())  # no other button has a sign
         self.go = self.buttons.addButton("&Resume", QDialogButtonBox.ButtonRole.AcceptRole)
@@ -149,12 +149,12 @@ class ResumeDialog(QDialog):
         font = heading.font()
         font.setBold(True)
         heading.setFont(font)
-        self.words.setWordWrap(True)
-        self.words.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.words.setAccessibleName("What will happen")
+        self.message.setWordWrap(True)
+        self.message.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.message.setAccessibleName("What will happen")
         scroll = QScrollArea()
-        scroll.setWidget(self.words)
+        scroll.setWidget(self.message)
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setMinimumHeight(160)
@@ -288,10 +288,10 @@ class ResumeDialog(QDialog):
             self.trust.setChecked(False)
         self.trust.hide()
 
-    def _say(self, words: str, lesser: bool) -> None:
-        self.words.setText(words)
+    def _say(self, text: str, lesser: bool) -> None:
+        self.message.setText(text)
         role = QPalette.ColorRole.PlaceholderText if lesser else QPalette.ColorRole.WindowText
-        self.words.setForegroundRole(role)
+        self.message.setForegroundRole(role)
 
     def _set_plan(self, plan: ResumePlan | None) -> None:
         self._plan = plan
@@ -324,7 +324,7 @@ class ResumeDialog(QDialog):
             self.resume_requested.emit(self._plan)
 
 
-def _mode_words(mode: Mapping[str, str]) -> str:
+def _mode_text(mode: Mapping[str, str]) -> str:
     name = mode.get("mode", Mode.AUTO)
     if name == Mode.ZERO:
         return f"ZeRO, stage {mode.get('zero_stage', '1')}"

@@ -198,7 +198,7 @@ class QuantityBox(QCheckBox):
         super().__init__(quantity.capitalize(), parent)
         self._quantity = quantity
         self._options = options
-        self._words = (quantity.capitalize(), SHORT.get(quantity, quantity.capitalize()))
+        self._labels = (quantity.capitalize(), SHORT.get(quantity, quantity.capitalize()))
         self.setAccessibleName(f"Draw {quantity}")
         self.setChecked(quantity in options.shown)
         self.setIconSize(QSize(16, 12))
@@ -209,17 +209,17 @@ class QuantityBox(QCheckBox):
     @property
     def full_width(self) -> int:
         """Pixels that it needs with its whole word."""
-        return self._width_with(self._words[0])
+        return self._width_with(self._labels[0])
 
     def set_short(self, short: bool) -> None:
         """A shorter word, where plots are narrow."""
-        word = self._words[short]
+        word = self._labels[short]
         if word != self.text():
             self.setText(word)
 
     def minimumSizeHint(self) -> QSize:
         """Room for the short word."""
-        return QSize(self._width_with(self._words[1]), super().sizeHint().height())
+        return QSize(self._width_with(self._labels[1]), super().sizeHint().height())
 
     def _width_with(self, word: str) -> int:
         metrics = self.fontMetrics()

@@ -195,9 +195,9 @@ class PlotsPanel(QWidget):
         if state is not None and state.devices:
             self._schedule()
 
-    def _on_progress_changed(self, words: str, done: float | None) -> None:
-        if words:
-            self._show_empty(words + ("" if done is None else f": {done:.0%}"))
+    def _on_progress_changed(self, text: str, done: float | None) -> None:
+        if text:
+            self._show_empty(text + ("" if done is None else f": {done:.0%}"))
         else:
             self._show_empty(_why_empty(self._data.state, self._data.is_open))
 
@@ -229,8 +229,8 @@ class PlotsPanel(QWidget):
         self._own_plots = {_titled(name): name for name in sorted(others)}
         return [STEP_TIME, *known, *self._own_plots]
 
-    def _show_empty(self, words: str) -> None:
-        for chart, text in ((self.loss.chart, words), (self.throughput.chart, ""), (self.step_time.chart, "")):
+    def _show_empty(self, loss_text: str) -> None:
+        for chart, text in ((self.loss.chart, loss_text), (self.throughput.chart, ""), (self.step_time.chart, "")):
             if chart.empty_text != text:
                 chart.empty_text = text
                 chart.refresh()
@@ -274,8 +274,8 @@ class PlotsPanel(QWidget):
 
 def _titled(name: str) -> str:
     """A column's name as a plot's title: "val_accuracy" is "Val accuracy"."""
-    words = name.replace("_", " ").strip()
-    return words[:1].upper() + words[1:]
+    title = name.replace("_", " ").strip()
+    return title[:1].upper() + title[1:]
 
 
 def _why_empty(state: RunState | None, is_open: bool) -> str:

@@ -29,7 +29,7 @@ class Raster:
 
     def __init__(self, width: int, height: int) -> None:
         self._width = width
-        self._fills = np.zeros((height, -(-width // 4) * 4), np.uint8)  # Qt wants rows of whole words
+        self._fills = np.zeros((height, -(-width // 4) * 4), np.uint8)  # Qt wants rows of whole 32-bit words
         self._rows = np.arange(height, dtype=np.int16)[:, None]
         self._colours: list[int] = [0]
         self._grid: tuple[Floats, _Grid] | None = None

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 
 class TitleBox(QToolButton):
-    """The title, with a list of what else can be plotted here. No wider than its words: beside it stand the values.
+    """The title, with a list of what else can be plotted here. No wider than its text: the values stand next to it.
 
     Signals:
         quantity_chosen: The title that is plotted from now on.

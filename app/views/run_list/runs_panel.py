@@ -117,8 +117,8 @@ class RunDelegate(QStyledItemDelegate):
         loss_text = f"{name}{number(loss)}" if loss_width <= room else ""
         painter.setFont(font)
         painter.setPen(sign)
-        words = QRect(area.left(), area.top(), area.width() - right_width - 8, area.height())
-        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter, word)
+        left = QRect(area.left(), area.top(), area.width() - right_width - 8, area.height())
+        painter.drawText(left, Qt.AlignmentFlag.AlignVCenter, word)
         painter.setPen(lesser)
         middle = QRect(area.right() - right_width - loss_width - 8, area.top(), loss_width, area.height())
         align = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -129,24 +129,24 @@ class RunDelegate(QStyledItemDelegate):
             painter.fillRect(bar, rule(option.palette))
             painter.fillRect(QRect(bar.left(), bar.top(), round(bar.width() * progress), 2), sign)
 
-    def _text(self, painter: QPainter, font: QFont, colour: QColor, area: QRect, words: str) -> None:
+    def _text(self, painter: QPainter, font: QFont, colour: QColor, area: QRect, text: str) -> None:
         painter.setFont(font)
         painter.setPen(colour)
-        shown = QFontMetrics(font).elidedText(words, Qt.TextElideMode.ElideRight, area.width())
+        shown = QFontMetrics(font).elidedText(text, Qt.TextElideMode.ElideRight, area.width())
         painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, shown)
 
     def _reason_rect(self, option: QStyleOptionViewItem, index: Index) -> QRect:
         width = max(60, (option.widget.viewport().width() if isinstance(option.widget, QListView) else 220))
         width -= 2 * MARGIN + ICON + 8
         metrics = QFontMetrics(_smaller(option.font))
-        words = _cut(str(index.data(RunRole.REASON)), metrics, width)
+        text = _cut(str(index.data(RunRole.REASON)), metrics, width)
         left = option.rect.left() + MARGIN + ICON + 8
-        needed = metrics.boundingRect(QRect(0, 0, width, 400), Qt.TextFlag.TextWordWrap, words).height()
+        needed = metrics.boundingRect(QRect(0, 0, width, 400), Qt.TextFlag.TextWordWrap, text).height()
         return QRect(left, 0, width, min(needed, REASON_LINES * metrics.height()))
 
 
-def _cut(words: str, metrics: QFontMetrics, width: int) -> str:
-    return metrics.elidedText(words, Qt.TextElideMode.ElideRight, int(width * REASON_LINES * 0.92))
+def _cut(text: str, metrics: QFontMetrics, width: int) -> str:
+    return metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(width * REASON_LINES * 0.92))
 
 
 def _smaller(font: QFont) -> QFont:

@@ -32,10 +32,10 @@ def is_alert(event: Mapping[str, Any]) -> bool:
     return event.get("event") in KINDS
 
 
-def alert_words(event: Mapping[str, Any]) -> str:
+def alert_text(event: Mapping[str, Any]) -> str:
     """What an event says, in one line."""
     if event.get("event") == "fallback":
-        return _fallback_words(event)
+        return _fallback_text(event)
     if event.get("event") == "retry":
         return f"{event.get('reason', '')} Retrying.".strip()
     error = event.get("error")
@@ -49,7 +49,7 @@ def alert_words(event: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}: {value}" for key, value in rest.items()) or str(event.get("event"))
 
 
-def ranks_words(event: Mapping[str, Any]) -> str:
+def alert_ranks(event: Mapping[str, Any]) -> str:
     """The ranks that an event is about: those the host names, else the one that sent it."""
     named = event.get("ranks")
     ranks = named if isinstance(named, list) else [event.get("rank")]
@@ -57,14 +57,14 @@ def ranks_words(event: Mapping[str, Any]) -> str:
     return ", ".join(numbers) or "all"
 
 
-def _fallback_words(event: Mapping[str, Any]) -> str:
+def _fallback_text(event: Mapping[str, Any]) -> str:
     if event.get("engine"):
         return f"DeepSpeed could not start, so PyTorch's engine is used instead. {event.get('reason', '')}".strip()
     devices = event.get("devices")
     if event.get("mode") == Mode.INDEPENDENT:
         asked = mode_label(str(event.get("was")), "The selected mode")
-        words = f"{asked} could not start, so each device trains its own model, and the best one is kept."
-        return f"{words} {event.get('reason', '')}".strip()
+        text = f"{asked} could not start, so each device trains its own model, and the best one is kept."
+        return f"{text} {event.get('reason', '')}".strip()
     alone = f" ({devices[0]})" if isinstance(devices, list) and devices else ""
     was = mode_label(str(event.get("was")))
     mode = f"{was[0].upper()}{was[1:]} could not start, so the run" if was else "The run"
@@ -120,8 +120,8 @@ class AlertsView(QWidget):
         texts = [
             when,
             count(step) if isinstance(step, int) else UNKNOWN,
-            ranks_words(event),
-            alert_words(event),
+            alert_ranks(event),
+            alert_text(event),
         ]
         for column, text in enumerate(texts):
             item = QTableWidgetItem(text)

@@ -76,11 +76,11 @@ class ConfigView(QWidget):
     def _show_text(self) -> None:
         """The notes as comments over the file: together they scroll, and what is copied is still TOML."""
         comments = "".join(f"# {note}\n" for note in self._notes)
-        words = f"{comments}\n{self._toml}" if comments and self._toml else self._toml
-        if self.text.toPlainText() != words:
+        text = f"{comments}\n{self._toml}" if comments and self._toml else self._toml
+        if self.text.toPlainText() != text:
             bar = self.text.verticalScrollBar()
             place = bar.value()
-            self.text.setPlainText(words)
+            self.text.setPlainText(text)
             bar.setValue(place)
 
     def _on_copy_clicked(self) -> None:

@@ -94,12 +94,12 @@ class LedgerStrip(QWidget):
     def event(self, event: QEvent) -> bool:
         """Says in a tooltip what the chunk under the pointer is."""
         if isinstance(event, QHelpEvent):
-            QToolTip.showText(event.globalPos(), self.words_at(event.pos()), self)
+            QToolTip.showText(event.globalPos(), self.tooltip_at(event.pos()), self)
             return True
         return super().event(event)
 
-    def words_at(self, at: QPoint) -> str:
-        """What the chunk at a place is, in words; empty where there is none."""
+    def tooltip_at(self, at: QPoint) -> str:
+        """Describes the chunk at a place; empty where there is none."""
         row = at.y() // ROW
         if not 0 <= row < len(self._blocks):
             return ""

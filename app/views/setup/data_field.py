@@ -63,11 +63,11 @@ class DataField(QWidget):
         self.setAcceptDrops(True)
         self.line.setAcceptDrops(False)  # else it would take the drop as text with file:// in front
 
-    def _button(self, sign: str, words: str, slot: object) -> QToolButton:
+    def _button(self, sign: str, tip: str, slot: object) -> QToolButton:
         button = QToolButton()
         button.setIcon(icon(sign))
-        button.setToolTip(words)
-        button.setAccessibleName(words)
+        button.setToolTip(tip)
+        button.setAccessibleName(tip)
         button.clicked.connect(slot)
         return button
 
@@ -98,10 +98,10 @@ class DataField(QWidget):
         """What the path holds, as shown."""
         return self._found.text()
 
-    def show_found(self, words: str) -> None:
+    def show_found(self, text: str) -> None:
         """Says under the field what the path holds."""
-        self._found.setText(words)
-        self._found.setVisible(bool(words) and bool(self.line.text()))
+        self._found.setText(text)
+        self._found.setVisible(bool(text) and bool(self.line.text()))
 
     def show_problem(self, error: RankdeckError | None) -> None:
         """Marks the path as wrong, with the reason."""

@@ -62,7 +62,7 @@ class DevicePicker(QWidget):
             row.set_device(device, short[device.uuid])
             row.set_caution(NO_CUDA if self._no_cuda and device.kind == "cuda" else "")
             self._column.insertWidget(1 + place, row)
-        notice = " ".join(words for words in (problem, no_cuda) if words)
+        notice = " ".join(text for text in (problem, no_cuda) if text)
         self._notice.setText(notice)
         self._show_notice()
         self._chain_tabs(list(known))

@@ -1,4 +1,4 @@
-"""One device of the list: its check box, its figures, and in words what keeps it from training."""
+"""One device of the list: its check box, its figures, and what keeps it from training."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class WarningLabel(QLabel):
         self._colour()
         self.hide()
 
-    def say(self, words: str, tone_name: str) -> None:
-        """Shows words, or nothing."""
+    def say(self, text: str, tone_name: str) -> None:
+        """Shows a text, or nothing."""
         self._tone = tone_name
         self._colour()
-        self.setText(f"⚠ {words[:1].upper()}{words[1:]}" if words else "")
-        self.setVisible(bool(words))
+        self.setText(f"⚠ {text[:1].upper()}{text[1:]}" if text else "")
+        self.setVisible(bool(text))
 
     def changeEvent(self, event: QEvent) -> None:
         """Takes the new theme's colour."""
@@ -174,10 +174,10 @@ class DeviceRow(QWidget):
         self.box.setAccessibleName(f"GPU {device.index}, {device.name}, {self._short_uuid}" if is_gpu else device.name)
         self._show()
 
-    def set_caution(self, words: str) -> None:
+    def set_caution(self, caution: str) -> None:
         """Says what speaks against training on it; empty: nothing does."""
-        if words != self._caution:
-            self._caution = words
+        if caution != self._caution:
+            self._caution = caution
             self._show()
 
     def set_absent(self) -> None:
@@ -217,15 +217,15 @@ class DeviceRow(QWidget):
         self._memory_text.setText(f"{_bare(used)} / {gibibytes(total)}")
         for part in (self.box, self._uuid, self._memory_text, self._figures):
             part.setEnabled(not self.is_lost)
-        said = [*self._description(sample), *sample.throttle_reasons, self._caution, trouble]
-        self.box.setAccessibleDescription(". ".join(words for words in said if words))
+        parts = [*self._description(sample), *sample.throttle_reasons, self._caution, trouble]
+        self.box.setAccessibleDescription(". ".join(part for part in parts if part))
         self._tell(sample, trouble)
 
     def _description(self, sample: DeviceSample) -> list[str]:
-        words = _figures(sample, self.device.kind)
+        figures = _figures(sample, self.device.kind)
         if self.device.kind == "cpu" or sample.memory_used_bytes is None:
-            return [words]
-        return [words, f"memory {self._memory_text.text().replace('/', 'of')}"]
+            return [figures]
+        return [figures, f"memory {self._memory_text.text().replace('/', 'of')}"]
 
     def _tell(self, sample: DeviceSample, trouble: str) -> None:
         lines = [self.device.name, self.device.uuid]

@@ -13,7 +13,7 @@ from core.config.run_config import FIELD_BY_NAME
 from core.errors import RankdeckError
 
 INDENT: Final = 20
-"""What belongs to a mode stands this far to the right of it: under its words, not under its button."""
+"""What belongs to a mode stands this far to the right of it: under its text, not under its button."""
 
 
 class ModeFields(QWidget):
@@ -22,7 +22,7 @@ class ModeFields(QWidget):
     Args:
         names: The fields, from the top down.
         placeholders: What an empty field means, by name.
-        wording: What a value is called, by field and value; a field in it becomes a choice of these words.
+        wording: What a value is called, by field and value; a field in it becomes a choice of these.
         label_width: Of the column of labels, so that editors stand below each other throughout the panel.
     """
 
@@ -37,7 +37,7 @@ class ModeFields(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._words = wording
+        self._wording = wording
         self._rows: dict[str, FieldRow] = {}
         grid = QGridLayout(self)
         grid.setContentsMargins(INDENT, 0, 0, 0)

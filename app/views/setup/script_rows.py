@@ -20,13 +20,13 @@ OWN: Final = "Rankdeck's own"
 class InterpreterRow(FieldRow):
     """A path, with the Pythons of this machine to choose from; any other may be typed."""
 
-    def __init__(self, spec: FieldSpec, parent: QWidget, words: Mapping[str, str] | None = None) -> None:
+    def __init__(self, spec: FieldSpec, parent: QWidget, wording: Mapping[str, str] | None = None) -> None:
         self._known: dict[str, str] = {}
         self.note = QLabel(parent)
         self.note.setWordWrap(True)
         self.note.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.note.hide()
-        super().__init__(spec, parent, words)
+        super().__init__(spec, parent, wording)
         self._shown = True
 
     def _make_editor(self, parent: QWidget) -> Editor:
@@ -59,14 +59,14 @@ class InterpreterRow(FieldRow):
         blocked = combo.blockSignals(True)
         combo.clear()
         for item in found:
-            combo.addItem(_words(item), "" if item.kind == "this" else str(item.path))
+            combo.addItem(_interpreter_text(item), "" if item.kind == "this" else str(item.path))
             combo.setItemData(combo.count() - 1, str(item.path), Qt.ItemDataRole.ToolTipRole)
         combo.setCurrentIndex(-1)
         combo.blockSignals(blocked)
         self.line.setText(text)
-        self._known = {str(item.path): _words(item) for item in found}
-        self._known[""] = next((_words(item) for item in found if item.kind == "this"), "")
-        # The words are longer than the field: the list may be wider than it.
+        self._known = {str(item.path): _interpreter_text(item) for item in found}
+        self._known[""] = next((_interpreter_text(item) for item in found if item.kind == "this"), "")
+        # The texts are longer than the field: the list may be wider than it.
         combo.view().setMinimumWidth(combo.view().sizeHintForColumn(0) + 32)
         self._show_note()
 
@@ -87,7 +87,7 @@ class InterpreterRow(FieldRow):
         self._show_note()
 
     def set_placeholder(self, text: str) -> None:
-        """What an empty field will be, greyed; without words it is the Python that Rankdeck runs in."""
+        """What an empty field will be, greyed; without text it is the Python that Rankdeck runs in."""
         self.line.setPlaceholderText(text or OWN)
 
     def set_visible(self, shown: bool) -> None:
@@ -97,10 +97,10 @@ class InterpreterRow(FieldRow):
         self._show_note()
 
     def _show_note(self) -> None:
-        words = self._known.get(self.line.text().strip(), "")
-        self.note.setText(words)
-        self.note.setVisible(bool(words) and self._shown)
-        self.editor.setToolTip("\n".join(filter(None, (words, self.line.text(), self._help))))
+        known = self._known.get(self.line.text().strip(), "")
+        self.note.setText(known)
+        self.note.setVisible(bool(known) and self._shown)
+        self.editor.setToolTip("\n".join(filter(None, (known, self.line.text(), self._help))))
 
     def _on_typed(self, *_: object) -> None:
         self._show_note()
@@ -113,7 +113,7 @@ class InterpreterRow(FieldRow):
         self._on_typed()
 
 
-def _words(item: Interpreter) -> str:
+def _interpreter_text(item: Interpreter) -> str:
     """What the list says of a Python; Rankdeck's own is named so even where it was found beside the script."""
     return item.words if item.kind != "this" or item.name == OWN else f"{OWN}, {item.words}"
 

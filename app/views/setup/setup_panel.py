@@ -78,8 +78,8 @@ class SetupPanel(QWidget):
         for recipe in recipes:
             self.recipe.addItem(recipe.title + (" (cannot be used)" if recipe.problem else ""), recipe.name)
             row = self.recipe.count() - 1
-            words = recipe.problem or recipe.description
-            self.recipe.setItemData(row, words, Qt.ItemDataRole.ToolTipRole)
+            tip = recipe.problem or recipe.description
+            self.recipe.setItemData(row, tip, Qt.ItemDataRole.ToolTipRole)
             if recipe.problem:
                 self.recipe.setItemData(row, 0, Qt.ItemDataRole.UserRole - 1)  # Qt's own way to disable an item
         broken = [f"{recipe.folder.name} cannot be used: {recipe.problem}" for recipe in recipes if recipe.problem]
@@ -149,7 +149,7 @@ class SetupPanel(QWidget):
     # --- the draft ---------------------------------------------------------------------------------------
 
     @property
-    def unusable_words(self) -> str:
+    def unusable_text(self) -> str:
         """Which recipes cannot be used, and why; empty while every one can."""
         return self._unusable.text()
 
@@ -203,16 +203,16 @@ class SetupPanel(QWidget):
             # Unfolded and with its reason it has another place, from the next turn of the event loop on.
             QTimer.singleShot(0, row.problem, lambda: self._scroll.ensureWidgetVisible(row.problem))
 
-    def plan_words(self, checked: CheckedDraft) -> str:
+    def plan_text(self, checked: CheckedDraft) -> str:
         """What pressing Start will do, in a sentence or two."""
         config, recipe = checked.config, self.chosen_recipe()
         if config is None or recipe is None:
             return "Fix the marked settings first."
         if recipe.self_contained:
-            return self._program_words(config.options.get("script") or config.options.get("module"))
-        own_words = {STDLIB: " on Python's standard library,", NO_DATASET: ""}
-        text = own_words.get(config.dataset_file, f" on {config.dataset_file},")
-        names = self._device_words()
+            return self._program_text(config.options.get("script") or config.options.get("module"))
+        phrases = {STDLIB: " on Python's standard library,", NO_DATASET: ""}
+        text = phrases.get(config.dataset_file, f" on {config.dataset_file},")
+        names = self._device_text()
         how = {
             Mode.DDP: " together (DDP)",
             Mode.INDEPENDENT: " independently",
@@ -222,11 +222,11 @@ class SetupPanel(QWidget):
         first = f"Start trains {recipe.title}{text} on {names}{how}."
         return first + (" Nothing is downloaded." if config.dataset_file == STDLIB else "")
 
-    def _program_words(self, program: object) -> str:
+    def _program_text(self, program: object) -> str:
         name = str(program).replace("\\", "/").rpartition("/")[2]
-        return f"Start runs {name} on {self._device_words()}."
+        return f"Start runs {name} on {self._device_text()}."
 
-    def _device_words(self) -> str:
+    def _device_text(self) -> str:
         devices = self.devices.selected()
         if devices and all(device.kind == "cpu" for device in devices):
             return f"{len(devices)} CPU device{'s' if len(devices) > 1 else ''}"

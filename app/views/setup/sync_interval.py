@@ -18,7 +18,7 @@ STOPS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _HINT: Final = "Press Measure to see what a sync interval costs on the selected devices. It takes five seconds."
 _MEASURE: Final = "Measure the link between the selected devices for five seconds (nothing is trained)"
 _LINES: Final = 4
-"""Room that the price keeps, so that nothing below it moves when its words change."""
+"""Room that the price keeps, so that nothing below it moves when it changes."""
 
 
 class SyncInterval(QWidget):
@@ -85,9 +85,9 @@ class SyncInterval(QWidget):
         self.slider.blockSignals(blocked)
         self._show()
 
-    def show_price(self, words: str) -> None:
-        """What this interval costs, in words; empty while it is not known."""
-        self.price.setText(re.sub(r"(?<=\d) (?=MB|%)", "\N{NO-BREAK SPACE}", words) or _HINT)
+    def show_price(self, text: str) -> None:
+        """Shows what this interval costs; empty while it is not known."""
+        self.price.setText(re.sub(r"(?<=\d) (?=MB|%)", "\N{NO-BREAK SPACE}", text) or _HINT)
 
     def show_measuring(self, running: bool) -> None:
         """While the test runs the button waits."""
@@ -105,9 +105,9 @@ class SyncInterval(QWidget):
         self.measure.setToolTip(f"Unavailable: {self._reason}" if self._reason else _MEASURE)
 
     def _show(self) -> None:
-        words = "never" if self._every is None else "every step" if self._every == 1 else f"every {self._every:,} steps"
-        self.value.setText(words)
-        self.slider.setAccessibleDescription(words)
+        text = "never" if self._every is None else "every step" if self._every == 1 else f"every {self._every:,} steps"
+        self.value.setText(text)
+        self.slider.setAccessibleDescription(text)
 
     def _on_moved(self, place: int) -> None:
         self._every = None if place >= len(STOPS) else STOPS[place]

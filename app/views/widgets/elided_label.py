@@ -16,19 +16,19 @@ class ElidedLabel(QLabel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._words = ""
+        self._full_text = ""
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
-    def words(self) -> str:
+    def full_text(self) -> str:
         """All of the text."""
-        return self._words
+        return self._full_text
 
-    def set_words(self, words: str) -> None:
+    def set_full_text(self, text: str) -> None:
         """Shows as much of the text as there is room for."""
-        if words != self._words:
-            self._words = words
-            self.setToolTip(words)
+        if text != self._full_text:
+            self._full_text = text
+            self.setToolTip(text)
             self._elide()
 
     def minimumSizeHint(self) -> QSize:
@@ -42,6 +42,6 @@ class ElidedLabel(QLabel):
 
     def _elide(self) -> None:
         metrics = self.fontMetrics()
-        shown = metrics.elidedText(self._words, Qt.TextElideMode.ElideRight, self.width())
+        shown = metrics.elidedText(self._full_text, Qt.TextElideMode.ElideRight, self.width())
         # A letter and three dots tell nothing.
-        self.setText(shown if shown == self._words or len(shown) > LEAST_LETTERS else "")
+        self.setText(shown if shown == self._full_text or len(shown) > LEAST_LETTERS else "")

@@ -31,7 +31,7 @@ _BOX_LINES: Final = 3
 
 
 class ProblemLabel(QLabel):
-    """What is wrong, under the field it concerns: a sign, words and the error colour. Hidden while all is well."""
+    """What is wrong, under the field it concerns: a sign, text and the error colour. Hidden while all is well."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -42,8 +42,8 @@ class ProblemLabel(QLabel):
 
     def set_problem(self, error: RankdeckError | None) -> None:
         """Shows an error's cause and next step, or nothing."""
-        words = "" if error is None else f"✕ {_capital(_short(error))} {error.next_step}".strip()
-        self.setText(re.sub(r"\d{7,}", lambda number: f"{int(number[0]):,}", words))
+        text = "" if error is None else f"✕ {_capital(_short(error))} {error.next_step}".strip()
+        self.setText(re.sub(r"\d{7,}", lambda number: f"{int(number[0]):,}", text))
         self.setVisible(error is not None)
 
     def changeEvent(self, event: QEvent) -> None:
@@ -66,8 +66,8 @@ def _short(error: RankdeckError) -> str:
     return rest if found and len(head) < 60 and "(" in head else error.cause
 
 
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 Editor: TypeAlias = QLineEdit | QComboBox | QCheckBox | QPlainTextEdit
@@ -79,15 +79,15 @@ class FieldRow(QObject):
     Args:
         spec: The field.
         parent: Where its widgets live.
-        words: Values in their order and what each is called; the field is then chosen from these.
+        wording: Values in their order and what each is called; the field is then chosen from these.
     """
 
     edited = Signal(str)
 
-    def __init__(self, spec: FieldSpec, parent: QWidget, words: Mapping[str, str] | None = None) -> None:
+    def __init__(self, spec: FieldSpec, parent: QWidget, wording: Mapping[str, str] | None = None) -> None:
         super().__init__(parent)
         self.spec = spec
-        self._words = words or {choice: choice for choice in spec.choices}
+        self._wording = wording or {choice: choice for choice in spec.choices}
         self.label = QLabel(spec.label, parent)
         self.problem = ProblemLabel(parent)
         self.browse: QToolButton | None = None
@@ -107,10 +107,10 @@ class FieldRow(QObject):
             box = QCheckBox(parent)
             box.toggled.connect(self._on_edited)
             return box
-        if self._words:
+        if self._wording:
             combo = QComboBox(parent)
-            for value, words in self._words.items():
-                combo.addItem(words, value)
+            for value, name in self._wording.items():
+                combo.addItem(name, value)
             combo.setMinimumContentsLength(4)
             combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             combo.currentTextChanged.connect(self._on_edited)
@@ -195,22 +195,22 @@ class FieldRow(QObject):
         self.editor.setEnabled(not reason or ticked)
         self._show_help(reason)
 
-    def set_choice(self, value: str, words: str, reason: str = "") -> None:
+    def set_choice(self, value: str, name: str, reason: str = "") -> None:
         """What a value of the list is called just now, and why it cannot be chosen."""
         if isinstance(self.editor, QComboBox):
             row = self.editor.findData(value)
-            if self.editor.itemText(row) != words:
+            if self.editor.itemText(row) != name:
                 blocked = self.editor.blockSignals(True)
-                self.editor.setItemText(row, words)
+                self.editor.setItemText(row, name)
                 self.editor.blockSignals(blocked)
             self.editor.setItemData(row, reason or None, Qt.ItemDataRole.ToolTipRole)
             able = None if not reason else 0  # 0 is Qt's own way to disable an item
             self.editor.setItemData(row, able, Qt.ItemDataRole.UserRole - 1)
 
     def _show_help(self, reason: str) -> None:
-        words = f"Unavailable: {reason}\n{self._help}" if reason else self._help
-        self.label.setToolTip(words)
-        self.editor.setToolTip(words)
+        tip = f"Unavailable: {reason}\n{self._help}" if reason else self._help
+        self.label.setToolTip(tip)
+        self.editor.setToolTip(tip)
 
     def set_placeholder(self, text: str) -> None:
         """What an empty field will be, greyed."""
@@ -220,8 +220,8 @@ class FieldRow(QObject):
     def mark(self, error: RankdeckError | None) -> None:
         """Marks the field as wrong, with the reason, or as right."""
         self.problem.set_problem(error)
-        words = self.spec.help if error is None else f"Wrong: {error.cause} {error.next_step}"
-        self.editor.setAccessibleDescription(words)
+        description = self.spec.help if error is None else f"Wrong: {error.cause} {error.next_step}"
+        self.editor.setAccessibleDescription(description)
         palette = QPalette()
         if error is not None:
             palette.setColor(QPalette.ColorRole.Text, tone(palette, "error"))

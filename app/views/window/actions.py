@@ -21,8 +21,8 @@ class Actions(QObject):
         self.replay = self._action("Re&play", "replay", "F5", "Replay this run from its first step")
         self.folder = self._action("Open the run's &folder", "folder", "", "Open this run's folder")
         self.exports = {
-            kind: self._action(f"{words[0].upper()}{words[1:]}", "", "", f"Export this run: {words}")
-            for kind, words in KINDS.items()
+            kind: self._action(f"{title[0].upper()}{title[1:]}", "", "", f"Export this run: {title}")
+            for kind, title in KINDS.items()
         }
         self.log = self._action("&Log", "file", "Ctrl+L", "Show the output of all ranks")
         self.setup = self._action("Set&up", "panel-right", "F9", "Show or hide Setup")
@@ -30,10 +30,10 @@ class Actions(QObject):
         self.setup.setChecked(True)
         self.help = self._action("&Help", "help", "F1", "Open the documentation in your browser")
 
-    def _action(self, text: str, sign: str, key: str, words: str) -> QAction:
+    def _action(self, text: str, sign: str, key: str, description: str) -> QAction:
         action = QAction(icon(sign), text, self) if sign else QAction(text, self)
         action.setShortcut(QKeySequence(key))
-        action.setProperty("words", words)
+        action.setProperty("description", description)
         explain(action, None)
         return action
 
@@ -41,8 +41,8 @@ class Actions(QObject):
 def explain(action: QAction, why_not: str | None) -> None:
     """Enables `action`, or disables it with the reason; the tooltip says what it does, its key, and the reason."""
     key = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-    words = str(action.property("words"))
-    tip = f"{words} ({key})" if key else words
+    description = str(action.property("description"))
+    tip = f"{description} ({key})" if key else description
     action.setEnabled(why_not is None)
     action.setToolTip(tip if why_not is None else f"{tip}\nUnavailable: {why_not}")
     action.setStatusTip("")

@@ -222,7 +222,7 @@ class MainWindow(QMainWindow):
             self._stop_is_now = available.stop_is_now
             stop.setText("S&top now" if available.stop_is_now else "S&top")
             stop.setIcon(icon("stop-now" if available.stop_is_now else "stop"))
-        stop.setProperty("words", available.stop_tip)
+        stop.setProperty("description", available.stop_tip)
         explain(actions.start, available.start)
         explain(stop, available.stop)
         explain(actions.resume, available.resume)

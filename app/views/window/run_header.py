@@ -76,7 +76,7 @@ class RunHeader(QWidget):
             self._show_sign(summary.word)
         self._summary = summary
         self.state.setText(summary.word.capitalize())
-        self.detail.set_words(summary.detail)
+        self.detail.set_full_text(summary.detail)
         self.show_notes(self._notes)
         there = summary.step is not None
         live = summary.word in LIVE_STATES
@@ -95,7 +95,7 @@ class RunHeader(QWidget):
         self.rate.setText(rate(summary.tokens_per_s, "tok/s"))
 
     def show_notes(self, notes: Sequence[str]) -> None:
-        """How the devices share the work, over the words that say on what it trains."""
+        """How the devices share the work, as the tooltip of the detail."""
         self._notes = tuple(notes)
         self.detail.setToolTip("\n".join(part for part in (self._summary.detail, *self._notes) if part))
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWi
 from app.views.style.icons import app_icon
 
 ICON_PX = 64
-WORDS_WIDTH = 400
+PLAN_WIDTH = 400
 
 
 class Welcome(QWidget):
@@ -23,10 +23,10 @@ class Welcome(QWidget):
         font = title.font()
         font.setPointSizeF(font.pointSizeF() * 1.6)
         title.setFont(font)
-        self.words = QLabel()
-        self.words.setWordWrap(True)
-        self.words.setFixedWidth(WORDS_WIDTH)
-        self.words.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.plan = QLabel()
+        self.plan.setWordWrap(True)
+        self.plan.setFixedWidth(PLAN_WIDTH)
+        self.plan.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.button = QPushButton()
         self.button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.button.setMinimumSize(112, 32)
@@ -37,7 +37,7 @@ class Welcome(QWidget):
         column = QVBoxLayout(self)
         column.setSpacing(12)
         column.addStretch(2)
-        for widget in (sign, title, self.words, self.button):
+        for widget in (sign, title, self.plan, self.button):
             if isinstance(widget, QLabel):
                 widget.setAlignment(Qt.AlignmentFlag.AlignHCenter)
             column.addWidget(widget, 0, Qt.AlignmentFlag.AlignHCenter)
@@ -49,8 +49,8 @@ class Welcome(QWidget):
         self.button.setEnabled(self._start.isEnabled())
         self.button.setToolTip(self._start.toolTip())
 
-    def show_plan(self, words: str) -> None:
+    def show_plan(self, plan: str) -> None:
         """What pressing Start will do."""
-        self.words.setText(words)
+        self.plan.setText(plan)
         # Wrapped and centred, a label asks for the height of one line only.
-        self.words.setFixedHeight(max(1, self.words.heightForWidth(WORDS_WIDTH)))
+        self.plan.setFixedHeight(max(1, self.plan.heightForWidth(PLAN_WIDTH)))

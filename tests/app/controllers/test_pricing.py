@@ -12,7 +12,7 @@ from app.controllers.background import OperationRunner
 from app.controllers.sync_pricing import Pricing
 from app.run_data.metrics_batch import MetricsBatch, Rows
 from app.run_data.run_series import RunSeries
-from app.state.sync_price import price_words
+from app.state.sync_price import price_text
 from core.machine.devices import Device
 from core.probes.sync_cost import Link
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
@@ -31,23 +31,23 @@ def run_of(**figures: float) -> RunSeries:
 
 
 def test_nothing_is_said_before_it_is_measured() -> None:
-    assert price_words(None, 10, run_of(step_time_s=0.1)) == ""
+    assert price_text(None, 10, run_of(step_time_s=0.1)) == ""
 
 
 def test_without_a_run_only_the_link_is_known() -> None:
-    words = price_words(LINK, 10, RunSeries())
+    words = price_text(LINK, 10, RunSeries())
     assert words.startswith("1,000 MB/s between 2 devices.") and "Select a run" in words
 
 
 def test_the_shown_run_gives_size_and_time() -> None:
     # 4 MB take 5 ms; every 10 steps that is 0.4 MB and 0.5 ms a step of 50 ms without waiting.
-    words = price_words(LINK, 10, run_of(step_time_s=0.06, sync_wait_s=0.01))
+    words = price_text(LINK, 10, run_of(step_time_s=0.06, sync_wait_s=0.01))
     assert "0.4 MB a step, under 1 % of the time waiting" in words
-    assert "nothing is sent" in price_words(LINK, None, run_of(step_time_s=0.06)).lower()
+    assert "nothing is sent" in price_text(LINK, None, run_of(step_time_s=0.06)).lower()
 
 
 def test_what_the_run_achieved_stands_beside_it() -> None:
-    words = price_words(LINK, 10, run_of(step_time_s=0.06, sync_wait_s=0.012, sync_bytes=400_000))
+    words = price_text(LINK, 10, run_of(step_time_s=0.06, sync_wait_s=0.012, sync_bytes=400_000))
     assert words.endswith("Selected run: 0.4 MB a step, about 20 % of the time waiting.")
 
 
@@ -56,7 +56,7 @@ def test_measuring_two_slots_for_real(qtbot: QtBot, tmp_path: Path) -> None:
     runner = OperationRunner()
     pricing = Pricing(runner, tmp_path)
     said: list[str] = []
-    pricing.words_changed.connect(said.append)
+    pricing.price_changed.connect(said.append)
     pricing.update(SLOTS, 50)
     states: list[bool] = []
     pricing.measuring_changed.connect(states.append)
@@ -65,7 +65,7 @@ def test_measuring_two_slots_for_real(qtbot: QtBot, tmp_path: Path) -> None:
         qtbot.waitUntil(lambda: states == [True, False], timeout=90_000)
     assert " MB/s between 2 devices" in said[-1] and (tmp_path / "links.json").is_file()
     again = Pricing(runner, tmp_path)
-    again.words_changed.connect(said.append)
+    again.price_changed.connect(said.append)
     said.clear()
     again.update(SLOTS[::-1], 50)
     qtbot.waitUntil(lambda: bool(said) and " MB/s between" in said[-1], timeout=10_000)

@@ -172,7 +172,7 @@ def test_stale_columns_of_a_long_run_are_made_again(
         file.truncate(store.metrics.stat().st_size - 10)
     shown = show(store)
     shown.until_item(CaughtUp)
-    words = [item.words for item in shown.items if isinstance(item, Progress)]
+    words = [item.text for item in shown.items if isinstance(item, Progress)]
     assert words[0]
     assert words[-1] == ""
     assert columns.is_current(store.dir)

@@ -56,7 +56,7 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
     assert dialog.run.count() == 1, "a live run cannot be resumed"
     assert not dialog.go.isEnabled() and "Choose a run first" in dialog.go.toolTip()
     dialog.choose(str(store.dir))
-    words = dialog.words.text()
+    words = dialog.message.text()
     for part in ("generation 2", "2 of 12 chunks done", "epoch 1", "Devices: DDP on cpu:0, cpu:1"):
         assert part in words, words
     with qtbot.waitSignal(dialog.resume_requested) as asked:
@@ -75,7 +75,7 @@ def test_an_older_checkpoint_can_be_chosen(place: Path, runs_dir: Path, qtbot: Q
     assert offered == ["Newest: 3 (step 30)", "2 (step 20)", "1 (step 10)"]
     dialog.checkpoint.setCurrentIndex(2)
     dialog.checkpoint.activated.emit(2)
-    qtbot.waitUntil(lambda: "set aside as 2.aside and 3.aside" in dialog.words.text())
+    qtbot.waitUntil(lambda: "set aside as 2.aside and 3.aside" in dialog.message.text())
     assert dialog.checkpoint.currentData() == 1, "the answer keeps what was chosen"
     with qtbot.waitSignal(dialog.resume_requested) as asked:
         dialog.go.click()
@@ -94,7 +94,7 @@ def test_a_change_voids_the_plan_and_asks_again(place: Path, runs_dir: Path, qtb
     qtbot.keyClicks(dialog.steps, "250")
     assert not dialog.go.isEnabled()
     qtbot.waitUntil(dialog.go.isEnabled)
-    assert "step 250" in dialog.words.text()
+    assert "step 250" in dialog.message.text()
 
 
 def test_what_cannot_be_resumed_says_why_inline(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
@@ -105,7 +105,7 @@ def test_what_cannot_be_resumed_says_why_inline(place: Path, runs_dir: Path, qtb
     store.ledger.write_text("{", encoding="utf-8")
     dialog.choose(str(store.dir))
     assert dialog.notice.title and "chunk_tracker_state.json" in dialog.notice.text
-    assert not dialog.go.isEnabled() and dialog.words.text() == "Nothing was changed."
+    assert not dialog.go.isEnabled() and dialog.message.text() == "Nothing was changed."
     (place / "text.txt").write_bytes(b"another text " * 3000)
     store.ledger.unlink()
     dialog.choose(str(store.dir))
@@ -119,7 +119,7 @@ def test_a_state_file_can_be_named(place: Path, runs_dir: Path, qtbot: QtBot) ->
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.ledger))
-    assert dialog.go.isEnabled() and store.dir.name in dialog.words.text()
+    assert dialog.go.isEnabled() and store.dir.name in dialog.message.text()
     dialog.show_busy()
     assert not dialog.go.isEnabled()
 
@@ -134,12 +134,12 @@ def test_mode_and_devices_of_setup_are_taken_when_ticked_and_the_words_follow(
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
-    assert "ZeRO, stage 2" in dialog.use_mode.text() and "Devices: DDP on" in dialog.words.text()
+    assert "ZeRO, stage 2" in dialog.use_mode.text() and "Devices: DDP on" in dialog.message.text()
     dialog.use_mode.click()
     assert not dialog.go.isEnabled(), "the plan is void until it is asked for again"
     qtbot.waitUntil(dialog.go.isEnabled)
     for part in ("Devices: ZeRO on cpu:0, cpu:1; it was DDP", "ZeRO stage: 2; it was 1.", "ZeRO engine: torch"):
-        assert part in dialog.words.text(), dialog.words.text()
+        assert part in dialog.message.text(), dialog.message.text()
     with qtbot.waitSignal(dialog.resume_requested) as asked:
         dialog.go.click()
     assert asked.args[0].config.zero_stage == 2
@@ -172,8 +172,10 @@ def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, run
     dialog.use_mode.click()
     dialog.use_ticked.click()
     dialog.choose(str(store.dir))
-    assert "rank 0's copy" in dialog.words.text() and "is missing from them" in dialog.words.text(), dialog.notice.text
-    assert "Devices: cpu:0 alone" in dialog.words.text()
+    assert "rank 0's copy" in dialog.message.text() and "is missing from them" in dialog.message.text(), (
+        dialog.notice.text
+    )
+    assert "Devices: cpu:0 alone" in dialog.message.text()
 
 
 def test_code_that_a_run_brings_is_named_and_has_to_be_trusted(qtbot: QtBot, place: Path) -> None:
@@ -189,7 +191,7 @@ def test_code_that_a_run_brings_is_named_and_has_to_be_trusted(qtbot: QtBot, pla
     answered(dialog, place)
     dialog.show()
     dialog.choose(str(theirs.dir))
-    assert f"uses the recipe code in {recipe.resolve()}. It runs with your permissions." in dialog.words.text()
+    assert f"uses the recipe code in {recipe.resolve()}. It runs with your permissions." in dialog.message.text()
     assert dialog.trust.isVisible() and not dialog.go.isEnabled()
     dialog.trust.click()
     qtbot.waitUntil(dialog.go.isEnabled)

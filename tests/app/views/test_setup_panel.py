@@ -60,7 +60,7 @@ def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: 
     draft = panel.draft()
     checked = check_draft(draft, get_recipe("clstm_ppo"), [A, B], LINUX)
     assert checked.config is not None and checked.config.dataset_file == "none://"
-    assert panel.plan_words(checked).startswith("Start trains Recurrent PPO on 2 devices")
+    assert panel.plan_text(checked).startswith("Start trains Recurrent PPO on 2 devices")
     panel.data.set_path("prices.csv")
     assert panel.draft().dataset == "prices.csv"
     panel.data.set_path("")

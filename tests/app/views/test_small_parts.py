@@ -126,8 +126,8 @@ def test_a_label_with_too_little_room_ends_in_an_ellipsis_and_keeps_its_words(qt
     window.show()
     words = "on NVIDIA RTX 6000 Ada Generation alone"
     label.resize(60, 20)
-    label.set_words(words)
-    assert label.text().endswith("…") and label.words() == label.toolTip() == words
+    label.set_full_text(words)
+    assert label.text().endswith("…") and label.full_text() == label.toolTip() == words
     label.resize(20, 20)
     qtbot.waitUntil(lambda: label.text() == "")
     label.resize(600, 20)

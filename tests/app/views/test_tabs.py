@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.models.ledger_data import LedgerSnapshot
 from app.models.rank_log import MAX_LINES, RankLog
-from app.views.run_tabs.alerts_view import AlertsView, alert_words
+from app.views.run_tabs.alerts_view import AlertsView, alert_text
 from app.views.run_tabs.ledger_view import LedgerView
 from app.views.run_tabs.log_view import LogView
 from app.views.run_tabs.samples_view import SHOWN_AT_ONCE, SamplesView
@@ -106,14 +106,14 @@ def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
     for part in ("Epoch 2 of 2", "3 of 6 chunks in 2 blocks", "920 samples trained", "generation 7 kept"):
         assert part in view.headline.text()
     left, width = view.strip._span(blocks[0])
-    words = [view.strip.words_at(QPoint(left + round((n + 0.5) * width / 4), 10)) for n in range(4)]
+    words = [view.strip.tooltip_at(QPoint(left + round((n + 0.5) * width / 4), 10)) for n in range(4)]
     assert words == [
         "block 0, chunk 0: done by rank 0",
         "block 0, chunk 1: done by rank 1",
         "block 0, chunk 2: in progress on rank 0",
         "block 0, chunk 3: remaining",
     ]
-    assert view.strip.words_at(QPoint(0, 10)) == "" and not view.strip.grab().isNull()
+    assert view.strip.tooltip_at(QPoint(0, 10)) == "" and not view.strip.grab().isNull()
     view.show_error(StateFileError("It is cut in half.", "Move it away."))
     assert view.notice.text == "It is cut in half. Move it away."
     view.show_snapshot(None)
@@ -126,7 +126,9 @@ def test_a_ledger_of_100000_chunks_is_painted_in_its_strips(qtbot: QtBot) -> Non
     blocks = tuple(BlockProgress(b, 1000, dict.fromkeys(range(b * 10), 0), {}) for b in range(100))
     view.strip.set_blocks(blocks)
     view.strip.resize(500, view.strip.height())
-    assert view.strip.words_at(QPoint(view.strip._span(blocks[99])[0] + 1, 99 * 20 + 10)).startswith("block 99, chunk")
+    assert view.strip.tooltip_at(QPoint(view.strip._span(blocks[99])[0] + 1, 99 * 20 + 10)).startswith(
+        "block 99, chunk"
+    )
     assert not view.strip.grab().isNull()
 
 
@@ -214,4 +216,4 @@ def test_alerts_are_counted_and_said_in_words(qtbot: QtBot) -> None:
     assert texts == ["No memory. It is full.", "The run continued on one device. rank 1 died before the first step"]
     assert view.table.item(0, 1).text() == "7" and view.table.item(1, 1).text() == "–"
     assert [view.table.item(row, 2).text() for row in range(2)] == ["0, 1", "all"]
-    assert alert_words({"event": "alert", "ts": 1.0, "value": 3}) == "value: 3"
+    assert alert_text({"event": "alert", "ts": 1.0, "value": 3}) == "value: 3"
