@@ -1,4 +1,4 @@
-"""The one crossing between threads: workers put things in a mailbox, the GUI thread gets them in batches.
+"""Mailboxes, the only crossing between threads: workers put things in a mailbox, the GUI thread gets them in batches.
 
 Nothing else in the window runs on two threads: what is put into a mailbox belongs to the receiver from then on.
 """
@@ -133,7 +133,7 @@ class Worker(threading.Thread):
 class Feed(QObject):
     """Base of what a thread fills and the window shows: a worker on one side, `_on_item` on the GUI thread.
 
-    Whoever makes one calls `close` before letting it go.
+    Its owner calls `close` before it drops it.
     """
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -151,7 +151,7 @@ class Feed(QObject):
         """Ends the worker; nothing is delivered any more. A second call does nothing.
 
         Args:
-            wait: Returns once every worker has ended, within a bounded time. While the window is used nobody may wait
+            wait: Returns once every worker has ended, within a bounded time. While the window is in use, do not wait
                 for a worker that reads from a slow disk or host: it then ends by itself, and the last `close` waits.
         """
         if self._worker is not None and self._mailbox is not None:

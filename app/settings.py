@@ -1,4 +1,4 @@
-"""What the window remembers between two starts: its geometry, splitters, folded parts, the last config."""
+"""Settings that the window remembers between two starts: its geometry, splitters, folded parts, the last config."""
 
 from __future__ import annotations
 

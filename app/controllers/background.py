@@ -76,7 +76,7 @@ class OperationRunner(QObject):
             _log.warning("background work was still running %d ms after the window was closed", CLOSE_WAIT_MS)
 
     def _tell_ended(self, number: int, result: object, error: object) -> None:
-        """In the worker's thread; work that outlives the window by more than `close` waits has nobody left to tell."""
+        """In the worker's thread; the receiver may be gone if the work outlives `close`."""
         try:
             self._ended.emit(number, result, error)
         except RuntimeError:  # Qt has deleted what it would be sent from

@@ -1,4 +1,4 @@
-"""Keeps what stands under the form current: what is wrong, the arithmetic, the dataset's size."""
+"""Checks drafts of Setup: what is wrong with them, the batch arithmetic, the dataset's size."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ class Drafting(QObject):
         self._check()
 
     def set_problems(self, source: str, problems: Mapping[str, RankdeckError]) -> None:
-        """What somebody else has found wrong on disks, by field; replaces what the same `source` said before."""
+        """Takes over problems that another check found on disk, by field; replaces those of the same `source`."""
         if problems != self._elsewhere.get(source, {}):
             self._elsewhere[source] = dict(problems)
             self._check()
 
     def look_again(self) -> None:
-        """Finds out about this machine and the dataset anew: something was installed."""
+        """Finds out about this machine and the dataset again, after an installation."""
         self._problem = None
         self.open()
         self._later.start()

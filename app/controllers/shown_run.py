@@ -1,4 +1,4 @@
-"""Which run is shown: opens it in the models, reads what was asked of it, finds the live one when the window opens."""
+"""The shown run: opens it in the models, reads its config, finds the live one when the window opens."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Showing(QObject):
         self.shown.emit(run_dir)
 
     def show_again(self) -> None:
-        """Reads the shown run anew from its first line."""
+        """Reads the shown run again from its first line."""
         if self.run_dir is not None:
             self.show(self.run_dir)
 

@@ -45,7 +45,7 @@ def read_ledger(path: Path) -> LedgerSnapshot:
     file = read_state_file(path)
     ledger = Ledger.from_file(file)
     grid, progress = ledger.grid, ledger.progress()
-    # A ledger made from a file holds no claims: who resumes it claims anew. A live run's claims are in the file.
+    # A ledger made from a file holds no claims: resuming makes new claims. A live run's claims are in the file.
     claimed: dict[int, dict[int, int]] = {}
     for chunk in file.in_progress:
         if chunk.epoch == progress.epoch:

@@ -1,4 +1,4 @@
-"""What a process printed, as lines that follow its log file and can be searched."""
+"""The output of a process as lines that follow its log file and can be searched."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from app.run_data.pyramid import BIN, Floats, Pyramid, summarise
 BLOCK_ROWS: Final = 1 << 15
 CHUNK_ROWS: Final = 1 << 14
 LEAST_KEPT_WIDTH: Final = 8
-"""Of narrower bins a block has so many that making those in view costs less than making and keeping all."""
+"""Narrower bins are made for the view only: there are too many of them to keep all."""
 
 
 class BlockCache:
@@ -205,5 +205,5 @@ class Column:
             try:
                 rows = cache.get(path, block, high - first)[low - first : high - first]
             except OSError:
-                continue  # removed under us (a rebuild is running): gaps until the run is opened anew
+                continue  # removed under us (a rebuild is running): gaps until the run is opened again
             values[low - start : low - start + len(rows)] = rows

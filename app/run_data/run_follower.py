@@ -313,7 +313,7 @@ class RunFollower:
             return 0
 
     def _file_shrank(self) -> bool:
-        """Somebody put another file in its place: start over."""
+        """Starts over: another file is in its place."""
         return self._size() < self._tail.offset
 
 

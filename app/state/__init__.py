@@ -1,1 +1,1 @@
-"""What the window knows, as values with sentences: the form, what can be done, how a run stands. No Qt."""
+"""State of the window as values with sentences: the form, available actions, run summary and outcome. No Qt."""

@@ -1,4 +1,4 @@
-"""Which printed name of a script has become which chart, what a chart may be, and where it is drawn."""
+"""Chart names: which chart a name that a script prints becomes, and the plot that it is drawn in."""
 
 from __future__ import annotations
 

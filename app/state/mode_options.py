@@ -1,4 +1,4 @@
-"""What decides which ways of sharing the work can be chosen: devices, recipe, and what is installed."""
+"""Mode options: which modes and settings can be chosen, by devices, recipe and installed packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STAGE_1 = "With PyTorch's engine, stage 1 keeps the optimizer state on the devi
 
 @dataclass(frozen=True, slots=True)
 class ModeOptions:
-    """What Setup's mode stands among.
+    """Decides what can be chosen under Mode.
 
     Attributes:
         recommended: The mode for the ticked devices.

@@ -1,4 +1,4 @@
-"""What `core.probes.data_preview.preview_data` found, as the lines and lists that a window shows."""
+"""Texts of the data preview: the result of `core.probes.data_preview.preview_data` as lines and lists."""
 
 from __future__ import annotations
 

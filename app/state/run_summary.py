@@ -12,7 +12,7 @@ from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
 
 RATE_ROWS: Final = 64
-"""The time left is judged by so many of the newest steps: enough to be steady, few enough to follow a change."""
+"""Newest steps that the time left is estimated from: enough to be steady, few enough to follow a change."""
 
 
 @dataclass(frozen=True, slots=True)

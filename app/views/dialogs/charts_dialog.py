@@ -1,4 +1,4 @@
-"""Which printed name of a script is which chart: a table over what otherwise is a line of text."""
+"""Charts of a script: a table of printed names and the chart that each becomes."""
 
 from __future__ import annotations
 

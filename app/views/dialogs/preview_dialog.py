@@ -214,7 +214,7 @@ class PreviewDialog(QDialog):
         bar.setValue(place)
 
     def changeEvent(self, event: QEvent) -> None:
-        """Draws the tokens' grounds anew when light turns to dark."""
+        """Redraws the tokens' backgrounds when light turns to dark."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._show_text()

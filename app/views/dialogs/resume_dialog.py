@@ -1,4 +1,4 @@
-"""Choose what to go on with, see what will happen, then let it happen."""
+"""Resume dialog: choose a run, read what resuming will do, then resume."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class PlotCanvas(QWidget):
         self._renew()
 
     def refit(self) -> None:
-        """Other curves, another run, another axis: everything is measured anew."""
+        """Other curves, another run, another axis: everything is measured again."""
         self._chosen_scale = None
         self._keep_scale = False
         self._renew()

@@ -61,7 +61,7 @@ class SmoothingSlider(QWidget):
 
     @property
     def half_life(self) -> int:
-        """In steps; 0 is no smoothing."""
+        """In steps; 0 turns smoothing off."""
         return HALF_LIVES[self.slider.value()]
 
     def set_half_life(self, half_life: int) -> None:

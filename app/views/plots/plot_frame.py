@@ -53,7 +53,7 @@ class Readout(QWidget):
         self.update()
 
     def forget_widths(self) -> None:
-        """Another run: places are measured anew."""
+        """Another run: places are measured again."""
         self._widths.clear()
 
     def sizeHint(self) -> QSize:
@@ -129,7 +129,7 @@ class Legend(QWidget):
         self._place()
 
     def forget_widths(self) -> None:
-        """Another run: places are measured anew."""
+        """Another run: places are measured again."""
         self._width = 0.0
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -224,7 +224,7 @@ class PlotFrame(QWidget):
         chart.time_axis.cursor_changed.connect(self.read)
 
     def show_titles(self, titles: Sequence[str]) -> None:
-        """What can be plotted here; one thing alone is no choice."""
+        """Offers what can be plotted here; a single quantity needs no list."""
         if self._choice is not None:
             self._choice.show_titles(titles)
             self._choice.setVisible(len(titles) > 1)

@@ -1,4 +1,4 @@
-"""Is it learning? Are the cards busy? All plots of one run over one time axis."""
+"""The plots panel: loss, throughput, step time and devices of one run over one time axis."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ class PlotsPanel(QWidget):
     def _on_quantity_chosen(self, title: str) -> None:
         chart = self.step_time.chart
         name = self._own_plots.get(title)
-        if name is not None:  # made anew: in another run it may be of evaluations
+        if name is not None:  # made again: in another run it may be of evaluations
             kind = EvalPoints if name in self._run().evals.columns else PlainCurves
             self._beside[title] = kind(self._run, self.options, name)
         chart.source = self._beside[title]

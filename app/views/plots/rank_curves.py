@@ -26,7 +26,7 @@ class CurveOptions:
     """What a person chose for all plots with ranks.
 
     Attributes:
-        half_life: Rows after which an old value counts half in the smoothed line; 0 is no smoothing.
+        half_life: Rows after which an old value counts half in the smoothed line; 0 turns smoothing off.
         mean: One curve, the mean over ranks, instead of one a rank.
         hidden: Ranks that are not drawn (and not in the mean).
     """

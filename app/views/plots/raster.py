@@ -111,7 +111,7 @@ class Raster:
         np.maximum(window, inside.view(np.uint8) * self._number(colour), out=window)
 
     def _number(self, colour: QColor) -> np.uint8:
-        """The number of the next fill; one of the same colour as the fill before goes on with its number."""
+        """The number of the next fill; a fill of the same colour as the one before keeps its number."""
         if self._colours[-1] != colour.rgba() or self.is_empty:
             if len(self._colours) > MOST_FILLS:
                 self._colours.pop()

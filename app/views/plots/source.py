@@ -1,4 +1,4 @@
-"""What a plot asks of what it shows: layers for a view, and the values in it."""
+"""Plot sources: layers for a view, and the values in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an axis has its ticks, and what stands beside them. Pure arithmetic."""
+"""Ticks of an axis and their labels. Pure arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one horizontal axis that all plots of a run share: what part is shown, and where the crosshair stands."""
+"""Time axis that all plots of a run share: the part that is shown, and the place of the crosshair."""
 
 from __future__ import annotations
 

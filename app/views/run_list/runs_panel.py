@@ -208,7 +208,7 @@ class RunsPanel(QWidget):
         self._on_rows_changed()
 
     def show_current(self, path: Path | None) -> None:
-        """Marks the run that is shown, without choosing it anew."""
+        """Marks the run that is shown, without choosing it again."""
         selection = self.view.selectionModel()
         blocked = selection.blockSignals(True)
         if path is None:

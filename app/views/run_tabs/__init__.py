@@ -1,1 +1,1 @@
-"""What stands beside the plots of a run: samples, log, data progress, settings, alerts."""
+"""Tabs below the plots of a run: samples, log, data progress, config, alerts."""

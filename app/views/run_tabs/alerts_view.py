@@ -1,4 +1,4 @@
-"""What happened in the run that a person should know: alerts, fallbacks, failures, stops."""
+"""Alerts of a run: warnings, retries, fallbacks and failures."""
 
 from __future__ import annotations
 

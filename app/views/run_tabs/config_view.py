@@ -1,4 +1,4 @@
-"""What was asked of the shown run, and what came of it: its run.toml, and a button that takes it over into Setup."""
+"""Config of the shown run: its run.toml with its notes, and a button that copies it to Setup."""
 
 from __future__ import annotations
 

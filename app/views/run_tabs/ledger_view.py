@@ -1,4 +1,4 @@
-"""The ledger: blocks as strips of chunks. Here one sees what a resume will find."""
+"""Data progress: the ledger's blocks as strips of chunks, which is what resuming starts from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one process prints: follows its end, can be searched, holds a bounded number of lines."""
+"""Log of one process: follows its end, can be searched, holds a bounded number of lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tabs under the plots: Samples, Log, Ledger, Config, Alerts."""
+"""The tabs below the plots: Samples, Log, Data progress, Config, Alerts."""
 
 from __future__ import annotations
 

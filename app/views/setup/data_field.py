@@ -1,4 +1,4 @@
-"""Where the text comes from: a path with browse buttons, a place to drop a file, and what was found there."""
+"""Dataset field: a path with browse buttons that takes dropped files, and what was found there."""
 
 from __future__ import annotations
 

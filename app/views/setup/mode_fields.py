@@ -1,4 +1,4 @@
-"""What stands under a mode: rows made from `FieldSpec`s, of which only those that mean something are shown."""
+"""Settings below a mode: rows made from `FieldSpec`s, of which only those that apply are shown."""
 
 from __future__ import annotations
 

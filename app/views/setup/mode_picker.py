@@ -1,4 +1,4 @@
-"""How several devices share the work: a radio button for each mode, what it means, and what can be set about it."""
+"""Mode picker: a radio button for each mode, its meaning, and its settings."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class RecipeForm(QWidget):
         column.addWidget(self._rest)
 
     def set_fields(self, fields: Sequence[FieldSpec], kinds: Mapping[str, type[FieldRow]] | None = None) -> None:
-        """Builds the rows anew for another recipe.
+        """Rebuilds the rows for another recipe.
 
         Args:
             fields: Its fields, from the top down.

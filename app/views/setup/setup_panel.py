@@ -1,4 +1,4 @@
-"""The right panel: what the next run will be, and the arithmetic that always stands under it."""
+"""Setup, the right panel: the next run, and its batch arithmetic, which is always in sight."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class SetupPanel(QWidget):
         return next((row for name in names if name in self._recipes and (row := self.recipe.findData(name)) >= 0), 0)
 
     def set_recipes(self, recipes: Sequence[Recipe]) -> None:
-        """The recipes there are now: somebody put one into the folder, changed one, or took one away.
+        """Takes over the recipes there are now: one was added to the folder, changed or removed.
 
         What is chosen stays chosen; where its form has changed, what was typed stays in the fields that are left.
         """

@@ -1,4 +1,4 @@
-"""What always stands under Setup: the arithmetic of a batch, steps an epoch, the command line that does the same."""
+"""Summary below Setup: batch arithmetic, steps per epoch, and the command line that starts the same run."""
 
 from __future__ import annotations
 

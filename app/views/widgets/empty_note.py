@@ -1,4 +1,4 @@
-"""What stands where there is nothing yet: one sentence, in the middle, that says what will come."""
+"""Empty state of a view: one centred sentence that says what will appear."""
 
 from __future__ import annotations
 

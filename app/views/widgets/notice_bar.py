@@ -112,7 +112,7 @@ class NoticeBar(QFrame):
         self.hide()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Draws the sign anew when light turns to dark."""
+        """Redraws the sign when light turns to dark."""
         if event.type() == QEvent.Type.PaletteChange:
             self._icon.setPixmap(icon(_SIGN[self._kind], self._kind).pixmap(_ICON_PX, _ICON_PX))
         super().changeEvent(event)

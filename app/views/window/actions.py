@@ -1,4 +1,4 @@
-"""What a person can do, with its key, and why it cannot be done when it cannot."""
+"""Actions of the window, each with its key, and the reason while it is unavailable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one question at closing: what becomes of the run that is going."""
+"""Close question: whether runs that are training continue or stop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 
 class CloseQuestion(QMessageBox):
-    """Keep training (it goes on without the window), stop and commit, or stay.
+    """Keep training (runs continue without the window), stop and commit, or stay.
 
     Args:
         runs: Names of the runs that are going; one at least.

@@ -1,4 +1,4 @@
-"""What stands in the middle while no run is shown: what Start will do, and a button that does it."""
+"""Welcome, shown while no run is selected: what Start will do, and a button that does it."""
 
 from __future__ import annotations
 
