@@ -18,7 +18,7 @@ from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.strategies import RankPlace, Replica, make_strategy
 from workers.strategies.local_sgd import DialReplica, DialStrategy
-from workers.training.local_sgd import Dial
+from workers.training.independent.local_sgd import Dial
 
 RULE = Optimization(kind=torch.optim.SGD)
 OUTER = Synchronisation(3, DILOCO, 0.7, 0.9)

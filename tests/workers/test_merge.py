@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from core.protocol.messages import MergeReady
-from workers.training.model_merge import AVERAGE, MergeRounds, average, choose
+from workers.training.independent.model_merge import AVERAGE, MergeRounds, average, choose
 
 NAMES = ["rank 0", "rank 1", AVERAGE]
 

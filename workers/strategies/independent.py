@@ -1,7 +1,7 @@
 """Parallel-independent: every rank trains its own copy on its own chunks; nothing is exchanged while it trains.
 
 There is no process group at all, so this also works with torch builds that have no working gloo. What becomes of
-the copies is the merge policy's business (`workers.training.model_merge`).
+the copies is the merge policy's business (`workers.training.independent.model_merge`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Ranks still have a lane each and step by themselves. What they exchange: at the end of each round one *ballot*, a small
 table that every rank fills one row of (`DialStrategy.cast`), and then the weights. The order of events around a round,
-which keeps stop, commit and resume exact, is `workers.training.local_sgd`'s.
+which keeps stop, commit and resume exact, is `workers.training.independent.local_sgd`'s.
 """
 
 from __future__ import annotations

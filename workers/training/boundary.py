@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from core.protocol.messages import Merge, RankDone
 from workers.training.horizon import Horizon
-from workers.training.model_merge import merge
+from workers.training.independent.model_merge import merge
 from workers.training.rank_checkpoints import RankCheckpoints, passed
 from workers.training.setup import TrainingSetup
 from workers.training.validation import Validation
@@ -184,7 +184,7 @@ class Boundary:
         return rounds is not None and rounds.due(self._session.step) and not self._meet()
 
     def _meet(self) -> bool:
-        """One round, unless a rank was told to stop (False); see `workers.training.local_sgd`."""
+        """One round, unless a rank was told to stop (False); see `workers.training.independent.local_sgd`."""
         rounds, step = self._local_sgd, self._session.step
         assert rounds is not None
         met = rounds.meet(

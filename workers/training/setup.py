@@ -13,10 +13,10 @@ from core.protocol.messages import Claim, Grant
 from workers.optim.precision import Precision, agreed
 from workers.strategies import Replica, Strategy
 from workers.training import checkpoint
-from workers.training.batch_shares import ShareOut, share_out_of
+from workers.training.balance.batch_shares import ShareOut, share_out_of
 from workers.training.batches import ChunkPlan, LaneBatches
-from workers.training.local_sgd import Dial, dial_of
-from workers.training.model_merge import MergeRounds
+from workers.training.independent.local_sgd import Dial, dial_of
+from workers.training.independent.model_merge import MergeRounds
 from workers.training.session import Session
 from workers.training.step_reports import report_model
 from workers.training.task import Task

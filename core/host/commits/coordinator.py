@@ -231,8 +231,8 @@ class CommitCoordinator:
     def _choose_alone(self, rank: int, reason: str, round_: int, join: bool) -> _Open | None:
         current = self._open
         if current is not None and current.joined and rank not in current.joined and current.round != round_:
-            # Ranks see to it that this cannot be (workers.training.local_sgd); a generation mixed of two rounds would
-            # lose exactness.
+            # Ranks see to it that this cannot be (workers.training.independent.local_sgd); a generation mixed of two
+            # rounds would lose exactness.
             self._drop(f"Rank {rank} is in round {round_} and the others committed in round {current.round}.")
             return None
         if self._open is None:

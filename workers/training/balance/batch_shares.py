@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from workers.host_link.reporter import Reporter
 from workers.strategies import Strategy
+from workers.training.balance.load_balance import Balance, ForwardTimes, Sharing, speed_of
 from workers.training.batches import LaneBatches, MicroBatch
-from workers.training.load_balance import Balance, ForwardTimes, Sharing, speed_of
 
 _UNLIKE_STEPS: Final = 2  # a process's first steps take longer than the others
 

@@ -1,0 +1,1 @@
+"""Load balancing: each rank gets the share of a batch that its measured speed allows."""
