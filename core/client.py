@@ -24,7 +24,7 @@ from core.processes import end_marked, find_marked, folder_mark, spawn_detached
 from core.processes.program_environment import program_environment
 from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.protocol.messages import Hello, Message, Refused, StopRequest, Welcome
-from core.protocol.rank_context import ENV_RUN_MARK
+from core.protocol.rank_context import ENV_RANK, ENV_RUN_MARK
 from core.recipes.outside_code import check_accepted, outside_code
 from core.resume.plan import ResumePlan
 from core.run_folder.spawned_host import write_spawned_host
@@ -324,7 +324,8 @@ def _say_starting(store: RunStore) -> None:
 def _spawn_host(store: RunStore) -> None:
     attempt = store.stored_state().attempt  # read before: then the state is the host's
     env = program_environment(os.environ, {"PYTHONUNBUFFERED": "1"})
-    env.pop(ENV_RUN_MARK, None)  # a run that is started from within a run is not the other's to end
+    for name in (ENV_RUN_MARK, ENV_RANK):  # a run that is started from within a run is not the other's to end
+        env.pop(name, None)
     argv = [sys.executable, "-m", "core.host", str(store.dir)]
     try:
         process = spawn_detached(argv, PACKAGE_FOLDER, env, store.logs / "host.log")

@@ -12,7 +12,7 @@ import sys
 from collections import Counter
 from typing import Final
 
-from core.protocol.rank_context import ENV_HOST_PID
+from core.protocol.rank_context import ENV_RANK, RankContext
 
 ENV_FAULT: Final = "RANKDECK_FAULT"
 
@@ -47,8 +47,8 @@ def _kill_run() -> None:
     """Kills the host first, so that it cannot write anything in answer, then its other children, then this process."""
     import psutil
 
-    host_pid = int(os.environ.get(ENV_HOST_PID) or os.getpid())
-    host = psutil.Process(host_pid)
+    in_rank = ENV_RANK in os.environ
+    host = psutil.Process(RankContext.from_env(os.environ).host_pid if in_rank else os.getpid())
     ranks = [child for child in host.children(recursive=True) if child.pid != os.getpid()]
     for process in [host, *ranks]:
         if process.pid != os.getpid():

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from core.export.lines import ExportCancelledError
 from core.parsing import parse_json
 from core.processes import Child, ProcessTree
 from core.processes.program_environment import program_environment
-from core.protocol.rank_context import ENV_RECIPE_DIR
 from core.recipes.manifest import Recipe
 from core.run_folder.store import RunStore
 
@@ -78,19 +77,16 @@ def run_export(
     """
     with tempfile.TemporaryDirectory(prefix="rankdeck-export-", ignore_cleanup_errors=True) as name:
         log = Path(name) / "export.log"
-        argv = (sys.executable, "-m", "workers.programs.export_main", str(store.dir), str(weights), str(target))
+        folders = (str(store.dir), str(recipe.folder), str(weights), str(target))
+        argv = (sys.executable, "-m", "workers.programs.export_main", *folders)
         with ProcessTree() as tree:
-            child = tree.spawn(argv, _environment(recipe, store.config().env), Path(name), log)
+            own = {"PYTHONIOENCODING": "utf-8", **store.config().env}
+            child = tree.spawn(argv, program_environment(os.environ, own), Path(name), log)
             _wait(child, time.monotonic() + limit_s, limit_s, cancelled)
         if child.returncode != 0:
             raise _failure(recipe, child, log)
     if not any(target.iterdir()):
         raise RecipeExportError(f"{recipe.title} wrote nothing to the export folder.", "Correct its export(given).")
-
-
-def _environment(recipe: Recipe, variables: Mapping[str, str]) -> dict[str, str]:
-    own = {"PYTHONIOENCODING": "utf-8", **variables, ENV_RECIPE_DIR: str(recipe.folder)}
-    return program_environment(os.environ, own)
 
 
 def _wait(child: Child, deadline: float, limit_s: float, cancelled: Callable[[], bool]) -> None:

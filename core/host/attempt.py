@@ -219,7 +219,7 @@ class Attempt:
             if self._context.ladder.is_asked:
                 return
             command = rank.command
-            env = {**command.environment(os.environ), **self._context.extra_env}
+            env = command.environment(os.environ)
             rank.child = await loop.run_in_executor(None, self._tree.spawn, command.argv, env, command.cwd, command.log)
             log.info("rank %d is process %d on %s", rank.number, rank.child.pid, command.device.uuid)
         self._start_by = time.monotonic() + self._context.start_timeout_s

@@ -54,7 +54,6 @@ class AttemptContext:
         start_timeout_s: Limit for the first step, counted again from the moment the data is ready.
         keep_generations: How many of the newest stay.
         survivor_timeout_s: Time limit for independent ranks to commit once more after another rank failed.
-        extra_env: Variables for every rank on top of the plan's.
         mark: Stands in the environment of the attempt's processes (`core.processes.marks`).
     """
 
@@ -69,5 +68,4 @@ class AttemptContext:
     start_timeout_s: float
     keep_generations: int
     survivor_timeout_s: float
-    extra_env: dict[str, str]
     mark: str

@@ -46,7 +46,7 @@ from core.metrics.metrics_file import MetricsWriter
 from core.processes import end_marked, folder_mark, new_mark
 from core.processes.identity import own
 from core.protocol.messages import CommitRequest, Message, StopRequest
-from core.protocol.rank_context import ENV_CONFIG, ENV_RESTART
+from core.protocol.rank_context import CONFIG_FILE
 from core.protocol.server import Connection, Listener
 from core.recipes.manifest import get_recipe
 from core.run_folder.store import RunState, RunStore
@@ -228,6 +228,7 @@ class RunHost:
             generation=None if context.generation is None else context.generation.number,
             python=sys.executable,
             host_pid=os.getpid(),
+            restarts=self._restarts,
             master_port=free_port() if run.recipe.self_contained else 0,
         )
         plan = self._plan = plan_launch(run, site)
@@ -239,9 +240,7 @@ class RunHost:
         fell_back = self._first.fallback is not None
         carry = self._carry = await self._on_disk(lambda: _carry_over(context.generation, plan, config, fell_back))
         self._announce(run, plan)
-        attempt_toml = self._store.dir / "attempt.toml"
-        await self._on_disk(write_atomic, attempt_toml, to_toml(config))
-        extra_env = {ENV_CONFIG: str(attempt_toml), ENV_RESTART: str(self._restarts)}
+        await self._on_disk(write_atomic, self._store.dir / CONFIG_FILE, to_toml(config))
         self._attempt = Attempt(
             AttemptContext(
                 plan=plan,
@@ -255,7 +254,6 @@ class RunHost:
                 start_timeout_s=config.start_timeout_s,
                 keep_generations=config.keep_generations,
                 survivor_timeout_s=config.stop_timeout_s,
-                extra_env=extra_env,
                 mark=new_mark(folder_mark(self._store.dir)),
             ),
             self,

@@ -9,7 +9,6 @@ from typing import Final
 from core.config import RunConfig
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
-from core.protocol import rank_context
 
 # Left over from another launcher or a container tool, these would lead torch astray: Docker Desktop and Kubernetes
 # publish names that 127.0.0.1 then resolves to, and an elastic agent's store is not ours.
@@ -35,7 +34,7 @@ def of_rank(rank: int, devices: Sequence[Device], platform: Platform, backend: s
         "MASTER_ADDR": "127.0.0.1",
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",  # a crash in native code leaves a traceback in the rank's log
-        "OMP_NUM_THREADS": _threads(platform, len(devices)),
+        "OMP_NUM_THREADS": str(cpu_threads(platform, len(devices))),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
     }
     if platform.name == "windows":
@@ -96,7 +95,6 @@ def of_script(
         "MASTER_PORT": str(master_port),
         "PYTHONUNBUFFERED": "1",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        rank_context.ENV_THREADS: _threads(platform, len(devices)),
         **(_all_visible(devices) if together else {}),
     }
 
@@ -112,7 +110,6 @@ def _place(rank: int, devices: Sequence[Device], platform: Platform) -> dict[str
         "WORLD_SIZE": world_size,
         "LOCAL_WORLD_SIZE": world_size,
         "CUDA_VISIBLE_DEVICES": device.uuid if device.kind == "cuda" else no_card,
-        rank_context.ENV_DEVICE: "cuda:0" if device.kind == "cuda" else "cpu",
     }
 
 
@@ -137,5 +134,6 @@ def _memory(device: Device, platform: Platform) -> dict[str, str]:
     }
 
 
-def _threads(platform: Platform, ranks: int) -> str:
-    return str(max(1, platform.physical_cores // ranks))
+def cpu_threads(platform: Platform, ranks: int) -> int:
+    """Processor threads of each of so many ranks."""
+    return max(1, platform.physical_cores // ranks)

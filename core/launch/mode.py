@@ -253,7 +253,7 @@ def _engine(
     """Who shards in a sharding mode, and what a person should know about it.
 
     `auto` is DeepSpeed where it can be imported, else PyTorch's own; mode fsdp is always PyTorch's. The answer reaches
-    the ranks in ``RANKDECK_ENGINE``, and `workers.strategies.make_strategy` builds what it names.
+    the ranks in their `RankContext`, and `workers.strategies.make_strategy` builds what it names.
 
     Raises:
         ConfigError: The engine cannot do what else was asked.

@@ -12,13 +12,13 @@ from pathlib import Path, PurePath, PureWindowsPath
 
 from core.config.mode import Mode
 from core.errors import ConfigError
-from core.launch.environment import REMOVED, defaults_of_rank, hash_seed, of_rank, of_script
+from core.launch.environment import REMOVED, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
 from core.launch.mode import check_gloo
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.processes.program_environment import program_environment
-from core.protocol import rank_context
+from core.protocol.rank_context import RankContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class LaunchSite:
         generation: The committed generation to go on from, or None.
         python: The interpreter.
         host_pid: The host's process id; 0 when it is not known.
+        restarts: How often this host has restarted the ranks after one of them failed.
         master_port: Where the ranks of a self-contained program find each other; a port that is free.
     """
 
@@ -46,6 +47,7 @@ class LaunchSite:
     generation: int | None
     python: str
     host_pid: int = 0
+    restarts: int = 0
     master_port: int = 0
 
 
@@ -119,21 +121,14 @@ def plan_launch(run: ResolvedRun, site: LaunchSite) -> LaunchPlan:
     """
     config, devices, platform, recipe = run.config, run.devices, run.platform, run.recipe
     choice, backend = run.choice, run.backend
-    told = {
-        **_site_environment(site),
-        rank_context.ENV_MODE: choice.mode,
-        rank_context.ENV_ENGINE: choice.engine,
-        rank_context.ENV_BACKEND: backend,
-        rank_context.ENV_RENDEZVOUS: file_url(site.rendezvous, platform) if backend else "",
-        rank_context.ENV_RECIPE_DIR: str(recipe.folder),
-    }
 
     def environment(rank: int) -> dict[str, str]:
+        context = _context(run, site, rank).to_env()
         if recipe.self_contained:
             together = choice.mode == Mode.DDP
-            return {**of_script(rank, devices, platform, site.master_port, together=together), **told}
+            return {**of_script(rank, devices, platform, site.master_port, together=together), **context}
         seeded = {"PYTHONHASHSEED": hash_seed(config)}
-        return {**of_rank(rank, devices, platform, backend), **seeded, **told, **config.env}
+        return {**of_rank(rank, devices, platform, backend), **seeded, **context, **config.env}
 
     def default(device: Device) -> dict[str, str]:
         return defaults_of_rank(config, device, platform, own_program=not recipe.self_contained)
@@ -168,15 +163,29 @@ def _commands(
     )
 
 
-def _site_environment(site: LaunchSite) -> dict[str, str]:
-    return {
-        rank_context.ENV_PORT: str(site.port),
-        rank_context.ENV_TOKEN: site.token,
-        rank_context.ENV_RUN_DIR: str(site.run_dir),
-        rank_context.ENV_ATTEMPT: str(site.attempt),
-        rank_context.ENV_GENERATION: "" if site.generation is None else str(site.generation),
-        rank_context.ENV_HOST_PID: str(site.host_pid) if site.host_pid else "",
-    }
+def _context(run: ResolvedRun, site: LaunchSite, rank: int) -> RankContext:
+    return RankContext(
+        rank=rank,
+        world_size=run.world_size,
+        device=_torch_device(run.devices[rank]),
+        mode=run.mode.value,
+        engine=run.choice.engine,
+        backend=run.backend,
+        rendezvous=file_url(site.rendezvous, run.platform) if run.backend else "",
+        threads=cpu_threads(run.platform, run.world_size),
+        run_dir=site.run_dir,
+        recipe_dir=run.recipe.folder,
+        attempt=site.attempt,
+        restarts=site.restarts,
+        checkpoint=site.generation,
+        port=site.port,
+        token=site.token,
+        host_pid=site.host_pid,
+    )
+
+
+def _torch_device(device: Device) -> str:
+    return "cuda:0" if device.kind == "cuda" else "cpu"  # CUDA_VISIBLE_DEVICES shows it one GPU only
 
 
 def plan_link_test(
@@ -203,10 +212,12 @@ def plan_link_test(
         )
     check_gloo(platform)
     backend = "nccl" if platform.has_nccl and all(device.kind == "cuda" for device in devices) else "gloo"
-    told = {rank_context.ENV_BACKEND: backend, rank_context.ENV_RENDEZVOUS: file_url(rendezvous, platform)}
+    url, threads = file_url(rendezvous, platform), cpu_threads(platform, len(devices))
 
     def environment(rank: int) -> dict[str, str]:
-        return {**of_rank(rank, devices, platform, backend), **told}
+        device = _torch_device(devices[rank])
+        context = RankContext(rank, len(devices), device, backend=backend, rendezvous=url, threads=threads)
+        return {**of_rank(rank, devices, platform, backend), **context.to_env()}
 
     ranks = _commands(
         devices, (python, "-m", "workers.programs.link_speed_main", f"{seconds:g}"), environment, folder, folder

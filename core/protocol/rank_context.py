@@ -1,28 +1,116 @@
-"""Names of the environment variables in which a rank finds its place: its host, its run, its device."""
+"""`RankContext`: a rank's place in its run, as the run host hands it over in one environment variable.
+
+torchrun's own names (RANK, WORLD_SIZE …) are set as well, for libraries that read them. A program of the user's own
+gets those, never this variable: it holds the token.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
 
-ENV_PORT: Final = "RANKDECK_PORT"
-ENV_TOKEN: Final = "RANKDECK_TOKEN"
+from core.errors import UsageError
+from core.parsing import parse_json
+
+ENV_RANK: Final = "RANKDECK_RANK"
+"""A `RankContext` as JSON."""
 ENV_RUN_DIR: Final = "RANKDECK_RUN_DIR"
-ENV_ATTEMPT: Final = "RANKDECK_ATTEMPT"
-ENV_RENDEZVOUS: Final = "RANKDECK_RENDEZVOUS"
-ENV_BACKEND: Final = "RANKDECK_BACKEND"
-ENV_MODE: Final = "RANKDECK_MODE"
-ENV_ENGINE: Final = "RANKDECK_ENGINE"
-ENV_DEVICE: Final = "RANKDECK_DEVICE"
-ENV_RECIPE_DIR: Final = "RANKDECK_RECIPE_DIR"
-ENV_THREADS: Final = "RANKDECK_THREADS"
-"""Processor threads of a rank, for programs of the user's own, whose OMP_NUM_THREADS is not ours to set."""
-ENV_GENERATION: Final = "RANKDECK_GENERATION"
-ENV_HOST_PID: Final = "RANKDECK_HOST_PID"
-ENV_RESTART: Final = "RANKDECK_RESTART"
-"""How often this host has started the ranks anew after one of them failed."""
-ENV_CONFIG: Final = "RANKDECK_CONFIG"
-"""The config of this attempt where it is not `run.toml`'s (after a fallback)."""
+"""The run's folder, for programs of the user's own."""
 ENV_SILENT_AFTER: Final = "RANKDECK_SILENT_AFTER_S"
-"""How long a rank that trains may say nothing until the hang watch speaks."""
+"""How long a rank that trains may say nothing until the hang watch speaks; a person may set it."""
 ENV_RUN_MARK: Final = "RANKDECK_RUN_MARK"
 """Stands in the environment of all processes of an attempt, so that what is left of it is found (Linux)."""
+CONFIG_FILE: Final = "attempt.toml"
+"""In a run's folder: the config of the newest attempt, complete with the recipe's defaults."""
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "int": (int,), "int | None": (int, type(None)), "str": (str,), "Path": (str,)
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RankContext:
+    """One rank's place.
+
+    Attributes:
+        rank, world_size: Among all ranks of the run.
+        device: ``cpu`` or ``cuda:0``, the one GPU that it sees.
+        mode: The mode it trains in, resolved.
+        engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
+        backend: ``nccl``, ``gloo``, or empty where ranks exchange no tensors.
+        rendezvous: A ``file://`` URL where the ranks find each other.
+        threads: Its processor threads.
+        run_dir: The run's folder.
+        recipe_dir: The recipe's folder.
+        attempt: Number of the attempt, from 1; 0 for a rank without a host.
+        restarts: How often this host has restarted the ranks after one of them failed.
+        checkpoint: Number of the checkpoint to resume from.
+        port: Where the host listens on 127.0.0.1; 0: there is no host.
+        token: What it must say to the host.
+        host_pid: The host's process id; 0 when it is not known.
+    """
+
+    rank: int
+    world_size: int
+    device: str
+    mode: str = "single"
+    engine: str = ""
+    backend: str = ""
+    rendezvous: str = ""
+    threads: int = 1
+    run_dir: Path = Path()
+    recipe_dir: Path = Path()
+    attempt: int = 0
+    restarts: int = 0
+    checkpoint: int | None = None
+    port: int = 0
+    token: str = field(default="", repr=False)
+    host_pid: int = 0
+
+    @property
+    def config_file(self) -> Path:
+        """What this attempt trains."""
+        return self.run_dir / CONFIG_FILE
+
+    @property
+    def on_cpu(self) -> bool:
+        """It trains on a CPU device."""
+        return self.device == "cpu"
+
+    def to_env(self) -> dict[str, str]:
+        """The variable that `from_env` reads; ASCII, whatever the paths hold."""
+        return {ENV_RANK: json.dumps(dataclasses.asdict(self), default=str)}
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str]) -> RankContext:
+        """The context of the rank that has this environment.
+
+        Raises:
+            UsageError: There is none, or not a whole one.
+        """
+        text = environment.get(ENV_RANK)
+        if text is None:
+            raise _not_started_by_a_host(f"{ENV_RANK} is not set")
+        try:
+            return cls(**_checked(parse_json(text)))
+        except (TypeError, ValueError) as error:
+            raise _not_started_by_a_host(f"{ENV_RANK} cannot be read: {error}") from None
+
+
+def _checked(values: Any) -> dict[str, Any]:
+    """The fields' values in their types; a missing or unknown field is refused by the constructor."""
+    if not isinstance(values, dict):
+        raise TypeError("it is not an object")
+    types = {field.name: str(field.type) for field in dataclasses.fields(RankContext)}
+    for name, value in values.items():
+        if name in types and (isinstance(value, bool) or not isinstance(value, _TYPES[types[name]])):
+            raise TypeError(f"{name} is {value!r}")
+    return {name: Path(value) if types.get(name) == "Path" else value for name, value in values.items()}
+
+
+def _not_started_by_a_host(why: str) -> UsageError:
+    return UsageError(f"A rank is started by its run host, and {why}.", "Use `rankdeck train`.")

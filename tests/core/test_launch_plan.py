@@ -22,7 +22,7 @@ from core.launch.plan import LaunchPlan, LaunchSite, file_url, plan_launch
 from core.launch.resolved import resolve_on
 from core.machine.devices.device import Device
 from core.machine.platform import Platform, rendezvous_folder, this_platform
-from core.protocol import rank_context
+from core.protocol.rank_context import RankContext
 from core.recipes.manifest import Recipe
 
 pytestmark = pytest.mark.windows
@@ -109,7 +109,7 @@ def test_ranks_that_meet_now_and_then_are_connected(
     assert (made.mode, made.backend) == (mode, backend)
     assert made.lanes == (len(devices) if mode == "independent" else 1)
     assert words in " ".join(made.notes)
-    assert all(bool(rank.env[rank_context.ENV_RENDEZVOUS]) == bool(backend) for rank in made.ranks)
+    assert all(bool(RankContext.from_env(rank.env).rendezvous) == bool(backend) for rank in made.ranks)
 
 
 def test_only_cpu_ranks_of_ours_under_linux_keep_their_memory() -> None:
@@ -218,7 +218,7 @@ def test_the_engine_is_known_before_a_rank_starts(changes: dict[str, Any], deeps
     platform = Platform("linux", "2.13.0", None, 8, deepspeed)
     made = plan(changes.pop("mode"), SLOTS[:2], platform, **changes)
     assert made.engine == engine
-    assert {rank.env[rank_context.ENV_ENGINE] for rank in made.ranks} == {engine}
+    assert {RankContext.from_env(rank.env).engine for rank in made.ranks} == {engine}
 
 
 @pytest.mark.parametrize(
@@ -283,13 +283,13 @@ def test_each_gpu_rank_sees_its_own_card_by_uuid() -> None:
         assert [rank.env["CUDA_VISIBLE_DEVICES"] for rank in made.ranks] == [gpu.uuid for gpu in chosen]
         assert [rank.device for rank in made.ranks] == chosen
         assert {rank.env["CUDA_DEVICE_ORDER"] for rank in made.ranks} == {"PCI_BUS_ID"}
-        assert {rank.env[rank_context.ENV_DEVICE] for rank in made.ranks} == {"cuda:0"}
+        assert {RankContext.from_env(rank.env).device for rank in made.ranks} == {"cuda:0"}
 
 
 def test_cpu_ranks_see_no_card() -> None:
     assert [rank.env["CUDA_VISIBLE_DEVICES"] for rank in plan("ddp", SLOTS[:2], LINUX).ranks] == ["", ""]
     assert [rank.env["CUDA_VISIBLE_DEVICES"] for rank in plan("ddp", SLOTS[:2], WINDOWS).ranks] == ["-1", "-1"]
-    assert plan("ddp", SLOTS[:2], LINUX).ranks[0].env[rank_context.ENV_DEVICE] == "cpu"
+    assert RankContext.from_env(plan("ddp", SLOTS[:2], LINUX).ranks[0].env).on_cpu
 
 
 @pytest.mark.parametrize(
@@ -319,14 +319,26 @@ def test_what_every_rank_is_told() -> None:
         assert environment["PYTHONUNBUFFERED"] == environment["PYTHONUTF8"] == "1"
         ours, _, theirs = environment["PYTHONPATH"].split(os.pathsep)
         assert (Path(ours) / "core" / "client.py").is_file() and Path(theirs) == Path("theirs").absolute()
-        assert rank.env[rank_context.ENV_PORT] == "4321"
-        assert rank.env[rank_context.ENV_TOKEN] == "s3cret"
-        assert rank.env[rank_context.ENV_ATTEMPT] == "2"
-        assert rank.env[rank_context.ENV_GENERATION] == "4"
-        assert rank.env[rank_context.ENV_HOST_PID] == "77"
-        assert rank.env[rank_context.ENV_MODE] == "ddp"
-        assert rank.env[rank_context.ENV_RENDEZVOUS].endswith("rendezvous-2")
-    assert plan("single", SLOTS[:1], LINUX).ranks[0].env[rank_context.ENV_GENERATION] == ""
+        context = RankContext.from_env(rank.env)
+        assert context == RankContext(
+            rank=number,
+            world_size=2,
+            device="cpu",
+            mode="ddp",
+            backend="gloo",
+            rendezvous="file:///runs/a run/rendezvous-2",
+            threads=4,
+            run_dir=Path("runs") / "a run",
+            recipe_dir=RECIPE.folder,
+            attempt=2,
+            checkpoint=4,
+            port=4321,
+            token="s3cret",
+            host_pid=77,
+        )
+        assert "s3cret" not in repr(context)
+        assert [name for name in rank.env if name.startswith("RANKDECK")] == ["RANKDECK_RANK"]
+    assert RankContext.from_env(plan("single", SLOTS[:1], LINUX).ranks[0].env).checkpoint is None
 
 
 def test_network_settings_by_platform() -> None:
@@ -338,7 +350,8 @@ def test_network_settings_by_platform() -> None:
     assert windows["USE_LIBUV"] == "0"
     assert not {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"} & set(windows)
     assert not {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "USE_LIBUV"} & set(alone)
-    assert alone[rank_context.ENV_RENDEZVOUS] == alone[rank_context.ENV_BACKEND] == ""
+    context = RankContext.from_env(alone)
+    assert context.rendezvous == context.backend == ""
 
 
 def test_what_leads_torch_astray_is_not_inherited() -> None:

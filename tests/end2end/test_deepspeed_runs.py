@@ -19,8 +19,8 @@ pytest.importorskip("torch", reason="trains for real")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 DYING = """
-import os
-if os.environ.get("RANKDECK_ENGINE", "-") == os.environ.get("TEST_DIES_WITH"):
+import json, os
+if json.loads(os.environ.get("RANKDECK_RANK", "{}")).get("engine", "-") == os.environ.get("TEST_DIES_WITH"):
     os._exit(7)
 """
 REASON = "DeepSpeed could not be imported (RuntimeError: this build is broken)."

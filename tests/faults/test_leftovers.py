@@ -24,9 +24,9 @@ pytestmark = pytest.mark.skipif(
 
 ROOT = Path(__file__).resolve().parents[2]
 DEAF = """
-import os, signal, time
+import json, os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-open(os.path.join(os.environ["RANKDECK_RUN_DIR"], "daemon.pid"), "w").write(str(os.getpid()))
+open(os.path.join(json.loads(os.environ["RANKDECK_RANK"])["run_dir"], "daemon.pid"), "w").write(str(os.getpid()))
 time.sleep(600)
 """
 START = """

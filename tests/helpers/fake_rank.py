@@ -52,15 +52,7 @@ from core.protocol.messages import (
     Stop,
     Welcome,
 )
-from core.protocol.rank_context import (
-    ENV_ATTEMPT,
-    ENV_CONFIG,
-    ENV_GENERATION,
-    ENV_MODE,
-    ENV_PORT,
-    ENV_RUN_DIR,
-    ENV_TOKEN,
-)
+from core.protocol.rank_context import RankContext
 
 BEHAVIOUR_FILE: Final = "fake.json"
 HOST_GONE: Final = 70
@@ -242,15 +234,12 @@ class FakeRank:
     """One fake rank, from hello to bye."""
 
     def __init__(self) -> None:
-        environment = os.environ
-        self.run_dir = Path(environment[ENV_RUN_DIR])
-        self.rank = int(environment["RANK"])
-        self.world_size = int(environment["WORLD_SIZE"])
-        self.attempt = int(environment[ENV_ATTEMPT])
-        self.independent = environment[ENV_MODE] == "independent"
+        context = self.context = RankContext.from_env(os.environ)
+        self.run_dir = context.run_dir
+        self.rank, self.world_size, self.attempt = context.rank, context.world_size, context.attempt
+        self.independent = context.mode == "independent"
         self.does = read_behaviour(self.run_dir, self.rank)
-        config_file = Path(environment.get(ENV_CONFIG) or self.run_dir / "run.toml")
-        self.config: dict[str, Any] = tomllib.loads(config_file.read_text(encoding="utf-8"))
+        self.config: dict[str, Any] = tomllib.loads(context.config_file.read_text(encoding="utf-8"))
         self.step = 0
         self.merges = 0
         self.stop_asked = self.commit_asked = self.finish = False
@@ -314,8 +303,8 @@ class FakeRank:
             self._note(self._inbox.get(timeout=60))
 
     def _connect(self) -> None:
-        token = "wrong" if self.does.bad_token else os.environ[ENV_TOKEN]
-        self._socket = socket.create_connection(("127.0.0.1", int(os.environ[ENV_PORT])), timeout=10)
+        token = "wrong" if self.does.bad_token else self.context.token
+        self._socket = socket.create_connection(("127.0.0.1", self.context.port), timeout=10)
         self._lines = self._socket.makefile("rb")
         self.send(Hello("rank", token, rank=self.rank, attempt=self.attempt, pid=os.getpid()))
         answer = decode(self._lines.readline())
@@ -358,10 +347,9 @@ class FakeRank:
     # working
 
     def _restore(self) -> None:
-        generation = os.environ.get(ENV_GENERATION)
-        if not generation:
+        if self.context.checkpoint is None:
             return
-        folder = self.run_dir / "generations" / generation
+        folder = self.run_dir / "generations" / str(self.context.checkpoint)
         assert self.data is not None and self.data.starts is not None
         start = self.data.starts[self.rank]
         own = folder / f"rank{start.copy if start.copy.isdigit() else self.rank}.json"

@@ -15,7 +15,8 @@ import pytest
 from core.client import resume_run, start_run, stop_run, wait_until
 from core.config import RunConfig
 from core.host.states import HostState
-from core.protocol.rank_context import ENV_RUN_DIR
+from core.processes import folder_mark
+from core.protocol.rank_context import ENV_RUN_MARK
 from core.resume.planner import plan_resume
 from core.run_folder.store import MetricsTail, RunState, RunStore
 from tests.helpers.fake_rank import BEHAVIOUR_FILE, as_table
@@ -185,11 +186,11 @@ class FakeRun:
         return "\n".join(texts)
 
     def ranks(self) -> list[psutil.Process]:
-        """Living ranks, and what they started: processes that have this run's folder in their environment."""
-        found = []
+        """Living ranks, and what they started: processes that have this run's mark in their environment."""
+        found, mark = [], folder_mark(self.run_dir)
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
-                if process.environ().get(ENV_RUN_DIR) == str(self.run_dir):
+                if process.environ().get(ENV_RUN_MARK, "").startswith(mark):
                     found.append(process)
         return found
 

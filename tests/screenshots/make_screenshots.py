@@ -33,7 +33,7 @@ from app.views.style.theme import Theme
 from app.views.widgets.field_row import FieldRow
 from app.views.window.close_question import CloseQuestion
 from core import client
-from core.protocol.rank_context import ENV_RUN_DIR
+from core.protocol.rank_context import ENV_RANK, RankContext
 from core.run_folder.store import RunStore
 from tests.helpers.nvml_sim import SIMULATOR, with_gpus
 
@@ -218,9 +218,11 @@ def kill_rank(run_dir: Path | None, rank: int) -> bool:
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             environment = process.environ()
-            if environment.get(ENV_RUN_DIR) == str(run_dir) and environment.get("RANK") == str(rank):
-                process.kill()
-                return True
+            if ENV_RANK in environment:
+                context = RankContext.from_env(environment)
+                if (context.run_dir, context.rank) == (run_dir, rank):
+                    process.kill()
+                    return True
     return False
 
 

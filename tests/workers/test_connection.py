@@ -13,8 +13,9 @@ import pytest
 
 from core.errors import ConnectionRefusedByHostError
 from core.protocol.messages import Finish, Hello, Stop
+from core.protocol.rank_context import RankContext
 from tests.workers.host_stub import HostStub
-from workers.host_link.connection import HostAddress, HostConnection
+from workers.host_link.connection import HostConnection
 from workers.host_link.inbox import HostSilentError, Inbox
 from workers.host_link.parent_watch import HOST_GONE_EXIT_CODE
 
@@ -29,8 +30,12 @@ def host(tmp_path: Path) -> Iterator[HostStub]:
     stub.close()
 
 
+def context(port: int, token: str, attempt: int = 0) -> RankContext:
+    return RankContext(0, 1, "cpu", attempt=attempt, port=port, token=token)
+
+
 def test_hello_and_messages(host: HostStub) -> None:
-    connection = HostConnection(HostAddress(host.port, host.token, 0, 3))
+    connection = HostConnection(context(host.port, host.token, attempt=3))
     assert connection.run_id == "stub"
     inbox = Inbox(connection.inbox)
     host.tell_all(Stop())
@@ -48,12 +53,12 @@ def _until(inbox: Inbox) -> None:
 
 def test_nobody_there_is_said_in_words() -> None:
     with pytest.raises(ConnectionRefusedByHostError) as caught:
-        HostConnection(HostAddress(1, "x", 0, 0))
+        HostConnection(context(1, "x"))
     assert "port 1" in caught.value.cause and caught.value.next_step
 
 
 def test_a_host_that_does_not_answer_is_not_waited_for_for_ever(host: HostStub) -> None:
-    connection = HostConnection(HostAddress(host.port, host.token, 0, 0))
+    connection = HostConnection(context(host.port, host.token))
     with pytest.raises(HostSilentError):
         Inbox(connection.inbox).wait_for(Hello, 0.05)
     connection.close()
@@ -62,8 +67,10 @@ def test_a_host_that_does_not_answer_is_not_waited_for_for_ever(host: HostStub) 
 def test_a_rank_that_hangs_ends_when_the_host_is_gone(host: HostStub) -> None:
     """The main thread sleeps as in a collective that never finishes; the reading thread ends the process."""
     code = (
-        "import sys, time; from workers.host_link.connection import HostAddress, HostConnection;"
-        "HostConnection(HostAddress(int(sys.argv[1]), sys.argv[2], 0, 0)); print('in', flush=True); time.sleep(60)"
+        "import sys, time; from workers.host_link.connection import HostConnection;"
+        "from core.protocol.rank_context import RankContext;"
+        "HostConnection(RankContext(0, 1, 'cpu', port=int(sys.argv[1]), token=sys.argv[2])); print('in', flush=True);"
+        "time.sleep(60)"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(host.port), host.token],

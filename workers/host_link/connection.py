@@ -11,25 +11,15 @@ import queue
 import socket
 import sys
 import threading
-from dataclasses import dataclass
 from typing import Final
 
 from core.errors import ConnectionRefusedByHostError, ProtocolError
 from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.protocol.messages import PROTOCOL_VERSION, Hello, Message, Refused, Welcome
+from core.protocol.rank_context import RankContext
 from workers.host_link.parent_watch import HOST_GONE_EXIT_CODE
 
 _GRACE_S: Final = 1.5
-
-
-@dataclass(frozen=True, slots=True)
-class HostAddress:
-    """Where the host listens and who this rank is to it."""
-
-    port: int
-    token: str
-    rank: int
-    attempt: int
 
 
 class HostConnection:
@@ -38,7 +28,7 @@ class HostConnection:
     `send_bytes` may be called from any one thread; messages from the host are read by a thread of this object.
 
     Args:
-        address: Port, token and rank.
+        context: The rank's.
 
     Raises:
         ConnectionRefusedByHostError: Nothing listens there, or the host does not want this rank.
@@ -48,14 +38,14 @@ class HostConnection:
         lost: Set once the host's end is closed.
     """
 
-    def __init__(self, address: HostAddress) -> None:
+    def __init__(self, context: RankContext) -> None:
         self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self.lost = threading.Event()
         self._closing = False
-        self._socket = _connect(address)
+        self._socket = _connect(context)
         self._lines = self._socket.makefile("rb", buffering=1 << 16)
         try:
-            self.run_id = self._shake_hands(address)
+            self.run_id = self._shake_hands(context)
         except BaseException:
             self._lines.close()
             self._socket.close()
@@ -87,8 +77,8 @@ class HostConnection:
         self._lines.close()
         self._socket.close()
 
-    def _shake_hands(self, address: HostAddress) -> str:
-        hello = Hello("rank", address.token, PROTOCOL_VERSION, address.rank, address.attempt, os.getpid())
+    def _shake_hands(self, context: RankContext) -> str:
+        hello = Hello("rank", context.token, PROTOCOL_VERSION, context.rank, context.attempt, os.getpid())
         try:
             self._socket.sendall(encode(hello))
             answer = decode(self._lines.readline(MAX_LINE_BYTES + 1))
@@ -124,11 +114,11 @@ class HostConnection:
         os._exit(HOST_GONE_EXIT_CODE)
 
 
-def _connect(address: HostAddress) -> socket.socket:
+def _connect(context: RankContext) -> socket.socket:
     try:
-        connection = socket.create_connection(("127.0.0.1", address.port), timeout=HELLO_TIMEOUT_S)
+        connection = socket.create_connection(("127.0.0.1", context.port), timeout=HELLO_TIMEOUT_S)
     except OSError as error:
-        raise _refused(f"Nothing answers on port {address.port} of this machine ({error}).") from None
+        raise _refused(f"Nothing answers on port {context.port} of this machine ({error}).") from None
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 

@@ -1,4 +1,4 @@
-"""Has a recipe export weights: `python -m workers.programs.export_main RUN_DIR WEIGHTS TARGET`, started by
+"""Has a recipe export weights: `python -m workers.programs.export_main RUN_DIR RECIPE WEIGHTS TARGET`, started by
 `core.export`.
 
 The last line that it prints says what went wrong, as JSON; nothing is said when nothing did.
@@ -7,7 +7,6 @@ The last line that it prints says what went wrong, as JSON; nothing is said when
 from __future__ import annotations
 
 import json
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -23,10 +22,10 @@ from workers.recipe_api.loader import load_function
 
 def main(argv: Sequence[str]) -> int:
     """Runs the recipe's `export`; 0 when it did, 1 when it failed."""
-    run_dir, weights, target = map(Path, argv)
+    run_dir, recipe_dir, weights, target = map(Path, argv)
     try:
         config = config_from_mapping(read_config(run_dir / "run.toml"), RunConfig())
-        recipe = get_recipe(os.environ.get("RANKDECK_RECIPE_DIR") or config.recipe)
+        recipe = get_recipe(str(recipe_dir))
         from workers.recipe_api import Export
 
         given = Export(apply_recipe(config, recipe), run_dir / "data", weights, target)

@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from core.errors import RankdeckError
-from core.protocol.rank_context import ENV_BACKEND, ENV_DEVICE, ENV_RENDEZVOUS
+from core.protocol.rank_context import RankContext
 from workers.strategies import RankPlace
 from workers.strategies.process_group import make_process_group
 
@@ -32,23 +32,18 @@ _JOIN_LIMIT_S: Final = 30.0
 def main(seconds: float) -> int:
     """Measures and prints; the exit code."""
     try:
-        on_cpu = os.environ.get(ENV_DEVICE, "cpu").startswith("cpu")
-        device = torch.device("cpu") if on_cpu else torch.device("cuda", 0)
-        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or 1))
-        backend = os.environ[ENV_BACKEND]
+        context = RankContext.from_env(os.environ)
+        device = torch.device(context.device)
+        torch.set_num_threads(context.threads)
         place = RankPlace(
-            int(os.environ["RANK"]),
-            int(os.environ["WORLD_SIZE"]),
-            device,
-            backend,
-            os.environ[ENV_RENDEZVOUS],
-            timeout_s=_JOIN_LIMIT_S,
+            context.rank, context.world_size, device, context.backend, context.rendezvous, timeout_s=_JOIN_LIMIT_S
         )
         flags = make_process_group(place)
     except RankdeckError as error:
         sys.stdout.write(json.dumps({"error": error.cause, "next_step": error.next_step}) + "\n")
         return 1
-    wire = device if backend == "nccl" else torch.device("cpu")  # as `workers.strategies.local_sgd` exchanges weights
+    # As `workers.strategies.local_sgd` exchanges weights.
+    wire = device if place.backend == "nccl" else torch.device("cpu")
     latency_s = _median(_times(torch.ones(SMALL, device=wire), flags, 60.0, _LATENCY_ROUNDS))
     times = _times(torch.ones(LARGE, device=wire), flags, seconds, sys.maxsize)
     rate = LARGE * 4 / 1e6 / max(1e-9, _median(times) - latency_s)

@@ -13,32 +13,16 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.config import RunConfig
 from core.config.config_file import read_config
 from core.config.layers import config_from_mapping
-from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
 from core.protocol.messages import Bye, Phase
-from core.protocol.rank_context import (
-    ENV_ATTEMPT,
-    ENV_BACKEND,
-    ENV_CONFIG,
-    ENV_DEVICE,
-    ENV_ENGINE,
-    ENV_GENERATION,
-    ENV_HOST_PID,
-    ENV_MODE,
-    ENV_PORT,
-    ENV_RECIPE_DIR,
-    ENV_RENDEZVOUS,
-    ENV_RUN_DIR,
-    ENV_TOKEN,
-)
+from core.protocol.rank_context import RankContext
 from core.recipes.manifest import get_recipe
-from workers.host_link.connection import HostAddress, HostConnection
+from workers.host_link.connection import HostConnection
 from workers.host_link.failures import explain
 from workers.host_link.parent_watch import tie_to_host
 from workers.host_link.reporter import Reporter
@@ -60,18 +44,19 @@ def main() -> int:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C is for the host, which then stops the ranks in order
     try:
-        tie_to_host(int(os.environ.get(ENV_HOST_PID) or 0))
-        connection = HostConnection(_address())
+        context = RankContext.from_env(os.environ)
+        tie_to_host(context.host_pid)
+        connection = HostConnection(context)
     except RankdeckError as error:
         sys.stderr.write(f"rankdeck: {error}\n")
         return _FAILED
-    reporter = Reporter(connection, _rank(), int(os.environ.get(ENV_ATTEMPT) or 0))
+    reporter = Reporter(connection, context.rank, context.attempt)
     try:
-        step = _train(connection, reporter)
+        step = _train(context, connection, reporter)
     except Exception as error:
         traceback.print_exc()
         connection.expect_close()
-        reporter.close(explain(error, os.environ.get(ENV_DEVICE, "this device")))
+        reporter.close(explain(error, context.device))
         connection.close()
         return _USAGE if isinstance(error, UsageError) else _FAILED
     connection.expect_close()
@@ -80,18 +65,17 @@ def main() -> int:
     return 0 if delivered else _FAILED
 
 
-def _train(connection: HostConnection, reporter: Reporter) -> int:
+def _train(context: RankContext, connection: HostConnection, reporter: Reporter) -> int:
     """Imports torch, builds the session, runs the recipe.
 
     Returns:
         Optimizer steps done.
     """
-    run_dir = Path(os.environ[ENV_RUN_DIR])
-    config = config_from_mapping(read_config(Path(os.environ.get(ENV_CONFIG) or run_dir / "run.toml")), RunConfig())
-    recipe = get_recipe(os.environ.get(ENV_RECIPE_DIR) or config.recipe)
+    config = config_from_mapping(read_config(context.config_file), RunConfig())
+    recipe = get_recipe(str(context.recipe_dir))
     reporter.send(Phase("importing torch"))
     gc.disable()  # what is imported stays; looking through it again and again is a sixth of the start
-    session = _make_session(connection, reporter, run_dir, config)
+    session = _make_session(context, connection, reporter, config)
     from workers.optim import seeding
     from workers.recipe_api import Run
 
@@ -106,7 +90,7 @@ def _train(connection: HostConnection, reporter: Reporter) -> int:
     return session.step
 
 
-def _make_session(connection: HostConnection, reporter: Reporter, run_dir: Path, config: RunConfig) -> Session:
+def _make_session(context: RankContext, connection: HostConnection, reporter: Reporter, config: RunConfig) -> Session:
     import torch
 
     from workers.host_link.inbox import Inbox
@@ -116,41 +100,24 @@ def _make_session(connection: HostConnection, reporter: Reporter, run_dir: Path,
     threads = os.environ.get("OMP_NUM_THREADS")
     if threads and threads.isdecimal():  # "4,2" is for nested regions, which torch does not have
         torch.set_num_threads(int(threads))
-    on_cpu = os.environ.get(ENV_DEVICE, "cpu").startswith("cpu")
-    device = torch.device("cpu") if on_cpu else torch.device("cuda", 0)  # CUDA_VISIBLE_DEVICES shows it one GPU only
+    device = torch.device(context.device)
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.set_float32_matmul_precision("high")  # TF32 for what stays fp32
         torch.backends.cudnn.allow_tf32 = True
         torch.backends.cudnn.benchmark = config.cudnn_benchmark
     place = RankPlace(
-        _rank(),
-        int(os.environ.get("WORLD_SIZE") or 1),
+        context.rank,
+        context.world_size,
         device,
-        os.environ.get(ENV_BACKEND, ""),
-        os.environ.get(ENV_RENDEZVOUS, ""),
+        context.backend,
+        context.rendezvous,
         config.collective_timeout_s,
     )
-    config = config.replace(zero_engine=os.environ.get(ENV_ENGINE) or config.zero_engine)
-    strategy = make_strategy(os.environ.get(ENV_MODE, Mode.SINGLE), place, config)
-    generation = os.environ.get(ENV_GENERATION)
-    folder = run_dir / "generations" / generation if generation else None
-    return Session(config, run_dir, strategy, reporter, Inbox(connection.inbox), folder)
-
-
-def _address() -> HostAddress:
-    try:
-        port, token = int(os.environ[ENV_PORT]), os.environ[ENV_TOKEN]
-    except (KeyError, ValueError):
-        raise UsageError(
-            "A rank is started by its run host; the environment lacks the host's port or token.",
-            "Use `rankdeck train`.",
-        ) from None
-    return HostAddress(port, token, _rank(), int(os.environ.get(ENV_ATTEMPT) or 0))
-
-
-def _rank() -> int:
-    return int(os.environ.get("RANK") or 0)
+    config = config.replace(zero_engine=context.engine or config.zero_engine)
+    strategy = make_strategy(context.mode, place, config)
+    folder = None if context.checkpoint is None else context.run_dir / "generations" / str(context.checkpoint)
+    return Session(config, context.run_dir, strategy, reporter, Inbox(connection.inbox), folder)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from core.config.mode import Mode
-from core.protocol import rank_context
+from core.protocol.rank_context import ENV_RUN_DIR, ENV_RUN_MARK, RankContext
 from core.recipes.user_script import UserScript
 
 ENV_RUN_ID: Final = "RANKDECK_RUN_ID"
@@ -46,7 +46,12 @@ class Place:
 
 
 def script_environment(
-    script: UserScript, place: Place, ours: Mapping[str, str], sdk: Mapping[str, str], linux: bool
+    script: UserScript,
+    place: Place,
+    context: RankContext,
+    ours: Mapping[str, str],
+    sdk: Mapping[str, str],
+    linux: bool,
 ) -> dict[str, str]:
     """The program's whole environment.
 
@@ -56,6 +61,7 @@ def script_environment(
     Args:
         script: What is started.
         place: Its place among the ranks.
+        context: The wrapper's.
         ours: The wrapper's own environment, as the launch plan made it.
         sdk: Where the package `rankdeck` finds the wrapper.
         linux: The platform has a loopback interface named ``lo``.
@@ -71,7 +77,7 @@ def script_environment(
     for name, value in (("TTY_COMPATIBLE", "1"), ("TTY_INTERACTIVE", "1"), ("COLUMNS", "200"), ("NO_COLOR", "1")):
         env.setdefault(name, value)
     if not place.alone:
-        env.setdefault("OMP_NUM_THREADS", ours.get(rank_context.ENV_THREADS, "1"))
+        env.setdefault("OMP_NUM_THREADS", str(context.threads))
     if not (script.plain and place.world_size == 1):
         env |= _torchrun(place, ours)
         if linux:
@@ -80,8 +86,8 @@ def script_environment(
         else:
             env.setdefault("USE_LIBUV", "0")  # no Windows build of torch has it
     env[ENV_RUN_ID] = place.run_id
-    for name in (rank_context.ENV_RUN_DIR, rank_context.ENV_RUN_MARK):
-        env[name] = ours.get(name, "")
+    env[ENV_RUN_DIR] = str(context.run_dir)
+    env[ENV_RUN_MARK] = ours.get(ENV_RUN_MARK, "")
     return {**env, **sdk, **script.environment}
 
 

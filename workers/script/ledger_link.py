@@ -292,9 +292,9 @@ def _escaped(text: str) -> str:
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)
 
 
-def place_of(run_dir: Path, generation: str) -> Path | None:
+def place_of(run_dir: Path, generation: int | None) -> Path | None:
     """The folder of the generation that this attempt goes on from."""
-    return run_dir / "generations" / generation if generation else None
+    return None if generation is None else run_dir / "generations" / str(generation)
 
 
 def exists(record: Record) -> Mapping[str, Any]:

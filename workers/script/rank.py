@@ -16,7 +16,6 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import IO, Any, Final
 
 from core.config import RunConfig
@@ -25,20 +24,9 @@ from core.config.layers import config_from_mapping
 from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
 from core.protocol.messages import Bye, Finish, Message, Phase, RankDone, RankFailed, Stop
-from core.protocol.rank_context import (
-    ENV_ATTEMPT,
-    ENV_CONFIG,
-    ENV_DEVICE,
-    ENV_GENERATION,
-    ENV_HOST_PID,
-    ENV_MODE,
-    ENV_PORT,
-    ENV_RESTART,
-    ENV_RUN_DIR,
-    ENV_TOKEN,
-)
+from core.protocol.rank_context import RankContext
 from core.recipes.user_script import UserScript, read_script
-from workers.host_link.connection import HostAddress, HostConnection
+from workers.host_link.connection import HostConnection
 from workers.host_link.parent_watch import tie_to_host
 from workers.host_link.reporter import Reporter
 from workers.script.child import Script, ignore_interrupts
@@ -72,15 +60,16 @@ def main() -> int:
     """
     ignore_interrupts()
     try:
-        tie_to_host(int(os.environ.get(ENV_HOST_PID) or 0))
-        connection = HostConnection(_address())
-    except (RankdeckError, KeyError, ValueError) as error:
+        context = RankContext.from_env(os.environ)
+        tie_to_host(context.host_pid)
+        connection = HostConnection(context)
+    except RankdeckError as error:
         sys.stderr.write(f"rankdeck: {error}\n")
         return _FAILED
-    reporter = Reporter(connection, _rank(), int(os.environ.get(ENV_ATTEMPT) or 0))
+    reporter = Reporter(connection, context.rank, context.attempt)
     last: Bye | RankFailed
     try:
-        last, code = _Wrapper(connection, reporter).run()
+        last, code = _Wrapper(context, connection, reporter).run()
     except Exception as error:
         traceback.print_exc()
         last, code = _own_words(error), _USAGE if isinstance(error, UsageError) else _FAILED
@@ -133,20 +122,20 @@ class _Wrapper:
     """One program and everything said about it. One loop, one thread.
 
     Args:
+        context: This rank's.
         connection: To the host.
         reporter: Lines to the host.
     """
 
-    def __init__(self, connection: HostConnection, reporter: Reporter) -> None:
+    def __init__(self, context: RankContext, connection: HostConnection, reporter: Reporter) -> None:
+        self._context = context
         self._inbox = connection.inbox
         self._reporter = reporter
-        run_dir = Path(os.environ[ENV_RUN_DIR])
-        file = Path(os.environ.get(ENV_CONFIG) or run_dir / "run.toml")
-        self._config = config_from_mapping(read_config(file), RunConfig())
+        self._config = config_from_mapping(read_config(context.config_file), RunConfig())
         self._script: UserScript = read_script(self._config.options, self._config.env)
         self._names = Names(self._script.charts)
-        self._place = _place(connection.run_id, self._config.max_restarts)
-        generation = place_of(run_dir, os.environ.get(ENV_GENERATION, ""))
+        self._place = _place(context, connection.run_id, self._config.max_restarts)
+        generation = place_of(context.run_dir, context.checkpoint)
         before = read_record(generation, self._place.rank)
         if before.checkpoint is None:  # most scripts save on rank 0 only, and every rank loads that
             before = _with_checkpoint_of(before, read_record(generation, 0).checkpoint)
@@ -190,14 +179,14 @@ class _Wrapper:
 
     def _open_output(self) -> _Output:
         # Our own standard output is the log, and the program inherits it: nothing lies between the two.
-        path = Path(os.environ[ENV_RUN_DIR]) / "logs" / f"rank{self._place.rank}.log"
+        path = self._context.run_dir / "logs" / f"rank{self._place.rank}.log"
         file = path.open("rb")
         start = file.seek(0, os.SEEK_END)
         return _Output(file, PrintedMetrics(self._names), time.monotonic(), start)
 
     def _start(self) -> Script:
         sdk = {SDK_PORT: str(self._server.port), SDK_TOKEN: self._server.token}
-        env = script_environment(self._script, self._place, os.environ, sdk, sys.platform == "linux")
+        env = script_environment(self._script, self._place, self._context, os.environ, sdk, sys.platform == "linux")
         if not self._place.alone and can_host(self._script, env):
             env["TORCHELASTIC_USE_AGENT_STORE"] = "True"
             if self._place.rank == 0:
@@ -400,7 +389,7 @@ class _Wrapper:
         )
 
     def _launched(self) -> Launched:
-        if os.environ.get(ENV_DEVICE) != "cpu":
+        if not self._context.on_cpu:
             return Launched.GPU
         if self._place.world_size > 1:
             return Launched.CPU
@@ -415,23 +404,13 @@ def _optional(value: Any) -> int | None:
     return None if value is None else int(value)
 
 
-def _place(run_id: str, max_restarts: int) -> Place:
-    mode = os.environ.get(ENV_MODE, Mode.SINGLE)
+def _place(context: RankContext, run_id: str, max_restarts: int) -> Place:
     own_port = 0
-    if mode == Mode.INDEPENDENT:
+    if context.mode == Mode.INDEPENDENT:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             own_port = int(probe.getsockname()[1])
-    world = int(os.environ.get("WORLD_SIZE") or 1)
-    return Place(_rank(), world, mode, int(os.environ.get(ENV_RESTART) or 0), max_restarts, run_id, own_port)
-
-
-def _address() -> HostAddress:
-    return HostAddress(int(os.environ[ENV_PORT]), os.environ[ENV_TOKEN], _rank(), int(os.environ.get(ENV_ATTEMPT) or 0))
-
-
-def _rank() -> int:
-    return int(os.environ.get("RANK") or 0)
+    return Place(context.rank, context.world_size, context.mode, context.restarts, max_restarts, run_id, own_port)
 
 
 def _own_words(error: Exception) -> RankFailed:

@@ -8,22 +8,25 @@ from pathlib import Path
 
 import pytest
 
+from core.protocol.rank_context import RankContext
 from core.recipes.user_script import UserScript
 from workers.script.launch import PACKAGE_FOLDER, SDK_FOLDER, Place, script_environment
 
 pytestmark = pytest.mark.windows
 
+RUN_DIR = Path("runs") / "one"
 OURS = {
     "PATH": "p", "PYTHONPATH": os.pathsep.join([str(PACKAGE_FOLDER), "theirs"]), "PYTHONUTF8": "1", "RANK": "1",
     "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "4242",
-    "RANKDECK_TOKEN": "secret", "RANKDECK_PORT": "1", "RANKDECK_THREADS": "3", "RANKDECK_RUN_MARK": "this run",
+    "RANKDECK_RANK": '{"token": "secret"}', "RANKDECK_RUN_MARK": "this run",
     "CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b",
 }  # fmt: skip
 
 
 def environment(place: Place, **script: object) -> dict[str, str]:
     told = UserScript(sys.executable, ("train.py",), (), Path(), dict(script.pop("environment", {})), **script)  # type: ignore[arg-type, call-overload]
-    return script_environment(told, place, OURS, {"RANKDECK_SDK_PORT": "9"}, linux=True)
+    context = RankContext(place.rank, place.world_size, "cpu", threads=3, run_dir=RUN_DIR, token="secret")
+    return script_environment(told, place, context, OURS, {"RANKDECK_SDK_PORT": "9"}, linux=True)
 
 
 def test_it_is_torchruns() -> None:
@@ -40,9 +43,13 @@ def test_it_is_torchruns() -> None:
 def test_nothing_of_ours_reaches_it() -> None:
     env = environment(Place(1, 2, "ddp"))
     assert env["PYTHONPATH"] == os.pathsep.join(["theirs", str(SDK_FOLDER)])
-    assert not {"RANKDECK_TOKEN", "RANKDECK_PORT", "PYTHONUTF8"} & set(env)
-    assert env["RANKDECK_SDK_PORT"] == "9"
-    assert env["RANKDECK_RUN_MARK"] == "this run"  # or what it starts in sessions of their own would not be found
+    assert "PYTHONUTF8" not in env and "secret" not in str(env)
+    assert {name: value for name, value in env.items() if name.startswith("RANKDECK")} == {
+        "RANKDECK_RUN_ID": "",
+        "RANKDECK_RUN_DIR": str(RUN_DIR),
+        "RANKDECK_RUN_MARK": "this run",  # or what it starts in sessions of their own would not be found
+        "RANKDECK_SDK_PORT": "9",
+    }
 
 
 def test_on_one_device_torchruns_variables_can_be_left_out() -> None:
