@@ -13,17 +13,17 @@ from typing import Any, Final
 
 from core.errors import RankdeckError, UsageError
 from core.host.attempt_context import AttemptContext, AttemptEvents
+from core.host.attempt_end import DRAIN_LIMIT_S, AttemptEnd
 from core.host.commits.gathering import Next
 from core.host.commits.rank_barrier import RankBarrier
 from core.host.commits.runner import CommitRunner
-from core.host.failures import SETTLE_S, describe, root_cause
 from core.host.hang_watch import HangWatch
 from core.host.loss_watch import LossWatch
-from core.host.outcome import Outcome, diverged, stopped_short
+from core.host.outcome import Outcome
 from core.host.own_copies import OwnCopies
 from core.host.ranks import Rank, Ranks
-from core.host.stop_ladder import KILL_WAIT_S, Rung
-from core.host.survivor_checkpoint import SurvivorCheckpoint
+from core.host.states import AttemptPhase
+from core.host.stop_ladder import Rung
 from core.host.work_plan import rank_starts
 from core.processes import ProcessTree
 from core.protocol.messages import (
@@ -34,7 +34,6 @@ from core.protocol.messages import (
     CommitPlease,
     CommitStaged,
     DataReady,
-    Finish,
     GoalProgress,
     MergeDone,
     MergeReady,
@@ -50,11 +49,7 @@ log = logging.getLogger(__name__)
 
 POLL_S: Final = 0.025
 CALM_POLL_S: Final = 0.5
-"""While all train: each look takes a core from a rank. What ranks and people say is looked at at once all the same."""
-FINISH_LIMIT_S: Final = 30.0
-"""Ranks that were told to end have so long; their work is committed already."""
-DRAIN_LIMIT_S: Final = 1.0
-"""After the ranks are gone their last lines may still be on the way."""
+"""While all ranks train, each look takes a core from one of them. Messages are handled at once all the same."""
 
 
 class Attempt:
@@ -81,18 +76,14 @@ class Attempt:
             on_committed=events.committed,
         )
         self._barrier = RankBarrier(self._ranks, self._commits)
+        self._end = AttemptEnd(context, self._ranks, self._commits, self._barrier, events)
         self._hang_watch = HangWatch(self._ranks, events)
         self._own_copies = OwnCopies(self._ranks, events)
         self._losses = LossWatch(events) if context.plan.self_contained else None
         self._tree = ProcessTree(context.mark)
-        self._outcome: Outcome | None = None
         self._data: DataReady | None = None
         self._preparing: asyncio.Task[None] | None = None
-        self._began = False
         self._news = asyncio.Event()
-        self._start_by = float("inf")
-        self._finish_by: float | None = None
-        self._survivors: SurvivorCheckpoint | None = None
         self._handlers: dict[type[Message], Callable[[Rank, Any], None]] = {
             Phase: self._on_phase,
             DataReady: self._on_data_ready,
@@ -114,18 +105,18 @@ class Attempt:
         """Starts the ranks and stays until the last one is gone, whatever happens."""
         try:
             await self._spawn()
-            while self._outcome is None:
+            while self._end.outcome is None:
                 self._tick(time.monotonic())
                 await self._rest()
+            outcome = self._end.outcome
         except RankdeckError as error:
-            self._outcome = Outcome("not_started", error.as_dict(), usage=isinstance(error, UsageError))
+            outcome = Outcome("not_started", error.as_dict(), usage=isinstance(error, UsageError))
         finally:
-            self._commits.quiet = True
-            unkillable = await self._end()
-        return replace(self._outcome, unkillable=tuple(unkillable))
+            unkillable = await self._end_processes()
+        return replace(outcome, unkillable=tuple(unkillable))
 
     async def _rest(self) -> None:
-        """Until it is time to look again: soon while something is going on, else at the latest after a while."""
+        """Waits until it is time to look again: soon while anything changes, else after 0.5 s or the next message."""
         if not self._is_calm:
             await asyncio.sleep(POLL_S)
             return
@@ -147,7 +138,7 @@ class Attempt:
             rank.send(Stop())
 
     def message_received(self, number: int, message: Message) -> None:
-        """What a rank says."""
+        """A rank's message."""
         handler = self._handlers.get(type(message))
         if handler is None:
             log.warning("rank %d sent a %s, which is not for a rank to send", number, type(message).__name__)
@@ -164,22 +155,13 @@ class Attempt:
             self._losses.look(number, parsed)
         for value in reversed(parsed):
             if value["event"] == "step":
-                first = rank.first_step is None
-                rank.note_step(value)
-                if first:
-                    self._on_first_step(rank)
+                if rank.note_step(value):
+                    log.info("rank %d has made step %s", number, rank.first_step)
+                    self._begin_if_started()
                 break
         else:
             return
-        steps = [r for r in self._ranks if r.first_step is not None]
-        losses = [r.loss for r in steps if r.loss is not None]
-        rates = [r.tokens_per_s for r in steps if r.tokens_per_s is not None]
-        self._events.stepped(
-            max(r.step for r in steps),
-            max(r.epoch for r in steps),
-            sum(losses) / len(losses) if losses else None,
-            sum(rates) if rates else None,
-        )
+        self._events.stepped(*self._ranks.figures())
 
     def closed(self, number: int, connection: Connection) -> None:
         """A rank's connection is gone."""
@@ -196,19 +178,14 @@ class Attempt:
         self._ranks.broadcast(Stop())
 
     def commit_asked(self) -> None:
-        """Somebody wants a generation now."""
-        if self._began:
+        """A client requests a generation now."""
+        if self._end.has_begun:
             self._ranks.broadcast(CommitPlease("asked for"))
 
     def give_up(self, error: dict[str, str]) -> None:
         """Ends the attempt: it cannot save anything any more."""
-        self._outcome = self._outcome or Outcome("failed", error)
+        self._end.end(Outcome("failed", error))
         self._news.set()
-
-    @property
-    def has_begun(self) -> bool:
-        """A first step was made: there may be something to commit."""
-        return self._began
 
     # starting
 
@@ -222,7 +199,7 @@ class Attempt:
             env = command.environment(os.environ)
             rank.child = await loop.run_in_executor(None, self._tree.spawn, command.argv, env, command.cwd, command.log)
             log.info("rank %d is process %d on %s", rank.number, rank.child.pid, command.device.uuid)
-        self._start_by = time.monotonic() + self._context.start_timeout_s
+        self._end.start_by = time.monotonic() + self._context.start_timeout_s
 
     @property
     def processes(self) -> dict[str, int]:
@@ -232,10 +209,10 @@ class Attempt:
     def _on_phase(self, rank: Rank, message: Phase) -> None:
         rank.phase = message.name
         if message.name == "preparing data":  # who says how far it is has not stopped: data may take an hour
-            self._start_by = time.monotonic() + self._context.start_timeout_s
+            self._end.start_by = time.monotonic() + self._context.start_timeout_s
         if message.name == "ready":
             self._events.emit("rank_ready", of=rank.number, device=rank.command.device.uuid)
-        if not self._began:
+        if not self._end.has_begun:
             detail = f" ({message.detail})" if message.detail else ""
             self._events.phase_changed(f"rank {rank.number}: {message.name}{detail}")
             self._begin_if_started()
@@ -244,7 +221,7 @@ class Attempt:
         if rank.number != 0 or self._preparing is not None:
             log.warning("rank %d says that the data is ready, again or unasked", rank.number)
             return
-        self._start_by = time.monotonic() + self._context.start_timeout_s
+        self._end.start_by = time.monotonic() + self._context.start_timeout_s
         self._preparing = asyncio.get_running_loop().create_task(self._prepare(message))
 
     async def _prepare(self, data: DataReady) -> None:
@@ -255,8 +232,7 @@ class Attempt:
             )
         except RankdeckError as error:
             log.error("the ledger refuses: %s", error.cause)
-            usage = isinstance(error, UsageError)
-            self._outcome = self._outcome or Outcome("failed", error.as_dict(), usage=usage)
+            self._end.end(Outcome("failed", error.as_dict(), usage=isinstance(error, UsageError)))
             return
         assert context.keeper.ledger is not None
         starts = rank_starts(context.config, plan, context.keeper.ledger, context.generation, context.carry)
@@ -264,14 +240,9 @@ class Attempt:
         self._events.data_ready()
         self._ranks.broadcast(self._data)
 
-    def _on_first_step(self, rank: Rank) -> None:
-        log.info("rank %d has made step %s", rank.number, rank.first_step)
-        self._begin_if_started()
-
     def _begin_if_started(self) -> None:
-        if not self._began and self._ranks.started:
-            self._began = True
-            self._events.training_began()
+        if self._ranks.started:
+            self._end.begin_training()
 
     # working
 
@@ -299,8 +270,8 @@ class Attempt:
 
     @property
     def _is_calm(self) -> bool:
-        """All train, none waits for the host or is gone, nobody asked for a stop and nothing has gone wrong."""
-        if not self._began or self._ranks.failures or self._finish_by is not None or self._commits.coordinator.busy:
+        """All ranks train, none waits for the host or is gone, no stop was requested and nothing has gone wrong."""
+        if self._end.phase is not AttemptPhase.TRAINING or self._ranks.failures or self._commits.coordinator.busy:
             return False
         busy = any(r.done is not None or r.ready is not None or r.connection is None for r in self._ranks)
         return not busy and self._context.ladder.rung(time.monotonic()) is Rung.NONE
@@ -308,24 +279,10 @@ class Attempt:
     def _tick(self, now: float) -> None:
         if self._preparing is not None and self._preparing.done():
             self._preparing.result()  # a defect in it must not pass for a slow start
-        self._ranks.poll(now, finishing=self._finish_by is not None)
+        self._ranks.poll(now, finishing=self._end.phase is AttemptPhase.FINISHING)
         self._commits.tick(now)
-        rung = self._context.ladder.rung(now)
-        if self._finish_by is not None:
-            if self._ranks.all_exited or now > self._finish_by or rung is Rung.END:
-                self._outcome = self._outcome or self._completed()
-        elif rung is Rung.END or (rung is Rung.ASKED and not self._began):
-            self._outcome = self._outcome or self._stopped_short()
-        elif self._ranks.failures:
-            if self._survivors is None:
-                self._survivors = self._begin_survivor_checkpoint(now)
-            first = min(failure.at for failure in self._ranks.failures.values())
-            settled = self._ranks.heard_out or now - first > SETTLE_S
-            if settled and self._survivors.is_over(now, self._commits.coordinator.busy):
-                self._outcome = self._outcome or self._failed()
-        elif not self._began and now > self._start_by:
-            self._outcome = self._outcome or self._start_overdue(now)
-        else:
+        self._end.tick(now)
+        if self._end.phase.is_working:
             self._own_copies.look(now)
             self._hang_watch.look(now)  # before the next line, whose phase is to stay
             self._gather(now)
@@ -335,72 +292,11 @@ class Attempt:
         if phase or action is Next.RELEASE:
             self._events.phase_changed(phase)
         if action is Next.FINISH:
-            self._events.phase_changed("ending")
-            self._finish_by = now + FINISH_LIMIT_S
-            self._commits.quiet = True  # what a rank still begins now is of no use to anybody
-            self._ranks.broadcast(Finish())
+            self._end.finish(now)
 
-    # ending
-
-    def _completed(self) -> Outcome:
-        finished = all(rank.done is not None and rank.done.finished for rank in self._ranks)
-        newest, good = self._commits.newest, self._commits.newest_good or self._context.generation
-        error = None if newest is None or not newest.diverged else diverged(newest, good)
-        model = self._barrier.model(self._context.generation)
-        return Outcome("finished" if finished else "stopped", error, model=model)
-
-    def _stopped_short(self) -> Outcome:
-        """A stop whose ranks are ended without a commit of where they stood."""
-        kept = self._commits.newest or self._context.generation
-        model = self._barrier.model(self._context.generation)
-        step = max(rank.step for rank in self._ranks)
-        if self._context.plan.self_contained and self._context.keeper.ledger is None:
-            return Outcome("stopped")  # nothing of it is ours to commit
-        if not self._began or (kept is not None and kept.step >= step and not self._commits.coordinator.busy):
-            return Outcome("stopped", model=model)
-        error = stopped_short(step, kept, self._context.ladder.is_hurried, self._commits.trouble)
-        return Outcome("stopped", error, model=model)
-
-    def _begin_survivor_checkpoint(self, now: float) -> SurvivorCheckpoint:
-        """Ranks that train alone commit once more when another one has failed; those that meet now and then cannot."""
-        failed = set(self._ranks.failures)
-        survivors = [rank for rank in self._ranks if rank.number not in failed and rank.exited_at is None]
-        meet = bool(self._context.plan.backend)  # the lost rank's newest part may be of another round than theirs
-        if self._ranks.synchronised or meet or not self._began or not all(self._commits.carry(rank) for rank in failed):
-            return SurvivorCheckpoint([], now)
-        self._events.phase_changed("committing what the other ranks have learned")
-        for rank in survivors:
-            rank.send(Stop("another rank failed"))
-        return SurvivorCheckpoint(survivors, now + self._context.survivor_timeout_s)
-
-    def _start_overdue(self, now: float) -> Outcome:
-        late = next(rank for rank in self._ranks if not rank.started)
-        failure = self._ranks.failure(late, now)
-        failure.finding = f"made no first step within {self._context.start_timeout_s:g} s"
-        return self._failed()
-
-    def _failed(self) -> Outcome:
-        failures = list(self._ranks.failures.values())
-        root = root_cause(failures)
-        kept = self._commits.newest_good or self._context.generation
-        resume = f"Resume the run: it continues from generation {kept.number} (step {kept.step})." if kept else ""
-        error = describe(root, failures, resume)
-        for failure in failures:
-            role = "; this is the root cause" if failure is root else " as a secondary failure"
-            log.error("rank %d failed%s", failure.rank, role)
-        return Outcome("failed" if self._began else "not_started", error, root, root.usage)
-
-    async def _end(self) -> list[int]:
-        """Ends what is left of the ranks within bounds, and hears their last lines."""
-        loop = asyncio.get_running_loop()
+    async def _end_processes(self) -> list[int]:
+        self._commits.quiet = True
         self._commits.coordinator.abandon("The attempt has ended.")
         if self._preparing is not None:
             await asyncio.wait([self._preparing], timeout=DRAIN_LIMIT_S)
-        await self._commits.settle(KILL_WAIT_S)
-        now = time.monotonic()
-        unkillable = await loop.run_in_executor(None, lambda: self._tree.stop(lambda: None, now, KILL_WAIT_S))
-        await loop.run_in_executor(None, self._tree.close, 0.0 if unkillable else KILL_WAIT_S)
-        deadline = loop.time() + DRAIN_LIMIT_S
-        while any(rank.connection is not None for rank in self._ranks) and loop.time() < deadline:
-            await asyncio.sleep(POLL_S)
-        return unkillable
+        return await self._end.end_processes(self._tree)

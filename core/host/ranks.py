@@ -87,13 +87,14 @@ class Rank:
         if self.connection is not None:
             self.connection.send(message)
 
-    def note_step(self, value: dict[str, Any]) -> None:
-        """Takes a step line's figures."""
+    def note_step(self, value: dict[str, Any]) -> bool:
+        """Takes a step line's figures; returns whether it is the rank's first one."""
+        first = False
         step, loss, tokens = value.get("step"), value.get("loss"), value.get("tokens_per_s")
         if isinstance(step, int):
             self.step = step
             if self.first_step is None:
-                self.first_step = step
+                self.first_step, first = step, True
             if self.phase not in _OWN_PROGRAM:
                 self.phase = "training"
         epoch = value.get("epoch")
@@ -101,6 +102,7 @@ class Rank:
             self.epoch = int(epoch)
         self.loss = float(loss) if isinstance(loss, int | float) else None
         self.tokens_per_s = float(tokens) if isinstance(tokens, int | float) else None
+        return first
 
 
 @dataclass(slots=True)
@@ -143,6 +145,14 @@ class Ranks:
     def heard_out(self) -> bool:
         """No process is left, and what each had said before it ended was read to the end."""
         return self.all_exited and all(rank.connection is None for rank in self)
+
+    def figures(self) -> tuple[int, int, float | None, float | None]:
+        """Furthest step and epoch, mean loss and total throughput of the ranks that have made a step (at least one)."""
+        ranks = [rank for rank in self if rank.first_step is not None]
+        losses = [rank.loss for rank in ranks if rank.loss is not None]
+        rates = [rank.tokens_per_s for rank in ranks if rank.tokens_per_s is not None]
+        step, epoch = max(rank.step for rank in ranks), max(rank.epoch for rank in ranks)
+        return step, epoch, sum(losses) / len(losses) if losses else None, sum(rates) if rates else None
 
     def broadcast(self, message: Message) -> None:
         """Sends to every rank."""

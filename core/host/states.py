@@ -1,8 +1,8 @@
-"""What a run goes through, as `state.json` says it."""
+"""States of a run, as `state.json` has them, and phases of one attempt within it."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 
 
 class HostState(StrEnum):
@@ -49,3 +49,46 @@ class HostState(StrEnum):
     def is_final(self) -> bool:
         """The host ends."""
         return self in (HostState.STOPPED, HostState.FINISHED, HostState.FAILED)
+
+
+class AttemptPhase(Enum):
+    """The phases of one attempt, from spawning its ranks to the last one's end. It never returns to an earlier one.
+
+    ``STARTING``: ranks are spawned, connect, prepare the data and build the model. They have `start_timeout_s`, which
+    is counted again from the last spawn, from each report on preparing the data, and from the data being ready.
+
+    ``TRAINING``: enough ranks have made their first step: one where all train in step (the others took part in it),
+    every rank where they are independent. Steps, evaluation, commits and merges belong to it.
+
+    ``FAILING``: a rank has failed. Failures of the others are awaited for 1.5 s, because the first that is noticed is
+    often a secondary one; independent ranks that are left may save one more checkpoint meanwhile.
+
+    ``FINISHING``: every rank has trained all it had to, or was stopped, and the last checkpoint holds all of them.
+    They were told to exit and have 30 s for it.
+
+    ``ENDED``: the outcome is known. Processes that are left are ended, and the ranks' last lines are read.
+
+    Transitions::
+
+        STARTING  ─→ TRAINING    the first step line, or a rank that has nothing left to train
+        STARTING  ─→ FAILING     a rank exited or reported a failure
+        STARTING  ─→ ENDED       a stop (nothing to commit yet), `start_timeout_s`, a ledger that refuses the data,
+                                 or a rank that could not be spawned
+        TRAINING  ─→ FAILING     a rank exited, reported a failure, or closed its connection and stays
+        TRAINING  ─→ FINISHING   every rank waits and the newest checkpoint holds each where it stands
+        TRAINING  ─→ ENDED       the stop's deadline, or a request to stop immediately
+        FAILING   ─→ ENDED       the other failures are in and the survivors have saved; or the stop's deadline
+        FINISHING ─→ ENDED       the last process exited, 30 s are over, or the stop's deadline
+        any       ─→ ENDED       the run's folder is gone
+    """
+
+    STARTING = auto()
+    TRAINING = auto()
+    FAILING = auto()
+    FINISHING = auto()
+    ENDED = auto()
+
+    @property
+    def is_working(self) -> bool:
+        """Ranks are to start or to train."""
+        return self in (AttemptPhase.STARTING, AttemptPhase.TRAINING)

@@ -1,0 +1,177 @@
+"""Attempt end: moves an attempt from phase to phase, decides its outcome, and ends its processes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Final
+
+from core.host.attempt_context import AttemptContext, AttemptEvents
+from core.host.commits.rank_barrier import RankBarrier
+from core.host.commits.runner import CommitRunner
+from core.host.failures import SETTLE_S, describe, root_cause
+from core.host.outcome import Outcome, diverged, stopped_short
+from core.host.ranks import Ranks
+from core.host.states import AttemptPhase
+from core.host.stop_ladder import KILL_WAIT_S, Rung
+from core.host.survivor_checkpoint import SurvivorCheckpoint
+from core.processes import ProcessTree
+from core.protocol.messages import Finish, Stop
+
+log = logging.getLogger(__name__)
+
+FINISH_LIMIT_S: Final = 30.0
+"""For ranks that were told to exit; their work is committed already."""
+DRAIN_LIMIT_S: Final = 1.0
+"""After the ranks' processes are gone their last lines may still be on the way."""
+DRAIN_POLL_S: Final = 0.025
+
+
+class AttemptEnd:
+    """Watches for the end of one attempt; `tick` makes each transition but the first, which a rank's message makes.
+
+    Args:
+        context: The attempt's.
+        ranks: The attempt's.
+        commits: The attempt's.
+        barrier: The attempt's; it knows the weights of the last merge.
+        events: Told of each new phase.
+
+    Attributes:
+        phase: Where the attempt stands.
+        has_begun: A first step was made. True in FAILING as well when that step's message came late: then the
+            attempt failed in training, not at the start.
+        start_by: When the first step is overdue, in seconds on the monotonic clock.
+        outcome: None until the phase is ENDED.
+    """
+
+    def __init__(
+        self,
+        context: AttemptContext,
+        ranks: Ranks,
+        commits: CommitRunner,
+        barrier: RankBarrier,
+        events: AttemptEvents,
+    ) -> None:
+        self.phase = AttemptPhase.STARTING
+        self.has_begun = False
+        self.start_by = float("inf")
+        self.outcome: Outcome | None = None
+        self._context = context
+        self._ranks = ranks
+        self._commits = commits
+        self._barrier = barrier
+        self._events = events
+        self._finish_by = float("inf")
+        self._survivors: SurvivorCheckpoint | None = None
+
+    def begin_training(self) -> None:
+        """The ranks that have to have made a first step; a second call does nothing."""
+        if not self.has_begun:
+            self.has_begun = True
+            if self.phase is AttemptPhase.STARTING:
+                self.phase = AttemptPhase.TRAINING
+            self._events.training_began()
+
+    def finish(self, now: float) -> None:
+        """Lets the ranks exit: all they did is committed."""
+        self._events.phase_changed("ending")
+        self.phase, self._finish_by = AttemptPhase.FINISHING, now + FINISH_LIMIT_S
+        self._commits.quiet = True  # a checkpoint that a rank still begins would never be used
+        self._ranks.broadcast(Finish())
+
+    def end(self, outcome: Outcome) -> None:
+        """Ends the attempt; the first outcome counts."""
+        self.phase, self.outcome = AttemptPhase.ENDED, self.outcome or outcome
+
+    def tick(self, now: float) -> None:
+        """Makes the transition that is due. The order matters: a stop goes before a failure, a failure before a delay.
+
+        Args:
+            now: Seconds on the monotonic clock.
+        """
+        rung = self._context.ladder.rung(now)
+        if self.phase is AttemptPhase.FINISHING:
+            if self._ranks.all_exited or now > self._finish_by or rung is Rung.END:
+                self.end(self._completed())
+        elif rung is Rung.END or (rung is Rung.ASKED and not self.has_begun):
+            self.end(self._stopped_short())
+        elif self._ranks.failures:
+            self._settle_failure(now)
+        elif self.phase is AttemptPhase.STARTING and now > self.start_by:
+            late = next(rank for rank in self._ranks if not rank.started)
+            limit_s = self._context.start_timeout_s
+            self._ranks.failure(late, now).finding = f"made no first step within {limit_s:g} s"
+            self.end(self._failed())
+
+    async def end_processes(self, tree: ProcessTree) -> list[int]:
+        """Ends what is left of the ranks within bounds, and reads their last lines; returns the pids that live on."""
+        loop = asyncio.get_running_loop()
+        await self._commits.settle(KILL_WAIT_S)
+        now = time.monotonic()
+        unkillable = await loop.run_in_executor(None, lambda: tree.stop(lambda: None, now, KILL_WAIT_S))
+        await loop.run_in_executor(None, tree.close, 0.0 if unkillable else KILL_WAIT_S)
+        deadline = loop.time() + DRAIN_LIMIT_S
+        while any(rank.connection is not None for rank in self._ranks) and loop.time() < deadline:
+            await asyncio.sleep(DRAIN_POLL_S)
+        return unkillable
+
+    # failing
+
+    def _settle_failure(self, now: float) -> None:
+        if self._survivors is None:
+            self.phase = AttemptPhase.FAILING
+            self._survivors = self._begin_survivor_checkpoint(now)
+        first = min(failure.at for failure in self._ranks.failures.values())
+        settled = self._ranks.heard_out or now - first > SETTLE_S
+        if settled and self._survivors.is_over(now, self._commits.coordinator.busy):
+            self.end(self._failed())
+
+    def _begin_survivor_checkpoint(self, now: float) -> SurvivorCheckpoint:
+        """Asks independent ranks to commit once more; ranks that synchronise now and then cannot."""
+        failed = set(self._ranks.failures)
+        survivors = [rank for rank in self._ranks if rank.number not in failed and rank.exited_at is None]
+        synchronise = bool(
+            self._context.plan.backend
+        )  # the lost rank's newest part may be of another round than theirs
+        if self._ranks.synchronised or synchronise or not self.has_begun:
+            return SurvivorCheckpoint([], now)
+        if not all(self._commits.carry(rank) for rank in failed):
+            return SurvivorCheckpoint([], now)
+        self._events.phase_changed("committing what the other ranks have learned")
+        for rank in survivors:
+            rank.send(Stop("another rank failed"))
+        return SurvivorCheckpoint(survivors, now + self._context.survivor_timeout_s)
+
+    # outcomes
+
+    def _completed(self) -> Outcome:
+        finished = all(rank.done is not None and rank.done.finished for rank in self._ranks)
+        newest, good = self._commits.newest, self._commits.newest_good or self._context.generation
+        error = None if newest is None or not newest.diverged else diverged(newest, good)
+        model = self._barrier.model(self._context.generation)
+        return Outcome("finished" if finished else "stopped", error, model=model)
+
+    def _stopped_short(self) -> Outcome:
+        """A stop whose ranks are ended without a commit of where they stood."""
+        kept = self._commits.newest or self._context.generation
+        model = self._barrier.model(self._context.generation)
+        step = max(rank.step for rank in self._ranks)
+        if self._context.plan.self_contained and self._context.keeper.ledger is None:
+            return Outcome("stopped")  # the script saves its own checkpoints, so there is nothing to commit
+        if not self.has_begun or (kept is not None and kept.step >= step and not self._commits.coordinator.busy):
+            return Outcome("stopped", model=model)
+        error = stopped_short(step, kept, self._context.ladder.is_hurried, self._commits.trouble)
+        return Outcome("stopped", error, model=model)
+
+    def _failed(self) -> Outcome:
+        failures = list(self._ranks.failures.values())
+        root = root_cause(failures)
+        kept = self._commits.newest_good or self._context.generation
+        resume = f"Resume the run: it continues from generation {kept.number} (step {kept.step})." if kept else ""
+        error = describe(root, failures, resume)
+        for failure in failures:
+            role = "; this is the root cause" if failure is root else " as a secondary failure"
+            log.error("rank %d failed%s", failure.rank, role)
+        return Outcome("failed" if self.has_begun else "not_started", error, root, root.usage)
