@@ -70,7 +70,7 @@ def train(place: tuple[int, int, Path], number: int) -> dict[str, Any]:
     seeding.seed_everything(strategy.place.rank)
     found: dict[str, Any] = {"losses": [], "steps": []}
     for step in range(STEPS):
-        share = tokens(8, step).chunk(strategy.lane_size)[strategy.lane_rank]
+        share = tokens(8, step).chunk(strategy.group_size)[strategy.group_rank]
         for part, batch in enumerate(share.chunk(2)):
             with replica.micro_batch(last=part == 1):
                 outcome = loss(replica.module, batch)

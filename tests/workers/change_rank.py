@@ -130,7 +130,7 @@ def write(way: Way, strategy: Strategy, folder: Path) -> None:
     replica, data = begin(strategy)
     for step in range(STEPS):
         # Ranks that train alone see samples of their own, so that their copies differ.
-        own = data[step].roll(strategy.lane * 5, 0) * (1 + strategy.lane)
+        own = data[step].roll(strategy.replica_group * 5, 0) * (1 + strategy.replica_group)
         train_step(strategy, replica, own)
     target = folder / str(way)
     target.mkdir(exist_ok=True)
@@ -138,8 +138,8 @@ def write(way: Way, strategy: Strategy, folder: Path) -> None:
     write_part(target, take_part(strategy, replica, STEPS, counters))
     train_step(strategy, replica, data[STEPS])
     after = whole_weights(strategy, replica, folder / f"scratch-{way}")
-    if strategy.lane_rank == 0:
-        name = f"next_{strategy.lane}" if way.mode == "independent" else "next_"
+    if strategy.group_rank == 0:
+        name = f"next_{strategy.replica_group}" if way.mode == "independent" else "next_"
         safetensors_files.write(target / f"{name}.safetensors", after)
 
 
@@ -172,7 +172,7 @@ def begin(strategy: Strategy) -> tuple[Replica, Tensor]:
 
 def train_step(strategy: Strategy, replica: Replica, batch: Tensor) -> None:
     """Two micro-batches of this rank's contiguous share."""
-    share = batch.chunk(strategy.lane_size)[strategy.lane_rank]
+    share = batch.chunk(strategy.group_size)[strategy.group_rank]
     replica.set_lr(LR)
     for number, part in enumerate(share.chunk(2)):
         with replica.micro_batch(last=number == 1):

@@ -58,7 +58,7 @@ def train(rank: int, world: int, folder: Path, way: str, environment: World) -> 
     told, returns = [], []
     for step in range(CHUNKS * grid.chunk // BATCH):
         batch = np.arange(step * BATCH, step * BATCH + BATCH)
-        share = np.array_split(batch, strategy.lane_size)[strategy.lane_rank]
+        share = np.array_split(batch, strategy.group_size)[strategy.group_rank]
         with torch.no_grad():
             assert rounds.before_step(StepSamples(0, batch, share))
         with replica.micro_batch(last=True):
@@ -66,10 +66,10 @@ def train(rank: int, world: int, folder: Path, way: str, environment: World) -> 
             replica.backward(mean, last=True)
         replica.set_lr(LR)
         replica.update()
-        told.append(strategy.total([mean.item()])[0] / strategy.lane_size)
+        told.append(strategy.total([mean.item()])[0] / strategy.group_size)
         returns.append(rounds.figures["episode_return"])
     together = (lambda value: strategy.total([value])[0]) if collective else None
-    numbers = [0, 1, 2] if strategy.lane_rank == 0 else [3]
+    numbers = [0, 1, 2] if strategy.group_rank == 0 else [3]
     with torch.no_grad():
         episodes = player.episodes(Stage(environment, True), numbers, 200, True, together)
     played = strategy.total([sum(episode.reward for episode in episodes), float(len(episodes))])

@@ -77,7 +77,7 @@ def make_model(world: int) -> tuple[nn.Module, torch.Tensor]:
 
 def train_step(strategy: Strategy, replica: Replica, data: torch.Tensor) -> None:
     """Two micro-batches of this rank's contiguous share."""
-    share = data.chunk(strategy.lane_size)[strategy.lane_rank]
+    share = data.chunk(strategy.group_size)[strategy.group_rank]
     for number, part in enumerate(share.chunk(2)):
         with replica.micro_batch(last=number == 1):
             replica.backward(replica.module(part).square().mean() / 2, last=number == 1)

@@ -49,7 +49,7 @@ def train(strategy: Strategy, precision: Precision, overflow_rank: int | None = 
     data = torch.randn(STEPS, 16, 9, generator=torch.Generator().manual_seed(1))
     told: dict[str, Any] = {"scales": [], "finite": [], "digests": [], "losses": []}
     for step in range(STEPS):
-        part = data[step].chunk(strategy.lane_size)[strategy.lane_rank]
+        part = data[step].chunk(strategy.group_size)[strategy.group_rank]
         wanted = torch.zeros(6)
         if step == OVERFLOW and strategy.place.rank == overflow_rank:
             wanted[0] = 3e38  # one element alone, which lies in one rank's shard

@@ -122,14 +122,14 @@ class Training:
         """The mean loss over all ranks at each step; at step `spoilt` the last rank's gradient overflows."""
         losses = []
         for step in range(first, last):
-            share = tokens(4 * self.world, step).chunk(self.world)[self.strategy.lane_rank]
+            share = tokens(4 * self.world, step).chunk(self.world)[self.strategy.group_rank]
             total = 0.0
             for number, part in enumerate(share.chunk(micro)):
                 with self.replica.micro_batch(last=number == micro - 1):
                     with self.precision.forward():
                         loss = loss_of(self.replica.module, part)
                     total += loss.item() / micro
-                    bad = step == spoilt and self.strategy.lane_rank == self.world - 1
+                    bad = step == spoilt and self.strategy.group_rank == self.world - 1
                     self.replica.backward(loss * (1e30 if bad else 1.0) / micro, last=number == micro - 1)
             self.gradient_bytes = stored(p.grad for p in self.model.parameters() if p.grad is not None)
             self.norm = self.replica.update()
@@ -193,7 +193,7 @@ def look(training: Training) -> dict[str, Any]:
     before = training.digest()
     val_losses = [evaluation(n).measure(training.replica.evaluated, training.strategy) for n in (HELD_OUT, 1)]
     training.model.eval()
-    everyone = training.strategy.forward_is_collective or training.strategy.lane_rank == 0
+    everyone = training.strategy.forward_is_collective or training.strategy.group_rank == 0
     text = (
         training.model.generate(torch.tensor([1, 2]), 12, 0.8, torch.Generator().manual_seed(4)) if everyone else None
     )

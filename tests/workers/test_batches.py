@@ -10,7 +10,7 @@ import pytest
 
 from core.ledger.ledger import Ledger
 from core.protocol.messages import Position
-from workers.training.batches import ChunkPlan, LaneBatches, LaneProgress, StepBatch
+from workers.training.batches import ChunkPlan, GroupBatches, GroupProgress, StepBatch
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
@@ -31,11 +31,11 @@ def ledger_of(plan: ChunkPlan, world: int, lanes: int, epochs: int) -> Ledger:
     )
 
 
-def lane(plan: ChunkPlan, ledger: Ledger, number: int, batch: int, micro: int, rank: int, size: int) -> LaneBatches:
-    return LaneBatches(plan, lambda sequence: ledger.claim(number, sequence), batch, micro, rank, size)
+def lane(plan: ChunkPlan, ledger: Ledger, number: int, batch: int, micro: int, rank: int, size: int) -> GroupBatches:
+    return GroupBatches(plan, lambda sequence: ledger.claim(number, sequence), batch, micro, rank, size)
 
 
-def all_batches(batches: LaneBatches) -> list[StepBatch]:
+def all_batches(batches: GroupBatches) -> list[StepBatch]:
     taken: list[StepBatch] = []
     while (batch := batches.next(len(taken) + 1)) is not None:
         taken.append(batch)
@@ -56,7 +56,7 @@ def test_in_step_every_sample_is_trained_once_an_epoch(
 ) -> None:
     ledger = ledger_of(plan, world, 1, epochs)
     ranks = [all_batches(lane(plan, ledger, 0, batch, micro, rank, world)) for rank in range(world)]
-    assert {len(steps) for steps in ranks} == {plan.lane_steps(epochs, 0, 1, batch)}
+    assert {len(steps) for steps in ranks} == {plan.group_steps(epochs, 0, 1, batch)}
     counts = Counter(i for steps in ranks for i in indices(steps))
     assert counts == dict.fromkeys(range(plan.samples), epochs)
     alone = all_batches(lane(plan, ledger_of(plan, 1, 1, epochs), 0, batch, micro, 0, 1))
@@ -73,7 +73,7 @@ def test_independent_lanes_share_every_epoch_between_them(plan: ChunkPlan, world
     lanes = [all_batches(lane(plan, ledger, number, batch, 3, 0, 1)) for number in range(world)]
     assert Counter(i for steps in lanes for i in indices(steps)) == dict.fromkeys(range(plan.samples), epochs)
     for number, steps in enumerate(lanes):
-        assert len(steps) == plan.lane_steps(epochs, number, world, batch)
+        assert len(steps) == plan.group_steps(epochs, number, world, batch)
         for step in steps:
             for done in step.finished:
                 assert plan.owner(done.epoch, done.block_id, done.chunk_id, world) == number
@@ -92,7 +92,7 @@ def test_what_is_resumed_goes_on_with_the_very_next_sample(
     first = lane(plan, ledger, 0, batch, 3, 0, 1)
     before = [b for b in (first.next(step + 1) for step in range(min(stop, len(whole)))) if b is not None]
     position = first.position(len(before), 1)
-    progress = LaneProgress(position.samples_seen, first.progress.chunks_done)
+    progress = GroupProgress(position.samples_seen, first.progress.chunks_done)
     for step in range(lost):
         first.next(len(before) + step + 1)
     ledger.commit({0: position})

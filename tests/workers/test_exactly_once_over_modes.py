@@ -25,7 +25,7 @@ from core.host.work_plan import rank_starts
 from core.launch.plan import LaunchPlan
 from core.ledger.ledger import Ledger
 from core.protocol.messages import Position, RankStart
-from workers.training.batches import ChunkPlan, LaneBatches, LaneProgress, saved_progress
+from workers.training.batches import ChunkPlan, GroupBatches, GroupProgress, saved_progress
 from workers.training.counters import taken_up
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
@@ -42,7 +42,7 @@ Sample = tuple[int, int]
 class Lane:
     """A lane's ranks, its step, and the weights it trains: how often they have seen each sample."""
 
-    ranks: list[LaneBatches]
+    ranks: list[GroupBatches]
     step: int
     seen: Counter[Sample]
     ends: int
@@ -103,7 +103,7 @@ class Run:
             assert {starts[rank].step for rank in ranks} == {first.step}
             size = micro * len(ranks)
             batches = [
-                LaneBatches(
+                GroupBatches(
                     self.plan, self._claim(lane), size, micro, n, len(ranks), self._progress(rank, carry, starts[rank])
                 )
                 for n, rank in enumerate(ranks)
@@ -165,7 +165,7 @@ class Run:
             return merged
         return copies[int(copy)].copy() if copy else copies[0].copy()
 
-    def _progress(self, rank: int, carry: CarryOver, start: RankStart) -> LaneProgress:
+    def _progress(self, rank: int, carry: CarryOver, start: RankStart) -> GroupProgress:
         """As a rank finds it: in the file of whoever's copy it takes up, its own or else rank 0's."""
         known = {} if self.saved.generation is None else self.saved.generation.positions
         copy = carry.copies[rank]

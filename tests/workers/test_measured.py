@@ -36,11 +36,11 @@ class OneOfTwo(SingleStrategy):
         self.other = other
 
     @property
-    def lane_rank(self) -> int:
+    def group_rank(self) -> int:
         return self.place.rank
 
     @property
-    def lane_size(self) -> int:
+    def group_size(self) -> int:
         return 2
 
     def total(self, values: Sequence[float]) -> list[float]:

@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="trains for real")
 from core.protocol.messages import Grant
 from core.run_folder.store import RunStore
 from tests.workers.hosted_run import curve, host, lines, make_run
-from workers.training.batches import ChunkPlan, LaneBatches
+from workers.training.batches import ChunkPlan, GroupBatches
 
 MANIFEST = """
 format = "rankdeck-recipe"
@@ -80,7 +80,7 @@ def test_samples_come_as_they_are_numbered_and_each_rank_knows_its_own() -> None
     plan = ChunkPlan(samples=24, samples_per_block=24, chunk_size=12, seed=1, shuffled=False)
     for rank, own in ((0, [0, 1]), (1, [2, 3, 4])):
         grants = iter([Grant(0, 0, 0, 0, 0, 12), Grant(1, 0, 0, 1, 12, 12)])
-        batches = LaneBatches(plan, lambda _, grants=grants: next(grants), 5, 8, rank, 2)
+        batches = GroupBatches(plan, lambda _, grants=grants: next(grants), 5, 8, rank, 2)
         batch = batches.next(1)
         assert batch is not None
         assert batch.indices.tolist() == [0, 1, 2, 3, 4] and batch.own.tolist() == own

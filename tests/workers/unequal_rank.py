@@ -22,7 +22,7 @@ from workers.optim.precision import Precision
 from workers.strategies import RankPlace, Replica, Strategy
 from workers.strategies.ddp import DdpStrategy
 from workers.strategies.zero import ZeroStrategy
-from workers.training.batches import ChunkPlan, LaneBatches
+from workers.training.batches import ChunkPlan, GroupBatches
 
 MICRO, STEPS = 4, 5
 PLAN = ChunkPlan(samples=14 * MICRO * STEPS - 17, samples_per_block=100, chunk_size=20, seed=3)
@@ -39,16 +39,16 @@ def make_model() -> nn.Module:
     return nn.Sequential(nn.Linear(7, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 1))
 
 
-def batches(strategy: Strategy, shares: tuple[int, ...] | None) -> LaneBatches:
+def batches(strategy: Strategy, shares: tuple[int, ...] | None) -> GroupBatches:
     """The lane's stream; every process has a ledger of its own, which all grant the same."""
     ledger = Ledger.new({"path": "x"}, PLAN.samples, PLAN.samples_per_block, PLAN.chunk_size, PLAN.seed, 1, 1, 1)
-    return LaneBatches(
+    return GroupBatches(
         PLAN,
         lambda sequence: ledger.claim(0, sequence),
         14 * MICRO,
         MICRO,
-        strategy.lane_rank,
-        strategy.lane_size,
+        strategy.group_rank,
+        strategy.group_size,
         shares=shares,
     )
 

@@ -1,10 +1,10 @@
-"""Where a step stands in the learning rate's schedule, also when a run goes on with other lanes or batches.
+"""Learning-rate schedule: where each step stands in it, also after a resume with other ranks or batches.
 
-A schedule is laid out over the steps that a run is planned to have. Go on with two devices in step instead of one, or
-independently, and what is left of the data makes another number of steps. The rule: the rate goes on from where it
+A schedule is laid out over the steps that a run is planned to have. Resumed on two devices in step instead of one, or
+independently, what is left of the data makes another number of steps. The rule: the rate continues from where it
 stands, and what is left of its schedule is stretched or squeezed over the steps that are left, so that it neither
-jumps nor ends early or late. A new limit (`--steps`, `--epochs`) asks for another schedule: that is laid out anew, from
-the first step on.
+jumps nor ends early or late. A new limit (`--steps`, `--epochs`) asks for another schedule, which is laid out from the
+first step on.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Schedule:
         return self.from_place + (step - self.from_step) * pace
 
     def resumed(self, planned: Schedule, step: int) -> Schedule:
-        """This schedule as a run goes on with it after `step` steps.
+        """This schedule as a run continues it after `step` steps.
 
         Args:
             planned: What would be laid out now.
@@ -57,7 +57,7 @@ class Schedule:
         return Schedule(planned.ends, self.length, step, min(self.length, self.place(step)), self.asked)
 
     def expecting(self, step: int, steps_left: int) -> Schedule:
-        """This schedule after `step` steps when so many more are now expected; the asked-for number is never passed."""
+        """The schedule after `step` steps with `steps_left` more expected; never beyond a limit in steps."""
         asked = self.asked[0] if self.asked else None
         ends = step + max(1, steps_left) if asked is None else min(step + max(1, steps_left), asked)
         return Schedule(ends, self.length, step, min(self.length, self.place(step)), self.asked)

@@ -33,7 +33,7 @@ class Optimization:
     clip_norm: float = 0.0
 
     def lr(self, step: float, total_steps: float, peak: float) -> float:
-        """The learning rate of step number `step` (1-based; a place between two steps after a change of lanes).
+        """The learning rate of step number `step` (1-based; a place between two steps after a resume with other ranks).
 
         Warm-up is linear; after it Loshchilov and Hutter's cosine (arXiv 1608.03983) without restarts, down to
         `min_lr_ratio` × `peak` at `total_steps`.

@@ -33,12 +33,12 @@ def has_bf16(device: torch.device) -> bool:
 
 
 def agreed(name: str, device: torch.device, ranks: int, total: Callable[[Sequence[float]], list[float]]) -> str:
-    """What "auto" comes to where all ranks of a lane must compute alike: bf16 if every GPU has it, else fp32.
+    """What "auto" comes to where all ranks of a replica group must compute alike: bf16 if every GPU has it, else fp32.
 
     Args:
         name: As asked.
         device: This rank's.
-        ranks: Ranks in the lane.
+        ranks: Ranks in the replica group.
         total: Sums numbers over them (`strategies.base.Strategy.total`); every rank calls it.
     """
     if name != "auto":

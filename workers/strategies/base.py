@@ -1,4 +1,4 @@
-"""What a way of sharing the work among ranks has to provide.
+"""Strategy: the interface of a way to share the work among ranks.
 
 The trainer is the only caller, always from the training thread, in this order:
 
@@ -7,8 +7,8 @@ The trainer is the only caller, always from the training thread, in this order:
 3. `agree` once at every step boundary, `total` at every evaluation;
 4. `close` once, at the end.
 
-A *lane* is a group of ranks that consume the same chunks in step (`core.ledger.ledger`). `lane_rank` and `lane_size`
-are this rank's place in its lane.
+A *replica group* is a group of ranks that train one copy of the weights: they consume the same chunks in step
+(`core.ledger.ledger`). `group_rank` and `group_size` are this rank's place in its own.
 """
 
 from __future__ import annotations
@@ -55,28 +55,28 @@ class Strategy(ABC):
         self.place = place
 
     @property
-    def lane(self) -> int:
-        """Which lane this rank belongs to."""
+    def replica_group(self) -> int:
+        """Which replica group this rank belongs to."""
         return 0
 
     @property
-    def lane_rank(self) -> int:
-        """This rank's place in its lane."""
+    def group_rank(self) -> int:
+        """This rank's place in its replica group."""
         return self.place.rank
 
     @property
-    def lane_size(self) -> int:
-        """Ranks in this rank's lane."""
+    def group_size(self) -> int:
+        """Ranks in this rank's replica group."""
         return self.place.world_size
 
     @property
     def synchronised(self) -> bool:
-        """True when all ranks train in step on one lane."""
+        """True when all ranks train in step, as one replica group."""
         return True
 
     @property
-    def lanes(self) -> int:
-        """Lanes of the run."""
+    def replica_groups(self) -> int:
+        """Replica groups of the run."""
         return 1 if self.synchronised else self.place.world_size
 
     def setup(self) -> None:
@@ -131,7 +131,7 @@ class Strategy(ABC):
         return {}
 
     def agree(self, flag: int) -> int:
-        """The highest flag that any rank of the lane has given, possibly one step late; every rank gets the same."""
+        """The highest flag that any rank of the replica group has given, possibly one step late; alike on all ranks."""
         return flag
 
     def settle(self) -> int:
@@ -139,5 +139,5 @@ class Strategy(ABC):
         return 0
 
     def total(self, values: Sequence[float]) -> list[float]:
-        """Sums over the lane's ranks, in double precision."""
+        """Sums over the replica group's ranks, in double precision."""
         return list(values)

@@ -45,7 +45,7 @@ class DdpOptions:
 
 
 class DdpStrategy(Strategy):
-    """All ranks in one lane, in step.
+    """All ranks in one replica group, in step.
 
     Args:
         place: This rank's.

@@ -46,7 +46,7 @@ class NotShardableError(RankdeckError):
 
 
 class FsdpStrategy(DdpStrategy):
-    """All ranks in one lane, in step, each with a share of everything.
+    """All ranks in one replica group, in step, each with a share of everything.
 
     Args:
         place: This rank's.

@@ -15,22 +15,22 @@ from workers.strategies.replica import Replica
 
 
 class IndependentStrategy(Strategy):
-    """One lane a rank."""
+    """Each rank a replica group of its own."""
 
     name = "independent"
 
     @property
-    def lane(self) -> int:
+    def replica_group(self) -> int:
         """The rank's own."""
         return self.place.rank
 
     @property
-    def lane_rank(self) -> int:
-        """Always 0: it is alone in its lane."""
+    def group_rank(self) -> int:
+        """Always 0: it is alone in its replica group."""
         return 0
 
     @property
-    def lane_size(self) -> int:
+    def group_size(self) -> int:
         """Always 1."""
         return 1
 

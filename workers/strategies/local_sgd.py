@@ -1,8 +1,8 @@
 """Parallel-independent with rounds: every H steps all ranks' weights are brought together (`outer`).
 
-Ranks still have a lane each and step by themselves. What they exchange: at the end of each round one *ballot*, a small
-table that every rank fills one row of (`DialStrategy.cast`), and then the weights. The order of events around a round,
-which keeps stop, commit and resume exact, is `workers.training.independent.local_sgd`'s.
+Each rank is a replica group of its own and steps by itself. At the end of each round ranks exchange one *ballot*, a
+small table that every rank fills one row of (`DialStrategy.cast`), and then the weights. The order of events around a
+round, which keeps stop, commit and resume exact, is `workers.training.independent.local_sgd`'s.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LOOK_UP: Final = datetime.timedelta(seconds=0.05)
 
 
 class DialStrategy(IndependentStrategy):
-    """One lane a rank, and rounds.
+    """Each rank a replica group of its own, and rounds.
 
     Args:
         place: This rank's.

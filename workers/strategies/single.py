@@ -16,12 +16,12 @@ class SingleStrategy(Strategy):
     name = "single"
 
     @property
-    def lane_rank(self) -> int:
+    def group_rank(self) -> int:
         """Always 0, also when a rank among others measures something by itself."""
         return 0
 
     @property
-    def lane_size(self) -> int:
+    def group_size(self) -> int:
         """Always 1."""
         return 1
 

@@ -1,9 +1,9 @@
 """Turns granted chunks into the batches of optimizer steps, and knows at every boundary what the weights have seen.
 
-A lane's samples form one stream: chunk after chunk as the host grants them, each chunk in a shuffled order that
-depends on nothing but (seed, epoch, chunk). A global batch is the next so many samples of that stream, and every
-rank of the lane takes its contiguous slice; so the order of samples does not depend on how many ranks there are,
-and a run that goes on from a position goes on with the very next sample.
+A replica group's samples form one stream: chunk after chunk as the host grants them, each chunk in a shuffled order
+that depends on nothing but (seed, epoch, chunk). A global batch is the next `global_batch` samples of that stream, and
+every rank of the group takes its contiguous slice. So the order of samples does not depend on the number of ranks, and
+a run that resumes from a position continues with the very next sample (docs/decisions/0003).
 
 A global batch may cross chunks but never an epoch's end: the epoch's last one may be short.
 """
@@ -69,14 +69,14 @@ class ChunkPlan:
             for chunk_start in range(0, block, self.chunk_size):
                 yield min(self.chunk_size, block - chunk_start)
 
-    def lane_steps(self, epochs: int, lane: int, lanes: int, lane_batch: int) -> int:
-        """Optimizer steps of a lane in so many epochs; with one lane, all chunks are its own."""
-        shares = [0] * lanes
+    def group_steps(self, epochs: int, group: int, groups: int, group_batch: int) -> int:
+        """Optimizer steps of a replica group in that many epochs; where there is one group, all chunks are its own."""
+        shares = [0] * groups
         for index, size in enumerate(self.sizes()):
-            shares[index % lanes] += size
-        steps = [math.ceil(share / lane_batch) for share in shares]
-        cycles, rest = divmod(epochs, lanes)
-        return cycles * sum(steps) + sum(steps[(lane - epoch) % lanes] for epoch in range(rest))
+            shares[index % groups] += size
+        steps = [math.ceil(share / group_batch) for share in shares]
+        cycles, rest = divmod(epochs, groups)
+        return cycles * sum(steps) + sum(steps[(group - epoch) % groups] for epoch in range(rest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class MicroBatch:
     Attributes:
         indices: Dataset indices, shape (micro-batch size,).
         weight: What the mean loss over these samples is multiplied by, so that after the strategy has averaged over
-            the lane's ranks the gradient is that of the mean over the global batch.
+            the replica group's ranks the gradient is that of the mean over the global batch.
     """
 
     indices: Indices
@@ -101,11 +101,11 @@ class StepBatch:
         micro_batches: At least one; a rank whose share is empty gets a sample with weight 0, since the others wait
             for it in the gradient exchange.
         samples: Samples in this rank's share.
-        global_samples: Samples in the whole batch, over the lane's ranks.
+        global_samples: Samples in the whole batch, over the replica group's ranks.
         epoch, block_id, chunk_id: Where the batch ends.
         finished: Chunks whose last sample is in this batch, with the step after it as `optimizer_step`.
         wait_s: Time spent waiting for the host's grants.
-        indices: Dataset indices of the whole batch, over the lane's ranks.
+        indices: Dataset indices of the whole batch, over the replica group's ranks.
         first: Where this rank's share of them begins.
     """
 
@@ -140,8 +140,8 @@ class _Chunk:
 
 
 @dataclass(slots=True)
-class LaneProgress:
-    """What a lane has behind it; saved with the weights.
+class GroupProgress:
+    """What a replica group has behind it; saved with the weights.
 
     Attributes:
         samples_seen: Samples trained over all attempts.
@@ -153,15 +153,15 @@ class LaneProgress:
 
 
 @dataclass(slots=True)
-class LaneBatches:
-    """The stream of a lane, cut into batches; one a rank.
+class GroupBatches:
+    """The stream of a replica group, cut into batches; one a rank.
 
     Args:
         plan: How the dataset is cut.
         claim: Asks the host for the n-th chunk of this attempt and waits for its grant.
-        global_batch: Samples in a step over the lane's ranks.
+        global_batch: Samples in a step over the replica group's ranks.
         micro_batch: Samples that a rank works on at once.
-        lane_rank, lane_size: Which slice is this rank's.
+        group_rank, group_size: Which slice is this rank's.
         progress: What earlier attempts have behind them.
         shares: Samples of a whole batch for each rank, where they are not to be alike; may be changed between steps.
         alike: Every rank makes the same number of micro-batches, because ranks meet in each of them.
@@ -171,9 +171,9 @@ class LaneBatches:
     claim: Callable[[int], Grant]
     global_batch: int
     micro_batch: int
-    lane_rank: int = 0
-    lane_size: int = 1
-    progress: LaneProgress = field(default_factory=LaneProgress)
+    group_rank: int = 0
+    group_size: int = 1
+    progress: GroupProgress = field(default_factory=GroupProgress)
     shares: tuple[int, ...] | None = None
     alike: bool = False
     _claims: int = 0
@@ -195,7 +195,7 @@ class LaneBatches:
 
     @property
     def expected(self) -> int | None:
-        """Samples that the lane may still expect where lanes take from each other; None where that is certain."""
+        """Samples that the group may still expect where groups take chunks from each other; None where all is fixed."""
         if self._expected < 0:
             return None
         return self._expected + (self._chunk.left if self._chunk is not None else 0)
@@ -227,7 +227,7 @@ class LaneBatches:
         return StepBatch(micro_batches, share, taken, *place, tuple(finished), waited, batch, first)
 
     def position(self, step: int, generation: int | None = None) -> Position:
-        """Where the lane stands after optimizer step `step`.
+        """Where the replica group stands after optimizer step `step`.
 
         Args:
             step: Steps done.
@@ -276,10 +276,10 @@ class LaneBatches:
         counts m · W / n, so that the sum over micro-batches and the mean over ranks make the mean over n, however
         many samples each rank has.
         """
-        total, size = len(batch), self.lane_size
+        total, size = len(batch), self.group_size
         bounds = self._bounds(total)
-        first = bounds[self.lane_rank]
-        share = batch[first : bounds[self.lane_rank + 1]]
+        first = bounds[self.group_rank]
+        share = batch[first : bounds[self.group_rank + 1]]
         if self.alike:
             most = max(end - start for start, end in pairwise(bounds))
             parts = np.array_split(share, math.ceil(most / self.micro_batch))
@@ -293,7 +293,7 @@ class LaneBatches:
     def _bounds(self, total: int) -> list[int]:
         """Where each rank's slice of so many samples begins, and after the last one their number."""
         if self.shares is None:
-            return [total * rank // self.lane_size for rank in range(self.lane_size + 1)]
+            return [total * rank // self.group_size for rank in range(self.group_size + 1)]
         return [total * upto // self.global_batch for upto in accumulate(self.shares, initial=0)]
 
 
@@ -301,6 +301,6 @@ def _done(grant: Grant, step: int) -> ChunkDone:
     return ChunkDone(grant.epoch, grant.block_id, grant.chunk_id, step, grant.count)
 
 
-def saved_progress(values: Mapping[str, object]) -> LaneProgress:
-    """`LaneProgress` from a rank's saved state."""
-    return LaneProgress(int(str(values.get("samples_seen", 0))), int(str(values.get("chunks_done", 0))))
+def saved_progress(values: Mapping[str, object]) -> GroupProgress:
+    """`GroupProgress` from a rank's saved state."""
+    return GroupProgress(int(str(values.get("samples_seen", 0))), int(str(values.get("chunks_done", 0))))

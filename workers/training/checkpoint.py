@@ -89,7 +89,8 @@ def saved_counters(folder: Path) -> dict[str, Any]:
 def load_part(folder: Path, strategy: Strategy, replica: Replica, copy: str = "") -> dict[str, Any]:
     """Puts a generation's state into the live objects.
 
-    The generators go on where as many ranks went on in as many lanes; else their state means nothing here.
+    Random generators continue where as many ranks train in as many replica groups as before; else their state means
+    nothing here.
 
     Args:
         folder: The generation's.
@@ -119,7 +120,7 @@ def load_part(folder: Path, strategy: Strategy, replica: Replica, copy: str = ""
 
 
 def _as_before(counters: Mapping[str, Any], strategy: Strategy) -> bool:
-    """Whether as many ranks train in as many lanes as when these counters were written."""
+    """Whether as many ranks train in as many replica groups as when these counters were written."""
     world = counters.get("world_size", strategy.place.world_size)
-    lanes = Mode.read(counters.get("mode", strategy.name)).replica_groups(world)
-    return bool(world == strategy.place.world_size and lanes == strategy.lanes)
+    groups = Mode.read(counters.get("mode", strategy.name)).replica_groups(world)
+    return bool(world == strategy.place.world_size and groups == strategy.replica_groups)

@@ -1,4 +1,4 @@
-"""What a rank counts on from when it goes on: saved numbers, or, after a change of lanes, numbers that fit those."""
+"""Counters that a resumed rank starts from: the saved ones, adapted where the run resumes with other ranks."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _SEED_STEP: Final = 1_000_003
 
 
 def fresh_seed(seed: int, rank: int, step: int) -> int:
-    """The seed of a rank that has no generators to go on with: another one for each rank, and at each step."""
+    """The seed of a rank that has no saved generators: another one for each rank, and at each step."""
     return seed + 1 + rank + _SEED_STEP * step
 
 
 def taken_up(
     counters: Mapping[str, Any], start: RankStart | None, rank: int, merge_every: int | None
 ) -> dict[str, Any]:
-    """The counters a rank goes on with.
+    """The counters that a rank resumes with.
 
-    Rounds of merging are told by chunks, so where the lanes are others, or the chunks from one merge to the next, they
-    are counted as if the newest merge had just been. What a rank has learned by itself begins anew where it takes up
+    Merges are due by chunks. So where the replica groups differ, or the chunks from one merge to the next, chunks are
+    counted as if the newest merge had just been. What a rank has learned by itself counts from zero where it takes up
     weights that are not its own.
 
     Args:

@@ -92,7 +92,7 @@ class DivergenceWatch:
             self._alerted = not verdict.good
             return
         self._alerted = True
-        if self._strategy.lane_rank != 0:
+        if self._strategy.group_rank != 0:
             return
         if self.last_good is None:
             kept, again = "and there is no earlier one", "start again"

@@ -50,14 +50,14 @@ class Evaluation:
         return self.measure_all(model, strategy)[0]
 
     def measure_all(self, model: nn.Module, strategy: Strategy) -> tuple[float, dict[str, float]]:
-        """The mean loss over the samples, shared out among the ranks of the lane and reduced over them.
+        """The mean loss over the samples, shared out among the ranks of the replica group and reduced over them.
 
         Returns:
             The loss; NaN when no sample is held out. And the task's other figures, their names after `val_`.
         """
         spread = np.linspace(0, self.samples - 1, min(self.samples, self.limit)).astype(np.int64)
         chosen = spread[np.diff(spread, prepend=-1) > 0]  # not np.unique, which loads numpy.ma
-        size, rank = strategy.lane_size, strategy.lane_rank
+        size, rank = strategy.group_size, strategy.group_rank
         share = chosen[len(chosen) * rank // size : len(chosen) * (rank + 1) // size]
         training = model.training
         with seeding.untouched(strategy.place.device), torch.no_grad():

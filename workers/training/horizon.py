@@ -100,5 +100,7 @@ class Horizon:
         if start is not None and start.steps_left is not None:
             of_epochs = start.step + start.steps_left
         else:
-            of_epochs = self._batches.plan.lane_steps(epochs, strategy.lane, strategy.lanes, self._batches.global_batch)
+            of_epochs = self._batches.plan.group_steps(
+                epochs, strategy.replica_group, strategy.replica_groups, self._batches.global_batch
+            )
         return of_epochs if config.steps is None else min(config.steps, of_epochs)

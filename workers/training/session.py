@@ -57,8 +57,8 @@ class Session:
 
     @property
     def batch(self) -> Batch:
-        """The batch arithmetic of this rank's lane."""
-        return resolve_batch(self.config, self.strategy.lane_size, DEFAULT_MICRO_BATCH)
+        """The batch arithmetic of this rank's replica group."""
+        return resolve_batch(self.config, self.strategy.group_size, DEFAULT_MICRO_BATCH)
 
     def phase(self, name: str, detail: str = "") -> None:
         """Tells where a starting rank is."""

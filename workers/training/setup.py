@@ -14,7 +14,7 @@ from workers.optim.precision import Precision, agreed
 from workers.strategies import Replica, Strategy
 from workers.training import checkpoint
 from workers.training.balance.batch_shares import ShareOut, share_out_of
-from workers.training.batches import ChunkPlan, LaneBatches
+from workers.training.batches import ChunkPlan, GroupBatches
 from workers.training.independent.local_sgd import Dial, dial_of
 from workers.training.independent.model_merge import MergeRounds
 from workers.training.session import Session
@@ -43,7 +43,7 @@ class TrainingSetup:
     model: nn.Module
     precision: Precision
     replica: Replica
-    batches: LaneBatches
+    batches: GroupBatches
     shares: ShareOut | None
     local_sgd: Dial | None
     merges: MergeRounds
@@ -68,7 +68,7 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
     """
     strategy, config = session.strategy, session.config
     device, is_first = strategy.place.device, strategy.place.rank == 0
-    precision = Precision(agreed(config.precision, device, strategy.lane_size, strategy.total), device)
+    precision = Precision(agreed(config.precision, device, strategy.group_size, strategy.total), device)
     # A model that will be sharded stays on the CPU until its blocks are cut: whole, it may not fit on the device.
     model = task.model if strategy.forward_is_collective else task.model.to(device)
     if is_first:
@@ -84,16 +84,16 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
     return TrainingSetup(session, task, model, precision, replica, batches, shares, dial_of(strategy, replica), merges)
 
 
-def _batches(session: Session, task: Task) -> LaneBatches:
+def _batches(session: Session, task: Task) -> GroupBatches:
     config, strategy, batch = session.config, session.strategy, session.batch
     sizes = (config.samples_per_block, config.dataset_chunk_size)
-    return LaneBatches(
+    return GroupBatches(
         ChunkPlan(session.data.samples, *sizes, config.seed, task.shuffled),
         partial(_claim, session),
         batch.global_,
         batch.micro,
-        strategy.lane_rank,
-        strategy.lane_size,
+        strategy.group_rank,
+        strategy.group_size,
         alike=strategy.micro_batches_alike,
     )
 

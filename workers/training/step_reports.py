@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from core.errors import RankdeckError
 from workers.host_link.reporter import Reporter
 from workers.optim.precision import Precision, SkippedSteps
-from workers.training.batches import LaneBatches, StepBatch
+from workers.training.batches import GroupBatches, StepBatch
 from workers.training.divergence import DivergenceWatch
 from workers.training.session import Session
 
@@ -69,7 +69,7 @@ class StepReports:
     def __init__(
         self,
         session: Session,
-        batches: LaneBatches,
+        batches: GroupBatches,
         precision: Precision,
         divergence: DivergenceWatch,
         tokens_per_sample: int,
@@ -152,7 +152,7 @@ class StepReports:
                 f"Up to step {step.number} every gradient for at least 50 steps overflowed fp16 and was skipped.",
                 "Choose precision bf16 or fp32, or lower the learning rate, and resume.",
             )
-        if found and self._session.strategy.lane_rank == 0:
+        if found and self._session.strategy.group_rank == 0:
             self._session.reporter.event(
                 "alert",
                 step=step.number,

@@ -65,5 +65,5 @@ class Validation:
         self._newest = (step, loss)
         if math.isfinite(loss):
             self._newest_finite = self._newest
-        if self._session.strategy.lane_rank == 0:
+        if self._session.strategy.group_rank == 0:
             self._session.reporter.event("eval", step=step, val_loss=loss, **metrics)

@@ -11,7 +11,7 @@ import torch
 from workers.optim import seeding
 from workers.optim.precision import Precision
 from workers.strategies import Replica
-from workers.training.batches import LaneBatches
+from workers.training.batches import GroupBatches
 from workers.training.evaluation import to_device
 from workers.training.measured import Measured
 from workers.training.task import Task
@@ -34,7 +34,7 @@ class Rehearsal:
         task: Task,
         replica: Replica,
         precision: Precision,
-        batches: LaneBatches,
+        batches: GroupBatches,
         samples: int,
         device: torch.device,
     ) -> None:

@@ -45,7 +45,7 @@ _DEFAULT_MICRO_BATCH: Final = 8  # as `workers.training.session` has it
 
 
 class DeepSpeedStrategy(DdpStrategy):
-    """All ranks in one lane, in step, with DeepSpeed between model and optimizer.
+    """All ranks in one replica group, in step, with DeepSpeed between model and optimizer.
 
     Args:
         place: This rank's.

@@ -9,13 +9,13 @@ from typing import Any, Final
 from workers.host_link.reporter import Reporter
 from workers.strategies import Strategy
 from workers.training.balance.load_balance import Balance, ForwardTimes, Sharing, speed_of
-from workers.training.batches import LaneBatches, MicroBatch
+from workers.training.batches import GroupBatches, MicroBatch
 
 _UNLIKE_STEPS: Final = 2  # a process's first steps take longer than the others
 
 
 class ShareOut:
-    """Shares each batch out by the ranks' speeds; the trainer calls it in step on every rank of the lane.
+    """Shares each batch out by the ranks' speeds; the trainer calls it in step on every rank of the replica group.
 
     Args:
         strategy: Sums the measurements over the ranks.
@@ -23,11 +23,11 @@ class ShareOut:
         reporter: Rank 0 tells what was measured.
     """
 
-    def __init__(self, strategy: Strategy, batches: LaneBatches, reporter: Reporter) -> None:
+    def __init__(self, strategy: Strategy, batches: GroupBatches, reporter: Reporter) -> None:
         self._strategy = strategy
         self._batches = batches
         self._reporter = reporter
-        self._balance = Balance(batches.global_batch, strategy.lane_rank, strategy.lane_size, strategy.total)
+        self._balance = Balance(batches.global_batch, strategy.group_rank, strategy.group_size, strategy.total)
         self._times = ForwardTimes(strategy.place.device)
         self._measured_from = 0
 
@@ -75,8 +75,8 @@ class ShareOut:
             )
 
 
-def share_out_of(wanted: str, strategy: Strategy, batches: LaneBatches, reporter: Reporter) -> ShareOut | None:
+def share_out_of(wanted: str, strategy: Strategy, batches: GroupBatches, reporter: Reporter) -> ShareOut | None:
     """What shares a batch out; None where all ranks get alike, as asked or because this mode cannot do otherwise."""
-    if wanted != "measured" or strategy.lane_size == 1 or not strategy.can_balance:
+    if wanted != "measured" or strategy.group_size == 1 or not strategy.can_balance:
         return None
     return ShareOut(strategy, batches, reporter)

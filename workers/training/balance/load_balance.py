@@ -84,8 +84,8 @@ class Balance:
 
     Args:
         global_batch: Samples in a whole batch.
-        rank, ranks: This rank's place in its lane.
-        total: Sums numbers over the lane's ranks (`strategies.base.Strategy.total`).
+        rank, ranks: This rank's place in its replica group.
+        total: Sums numbers over the replica group's ranks (`strategies.base.Strategy.total`).
 
     Attributes:
         shares: In force now.
@@ -120,7 +120,7 @@ class Balance:
         return step in (_FIRST_AFTER, 2 * _FIRST_AFTER) or step % _EVERY == 0
 
     def again(self, own_speed: float, passes: int) -> Sharing | None:
-        """A decision from real steps; every rank of the lane calls it after the same step.
+        """A decision from real steps; every rank of the replica group calls it after the same step.
 
         Args:
             own_speed: Samples a second of this rank since the last decision.

@@ -90,13 +90,13 @@ def train(place: Place, way: str, variant: str, source: str = "llama", resumed_f
             half.mkdir(exist_ok=True)
             write_part(half, take_part(strategy, replica, step, {"step": step}))
             strategy.total([0.0])
-        share = np.array_split(np.arange(step * 8, step * 8 + 8), strategy.lane_size)[strategy.lane_rank]
+        share = np.array_split(np.arange(step * 8, step * 8 + 8), strategy.group_size)[strategy.group_rank]
         with replica.micro_batch(last=True):
             mean = loss(replica.module, data.batch(share))
             replica.backward(mean, last=True)
         replica.set_lr(0.01)
         replica.update()
-        losses.append(strategy.total([mean.item()])[0] / strategy.lane_size)
+        losses.append(strategy.total([mean.item()])[0] / strategy.group_size)
     found = {"losses": losses, **look(place, strategy, replica.evaluated, data)}
     strategy.close()
     return found
