@@ -136,7 +136,7 @@ class Simulation:
 
         from workers.optim.optimizer import Optimization
         from workers.recipes.minigpt.model import MiniGPT, Shape
-        from workers.strategies.outer_optimizer import Outer
+        from workers.strategies.outer_optimizer import OuterOptimizer
 
         rule = Optimization(
             options={"betas": (0.9, 0.95)}, weight_decay=0.1, warmup_steps=20, min_lr_ratio=0.1, clip_norm=1.0
@@ -149,7 +149,8 @@ class Simulation:
         total = torch.zeros(0)
         outers = []
         if self._rule is not None:
-            outers = [Outer(model, self._rule, lambda t: t.copy_(total), torch.device("cpu")) for model in models]
+            cpu = torch.device("cpu")
+            outers = [OuterOptimizer(model, self._rule, lambda t: t.copy_(total), cpu) for model in models]
         for outer in outers:
             outer.start()
         order = np.random.default_rng(seed).permutation(self._samples)
@@ -168,7 +169,7 @@ class Simulation:
                 with torch.no_grad():
                     total = sum((parameters_to_vector(m.parameters()) for m in models), torch.zeros(1)) / len(models)
                 for outer in outers:
-                    outer.bring_together(1 / len(models), plain=step == steps)
+                    outer.synchronise(1 / len(models), plain=step == steps)
                 rounds += 1
         model_bytes = 4 * sum(p.numel() for p in models[0].parameters())
         if self._every:

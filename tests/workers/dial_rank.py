@@ -17,8 +17,8 @@ from tests.workers.gloo_rank import STEPS, make_model, train_step
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.strategies import RankPlace, Replica, make_strategy
-from workers.strategies.local_sgd import DialReplica, DialStrategy
-from workers.training.independent.local_sgd import Dial
+from workers.strategies.local_sgd import LocalSgdReplica, LocalSgdStrategy
+from workers.training.independent.local_sgd import LocalSgd
 
 RULE = Optimization(kind=torch.optim.SGD)
 OUTER = Synchronisation(3, DILOCO, 0.7, 0.9)
@@ -28,7 +28,7 @@ def run(rank: int, world: int, folder: Path) -> dict[str, Any]:
     """Trains with DDP, then in rounds in several ways; says what came of each."""
     place = RankPlace(rank, world, torch.device("cpu"), "gloo", (folder / "ddp").as_uri(), timeout_s=60.0)
     in_step = with_ddp(place)
-    strategy = DialStrategy(
+    strategy = LocalSgdStrategy(
         replace(place, rendezvous=(folder / "dial").as_uri()), Synchronisation(1, AVERAGE, 1.0, 0.0)
     )
     strategy.setup()
@@ -50,23 +50,23 @@ def flat(model: nn.Module) -> Tensor:
 
 
 def meet(
-    dial: Dial, step: int, samples: int, *, total: int = STEPS, stop: bool = False, newest: int = 0, **calls: Any
+    dial: LocalSgd, step: int, samples: int, *, total: int = STEPS, stop: bool = False, newest: int = 0, **calls: Any
 ) -> bool:
     """A round without a host, of `total` steps."""
     nothing: dict[str, Any] = {"meanwhile": lambda: None, "join": lambda: None, **calls}
-    return dial.meet(step, samples, active=step < total, stop=stop, newest=lambda: newest, **nothing)
+    return dial.synchronise(step, samples, active=step < total, stop=stop, newest=lambda: newest, **nothing)
 
 
-def begin(strategy: DialStrategy) -> tuple[Dial, DialReplica, Tensor]:
+def begin(strategy: LocalSgdStrategy) -> tuple[LocalSgd, LocalSgdReplica, Tensor]:
     """A fresh model at the first round, and data for all ranks."""
     model, data = make_model(strategy.place.world_size)
     replica = strategy.replicate(model, RULE, 0.05, Precision("fp32", strategy.place.device))
-    dial = Dial(strategy, replica)
+    dial = LocalSgd(strategy, replica)
     dial.begin(None, 0, 0)
     return dial, replica, data
 
 
-def own_step(strategy: DialStrategy, replica: Replica, data: Tensor) -> None:
+def own_step(strategy: LocalSgdStrategy, replica: Replica, data: Tensor) -> None:
     """A step on this rank's share of a global batch."""
     share = data.chunk(strategy.place.world_size)[strategy.place.rank]
     replica.backward(replica.module(share).square().mean(), last=True)
@@ -85,7 +85,7 @@ def with_ddp(place: RankPlace) -> Tensor:
     return flat(model)
 
 
-def every_step(strategy: DialStrategy) -> Tensor:
+def every_step(strategy: LocalSgdStrategy) -> Tensor:
     """The weights after averaging at every step."""
     dial, replica, data = begin(strategy)
     for step in range(1, STEPS + 1):
@@ -95,7 +95,7 @@ def every_step(strategy: DialStrategy) -> Tensor:
     return flat(replica.model)
 
 
-def in_rounds(strategy: DialStrategy) -> dict[str, Any]:
+def in_rounds(strategy: LocalSgdStrategy) -> dict[str, Any]:
     """Two rounds of the outer optimizer and the last one; rank r counts r + 1 times. Before each, state is saved and
     taken up again.
     """
@@ -110,11 +110,11 @@ def in_rounds(strategy: DialStrategy) -> dict[str, Any]:
             replica.outer.load(kept)
             assert meet(dial, step, step * (strategy.place.rank + 1), total=STEPS + 1)
             together.append(flat(replica.model).tolist())
-    figures = dial.take_figures()
+    figures = dial.take_costs()
     return {"apart": apart, "together": together, "sent": figures["sync_bytes"], "over": dial.over}
 
 
-def stopped(strategy: DialStrategy) -> dict[str, Any]:
+def stopped(strategy: LocalSgdStrategy) -> dict[str, Any]:
     """Rank 1 is told to stop in the middle of a round, the others reach its end."""
     dial, replica, data = begin(strategy)
     own_step(strategy, replica, data[0])
@@ -125,7 +125,7 @@ def stopped(strategy: DialStrategy) -> dict[str, Any]:
     return {"met": met, "untouched": torch.equal(before, flat(replica.model)), "round_after_stop": dial.round}
 
 
-def joined(strategy: DialStrategy) -> dict[str, Any]:
+def joined(strategy: LocalSgdStrategy) -> dict[str, Any]:
     """Rank 0 has a part in generation 5, of which the others do not know."""
     dial, replica, data = begin(strategy)
     own_step(strategy, replica, data[0])
@@ -137,7 +137,7 @@ def joined(strategy: DialStrategy) -> dict[str, Any]:
     return {"parts": parts}
 
 
-def left_by_the_others(strategy: DialStrategy) -> str:
+def left_by_the_others(strategy: LocalSgdStrategy) -> str:
     """What rank 0 gets to hear when nobody else comes."""
     dial, _, _ = begin(strategy)
     if strategy.place.rank != 0 or sys.platform == "win32":  # there gloo does not notice; a run's host does

@@ -9,7 +9,7 @@ from core.errors import ConfigError
 from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.ddp import DdpOptions, DdpStrategy
 from workers.strategies.independent import IndependentStrategy
-from workers.strategies.local_sgd import DialStrategy
+from workers.strategies.local_sgd import LocalSgdStrategy
 from workers.strategies.replica import Replica
 from workers.strategies.single import SingleStrategy
 
@@ -30,7 +30,7 @@ def make_strategy(mode: str, place: RankPlace, config: RunConfig) -> Strategy:
     if mode == Mode.ZERO:
         return _zero(place, config)
     if mode == Mode.INDEPENDENT and (rule := synchronisation_of(config)) is not None:
-        return DialStrategy(place, rule)
+        return LocalSgdStrategy(place, rule)
     if mode == Mode.DDP:
         return DdpStrategy(place, config.gradient_exchange, DdpOptions.of(config))
     for kind in (SingleStrategy, IndependentStrategy):

@@ -1,8 +1,8 @@
-"""Parallel-independent with rounds: every H steps all ranks' weights are brought together (`outer`).
+"""Local SGD: parallel-independent ranks whose weights are synchronised every H steps (`outer_optimizer`).
 
 Each rank is a replica group of its own and steps by itself. At the end of each round ranks exchange one *ballot*, a
-small table that every rank fills one row of (`DialStrategy.cast`), and then the weights. The order of events around a
-round, which keeps stop, commit and resume exact, is `workers.training.independent.local_sgd`'s.
+small table that every rank fills one row of (`LocalSgdStrategy.cast`), and then the weights. The order of events around
+a round, which keeps stop, commit and resume exact, is `workers.training.independent.local_sgd`'s.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from workers.state_files.saved_state import SavedState
 from workers.state_files.slices import StatePart
 from workers.strategies.base import RankPlace
 from workers.strategies.independent import IndependentStrategy
-from workers.strategies.outer_optimizer import Outer
+from workers.strategies.outer_optimizer import OuterOptimizer
 from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import Replica
 
@@ -33,12 +33,12 @@ ROUND_LIMIT_S: Final = 7 * 86_400.0
 _LOOK_UP: Final = datetime.timedelta(seconds=0.05)
 
 
-class DialStrategy(IndependentStrategy):
+class LocalSgdStrategy(IndependentStrategy):
     """Each rank a replica group of its own, and rounds.
 
     Args:
         place: This rank's.
-        rule: When and how the weights are brought together.
+        rule: When and how the weights are synchronised.
     """
 
     def __init__(self, place: RankPlace, rule: Synchronisation) -> None:
@@ -56,12 +56,14 @@ class DialStrategy(IndependentStrategy):
         if dist.is_initialized() and (self._open is None or self._open[1].is_completed()):
             dist.destroy_process_group()
 
-    def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> DialReplica:
+    def replicate(
+        self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision
+    ) -> LocalSgdReplica:
         """A whole copy a rank, written under the rank's name, and the shared weights, which rank 0 writes."""
         optimizer = optimization.optimizer(model, lr)
         wire = self.place.device if self.place.backend == "nccl" else torch.device("cpu")
-        outer = Outer(model, self.rule, _sum_over_ranks, wire)
-        return DialReplica(self.place, outer, model, optimizer, optimization, precision)
+        outer = OuterOptimizer(model, self.rule, _sum_over_ranks, wire)
+        return LocalSgdReplica(self.place, outer, model, optimizer, optimization, precision)
 
     def cast(self, row: Sequence[int]) -> None:
         """Puts this rank's row into the next ballot without waiting for it; `count` gives what came of it."""
@@ -88,7 +90,7 @@ class DialStrategy(IndependentStrategy):
         return rows
 
 
-class DialReplica(Replica):
+class LocalSgdReplica(Replica):
     """A whole model that goes its own way between rounds.
 
     Args:
@@ -100,7 +102,7 @@ class DialReplica(Replica):
     def __init__(
         self,
         place: RankPlace,
-        outer: Outer,
+        outer: OuterOptimizer,
         model: nn.Module,
         optimizer: Optimizer,
         optimization: Optimization,

@@ -1,4 +1,4 @@
-"""Brings the weights of ranks that trained apart together: their mean, or DiLoCo's outer step towards it.
+"""Outer optimizer: averages the weights of ranks that trained apart, or takes DiLoCo's step towards their mean.
 
 DiLoCo (Douillard et al., arXiv 2311.08105, algorithm 1): all ranks start a round from the same weights θ. At its end
 Δ = θ - mean(ranks' weights) is taken for a gradient, and SGD with Nesterov momentum makes the next θ:
@@ -22,19 +22,19 @@ from core.config.sync import AVERAGE, Synchronisation
 from core.fault_points import reach
 
 BUCKET_ELEMENTS: Final = 4 << 20
-"""So many numbers go through one all-reduce, unless a single tensor has more: 16 MiB in fp32."""
+"""Elements that go through one all-reduce, unless a single tensor has more: 16 MiB in fp32."""
 K = TypeVar("K")
 
 BASE: Final = "base."
 MOMENTUM: Final = "momentum."
 
 
-class Outer:
+class OuterOptimizer:
     """The weights that all ranks share, and the step that moves them.
 
     Args:
         model: On its device; its trainable parameters and the floating-point buffers that belong to its state are
-            brought together.
+            synchronised.
         rule: Method and outer settings.
         all_reduce: Sums a one-dimensional fp32 tensor over the ranks in place, giving all ranks the same bits.
         wire: Where that tensor has to lie.
@@ -58,7 +58,7 @@ class Outer:
         return sum(t.numel() for t in (*self._parameters.values(), *self._buffers))
 
     def is_finite(self) -> bool:
-        """Whether this rank's weights can be brought together; a buffer may well hold infinities, as a mask does."""
+        """Whether this rank's weights can be averaged; a buffer may well hold infinities, as a mask does."""
         checks = [torch.isfinite(parameter.detach()).all() for parameter in self._parameters.values()]
         checks += [~buffer.isnan().any() for buffer in self._buffers]
         return bool(torch.stack([check.to(checks[0].device) for check in checks]).all())
@@ -69,13 +69,13 @@ class Outer:
             self._base = {name: _outer_copy(p) for name, p in self._parameters.items()}
             self._momentum = {name: torch.zeros_like(base) for name, base in self._base.items()}
 
-    def bring_together(self, share: float, *, plain: bool = False) -> None:
+    def synchronise(self, share: float, *, plain: bool = False) -> None:
         """One round; afterwards all ranks hold the same weights.
 
         Args:
             share: This rank's weight in the mean; the ranks' shares add up to 1. At 0 its weights are not looked at,
                 and may be anything.
-            plain: Take the mean itself and start anew from it, whatever the method.
+            plain: Take the mean itself and start again from it, whatever the method.
         """
         stepped = self._rule.method != AVERAGE and not plain and bool(self._base)
         with torch.no_grad():

@@ -123,7 +123,7 @@ class Boundary:
             self._read_inbox()
             if self._takes_wish_to_commit():
                 self.checkpoints.take("asked")
-            if not self._meet():
+            if not self._synchronise():
                 return False
         if rounds is not None:
             self._session.reporter.event("synchronised", step=self._session.step, **rounds.totals())
@@ -139,7 +139,7 @@ class Boundary:
         if finished:
             self._validation.take(self._session.step, final=True)
         elif self._local_sgd is not None:
-            self._local_sgd.withdraw()
+            self._local_sgd.leave()
         if self.checkpoints.is_taken():
             self.checkpoints.commits.wait_written()
         else:
@@ -181,13 +181,13 @@ class Boundary:
     def _round_stops(self) -> bool:
         """Takes part in a round where one is due; True when the run is to stop instead."""
         rounds = self._local_sgd
-        return rounds is not None and rounds.due(self._session.step) and not self._meet()
+        return rounds is not None and rounds.due(self._session.step) and not self._synchronise()
 
-    def _meet(self) -> bool:
+    def _synchronise(self) -> bool:
         """One round, unless a rank was told to stop (False); see `workers.training.independent.local_sgd`."""
         rounds, step = self._local_sgd, self._session.step
         assert rounds is not None
-        met = rounds.meet(
+        done = rounds.synchronise(
             step,
             self._batches.progress.samples_seen,
             active=self._horizon.has_steps_left,
@@ -196,10 +196,10 @@ class Boundary:
             meanwhile=self._join_if_asked,
             join=self._join,
         )
-        if met:
+        if done:
             self.checkpoints.note_same_weights()
             self.checkpoints.divergence.after_round(step, rounds.round, rounds.left_out)
-        return met
+        return done
 
     def _join_if_asked(self) -> None:
         self._read_inbox()

@@ -86,8 +86,7 @@ class Commits:
             take: Copies the state; called once the host has said yes.
             position: The place in the data, for the generation that the host named.
             val_loss: Measured at this very step, or None.
-            round_: Rounds behind this rank, where ranks are brought together in rounds; parts of one generation are
-                of the same round.
+            round_: Local SGD rounds behind this rank; parts of one generation are of the same round.
             join: Take part in the generation that is being made, if one is; begin none.
             diverged: The weights are not finite.
 

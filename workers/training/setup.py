@@ -15,7 +15,7 @@ from workers.strategies import Replica, Strategy
 from workers.training import checkpoint
 from workers.training.balance.batch_shares import ShareOut, share_out_of
 from workers.training.batches import ChunkPlan, GroupBatches
-from workers.training.independent.local_sgd import Dial, dial_of
+from workers.training.independent.local_sgd import LocalSgd, local_sgd_of
 from workers.training.independent.model_merge import MergeRounds
 from workers.training.session import Session
 from workers.training.step_reports import report_model
@@ -45,7 +45,7 @@ class TrainingSetup:
     replica: Replica
     batches: GroupBatches
     shares: ShareOut | None
-    local_sgd: Dial | None
+    local_sgd: LocalSgd | None
     merges: MergeRounds
 
     @property
@@ -81,7 +81,8 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
     batches = _batches(session, task)
     shares = share_out_of(config.balance, strategy, batches, session.reporter)
     merges = MergeRounds(config.merge_policy, config.merge_every_chunks, strategy.synchronised)
-    return TrainingSetup(session, task, model, precision, replica, batches, shares, dial_of(strategy, replica), merges)
+    local_sgd = local_sgd_of(strategy, replica)
+    return TrainingSetup(session, task, model, precision, replica, batches, shares, local_sgd, merges)
 
 
 def _batches(session: Session, task: Task) -> GroupBatches:

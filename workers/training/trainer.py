@@ -136,7 +136,7 @@ class Trainer:
         """
         if self._setup.local_sgd is None:
             return {"sync_wait_s": self._replica.sync_wait_s()}, 0.0
-        costs = self._setup.local_sgd.take_figures()
+        costs = self._setup.local_sgd.take_costs()
         return dict(costs), costs["sync_wait_s"]
 
     def _resume(self) -> None:
