@@ -35,6 +35,8 @@ _COMMANDS: Final = {
     "preview": "core.cli.preview",
 }
 INTERRUPTED: Final = 130
+# Linux's PATH_MAX. Windows answers a longer one with "not found", so that a folder would seem to be missing.
+LONGEST_PATH: Final = 4096
 DEFECT_LOG: Final = "rankdeck-errors.log"
 
 
@@ -73,6 +75,10 @@ def _run(words: Sequence[str], terminal: Terminal) -> int:
         return 0
     if arguments.command is None:
         parse(["--help"])
+    for name, value in vars(arguments).items():
+        is_path = name not in ("run", "path") and isinstance(value, str) and not value.lstrip().startswith("{")
+        if is_path and len(value) > LONGEST_PATH:  # a run's name has an answer of its own
+            raise _too_long(value)
     terminal.quiet = bool(getattr(arguments, "json", False) or getattr(arguments, "detach", False))
     module = importlib.import_module(_COMMANDS[arguments.command])
     code: int = getattr(module, arguments.command)(arguments, terminal)
@@ -81,9 +87,10 @@ def _run(words: Sequence[str], terminal: Terminal) -> int:
 
 def _name_too_long(error: Exception) -> UsageError | None:
     """What to say where a word of the command is no file's name on any system; it may stand for one in many flags."""
-    if not isinstance(error, OSError) or not is_too_long(error):
-        return None
-    name = str(error.filename)
+    return _too_long(str(error.filename)) if isinstance(error, OSError) and is_too_long(error) else None
+
+
+def _too_long(name: str) -> UsageError:
     return UsageError(
         f"The path {name[:60]}… has {len(name):,} characters, which is longer than any file system allows.",
         "Give a shorter path.",

@@ -348,6 +348,8 @@ def test_a_run_never_writes_through_a_link(
         place.symlink_to(victim, target_is_directory=victim.is_dir())
     except OSError as error:
         pytest.skip(f"links cannot be made here: {error}")
+    if not place.is_symlink():
+        pytest.skip("Wine makes symbolic links that it shows as what they point at")
     store.write_state(store.stored_state().replace(state="stopped"))
     assert main(["show", store.dir.name, "--runs-dir", str(store.dir.parent)]) == 0, "reading is no harm"
     capsys.readouterr()
