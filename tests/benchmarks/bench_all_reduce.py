@@ -18,7 +18,7 @@ from typing import Final
 
 import pytest
 
-from tests.workers.hosted_run import ROOT
+from core.processes.program_environment import program_environment
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 
@@ -73,7 +73,7 @@ print(json.dumps(found))
 
 def measure(world: int, wire: bool, folder: Path) -> dict[str, dict[str, list[float]]]:
     """Seconds of every round, by size and way, in rank 0."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment = program_environment(os.environ, {"OMP_NUM_THREADS": "1"})
     given = [world, (folder / "rendezvous").as_uri(), wire, SIZES, ROUNDS, BYTES_A_ROUND]
     ranks = [
         subprocess.Popen(

@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from core.processes.program_environment import program_environment
 from tests.helpers.synthetic_run import Shape, write_columns
 
 pytestmark = pytest.mark.benchmark
-ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = 5
 
 OPEN = """
@@ -125,7 +125,7 @@ print(json.dumps(marks))
 
 def open_once(run_dir: Path, code: str = OPEN) -> dict[str, Any]:
     began = time.time()
-    environment = os.environ | {"QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(ROOT)}
+    environment = program_environment(os.environ, {"QT_QPA_PLATFORM": "offscreen"})
     done = subprocess.run(
         [sys.executable, "-c", code, str(run_dir)],
         env=environment,

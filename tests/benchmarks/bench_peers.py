@@ -23,6 +23,7 @@ import psutil
 import pytest
 
 from core.machine.platform import physical_cores
+from core.processes.program_environment import program_environment
 from tests.benchmarks.loops.common import LEARNING_RATE, SHAPE, Job
 from tests.benchmarks.taking_turns import Contender, Ends, Timed, median_ratio, rate, ratio, take_turns
 from tests.workers.hosted_run import ROOT, lines, make_run, write_text
@@ -65,7 +66,6 @@ def loop(name: str, job: Job, folder: Path, threads: int = 0, shown: str = "") -
 def environment(job: Job, rank: int, threads: int) -> dict[str, str]:
     """What a launcher would put there."""
     shared = {
-        "PYTHONPATH": str(ROOT),
         "OMP_NUM_THREADS": str(threads or max(1, physical_cores() // job.world)),
         "GLOO_SOCKET_IFNAME": "lo",
         "TOKENIZERS_PARALLELISM": "false",
@@ -82,7 +82,7 @@ def environment(job: Job, rank: int, threads: int) -> dict[str, str]:
             "TORCHELASTIC_RUN_ID": "bench",
             "GROUP_RANK": "0",
         }
-    return {**os.environ, **shared}
+    return program_environment(os.environ, shared)
 
 
 def printed(files: list[Path]) -> Ends:
@@ -100,7 +100,7 @@ def rankdeck(mode: str, world: int, text: Path, folder: Path, name: str = OURS) 
     process = psutil.Popen(
         [sys.executable, "-m", "core.host", str(store.dir)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env=program_environment(os.environ),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

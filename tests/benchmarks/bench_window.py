@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
+from core.processes.program_environment import program_environment
 from tests.helpers.synthetic_run import Shape, write_columns, write_lines
 
 pytestmark = pytest.mark.benchmark
-ROOT = Path(__file__).resolve().parents[2]
 ROUNDS = 5
 
 PLAIN = """
@@ -94,7 +94,7 @@ print(json.dumps(marks))
 
 def run_once(code: str, *arguments: object) -> dict[str, Any]:
     began = time.time()
-    environment = os.environ | {"QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(ROOT)}
+    environment = program_environment(os.environ, {"QT_QPA_PLATFORM": "offscreen"})
     command = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
     marks: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
