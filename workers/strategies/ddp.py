@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 import torch.distributed as dist
@@ -38,10 +39,24 @@ class DdpOptions:
     find_unused_parameters: bool = False
     broadcast_buffers: bool = True
 
+    def arguments(self) -> dict[str, Any]:
+        """Those that differ from DDP's defaults, by the names of the torch that is installed.
+
+        torch 2.13 has renamed `broadcast_buffers` and warns of the old name in every rank, also at its default.
+        """
+        arguments = {name: value for name, value in asdict(self).items() if value != getattr(_DEFAULTS, name)}
+        parameters = inspect.signature(DistributedDataParallel.__init__).parameters
+        if "broadcast_buffers" in arguments and "forward_sync_buffers" in parameters:
+            arguments["forward_sync_buffers"] = arguments.pop("broadcast_buffers")
+        return arguments
+
     @classmethod
     def of(cls, config: RunConfig) -> DdpOptions:
         """Those that a run asks for."""
         return cls(config.static_graph, config.find_unused_parameters, config.broadcast_buffers)
+
+
+_DEFAULTS: Final = DdpOptions()
 
 
 class DdpStrategy(Strategy):
@@ -159,7 +174,7 @@ class Wrapping:
             model,
             device_ids=None if on_cpu else [self.place.device],
             gradient_as_bucket_view=True,
-            **asdict(self.options),
+            **self.options.arguments(),
             **self.exchange.ddp_options,
         )
         self.exchange.register(wrapped)
