@@ -66,7 +66,7 @@ def train(place: tuple[int, int, Path], number: int) -> dict[str, Any]:
     )  # fmt: skip
     nn.init.normal_(model.q_head.weight, 0.0, 1.0)
     replica = strategy.replicate(model, Optimization(weight_decay=0.1), 0.01, Precision("fp32", CPU))
-    replica.rehearse(loss(replica.module, tokens(1, 7)).loss)
+    replica.warm_up(loss(replica.module, tokens(1, 7)).loss)
     seeding.seed_everything(strategy.place.rank)
     found: dict[str, Any] = {"losses": [], "steps": []}
     for step in range(STEPS):

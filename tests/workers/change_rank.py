@@ -166,7 +166,7 @@ def begin(strategy: Strategy) -> tuple[Replica, Tensor]:
     model = nn.Sequential(nn.Linear(4, 16), nn.GELU(), nn.Linear(16, 17), nn.LayerNorm(17), nn.Linear(17, 1))
     data = torch.randn(STEPS + 1, BATCH, 4)
     replica = strategy.replicate(model, RULE, LR, Precision("fp32", strategy.place.device))
-    replica.rehearse(replica.module(data[0][:1]).sum())  # as the trainer does: DDP's buckets are then final
+    replica.warm_up(replica.module(data[0][:1]).sum())  # as the trainer does: DDP's buckets are then final
     return replica, data
 
 

@@ -54,7 +54,7 @@ def train(rank: int, world: int, folder: Path, way: str, environment: World) -> 
         assert all(bool(torch.isfinite(value)) for value in made.values())
         return made["loss"]
 
-    replica.rehearse(loss(np.arange(1)))
+    replica.warm_up(loss(np.arange(1)))
     told, returns = [], []
     for step in range(CHUNKS * grid.chunk // BATCH):
         batch = np.arange(step * BATCH, step * BATCH + BATCH)

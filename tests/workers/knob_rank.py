@@ -84,7 +84,7 @@ def unused(way: str, place: tuple[int, int, Path]) -> dict[str, Any]:
     model: Any = replica.model
     data = torch.randn(6, 2, 8, 40, generator=torch.Generator().manual_seed(place[0]))
     try:
-        replica.rehearse(replica.module(data[0, 0]).square().mean())
+        replica.warm_up(replica.module(data[0, 0]).square().mean())
         for step in range(6):
             model.step = step if setting != "static" else 0
             for micro in range(2):

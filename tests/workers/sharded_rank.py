@@ -114,7 +114,7 @@ class Training:
         self.replica: Replica = self.strategy.replicate(self.model, rule, 0.01, self.precision)
         with self.precision.forward():
             loss = loss_of(self.replica.module, tokens(2, 7))
-        self.replica.rehearse(loss)  # as the trainer does before the first step
+        self.replica.warm_up(loss)  # as the trainer does before the first step
         self.gradient_bytes = 0
         self.norm = torch.zeros(())
 

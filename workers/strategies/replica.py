@@ -96,7 +96,7 @@ class Replica:
         """Shortens the gradient to `limit` (0 only measures); its norm before."""
         return nn.utils.clip_grad_norm_(self._parameters, limit if limit > 0 else float("inf"), foreach=True)
 
-    def rehearse(self, loss: Tensor) -> None:
+    def warm_up(self, loss: Tensor) -> None:
         """A backward pass before the first step that leaves no trace in weights, optimizer or gradients."""
         torch.autograd.backward(loss * 0.0)
         self.optimizer.zero_grad(set_to_none=True)

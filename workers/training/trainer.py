@@ -29,7 +29,7 @@ from workers.training.session import Session
 from workers.training.setup import set_up
 from workers.training.step_reports import Step, StepReports
 from workers.training.task import StepSamples, Task
-from workers.training.warm_up import Rehearsal
+from workers.training.warm_up import WarmUp
 
 
 class Trainer:
@@ -48,13 +48,13 @@ class Trainer:
         self._horizon = Horizon(setup)
         self._boundary = Boundary(setup, self._horizon)
         samples = session.data.samples
-        self._warm_up = Rehearsal(task, setup.replica, setup.precision, setup.batches, samples, setup.device)
+        self._warm_up = WarmUp(task, setup.replica, setup.precision, setup.batches, samples, setup.device)
         divergence = self._boundary.checkpoints.divergence
         self._reports = StepReports(session, setup.batches, setup.precision, divergence, task.tokens_per_sample)
 
     def fit(self) -> None:
         """Trains from the newest generation until done or stopped, and stays until the host lets this rank go."""
-        self._warm_up.warm_up()
+        self._warm_up.run()
         self._resume()
         self._session.phase("ready")
         finished = self._train()
@@ -151,7 +151,7 @@ class Trainer:
             self._boundary.checkpoints.restore(counters)
         if setup.shares is not None:
             with self._warm_up.without_trace():
-                setup.shares.begin(counters or {}, session.step, self._warm_up.alone)
+                setup.shares.begin(counters or {}, session.step, self._warm_up.pass_alone)
         if setup.local_sgd is not None:
             setup.local_sgd.begin(counters, session.step, setup.batches.progress.samples_seen)
         session.first_step = session.step + 1

@@ -1,4 +1,4 @@
-"""Passes before the first step that leave no trace: in weights, optimizer, generators or statistics."""
+"""Warm-up passes before the first step, which leave no trace in weights, optimizer, generators or statistics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workers.training.measured import Measured
 from workers.training.task import Task
 
 
-class Rehearsal:
+class WarmUp:
     """Makes passes over the first samples of the dataset.
 
     Args:
@@ -45,7 +45,7 @@ class Rehearsal:
         self._samples = samples
         self._device = device
 
-    def warm_up(self) -> None:
+    def run(self) -> None:
         """A forward and backward pass, or two, that leave no trace but DDP's final order of buckets.
 
         DDP rebuilds its buckets after its first passes. A resumed run has these where the run it continues had none;
@@ -56,7 +56,7 @@ class Rehearsal:
             for _ in range(self._replica.passes_to_settle):
                 self._pass(1)
 
-    def alone(self) -> None:
+    def pass_alone(self) -> None:
         """A whole micro-batch without exchanging gradients; inside `without_trace`."""
         with self._replica.micro_batch(last=False):
             self._pass(self._batches.micro_batch)
@@ -75,4 +75,4 @@ class Rehearsal:
         indices = np.resize(self._batches.plan.order(0, 0, 0, 0, min(samples, self._samples)), samples)
         with self._precision.forward():
             returned = self._task.loss(self._replica.module, to_device(self._task.batch(indices), self._device))
-        self._replica.rehearse(Measured.of(returned).loss)
+        self._replica.warm_up(Measured.of(returned).loss)

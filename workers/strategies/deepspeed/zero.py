@@ -200,7 +200,7 @@ class DeepSpeedReplica(Replica):
             dist.broadcast(buffer, 0)
         return grad_norm(self._engine, self._place.device)
 
-    def rehearse(self, loss: Tensor) -> None:
+    def warm_up(self, loss: Tensor) -> None:
         """See `Replica`."""
         self._engine.set_gradient_accumulation_boundary(False)
         self._engine.backward(loss * 0.0, scale_wrt_gas=False)

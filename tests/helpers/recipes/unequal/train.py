@@ -61,7 +61,7 @@ def main(run: Run) -> None:
         places = samples[:, None] * length + np.arange(length + 1)
         return torch.from_numpy(tokens[places].astype(np.int64))
 
-    spoil = Overflow(o["overflow_batch"] + 1 if run.rank == o["overflow_rank"] else 0)  # the first is the rehearsal
+    spoil = Overflow(o["overflow_batch"] + 1 if run.rank == o["overflow_rank"] else 0)  # the first is the warm-up
 
     def loss(model: nn.Module, window: Tensor) -> Tensor:
         logits = model(window[:, :-1])

@@ -83,7 +83,7 @@ def train(place: Place, way: str, variant: str, source: str = "llama", resumed_f
     if resumed_from:
         first = load_part(place.folder / f"{resumed_from}-{variant}-{source}-.half", strategy, replica)["step"]
     losses = []
-    replica.rehearse(loss(replica.module, data.batch(np.arange(2))))
+    replica.warm_up(loss(replica.module, data.batch(np.arange(2))))
     for step in range(first, STEPS):
         if step == HALF and not resumed_from and not alone:
             half = place.folder / f"{name}.half"
