@@ -15,7 +15,7 @@ hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypot
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
 
 from tests.workers.test_batches import all_batches, indices, lane, ledger_of, plans  # noqa: E402
-from workers.training.balance.load_balance import Balance, Sharing, equal, proportional, step_s  # noqa: E402
+from workers.training.balance.load_balance import LoadBalance, Sharing, equal, proportional, step_s  # noqa: E402
 
 
 class Ranks:
@@ -24,7 +24,7 @@ class Ranks:
     def __init__(self, world: int, global_batch: int) -> None:
         self._barrier = threading.Barrier(world)
         self._given: dict[int, Sequence[float]] = {}
-        self.balances = [Balance(global_batch, rank, world, self._sum_for(rank)) for rank in range(world)]
+        self.balances = [LoadBalance(global_batch, rank, world, self._sum_for(rank)) for rank in range(world)]
 
     def start(self, speeds: Sequence[float]) -> list[Sharing | None]:
         """Every rank's first decision when each has measured its own speed only."""

@@ -13,7 +13,7 @@ from core.protocol.messages import Claim, Grant
 from workers.optim.precision import Precision, agreed
 from workers.strategies import Replica, Strategy
 from workers.training import checkpoint
-from workers.training.balance.batch_shares import ShareOut, share_out_of
+from workers.training.balance.batch_shares import BatchShares, batch_shares_of
 from workers.training.batches import ChunkPlan, GroupBatches
 from workers.training.independent.local_sgd import LocalSgd, local_sgd_of
 from workers.training.independent.model_merge import MergeRounds
@@ -44,7 +44,7 @@ class TrainingSetup:
     precision: Precision
     replica: Replica
     batches: GroupBatches
-    shares: ShareOut | None
+    shares: BatchShares | None
     local_sgd: LocalSgd | None
     merges: MergeRounds
 
@@ -79,7 +79,7 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
     if is_first and (figures := strategy.figures()):
         session.reporter.event("exchange", **figures)
     batches = _batches(session, task)
-    shares = share_out_of(config.balance, strategy, batches, session.reporter)
+    shares = batch_shares_of(config.balance, strategy, batches, session.reporter)
     merges = MergeRounds(config.merge_policy, config.merge_every_chunks, strategy.synchronised)
     local_sgd = local_sgd_of(strategy, replica)
     return TrainingSetup(session, task, model, precision, replica, batches, shares, local_sgd, merges)

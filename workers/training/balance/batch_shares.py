@@ -1,4 +1,4 @@
-"""One rank's side of `balance = measured`: measures its own speed, and takes up the shares that all ranks agree on."""
+"""Batch shares, one rank's side: measures its own speed, and takes up the shares that all ranks agree on."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final
 
 from workers.host_link.reporter import Reporter
 from workers.strategies import Strategy
-from workers.training.balance.load_balance import Balance, ForwardTimes, Sharing, speed_of
+from workers.training.balance.load_balance import ForwardTimes, LoadBalance, Sharing, speed_of
 from workers.training.batches import GroupBatches, MicroBatch
 
 _UNLIKE_STEPS: Final = 2  # a process's first steps take longer than the others
 
 
-class ShareOut:
+class BatchShares:
     """Shares each batch out by the ranks' speeds; the trainer calls it in step on every rank of the replica group.
 
     Args:
@@ -27,7 +27,7 @@ class ShareOut:
         self._strategy = strategy
         self._batches = batches
         self._reporter = reporter
-        self._balance = Balance(batches.global_batch, strategy.group_rank, strategy.group_size, strategy.total)
+        self._balance = LoadBalance(batches.global_batch, strategy.group_rank, strategy.group_size, strategy.total)
         self._times = ForwardTimes(strategy.place.device)
         self._measured_from = 0
 
@@ -75,8 +75,8 @@ class ShareOut:
             )
 
 
-def share_out_of(wanted: str, strategy: Strategy, batches: GroupBatches, reporter: Reporter) -> ShareOut | None:
-    """What shares a batch out; None where all ranks get alike, as asked or because this mode cannot do otherwise."""
+def batch_shares_of(wanted: str, strategy: Strategy, batches: GroupBatches, reporter: Reporter) -> BatchShares | None:
+    """Batch shares by speed; None where shares are equal, by config or because the mode cannot do otherwise."""
     if wanted != "measured" or strategy.group_size == 1 or not strategy.can_balance:
         return None
-    return ShareOut(strategy, batches, reporter)
+    return BatchShares(strategy, batches, reporter)

@@ -1,4 +1,4 @@
-"""Unequal devices in step: how many samples of each batch every rank gets, by how fast each was measured to be.
+"""Load balancing: how many samples of each batch every rank gets, by how fast each was measured to be.
 
 Ranks that train in step wait for the slowest. With n_r samples on a rank that works through s_r samples a second a
 step lasts max(n_r / s_r), which is least where n_r is in proportion to s_r. What each rank gets weighs as many samples
@@ -21,9 +21,9 @@ from typing import Final
 import torch
 
 WORTH: Final = 1.05
-"""Shares are changed only if a step is predicted to become so many times as fast."""
+"""Shares change only if a step is predicted to become 5 % faster (docs/decisions/0016)."""
 _WORSE: Final = 1.1
-"""A change that made a step so many times as long is taken back; the machine as a whole may be a little slower."""
+"""A change that made a step 10 % longer is taken back; less may be the machine as a whole, a little slower."""
 _REST: Final = 4
 """Decisions left out after that."""
 _FIRST_AFTER: Final = 16
@@ -79,7 +79,7 @@ class Sharing:
         return f"rank {fast} {ratio:.1f} × rank {slow}: {parts} of {sum(self.shares)}{back}"
 
 
-class Balance:
+class LoadBalance:
     """Who gets how much; the same object on every rank, since all see the same measurements.
 
     Args:
@@ -173,7 +173,7 @@ class ForwardTimes:
         self._events: deque[tuple[torch.cuda.Event, torch.cuda.Event, int]] = deque(maxlen=_KEPT)
 
     def forward(self, samples: int) -> AbstractContextManager[None]:
-        """The context of one forward pass over so many samples; none is not measured."""
+        """The context of one forward pass over `samples` samples; an empty one is not measured."""
         if not samples:
             return nullcontext()
         return self._by_events(samples) if self._on_gpu else self._by_clock(samples)
