@@ -14,11 +14,10 @@ from app.controllers.background import Operation, OperationRunner
 from app.state.mode_options import ModeOptions
 from app.state.setup_form import CheckedDraft, Draft, check_draft
 from core.config.mode import Mode
-from core.config.run_config import RunConfig
 from core.data.dataset import check_packages_for, is_hub, list_files
 from core.data.hub import HubName, cached_text_bytes
 from core.errors import RankdeckError
-from core.launch.mode import choose_mode
+from core.launch.resolved import recommended_mode
 from core.machine.devices import Device
 from core.machine.platform import Platform, this_platform
 from core.recipes.manifest import Recipe
@@ -126,7 +125,7 @@ class Drafting(QObject):
         recommended = Mode.DDP
         if len(self._devices) > 1:
             with contextlib.suppress(RankdeckError):  # nothing can be recommended; the check itself says why
-                recommended = choose_mode(RunConfig(), self._devices, platform).mode
+                recommended = recommended_mode(self._devices, platform)
         on_cpu = all(device.kind == "cpu" for device in self._devices)
         deepspeed = platform.deepspeed_version is not None
         own = recipe.self_contained

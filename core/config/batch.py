@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
+
+DEFAULT_MICRO_BATCH: Final = 8
+"""Samples a rank works on at once where neither person nor recipe says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +28,16 @@ class Batch:
     accumulation: int
     global_: int
 
+    @classmethod
+    def of(cls, micro: int, ranks: int, accumulation: int) -> Batch:
+        """The batch of so many ranks in step."""
+        return cls(micro, ranks, accumulation, micro * ranks * accumulation)
+
     def __str__(self) -> str:
         return f"{self.global_} = {self.micro} × {self.ranks} × {self.accumulation}"
 
 
-def resolve_batch(config: RunConfig, ranks: int, default_micro: int) -> Batch:
+def resolve_batch(config: RunConfig, ranks: int, default_micro: int = DEFAULT_MICRO_BATCH) -> Batch:
     """The batch that `config` asks for on so many ranks.
 
     Args:
@@ -42,7 +51,7 @@ def resolve_batch(config: RunConfig, ranks: int, default_micro: int) -> Batch:
     micro, accumulation, wanted = config.batch_size, config.grad_accum_steps, config.global_batch_size
     if wanted is None:
         micro, accumulation = micro or default_micro, accumulation or 1
-        return Batch(micro, ranks, accumulation, micro * ranks * accumulation)
+        return Batch.of(micro, ranks, accumulation)
     if micro is not None and accumulation is not None:
         if micro * ranks * accumulation != wanted:
             raise _contradiction(micro, ranks, accumulation, wanted)

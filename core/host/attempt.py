@@ -235,7 +235,7 @@ class Attempt:
             self._end.end(Outcome("failed", error.as_dict(), usage=isinstance(error, UsageError)))
             return
         assert context.keeper.ledger is not None
-        starts = rank_starts(context.config, plan, context.keeper.ledger, context.generation, context.carry)
+        starts = rank_starts(context.run, context.keeper.ledger, context.generation, context.carry)
         self._data = replace(data, starts=starts)
         self._events.data_ready()
         self._ranks.broadcast(self._data)

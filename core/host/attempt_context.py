@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from core.checkpoints.restore_plan import CarryOver
 from core.checkpoints.store import Generation, Generations
-from core.config import RunConfig
 from core.host.commits.ledger_keeper import LedgerKeeper
 from core.host.stop_ladder import StopLadder
 from core.launch.plan import LaunchPlan
+from core.launch.resolved import ResolvedRun
 
 
 class AttemptEvents(Protocol):
@@ -50,7 +50,7 @@ class AttemptContext:
         plan: The ranks and how each one is started.
         generation: Where the ranks continue from.
         carry: What of it each rank restores.
-        config: What this attempt trains.
+        run: What this attempt trains.
         start_timeout_s: Limit for the first step, counted again from the moment the data is ready.
         keep_generations: How many of the newest stay.
         survivor_timeout_s: Time limit for independent ranks to commit once more after another rank failed.
@@ -60,7 +60,7 @@ class AttemptContext:
     plan: LaunchPlan
     generation: Generation | None
     carry: CarryOver
-    config: RunConfig
+    run: ResolvedRun
     generations: Generations
     keeper: LedgerKeeper
     disk: Executor

@@ -89,7 +89,7 @@ class RunHost:
         self._context: RunContext | None = None
         self._plan: LaunchPlan | None = None
         self._carry = CarryOver((), ())
-        self._attempt_config = self._config
+        self._run: ResolvedRun | None = None
         self._port = 0
         self._reserved: ReservedSpace | None = None
         self._gone: dict[str, str] | None = None
@@ -163,8 +163,8 @@ class RunHost:
                 return Outcome("stopped")
             outcome = await self._one_attempt(run)
             plan = self._plan
-            if plan is not None and self._may_restart(run.config, plan, outcome):
-                context = self._context = await self._restart(run.config, context, outcome)
+            if plan is not None and self._may_restart(run, outcome):
+                context = self._context = await self._restart(run.config.max_restarts, context, outcome)
                 continue
             following = None if plan is None else fallbacks.after(run, plan, outcome)
             if following is None:
@@ -172,19 +172,19 @@ class RunHost:
             self._begin_again(following, narrowed=following.devices != run.devices)
             run = resolve_on(following.config, run.recipe, following.devices, run.platform)
 
-    def _may_restart(self, config: RunConfig, plan: LaunchPlan, outcome: Outcome) -> bool:
-        failed = outcome.kind == "failed" or (outcome.kind == "not_started" and plan.self_contained)
+    def _may_restart(self, run: ResolvedRun, outcome: Outcome) -> bool:
+        failed = outcome.kind == "failed" or (outcome.kind == "not_started" and run.recipe.self_contained)
         lost = outcome.usage or outcome.unkillable or outcome.root is None or self._ladder.is_asked
-        return failed and not lost and self._gone is None and self._restarts < config.max_restarts
+        return failed and not lost and self._gone is None and self._restarts < run.config.max_restarts
 
-    async def _restart(self, config: RunConfig, context: RunContext, outcome: Outcome) -> RunContext:
+    async def _restart(self, limit: int, context: RunContext, outcome: Outcome) -> RunContext:
         """Says so, and finds the newest generation for the next attempt to go on from."""
         self._restarts += 1
         self._number += 1
         words = outcome.error or {}
-        log.warning("restart %d of %d: %s", self._restarts, config.max_restarts, words.get("cause", ""))
-        self.emit("restart", number=self._restarts, of=config.max_restarts, **words)
-        self._enter(HostState.STARTING, phase=f"restart {self._restarts} of {config.max_restarts}")
+        log.warning("restart %d of %d: %s", self._restarts, limit, words.get("cause", ""))
+        self.emit("restart", number=self._restarts, of=limit, **words)
+        self._enter(HostState.STARTING, phase=f"restart {self._restarts} of {limit}")
         committed = context.keeper.committed_generation
         generation, damaged = await self._on_disk(lambda: self._generations.newest_valid(committed()))
         await self._on_disk(self._generations.remove_unfinished)
@@ -216,7 +216,7 @@ class RunHost:
     async def _one_attempt(self, run: ResolvedRun) -> Outcome:
         context, monitor = self._context, self._monitor
         assert context is not None and monitor is not None
-        config = self._attempt_config = run.config
+        self._run, config = run, run.config
         token = secrets.token_urlsafe(TOKEN_BYTES)
         rendezvous = rendezvous_folder(self._store.dir) / f".rendezvous-{self._number}-{secrets.token_hex(4)}"
         site = LaunchSite(
@@ -246,7 +246,7 @@ class RunHost:
                 plan=plan,
                 generation=context.generation,
                 carry=carry,
-                config=config,
+                run=run,
                 generations=self._generations,
                 keeper=context.keeper,
                 disk=self._disk,
@@ -385,11 +385,11 @@ class RunHost:
             self._enter(HostState.TRAINING, phase="")
 
     def data_ready(self) -> None:
-        context, plan = self._context, self._plan
-        if plan is not None and plan.self_contained:
+        context, run = self._context, self._run
+        if run is not None and run.recipe.self_contained:
             return  # how many steps it makes is its own business
-        if context is not None and plan is not None and context.keeper.ledger is not None:
-            total = total_steps(self._attempt_config, plan, context.keeper.ledger, dict(enumerate(self._carry.steps)))
+        if context is not None and run is not None and context.keeper.ledger is not None:
+            total = total_steps(run, context.keeper.ledger, dict(enumerate(self._carry.steps)))
             self._status.change(total_steps=total)
         if self._monitor is not None and self._attempt is not None:
             self._monitor.watch(self._attempt.processes)

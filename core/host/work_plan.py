@@ -7,65 +7,60 @@ from collections.abc import Mapping
 from core.checkpoints.restore_plan import CarryOver
 from core.checkpoints.store import Generation
 from core.config import RunConfig
-from core.config.batch import Batch, resolve_batch
+from core.config.batch import Batch
 from core.config.mode import Mode
-from core.host.commits.ledger_keeper import epochs_of
 from core.launch.mode import TORCH
-from core.launch.plan import LaunchPlan
-from core.launch.resolved import DEFAULT_MICRO_BATCH
+from core.launch.resolved import ResolvedRun
 from core.ledger.ledger import Ledger
 from core.machine.devices import Device, device_texts
 from core.protocol.messages import RankStart
 
 
-def total_steps(config: RunConfig, plan: LaunchPlan, ledger: Ledger, done: Mapping[int, int]) -> int | None:
+def total_steps(run: ResolvedRun, ledger: Ledger, done: Mapping[int, int]) -> int | None:
     """Optimizer steps of the run (of its longest lane): `steps`, or what the epochs come to, whichever is less.
 
     Args:
-        config: What this attempt trains.
-        plan: Its ranks.
+        run: What this attempt trains.
         ledger: What is left to train.
         done: Steps behind each rank when it begins; a rank that is not named has made none.
     """
-    steps_left = _steps_left(config, plan, ledger)
+    asked, steps_left = run.config.steps, _steps_left(run, ledger)
     if steps_left is None:
-        return config.steps
+        return asked
     longest = max(done.get(lane, 0) + left for lane, left in enumerate(steps_left))
-    return longest if config.steps is None else min(config.steps, longest)
+    return longest if asked is None else min(asked, longest)
 
 
-def rank_starts(
-    config: RunConfig, plan: LaunchPlan, ledger: Ledger, generation: Generation | None, carry: CarryOver
-) -> list[RankStart]:
+def rank_starts(run: ResolvedRun, ledger: Ledger, generation: Generation | None, carry: CarryOver) -> list[RankStart]:
     """Where each rank begins.
 
     One lane counts all samples that the ledger holds; a lane that begins with weights not its own counts on from the
     highest count of any, as it does with steps.
     """
-    steps_left = _steps_left(config, plan, ledger)
+    steps_left, groups = _steps_left(run, ledger), run.replica_groups
     positions = {} if generation is None else generation.positions
     most = max((position.samples_seen for position in positions.values()), default=0)
     starts = []
     for rank, (copy, step) in enumerate(zip(carry.copies, carry.steps, strict=True)):
-        own = carry.same_lanes or (plan.lanes > 1 and copy == str(rank))
+        own = carry.same_lanes or (groups > 1 and copy == str(rank))
         starts.append(
             RankStart(
                 step=step,
                 steps_left=None if steps_left is None else steps_left[ledger.lane_of(rank)],
                 copy=copy,
                 same_lanes=carry.same_lanes,
-                samples_seen=None if own else ledger.samples_trained if plan.lanes == 1 else most,
+                samples_seen=None if own else ledger.samples_trained if groups == 1 else most,
             )
         )
     return starts
 
 
-def _steps_left(config: RunConfig, plan: LaunchPlan, ledger: Ledger) -> list[int] | None:
+def _steps_left(run: ResolvedRun, ledger: Ledger) -> list[int] | None:
     """Steps that each lane still has to make until the epochs are done; None where no end of epochs is asked for."""
-    epochs = epochs_of(config)
+    epochs = run.config.epoch_limit
     if epochs is None:
         return None
-    batch = resolve_batch(config, plan.mode.group_size(plan.world_size), DEFAULT_MICRO_BATCH).global_
+    batch = run.batch.global_
     whole = _steps_of_whole_epochs(ledger, batch, epochs)
     begun = [sum(-(-left // batch) for left in ledger.samples_left(lane)) for lane in range(ledger.lanes)]
     return [sum(both) for both in zip(whole, begun, strict=True)]

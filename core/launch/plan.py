@@ -176,6 +176,8 @@ def _context(run: ResolvedRun, site: LaunchSite, rank: int) -> RankContext:
         run_dir=site.run_dir,
         recipe_dir=run.recipe.folder,
         attempt=site.attempt,
+        micro_batch=0 if run.recipe.self_contained else run.batch.micro,
+        grad_accum_steps=0 if run.recipe.self_contained else run.batch.accumulation,
         restarts=site.restarts,
         checkpoint=site.generation,
         port=site.port,

@@ -1,10 +1,9 @@
-"""`ResolvedRun`: a run's config with everything decided on this machine, and the one function that decides it. Pure."""
+"""`ResolvedRun`: a run's config with everything decided on this machine, and the one place that decides it. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from core.config.batch import Batch, resolve_batch
 from core.config.mode import Mode
@@ -14,11 +13,6 @@ from core.launch.mode import ModeChoice, backend_of, choose_devices, choose_mode
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe, apply_recipe
-
-DEFAULT_MICRO_BATCH: Final = 8
-"""Samples a rank works on at once where neither person nor recipe says; `workers.training.session` has it too."""
-
-FitBatch = Callable[[RunConfig, int, Mode], RunConfig]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +65,7 @@ def resolve(
     available: Sequence[Device],
     platform: Platform,
     *,
-    fit_batch: FitBatch = lambda config, _ranks, _mode: config,
+    keep_global_batch: bool = False,
 ) -> ResolvedRun:
     """Decides how a config is trained on a machine.
 
@@ -80,7 +74,8 @@ def resolve(
         recipe: Its recipe.
         available: This machine's devices.
         platform: This machine.
-        fit_batch: Makes batch numbers go together on so many ranks, for a run that resumes on others.
+        keep_global_batch: The batch settings fitted other ranks, for a run that resumes: the global batch stays, since
+            the learning rate was chosen for it, and accumulation or the micro-batch gives way.
 
     Raises:
         ConfigError: Devices, mode, recipe, batch or options cannot be as asked.
@@ -88,7 +83,7 @@ def resolve(
     """
     config, platform = apply_recipe(config, recipe), platform_of(recipe, platform)
     devices, notes = choose_devices(config, available, platform)
-    return _resolved(config, recipe, devices, platform, notes, fit_batch)
+    return _resolved(config, recipe, devices, platform, notes, keep_global_batch)
 
 
 def resolve_on(config: RunConfig, recipe: Recipe, devices: Sequence[Device], platform: Platform) -> ResolvedRun:
@@ -100,13 +95,22 @@ def resolve_on(config: RunConfig, recipe: Recipe, devices: Sequence[Device], pla
     return _resolved(apply_recipe(config, recipe), recipe, devices, platform_of(recipe, platform))
 
 
+def recommended_mode(devices: Sequence[Device], platform: Platform) -> Mode:
+    """The mode that is taken on these devices when none is chosen.
+
+    Raises:
+        ConfigError, PreflightError: As `resolve`.
+    """
+    return choose_mode(RunConfig(), devices, platform).mode
+
+
 def _resolved(
     config: RunConfig,
     recipe: Recipe,
     devices: Sequence[Device],
     platform: Platform,
     notes: tuple[str, ...] = (),
-    fit_batch: FitBatch = lambda config, _ranks, _mode: config,
+    keep_global_batch: bool = False,
 ) -> ResolvedRun:
     choice = choose_mode(config, devices, platform)
     mode, ranks = choice.mode, len(devices)
@@ -116,7 +120,61 @@ def _resolved(
             f"{recipe.title} does not support mode {mode.value!r}.",
             f"Choose one of: auto, {', '.join(recipe.modes)}.",
         )
-    config = fit_batch(config, ranks, mode)
-    batch = resolve_batch(config, mode.group_size(ranks), DEFAULT_MICRO_BATCH)
+    config, batch = _batch(config, mode.group_size(ranks), keep_global_batch)
     backend = "" if recipe.self_contained else backend_of(config, mode, devices, platform)
     return ResolvedRun(config, recipe, platform, tuple(devices), choice, backend, batch, notes)
+
+
+def _batch(config: RunConfig, ranks: int, keep_global: bool) -> tuple[RunConfig, Batch]:
+    """The batch on so many ranks in step, and the config that gives it.
+
+    Raises:
+        ConfigError: The batch settings contradict each other; says which numbers near them fit.
+    """
+    attempts = [config]
+    if keep_global:
+        attempts += [config.replace(grad_accum_steps=None), config.replace(grad_accum_steps=None, batch_size=None)]
+    refused: ConfigError | None = None
+    for attempt in attempts:
+        try:
+            return attempt, resolve_batch(attempt, ranks)
+        except ConfigError as error:
+            refused = error
+    assert refused is not None
+    raise refused
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedRun:
+    """What a run was trained as so far, to be compared with the `ResolvedRun` that it resumes as.
+
+    Its devices may be gone, so it cannot be resolved again: mode and number of ranks are those in the run's folder.
+
+    Attributes:
+        config: Complete with the recipe's defaults.
+        mode: The mode it trained in; empty if it never started.
+        world_size: Number of ranks.
+        batch: The batch arithmetic; None where the settings do not give one on so many ranks.
+    """
+
+    config: RunConfig
+    mode: str
+    world_size: int
+    batch: Batch | None
+
+
+def trained_run(config: RunConfig, recipe: Recipe, mode: str, world_size: int) -> TrainedRun:
+    """What the run in a folder was trained as.
+
+    Args:
+        config: Its `run.toml`.
+        recipe: Its recipe.
+        mode: The mode it trained in, as its files name it.
+        world_size: Number of ranks.
+    """
+    config = apply_recipe(config, recipe)
+    try:
+        batch = resolve_batch(config, Mode.read(mode).group_size(world_size))
+    except ConfigError:
+        batch = None
+    return TrainedRun(config, mode, world_size, batch)

@@ -19,7 +19,7 @@ from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.data.hub import DownloadNeededError
 from core.errors import ConfigError, DatasetError, PreflightError, RankdeckError, UsageError
-from core.launch.resolved import resolve
+from core.launch.resolved import ResolvedRun, resolve
 from core.ledger.chunk_grid import ChunkGrid
 from core.machine.devices import Device
 from core.machine.packages import MissingPackageError
@@ -27,7 +27,7 @@ from core.machine.platform import Platform
 from core.parsing import parse_json
 from core.processes import Child, ProcessTree
 from core.processes.program_environment import program_environment
-from core.recipes.manifest import Recipe, apply_recipe
+from core.recipes.manifest import Recipe
 
 DOCUMENTS: Final = 3
 LIMIT_S: Final = 600.0
@@ -81,7 +81,8 @@ def preview_data(
         RankdeckError: As a run's would be: the dataset, a column or a package is missing, …
         PreviewError: It took too long, was cancelled, or its process died.
     """
-    config = apply_recipe(config, recipe)
+    run = resolve(config, recipe, available, platform)
+    config = run.config
     with tempfile.TemporaryDirectory(prefix="rankdeck-preview-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "run.toml").write_text(to_toml(config), encoding="utf-8", newline="\n")
@@ -92,27 +93,18 @@ def preview_data(
             child = tree.spawn(argv, program_environment(os.environ, config.env), folder, folder / "preview.log")
             _wait(child, folder, limit_s, progress, cancelled)
             found = _result(child, folder)
-    found["epoch"] = epoch_of(found["samples"], config, recipe, available, platform)
+    found["epoch"] = epoch_of(found["samples"], run)
     return found
 
 
-def epoch_of(
-    samples: int, config: RunConfig, recipe: Recipe, available: Sequence[Device], platform: Platform
-) -> dict[str, Any]:
+def epoch_of(samples: int, run: ResolvedRun) -> dict[str, Any]:
     """Blocks, chunks and optimizer steps of one epoch, and what they depend on.
 
     Args:
         samples: Samples to train on.
-        config: Complete with the recipe's defaults.
-        recipe: Its recipe.
-        available: This machine's devices.
-        platform: This machine.
-
-    Raises:
-        ConfigError, PreflightError: Devices, mode or batch cannot be as asked.
+        run: What would be trained.
     """
-    run = resolve(config, recipe, available, platform)
-    grid = ChunkGrid(max(1, samples), config.samples_per_block, config.dataset_chunk_size)
+    grid = ChunkGrid(max(1, samples), run.config.samples_per_block, run.config.dataset_chunk_size)
     return {
         "samples": samples,
         "blocks": grid.blocks,
@@ -121,7 +113,7 @@ def epoch_of(
         "mode": run.mode,
         "devices": [device.uuid for device in run.devices],
         "global_batch": run.batch.global_,
-        "recipe": recipe.name,
+        "recipe": run.recipe.name,
     }
 
 

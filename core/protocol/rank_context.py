@@ -47,6 +47,8 @@ class RankContext:
         run_dir: The run's folder.
         recipe_dir: The recipe's folder.
         attempt: Number of the attempt, from 1; 0 for a rank without a host.
+        micro_batch: Samples that it works on at once; 0 where a program has batches of its own.
+        grad_accum_steps: Micro-batches that it adds up before an optimizer step.
         restarts: How often this host has restarted the ranks after one of them failed.
         checkpoint: Number of the checkpoint to resume from.
         port: Where the host listens on 127.0.0.1; 0: there is no host.
@@ -65,6 +67,8 @@ class RankContext:
     run_dir: Path = Path()
     recipe_dir: Path = Path()
     attempt: int = 0
+    micro_batch: int = 0
+    grad_accum_steps: int = 0
     restarts: int = 0
     checkpoint: int | None = None
     port: int = 0

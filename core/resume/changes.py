@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from core.checkpoints.state_header import read_values
 from core.checkpoints.store import Generation
-from core.config.batch import Batch, resolve_batch
 from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME, RunConfig
-from core.errors import ConfigError, StateFileError
-from core.launch.resolved import DEFAULT_MICRO_BATCH
+from core.errors import StateFileError
+from core.launch.resolved import ResolvedRun, TrainedRun
 from core.parsing import parse_json
 
 _HOW: Final = (
@@ -20,8 +19,9 @@ _HOW: Final = (
     "collective_timeout_s", "balance", "work_stealing", "sync_every", "sync_method", "outer_lr", "outer_momentum",
     "precision", "merge_policy", "merge_every_chunks", "cudnn_benchmark", "expandable_segments", "env",
 )  # fmt: skip
-_BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
-CHANGES: Final = (*_HOW, *_BATCH)
+BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
+"""Any of them given anew: the batch is as asked; none of them: the global batch stays."""
+CHANGES: Final = (*_HOW, *BATCH)
 """Settings that say how the work is shared, and the learning rate: each may be another one when a run goes on."""
 
 _EFFECTS: Final[Mapping[str, str]] = {
@@ -34,20 +34,11 @@ _EFFECTS: Final[Mapping[str, str]] = {
 }
 
 
-def change_lines(
-    before: RunConfig, now: RunConfig, then_on: tuple[str, int], now_on: tuple[str, int]
-) -> tuple[str, ...]:
-    """What is not as it was, one sentence each; modes and devices have a line of their own in the plan.
-
-    Args:
-        before: What was asked of the run so far, the recipe's defaults filled in.
-        now: What is asked of it now.
-        then_on: The mode it was trained in, resolved, and the number of ranks.
-        now_on: The mode and the number of ranks to come.
-    """
+def change_lines(before: TrainedRun, now: ResolvedRun) -> tuple[str, ...]:
+    """What is not as it was, one sentence each; modes and devices have a line of their own in the plan."""
     lines = []
     for name in _HOW:
-        spec, old, new = FIELD_BY_NAME[name], getattr(before, name), getattr(now, name)
+        spec, old, new = FIELD_BY_NAME[name], getattr(before.config, name), getattr(now.config, name)
         if name == "mode" or old == new:
             continue
         if name == "deepspeed_config":
@@ -60,45 +51,12 @@ def change_lines(
         unit = f" {spec.unit}" if spec.unit else ""
         was, will = (f"{spec.text(value)}{unit}" if value is not None else "not set" for value in (old, new))
         lines.append(f"{spec.label}: {will}; it was {was}. {_EFFECTS.get(name, '')}".rstrip())
-    batch_then, batch_now = _batch(before, then_on), _batch(now, now_on)
-    if batch_then is not None and batch_now is not None and batch_then.global_ != batch_now.global_:
+    if before.batch is not None and before.batch.global_ != now.batch.global_:
         lines.append(
-            f"Samples per step: {batch_now} (micro-batch × devices in step × accumulation); it was {batch_then}. "
+            f"Samples per step: {now.batch} (micro-batch × devices in step × accumulation); it was {before.batch}. "
             "To choose it: Global batch, or --global-batch-size."
         )
     return tuple(lines)
-
-
-def _batch(config: RunConfig, on: tuple[str, int]) -> Batch | None:
-    mode, ranks = on
-    try:
-        return resolve_batch(config, Mode.read(mode).group_size(ranks), DEFAULT_MICRO_BATCH)
-    except ConfigError:
-        return None
-
-
-def with_a_batch_that_fits(changes: Mapping[str, Any], config: RunConfig, ranks: int, mode: Mode) -> RunConfig:
-    """`config` with batch numbers that go together on so many ranks.
-
-    Numbers that fitted the ranks before may contradict each other now. If none was given anew the global batch stays,
-    since the learning rate was chosen for it, and accumulation makes up for the number of ranks, or the micro-batch.
-
-    Raises:
-        ConfigError: They cannot go together; says which numbers near them can.
-    """
-    attempts = [config]
-    if not any(name in changes for name in _BATCH):
-        attempts += [config.replace(grad_accum_steps=None), config.replace(grad_accum_steps=None, batch_size=None)]
-    refused: ConfigError | None = None
-    for attempt in attempts:
-        try:
-            resolve_batch(attempt, mode.group_size(ranks), DEFAULT_MICRO_BATCH)
-        except ConfigError as error:
-            refused = error
-        else:
-            return attempt
-    assert refused is not None
-    raise refused
 
 
 def check_optimizer(generation: Generation, config: RunConfig, mode: Mode) -> None:

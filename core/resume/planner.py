@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +31,7 @@ from core.launch.preflight import (
     check_torch,
     samples_of,
 )
-from core.launch.resolved import resolve
+from core.launch.resolved import resolve, trained_run
 from core.ledger.chunk_grid import ChunkGrid
 from core.ledger.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
 from core.ledger.state_file import FILE_NAME
@@ -40,11 +39,11 @@ from core.machine.devices import Device, DeviceMonitor
 from core.machine.packages import check_packages
 from core.machine.platform import Platform, this_platform
 from core.recipes.check import check_by_recipe
-from core.recipes.manifest import apply_recipe, get_recipe, recipe_defaults
+from core.recipes.manifest import get_recipe, recipe_defaults
 from core.recipes.outside_code import outside_code
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
-from core.resume.changes import CHANGES, change_lines, check_optimizer, with_a_batch_that_fits
+from core.resume.changes import BATCH, CHANGES, change_lines, check_optimizer
 from core.resume.checkpoint_choice import choose_checkpoint, list_checkpoints, newer_than
 from core.resume.plan import ResumePlan
 from core.run_folder.state import RunState
@@ -181,8 +180,7 @@ def _plan_own(
     _check_something_left(state, config, step, changes)
     _check_data(config, ledger)
     recipe = get_recipe(config.recipe)
-    before = apply_recipe(before, recipe)
-    run = resolve(config, recipe, available, platform, fit_batch=partial(with_a_batch_that_fits, changes))
+    run = resolve(config, recipe, available, platform, keep_global_batch=not any(name in changes for name in BATCH))
     config, devices, mode = run.config, run.devices, run.mode
     check_packages(recipe.requires, f"The recipe {recipe.title}")
     check_stealing(config, mode)
@@ -226,7 +224,7 @@ def _plan_own(
         devices_now=devices_now,
         damaged=tuple(_passed_over(item, generation) for item in damaged),
         copies=_copies_words(generation, mode, len(devices), config, state.fallback is not None),
-        changed=change_lines(before, config, (then, world_then), (mode, len(devices))),
+        changed=change_lines(trained_run(before, recipe, then, world_then), run),
         code=code,
         code_accepted=accepted,
         warnings=(

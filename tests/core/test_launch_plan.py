@@ -331,6 +331,8 @@ def test_what_every_rank_is_told() -> None:
             run_dir=Path("runs") / "a run",
             recipe_dir=RECIPE.folder,
             attempt=2,
+            micro_batch=8,
+            grad_accum_steps=1,
             checkpoint=4,
             port=4321,
             token="s3cret",

@@ -14,7 +14,7 @@ from core.errors import ConfigError
 from core.launch.low_level_notes import low_level_notes
 from core.launch.mode import choose_mode
 from core.launch.plan import LaunchPlan, LaunchSite, plan_launch
-from core.launch.resolved import resolve_on
+from core.launch.resolved import resolve_on, trained_run
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe, get_recipe, recipe_defaults
@@ -119,5 +119,6 @@ def test_all_of_them_may_change_on_resume_and_values_of_variables_stay_out_of_th
     store.write_state(store.stored_state().replace(state="stopped"))
     plan = plan_resume(str(store.dir), tmp_path, {"env": ["TOKEN=new secret"], "backend": "gloo"})
     assert dict(plan.config.env) == {"KEPT": "1", "TOKEN": "new secret"} and plan.config.backend == "gloo"
-    said = change_lines(store.config(), plan.config, ("ddp", 2), ("ddp", 2))
+    before = trained_run(store.config(), get_recipe("minigpt"), "ddp", 2)
+    said = change_lines(before, resolve_on(plan.config, get_recipe("minigpt"), SLOTS, LINUX))
     assert "Environment: TOKEN changed." in said and "secret" not in " ".join(said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.windows
 
 LINUX = Platform("linux", "2.13.0+cpu", None, 8)
 SLOTS = [Device(f"cpu:{i}", "cpu", i, f"CPU {i}") for i in range(4)]
+ROOT = Path(__file__).resolve().parents[2]
 BUILT_IN = ("minigpt", "hf_causal_lm", "actv1", "clstm_ppo", "script")
 
 
@@ -54,3 +56,15 @@ def test_the_file_of_an_attempt_reads_back_as_the_complete_config(name: str, tmp
     file = tmp_path / "attempt.toml"
     file.write_text(to_toml(config), encoding="utf-8")
     assert config_from_mapping(read_config(file), RunConfig()) == config
+
+
+def test_each_decision_of_a_launch_is_made_in_one_module() -> None:
+    """Devices, mode, the recipe's defaults and the batch: whoever else needs them is handed a `ResolvedRun`."""
+    decisions = {"choose_devices", "choose_mode", "apply_recipe", "resolve_batch"}
+    found = set()
+    for path in (path for folder in ("app", "core", "workers") for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in decisions:
+                found.add(path.relative_to(ROOT).as_posix())
+    export = "workers/programs/export_main.py"  # no launch: it reads an old run's config
+    assert found == {"core/launch/resolved.py", export}

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from core.config import RunConfig
+from core.config.batch import resolve_batch
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
@@ -54,7 +55,9 @@ def train(place: tuple[int, int, Path], number: int) -> dict[str, Any]:
     backend = "" if mode in ("single", "independent") else "gloo"
     url = (folder / f"rendezvous-{number}").as_uri()
     config = RunConfig(**{"mode": mode, "zero_engine": "torch", **settings})
-    strategy = make_strategy(mode, RankPlace(rank, world, CPU, backend, url, timeout_s=60.0), config)
+    strategy = make_strategy(
+        mode, RankPlace(rank, world, CPU, backend, url, timeout_s=60.0), config, resolve_batch(config, world)
+    )
     strategy.setup()
     seeding.seed_everything(3)
     every = strategy.forward_is_collective

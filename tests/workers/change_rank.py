@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from core.config import RunConfig
+from core.config.batch import resolve_batch
 from core.machine.platform import deepspeed_version
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
@@ -104,7 +105,7 @@ def taking_part(rank: int, folder: Path, round_: str) -> Iterator[tuple[Way, Str
         place = RankPlace(rank, way.world, torch.device("cpu"), backend, rendezvous, timeout_s=60.0)
         exchange = "shared"  # chosen, not measured: three ranks add up in another order over gloo
         config = RunConfig(mode=way.mode, zero_stage=way.stage, zero_engine=way.engine, gradient_exchange=exchange)
-        strategy = make_strategy(way.mode, place, config)
+        strategy = make_strategy(way.mode, place, config, resolve_batch(config, way.world))
         strategy.setup()
         yield way, strategy
         strategy.close()

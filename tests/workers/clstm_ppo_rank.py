@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from core.config import RunConfig
+from core.config.batch import Batch
 from tests.workers.clstm_ppo_parts import player_of, world_of
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
@@ -38,7 +39,9 @@ def train(rank: int, world: int, folder: Path, way: str, environment: World) -> 
     mode, stage = ("zero", int(way[-1])) if way.startswith("zero") else (way, 3)
     alone = mode in ("single", "independent")
     place = RankPlace(rank, world, torch.device("cpu"), "" if alone else "gloo", (folder / way).as_uri(), 60.0)
-    strategy = make_strategy(mode, place, RunConfig(mode=mode, zero_stage=stage, zero_engine="torch"))
+    strategy = make_strategy(
+        mode, place, RunConfig(mode=mode, zero_stage=stage, zero_engine="torch"), Batch.of(1, world, 1)
+    )
     strategy.setup()
     player = player_of(environment)
     optimization = Optimization(options={"eps": 1e-5}, clip_norm=0.5)

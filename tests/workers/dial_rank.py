@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from core.config import RunConfig
+from core.config.batch import Batch
 from core.config.sync import AVERAGE, DILOCO, Synchronisation
 from tests.workers.gloo_rank import STEPS, make_model, train_step
 from workers.optim.optimizer import Optimization
@@ -75,7 +76,7 @@ def own_step(strategy: LocalSgdStrategy, replica: Replica, data: Tensor) -> None
 
 def with_ddp(place: RankPlace) -> Tensor:
     """The weights after training in step."""
-    strategy = make_strategy("ddp", place, RunConfig(mode="ddp", gradient_exchange="plain"))
+    strategy = make_strategy("ddp", place, RunConfig(mode="ddp", gradient_exchange="plain"), Batch.of(1, 2, 1))
     strategy.setup()
     model, data = make_model(place.world_size)
     replica = strategy.replicate(model, RULE, 0.05, Precision("fp32", place.device))

@@ -13,6 +13,7 @@ from torch import nn
 from torch.distributed.tensor import DTensor
 
 from core.config import RunConfig
+from core.config.batch import Batch
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
@@ -27,7 +28,7 @@ def run(mode: str, rank: int, world: int, folder: Path) -> dict[str, Any]:
     """Trains a few steps, commits after half of them, and says what came of it."""
     rendezvous = (folder / f"rendezvous-{mode}").as_uri()
     place = RankPlace(rank, world, torch.device("cpu"), "gloo", rendezvous, timeout_s=60.0)
-    strategy = make_strategy(mode, place, RunConfig(mode=mode))
+    strategy = make_strategy(mode, place, RunConfig(mode=mode), Batch.of(1, world, 1))
     strategy.setup()
     model, data = make_model(world)
     rule = Optimization(weight_decay=0.1, clip_norm=1.0)

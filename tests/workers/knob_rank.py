@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from core.config import RunConfig
+from core.config.batch import resolve_batch
 from workers.host_link.failures import explain
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
@@ -48,7 +49,7 @@ def build(place: tuple[int, int, Path], *, timeout_s: float, both: bool, **setti
     config = RunConfig(**{"mode": "ddp", "collective_timeout_s": timeout_s, **settings})
     url = (folder / "rendezvous").as_uri()
     where = RankPlace(rank, world, CPU, "gloo", url, config.collective_timeout_s)
-    strategy = make_strategy(config.mode, where, config)
+    strategy = make_strategy(config.mode, where, config, resolve_batch(config, world))
     strategy.setup()
     seeding.seed_everything(3)
     model = TwoHeads(both=both)

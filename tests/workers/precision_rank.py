@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from core.config import RunConfig
+from core.config.batch import Batch
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.strategies import RankPlace, Strategy, make_strategy
@@ -87,7 +88,8 @@ def main(rank: int, world: int, folder: Path) -> None:
     for name, mode in MODES.items():
         rendezvous = (folder / f"rendezvous-{mode}").as_uri()
         place = RankPlace(rank, world, torch.device("cpu"), "gloo", rendezvous, timeout_s=60.0)
-        strategy = make_strategy(mode, place, RunConfig(mode=mode, zero_engine="torch", gradient_exchange="plain"))
+        config = RunConfig(mode=mode, zero_engine="torch", gradient_exchange="plain")
+        strategy = make_strategy(mode, place, config, Batch.of(1, world, 1))
         strategy.setup()
         outcomes[name] = train(strategy, fp16(), overflow_rank=1)
         strategy.close()

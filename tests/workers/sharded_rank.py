@@ -18,6 +18,7 @@ from torch.distributed.tensor import DTensor
 from torch.nn import functional as F
 
 from core.config import RunConfig
+from core.config.batch import resolve_batch
 from workers.host_link.failures import explain
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
@@ -104,7 +105,10 @@ class Training:
         mode, stage = ("ddp", 1) if way == "ddp" else ("fsdp", 3) if way == "fsdp" else ("zero", int(way))
         config = RunConfig(**{"mode": mode, "zero_stage": stage, "zero_engine": "torch", **settings})
         self.strategy: Strategy = make_strategy(
-            mode, RankPlace(rank, self.world, torch.device("cpu"), "gloo", url, timeout_s=60.0), config
+            mode,
+            RankPlace(rank, self.world, torch.device("cpu"), "gloo", url, timeout_s=60.0),
+            config,
+            resolve_batch(config, self.world),
         )
         self.strategy.setup()
         seeding.seed_everything(seed)

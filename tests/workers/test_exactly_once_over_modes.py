@@ -20,11 +20,10 @@ pytest.importorskip("numpy", reason="cuts batches")
 from core.checkpoints.restore_plan import AVERAGE, CarryOver, carry_over
 from core.checkpoints.store import Generation
 from core.config import RunConfig
-from core.config.mode import Mode
 from core.host.work_plan import rank_starts
-from core.launch.plan import LaunchPlan
 from core.ledger.ledger import Ledger
 from core.protocol.messages import Position, RankStart
+from tests.helpers.resolved_run import resolved_run
 from workers.training.batches import ChunkPlan, GroupBatches, GroupProgress, saved_progress
 from workers.training.counters import taken_up
 
@@ -92,8 +91,7 @@ class Run:
         self.ledger.rescale(world, lanes)
         config = RunConfig(mode=mode, batch_size=micro, epochs=EPOCHS, merge_policy=policy)
         carry = carry_over(self.saved.generation, mode, world, policy)
-        launch = LaunchPlan(Mode(mode), world, lanes, "", ())
-        starts = rank_starts(config, launch, self.ledger, self.saved.generation, carry)
+        starts = rank_starts(resolved_run(config, mode, world), self.ledger, self.saved.generation, carry)
         assert all(start.step >= self.highest[rank] for rank, start in enumerate(starts)), "no curve runs backwards"
         self.lanes = []
         for lane in range(lanes):

@@ -25,7 +25,7 @@ from core.data.hub import ALLOW_DOWNLOAD, HubName, cached_info, not_here
 from core.errors import ConfigError, DatasetError, RankdeckError
 from core.files.atomic import write_atomic
 from core.paths import token_cache_dir
-from core.recipes.manifest import Recipe, apply_recipe, get_recipe
+from core.recipes.manifest import Recipe, get_recipe
 from workers.data.reading.corpus import MAX_BAD_ROWS, Corpus, open_corpus, texts
 from workers.data.reading.hub import size_words
 from workers.data.reading.pieces import Piece, part_pieces
@@ -247,7 +247,7 @@ def main(folder: Path) -> int:
     try:
         request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
         recipe = get_recipe(request["recipe"])
-        config = apply_recipe(config_from_mapping(read_config(folder / "run.toml"), RunConfig()), recipe)
+        config = config_from_mapping(read_config(folder / "run.toml"), RunConfig())
         with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as made:
             answer = look(config, recipe, Path(made), request, say)
     except Exception as error:

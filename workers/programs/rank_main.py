@@ -16,8 +16,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from core.config import RunConfig
+from core.config.batch import Batch
 from core.config.config_file import read_config
 from core.config.layers import config_from_mapping
+from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
 from core.protocol.messages import Bye, Phase
 from core.protocol.rank_context import RankContext
@@ -115,9 +117,11 @@ def _make_session(context: RankContext, connection: HostConnection, reporter: Re
         config.collective_timeout_s,
     )
     config = config.replace(zero_engine=context.engine or config.zero_engine)
-    strategy = make_strategy(context.mode, place, config)
+    group = Mode.read(context.mode).group_size(context.world_size)
+    batch = Batch.of(context.micro_batch, group, context.grad_accum_steps)
+    strategy = make_strategy(context.mode, place, config, batch)
     folder = None if context.checkpoint is None else context.run_dir / "generations" / str(context.checkpoint)
-    return Session(config, context.run_dir, strategy, reporter, Inbox(connection.inbox), folder)
+    return Session(config, context.run_dir, strategy, batch, reporter, Inbox(connection.inbox), folder)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from core.config import RunConfig
+from core.config.batch import Batch
 from core.config.mode import Mode
 from core.config.sync import synchronisation_of
 from core.errors import ConfigError
@@ -16,19 +17,20 @@ from workers.strategies.single import SingleStrategy
 __all__ = ["RankPlace", "Replica", "SingleStrategy", "Strategy", "make_strategy"]
 
 
-def make_strategy(mode: str, place: RankPlace, config: RunConfig) -> Strategy:
+def make_strategy(mode: str, place: RankPlace, config: RunConfig, batch: Batch) -> Strategy:
     """The strategy for a mode.
 
     Args:
         mode: As `core.launch.mode` resolved it, never "auto".
         place: This rank's.
         config: What was asked; in mode zero `zero_engine` is resolved too ("deepspeed" or "torch").
+        batch: The batch arithmetic, which DeepSpeed wants to know.
 
     Raises:
         ConfigError: There is no such mode.
     """
     if mode == Mode.ZERO:
-        return _zero(place, config)
+        return _zero(place, config, batch)
     if mode == Mode.INDEPENDENT and (rule := synchronisation_of(config)) is not None:
         return LocalSgdStrategy(place, rule)
     if mode == Mode.DDP:
@@ -43,12 +45,12 @@ def make_strategy(mode: str, place: RankPlace, config: RunConfig) -> Strategy:
     raise ConfigError("mode", f"Mode {str(mode)!r} is not supported.", "Choose ddp or independent.")
 
 
-def _zero(place: RankPlace, config: RunConfig) -> Strategy:
+def _zero(place: RankPlace, config: RunConfig, batch: Batch) -> Strategy:
     """Stage 1 spreads the optimizer's state; 2 and 3 also gradients, and weights where they are not in use."""
     if config.zero_engine == "deepspeed":
         from workers.strategies.deepspeed.zero import DeepSpeedStrategy
 
-        return DeepSpeedStrategy(place, config)
+        return DeepSpeedStrategy(place, config, batch)
     if config.zero_stage == 1:
         from workers.strategies.zero import ZeroStrategy  # brings FSDP along
 

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.config import RunConfig
-from core.config.batch import Batch, resolve_batch
+from core.config.batch import Batch
 from core.protocol.messages import DataReady, Phase, RankStart
 from workers.host_link.inbox import Inbox
 from workers.host_link.reporter import Reporter
 from workers.strategies import Strategy
-
-DEFAULT_MICRO_BATCH = 8
 
 
 @dataclass(slots=True)
@@ -24,6 +22,7 @@ class Session:
         config: What was asked, complete with the recipe's defaults.
         run_dir: The run's folder; only `data/` and what `CommitTo` names are written by ranks.
         strategy: How the work is shared.
+        batch: The batch arithmetic of this rank's replica group.
         reporter: Lines to the host.
         inbox: Lines from the host.
         resume_folder: The generation to go on from, or None.
@@ -36,6 +35,7 @@ class Session:
     config: RunConfig
     run_dir: Path
     strategy: Strategy
+    batch: Batch
     reporter: Reporter
     inbox: Inbox
     resume_folder: Path | None = None
@@ -54,11 +54,6 @@ class Session:
         """Where this rank begins, once the data is ready; None where the host has not said it."""
         starts, rank = self.data.starts, self.strategy.place.rank
         return starts[rank] if rank < len(starts) else None
-
-    @property
-    def batch(self) -> Batch:
-        """The batch arithmetic of this rank's replica group."""
-        return resolve_batch(self.config, self.strategy.group_size, DEFAULT_MICRO_BATCH)
 
     def phase(self, name: str, detail: str = "") -> None:
         """Tells where a starting rank is."""

@@ -63,7 +63,7 @@ class LedgerKeeper:
         block_size = max(config.samples_per_block, data.chunk_size or 0)
         cut = (data.samples, block_size, chunk_size, config.seed)
         # A program with data of its own says itself how often it reads it (`chunk_size` is how it is known here).
-        epochs = config.epochs if data.chunk_size else epochs_of(config)
+        epochs = config.epochs if data.chunk_size else config.epoch_limit
         if generation is not None:
             ledger = Ledger.from_dict(generation.ledger(), generation.folder)
             ledger.check_same(self._dataset, chunk_size, block_size, data.samples)
@@ -93,7 +93,7 @@ class LedgerKeeper:
             ledger = Ledger.from_file(file)
             ledger.check_same(self._dataset, config.dataset_chunk_size, config.samples_per_block, data.samples)
             ledger.rescale(world, lanes)
-            ledger.limit_epochs(epochs_of(config))
+            ledger.limit_epochs(config.epoch_limit)
             return ledger
         return Ledger.imported(
             file,
@@ -104,7 +104,7 @@ class LedgerKeeper:
             seed=config.seed,
             world=world,
             lanes=lanes,
-            epochs=epochs_of(config),
+            epochs=config.epoch_limit,
             run_id=self._run_id,
         )
 
@@ -154,10 +154,3 @@ def write_ledger(path: Path, document: Mapping[str, Any], generation: int = -1) 
     reach("ledger_replace", generation)
     write_atomic(path, json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")
     reach("ledger_replaced", generation)
-
-
-def epochs_of(config: RunConfig) -> int | None:
-    """How often the dataset is trained: as asked; once when neither steps nor epochs are given; else no limit."""
-    if config.epochs is not None:
-        return config.epochs
-    return 1 if config.steps is None else None

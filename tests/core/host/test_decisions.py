@@ -8,16 +8,15 @@ import pytest
 
 from core.config import RunConfig
 from core.config.batch import resolve_batch
-from core.config.mode import Mode
 from core.host.commits.gathering import Gathered, Next, next_action
-from core.host.commits.ledger_keeper import epochs_of
 from core.host.failures import RankFailure, describe, last_lines, root_cause
 from core.host.stop_ladder import Rung, StopLadder
 from core.host.work_plan import independent_on_all, on_one_device, total_steps
-from core.launch.plan import LaunchPlan
+from core.launch.resolved import ResolvedRun
 from core.ledger.ledger import Ledger
 from core.machine.devices import Device
 from core.protocol.messages import ChunkDone, MergeReady, Position, RankDone, RankFailed
+from tests.helpers.resolved_run import resolved_run
 
 pytestmark = pytest.mark.windows
 
@@ -142,9 +141,9 @@ def test_a_stop_climbs_and_never_comes_down() -> None:
     assert ladder.rung(116.0) is Rung.END
 
 
-def plan(lanes: int, world_size: int) -> LaunchPlan:
+def run(config: RunConfig, lanes: int, world_size: int) -> ResolvedRun:
     mode = "independent" if lanes > 1 else "ddp" if world_size > 1 else "single"
-    return LaunchPlan(Mode(mode), world_size, lanes, "", ())
+    return resolved_run(config, mode, world_size)
 
 
 @pytest.mark.parametrize(
@@ -160,12 +159,12 @@ def plan(lanes: int, world_size: int) -> LaunchPlan:
     ],
 )
 def test_how_much_work_a_run_is(config: RunConfig, lanes: int, world: int, samples: int, steps: int) -> None:
-    assert total_steps(config, plan(lanes, world), ledger(config, lanes, world, samples), {}) == steps
+    assert total_steps(run(config, lanes, world), ledger(config, lanes, world, samples), {}) == steps
 
 
 def ledger(config: RunConfig, lanes: int, world: int, samples: int) -> Ledger:
     cut = (samples, config.samples_per_block, config.dataset_chunk_size)
-    return Ledger.new({}, *cut, config.seed, world, lanes, epochs_of(config))
+    return Ledger.new({}, *cut, config.seed, world, lanes, config.epoch_limit)
 
 
 def trained(made: Ledger, chunks: int, batch: int) -> dict[int, int]:
@@ -186,15 +185,15 @@ def test_a_resumed_run_has_as_much_work_as_one_that_was_never_stopped(lanes: int
     config = RunConfig(epochs=epochs, global_batch_size=10, dataset_chunk_size=100)
     fresh, begun = ledger(config, lanes, 2, 1_000), ledger(config, lanes, 2, 1_000)
     done = trained(begun, chunks, 10)
-    whole = total_steps(config, plan(lanes, 2), fresh, {})
-    assert total_steps(config, plan(lanes, 2), begun, done) == whole
+    whole = total_steps(run(config, lanes, 2), fresh, {})
+    assert total_steps(run(config, lanes, 2), begun, done) == whole
 
 
 def test_imported_chunks_are_no_work_of_this_run() -> None:
     config = RunConfig(epochs=1, global_batch_size=10, dataset_chunk_size=100)
     begun = ledger(config, 1, 2, 1_000)
     trained(begun, 3, 10)
-    assert total_steps(config, plan(1, 2), begun, {}) == 65
+    assert total_steps(run(config, 1, 2), begun, {}) == 65
 
 
 def test_a_fallback_keeps_the_global_batch() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from core.config import RunConfig
-from core.config.batch import resolve_batch
+from core.config.batch import Batch
 from core.errors import ConfigError, StateFileError
 from core.launch.deepspeed import FIELD, check_run, effective_config, without_open_values
 from workers.optim.optimizer import Optimization
@@ -41,22 +41,22 @@ from workers.strategies.deepspeed.engine import (
 from workers.strategies.deepspeed.shards import CutShards, FlatShards, Shards
 from workers.strategies.replica import Replica
 
-_DEFAULT_MICRO_BATCH: Final = 8  # as `workers.training.session` has it
-
 
 class DeepSpeedStrategy(DdpStrategy):
     """All ranks in one replica group, in step, with DeepSpeed between model and optimizer.
 
     Args:
         place: This rank's.
-        config: `zero_stage`, offload, `deepspeed_config`, batch sizes.
+        config: `zero_stage`, offload, `deepspeed_config`.
+        batch: The batch arithmetic.
     """
 
     name = "zero"
 
-    def __init__(self, place: RankPlace, config: RunConfig) -> None:
+    def __init__(self, place: RankPlace, config: RunConfig, batch: Batch) -> None:
         super().__init__(place)
         self._config = config
+        self._batch = batch
         self._deepspeed: Any = None
         self._engine: Any = None
 
@@ -118,10 +118,9 @@ class DeepSpeedStrategy(DdpStrategy):
                 f"The DeepSpeed configuration has a section optimizer, but the recipe uses {optimization.kind_name}.",
                 "Leave the section optimizer out.",
             )
-        batch = resolve_batch(self._config, self.place.world_size, _DEFAULT_MICRO_BATCH)
-        check_run(self._config, batch, self.place.device.type == "cpu", self._deepspeed.__version__)
+        check_run(self._config, self._batch, self.place.device.type == "cpu", self._deepspeed.__version__)
         clip_norm = float(optimization.clip_norm)
-        settings = effective_config(self._config, batch, precision=precision.name, clip_norm=clip_norm)
+        settings = effective_config(self._config, self._batch, precision=precision.name, clip_norm=clip_norm)
         return without_open_values(settings)
 
 

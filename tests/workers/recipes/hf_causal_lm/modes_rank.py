@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from core.config import RunConfig
+from core.config.batch import resolve_batch
 from tests.workers.recipes.hf_causal_lm.made import options
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
@@ -69,6 +70,7 @@ def train(place: Place, way: str, variant: str, source: str = "llama", resumed_f
             place.rank, place.world, torch.device("cpu"), "" if alone else "gloo", (place.folder / name).as_uri(), 60.0
         ),
         config,
+        resolve_batch(config, 1 if alone else place.world),
     )
     strategy.setup()
     seeding.seed_everything(3)
