@@ -21,10 +21,10 @@ from workers.optim.precision import Precision
 from workers.recipes.actv1.halting import Rule
 from workers.recipes.actv1.layers import LayerShape
 from workers.recipes.actv1.model import HierarchicalModel, Shape
-from workers.recipes.actv1.train import measured
+from workers.recipes.actv1.train import loss_and_metrics
 from workers.strategies import RankPlace, Strategy, make_strategy
 from workers.training.evaluation import Evaluation
-from workers.training.measured import Measured
+from workers.training.task import LossAndMetrics
 
 STEPS: Final = 3
 RULE: Final = Rule(3, price=0.01)
@@ -78,8 +78,8 @@ def train(place: tuple[int, int, Path], number: int) -> dict[str, Any]:
             with replica.micro_batch(last=part == 1):
                 outcome = loss(replica.module, batch)
                 replica.backward(outcome.loss / 2, last=part == 1)
-            found["losses"].append(float(outcome.figures["loss"]))
-            found["steps"].append(float(outcome.figures["halt_steps_mean"]))
+            found["losses"].append(float(outcome.metrics["loss"]))
+            found["steps"].append(float(outcome.metrics["halt_steps_mean"]))
         replica.update()
     found["evaluation"] = evaluated(replica.evaluated, strategy)
     model.eval()
@@ -89,9 +89,9 @@ def train(place: tuple[int, int, Path], number: int) -> dict[str, Any]:
     return {**found, "text": text.tolist()}
 
 
-def loss(model: nn.Module, batch: Tensor) -> Measured:
+def loss(model: nn.Module, batch: Tensor) -> LossAndMetrics:
     """The recipe's own."""
-    return measured(model, batch, RULE)
+    return loss_and_metrics(model, batch, RULE)
 
 
 def evaluated(model: nn.Module, strategy: Strategy) -> list[float]:

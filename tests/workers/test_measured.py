@@ -15,13 +15,13 @@ from workers.optim.precision import Precision
 from workers.strategies import RankPlace
 from workers.strategies.single import SingleStrategy
 from workers.training.evaluation import Evaluation
-from workers.training.measured import Measured
+from workers.training.task import LossAndMetrics
 
 CPU = torch.device("cpu")
 
 
-def loss(_: nn.Module, batch: Tensor) -> Measured:
-    return Measured(batch.mean() * 100, {"loss": batch.mean(), "squares": batch.square().mean()})
+def loss(_: nn.Module, batch: Tensor) -> LossAndMetrics:
+    return LossAndMetrics(batch.mean() * 100, {"loss": batch.mean(), "squares": batch.square().mean()})
 
 
 def evaluation(samples: int) -> Evaluation:
@@ -60,11 +60,11 @@ def test_a_rank_without_a_share_knows_the_figures_of_the_others() -> None:
 
 def test_a_loss_alone_is_its_own_figure_and_holds_no_graph() -> None:
     weight = torch.ones((), requires_grad=True)
-    measured = Measured.of(weight * 2)
-    assert measured.loss.requires_grad and not measured.figures["loss"].requires_grad
-    beside = Measured.of(Measured(weight * 2, {"size": weight * 3}))
-    assert {name: float(value) for name, value in beside.figures.items()} == {"loss": 2.0, "size": 3.0}
-    assert not beside.figures["size"].requires_grad
+    returned = LossAndMetrics.of(weight * 2)
+    assert returned.loss.requires_grad and not returned.metrics["loss"].requires_grad
+    beside = LossAndMetrics.of(LossAndMetrics(weight * 2, {"size": weight * 3}))
+    assert {name: float(value) for name, value in beside.metrics.items()} == {"loss": 2.0, "size": 3.0}
+    assert not beside.metrics["size"].requires_grad
 
 
 TRAIN = """

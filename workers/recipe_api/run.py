@@ -38,6 +38,7 @@ from typing import Any, Final
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from core.config import RunConfig
 from core.config.fields import FieldValue
@@ -56,9 +57,8 @@ from workers.decoding.key_values import KeyValues, attend
 from workers.decoding.written_tokens import write_tokens
 from workers.optim.optimizer import Optimization
 from workers.training.batches import Indices
-from workers.training.measured import Measured
 from workers.training.session import Session
-from workers.training.task import StepSamples, Task
+from workers.training.task import LossAndMetrics, StepSamples, Task
 from workers.training.trainer import Trainer
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "Export",
     "Indices",
     "KeyValues",
+    "LossAndMetrics",
     "Measured",
     "Optimization",
     "PreparedData",
@@ -309,6 +310,13 @@ class Run:
         self._session.phase("rendezvous")
         self._session.strategy.setup()
         Trainer(self._session, task).fit()
+
+
+class Measured(LossAndMetrics):
+    """The older name of `LossAndMetrics`, whose metrics were called figures."""
+
+    def __init__(self, loss: Tensor, figures: Mapping[str, Tensor] | None = None) -> None:
+        super().__init__(loss, figures or {})
 
 
 @dataclass(frozen=True, slots=True)

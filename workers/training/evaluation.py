@@ -14,8 +14,7 @@ from workers.optim import seeding
 from workers.optim.precision import Precision
 from workers.strategies import Strategy
 from workers.training.batches import Indices
-from workers.training.measured import Measured
-from workers.training.task import Task
+from workers.training.task import LossAndMetrics, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Evaluation:
         limit: Samples measured at most, spread evenly over them.
         micro_batch: Samples at once.
         batch: CPU tensors of samples by their indices.
-        loss: Mean loss of a model over such a batch, or `Measured`.
+        loss: Mean loss of a model over such a batch, or `LossAndMetrics`.
         precision: The forward pass's format.
     """
 
@@ -35,7 +34,7 @@ class Evaluation:
     limit: int
     micro_batch: int
     batch: Callable[[Indices], Any]
-    loss: Callable[[nn.Module, Any], Tensor | Measured]
+    loss: Callable[[nn.Module, Any], Tensor | LossAndMetrics]
     precision: Precision
 
     @classmethod
@@ -50,10 +49,10 @@ class Evaluation:
         return self.measure_all(model, strategy)[0]
 
     def measure_all(self, model: nn.Module, strategy: Strategy) -> tuple[float, dict[str, float]]:
-        """The mean loss over the samples, shared out among the ranks of the replica group and reduced over them.
+        """The mean loss over the samples, spread over the ranks of the replica group and reduced over them.
 
         Returns:
-            The loss; NaN when no sample is held out. And the task's other figures, their names after `val_`.
+            The loss; NaN when no sample is held out. And the task's other metrics, their names after `val_`.
         """
         spread = np.linspace(0, self.samples - 1, min(self.samples, self.limit)).astype(np.int64)
         chosen = spread[np.diff(spread, prepend=-1) > 0]  # not np.unique, which loads numpy.ma
@@ -72,19 +71,21 @@ class Evaluation:
         return means.pop("loss"), {f"val_{name}": mean for name, mean in means.items()}
 
     def _totals(self, model: nn.Module, share: Indices, device: torch.device, rounds: int) -> Mapping[str, float]:
-        """The sums of all figures, by name.
+        """The sums of all metrics, by name.
 
         At least `rounds` forward passes are made: where ranks wait for each other in theirs, and so that a rank
-        without a share knows the figures' names.
+        without a share knows the metrics' names.
         """
         totals: dict[str, Tensor] = {}
         parts = [share[first : first + self.micro_batch] for first in range(0, len(share), self.micro_batch)]
         idle = np.zeros(1, dtype=np.int64)
         for part in [*parts, *[share[:0]] * (rounds - len(parts))]:
             with self.precision.forward():
-                measured = Measured.of(self.loss(model, to_device(self.batch(part if len(part) else idle), device)))
-            for name, figure in measured.figures.items():
-                totals[name] = totals.get(name, 0) + figure.double() * len(part)
+                returned = LossAndMetrics.of(
+                    self.loss(model, to_device(self.batch(part if len(part) else idle), device))
+                )
+            for name, metric in returned.metrics.items():
+                totals[name] = totals.get(name, 0) + metric.double() * len(part)
         return {name: float(totals[name]) for name in sorted(totals)}
 
 

@@ -33,7 +33,7 @@ class Step:
     Attributes:
         number: From 1.
         batch: This rank's share of it.
-        figures: Means over that share by name, tensors without dimensions, the loss among them; none when the share
+        metrics: Means over that share by name, tensors without dimensions, the loss among them; none when the share
             was empty.
         lr: Learning rate.
         grad_norm: Before clipping, a tensor without dimensions.
@@ -43,7 +43,7 @@ class Step:
 
     number: int
     batch: StepBatch
-    figures: Mapping[str, Tensor]
+    metrics: Mapping[str, Tensor]
     lr: float
     grad_norm: Tensor
     time_s: float
@@ -52,7 +52,7 @@ class Step:
     @property
     def loss(self) -> Tensor | None:
         """None when the share was empty."""
-        return self.figures.get("loss")
+        return self.metrics.get("loss")
 
 
 class StepReports:
@@ -94,7 +94,7 @@ class StepReports:
             torch.cuda.synchronize(self._device)  # else the first steps' times are those of queueing only
         self._session.reporter.log(
             step.number,
-            **step.figures,
+            **step.metrics,
             lr=step.lr,
             grad_norm=step.grad_norm,
             loss_scale=self._precision.loss_scale(),

@@ -1,4 +1,4 @@
-"""What a recipe hands to the trainer."""
+"""Task: what a recipe hands to the trainer, and what it gets back in each step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,32 @@ from torch import Tensor, nn
 
 from workers.optim.optimizer import Optimization
 from workers.training.batches import Indices
-from workers.training.measured import Measured
+
+
+@dataclass(frozen=True, slots=True)
+class LossAndMetrics:
+    """A loss with metrics: what a `Task.loss` may return when the loss alone does not say enough.
+
+    Metrics are means over the batch, as the loss is. Those of a step's micro-batches are averaged and charted for each
+    rank; those of an evaluation are averaged over all ranks' held-out samples and stand with `val_loss`, their names
+    after `val_`.
+
+    Attributes:
+        loss: What is minimised: mean over the batch, a tensor without dimensions.
+        metrics: By name, tensors without dimensions; always the same names. One called "loss" is shown as the loss
+            in place of what is minimised.
+    """
+
+    loss: Tensor
+    metrics: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @staticmethod
+    def of(returned: Tensor | LossAndMetrics) -> LossAndMetrics:
+        """What a `Task.loss` returned, with the loss among the metrics; none of them holds on to its graph."""
+        if isinstance(returned, Tensor):
+            return LossAndMetrics(returned, {"loss": returned.detach()})
+        metrics = {name: metric.detach() for name, metric in returned.metrics.items()}
+        return LossAndMetrics(returned.loss, {"loss": returned.loss.detach(), **metrics})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +86,7 @@ class Task:
     Attributes:
         model: On any device; the trainer moves it.
         batch: CPU tensors of training samples by their indices, shape (n,): a tensor, or a tuple, list or dict.
-        loss: Mean loss of the model over such a batch, a tensor without dimensions, or `Measured`. Call the model
+        loss: Mean loss of the model over such a batch, a tensor without dimensions, or `LossAndMetrics`. Call the model
             it is given, not one's own: it may be wrapped.
         val_batch: As `batch`, for held-out samples; None measures no validation loss.
         sample: Text that the model writes, shown at each evaluation; called on rank 0 in evaluation mode.
@@ -81,7 +106,7 @@ class Task:
 
     model: nn.Module
     batch: Callable[[Indices], Any]
-    loss: Callable[[nn.Module, Any], Tensor | Measured]
+    loss: Callable[[nn.Module, Any], Tensor | LossAndMetrics]
     val_batch: Callable[[Indices], Any] | None = None
     sample: Callable[[nn.Module], str] | None = None
     optimization: Optimization = field(default_factory=Optimization)

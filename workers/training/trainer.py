@@ -24,11 +24,10 @@ from workers.training.boundary import Boundary
 from workers.training.counters import fresh_seed, taken_up
 from workers.training.evaluation import to_device
 from workers.training.horizon import Horizon
-from workers.training.measured import Measured
 from workers.training.session import Session
 from workers.training.setup import set_up
 from workers.training.step_reports import Step, StepReports
-from workers.training.task import StepSamples, Task
+from workers.training.task import LossAndMetrics, StepSamples, Task
 from workers.training.warm_up import WarmUp
 
 
@@ -115,11 +114,11 @@ class Trainer:
             with self._replica.micro_batch(last=number == last):
                 # Only forward passes are timed: in a backward pass a fast rank waits for the slow one's gradients.
                 with nullcontext() if shares is None else shares.timed(micro), self._precision.forward():
-                    measured = Measured.of(self._task.loss(self._replica.module, inputs))
+                    returned = LossAndMetrics.of(self._task.loss(self._replica.module, inputs))
                 # m samples of a batch of n on W ranks count m · W / n, so the mean over ranks is the mean over n.
-                self._replica.backward(measured.loss * micro.weight, last=number == last)
-            for name, figure in measured.figures.items():
-                totals[name] = totals.get(name, 0) + figure.float() * (len(micro.indices) if batch.samples else 0)
+                self._replica.backward(returned.loss * micro.weight, last=number == last)
+            for name, metric in returned.metrics.items():
+                totals[name] = totals.get(name, 0) + metric.float() * (len(micro.indices) if batch.samples else 0)
         return {name: total / batch.samples for name, total in totals.items()} if batch.samples else {}
 
     def _is_wanted(self, batch: StepBatch) -> bool:

@@ -13,8 +13,7 @@ from workers.optim.precision import Precision
 from workers.strategies import Replica
 from workers.training.batches import GroupBatches
 from workers.training.evaluation import to_device
-from workers.training.measured import Measured
-from workers.training.task import Task
+from workers.training.task import LossAndMetrics, Task
 
 
 class WarmUp:
@@ -75,4 +74,4 @@ class WarmUp:
         indices = np.resize(self._batches.plan.order(0, 0, 0, 0, min(samples, self._samples)), samples)
         with self._precision.forward():
             returned = self._task.loss(self._replica.module, to_device(self._task.batch(indices), self._device))
-        self._replica.warm_up(Measured.of(returned).loss)
+        self._replica.warm_up(LossAndMetrics.of(returned).loss)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from rankdeck.recipe import Measured, Optimization, Run, Task, WindowBatches
+from rankdeck.recipe import LossAndMetrics, Optimization, Run, Task, WindowBatches
 from workers.recipes.actv1.check import check_width
 from workers.recipes.actv1.halting import Rule, judge
 from workers.recipes.actv1.layers import LayerShape
@@ -53,7 +53,7 @@ def main(run: Run) -> None:
             model=model,
             batch=windows.train,
             val_batch=windows.held_out,
-            loss=lambda model, window: measured(model, window, rule),
+            loss=lambda model, window: loss_and_metrics(model, window, rule),
             sample=sample if o["sample_tokens"] else None,
             sample_prompt=o["sample_prompt"],
             optimization=Optimization(
@@ -85,7 +85,7 @@ def prepare(run: Run) -> WindowBatches:
     return windows
 
 
-def measured(model: nn.Module, window: Tensor, rule: Rule) -> Measured:
+def loss_and_metrics(model: nn.Module, window: Tensor, rule: Rule) -> LossAndMetrics:
     """What is minimised, and what is charted: the loss of the answers, and how long they took.
 
     Args:
@@ -94,8 +94,8 @@ def measured(model: nn.Module, window: Tensor, rule: Rule) -> Measured:
         rule: How halting is taught.
     """
     found = judge(model(window[:, :-1], window[:, 1:]), rule)
-    figures = {"loss": found.loss, "halt_steps_mean": found.steps_mean, "accuracy": found.accuracy}
-    return Measured(found.objective, {**figures, "q_loss": found.q_loss, "objective": found.objective})
+    metrics = {"loss": found.loss, "halt_steps_mean": found.steps_mean, "accuracy": found.accuracy}
+    return LossAndMetrics(found.objective, {**metrics, "q_loss": found.q_loss, "objective": found.objective})
 
 
 def layer_shape(n_embd: int, n_head: int, dropout: float) -> LayerShape:

@@ -18,7 +18,7 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from rankdeck.recipe import Measured, Optimization, PreparedData, Run, Task
+from rankdeck.recipe import LossAndMetrics, Optimization, PreparedData, Run, Task
 from workers.recipes.clstm_ppo.environments import is_trading, open_world
 from workers.recipes.clstm_ppo.grid import make_grid
 from workers.recipes.clstm_ppo.market_data import load_market, open_files, save_market
@@ -63,14 +63,14 @@ def main(run: Run) -> None:
     # loss: PPO's; of evaluation episodes the return, turned round, so that less is better
     rule = Rule(o["clip"], o["value_clip"], o["value_weight"], o["entropy_weight"])
 
-    def loss(model: nn.Module, batch: dict[str, Any]) -> Measured:
+    def loss(model: nn.Module, batch: dict[str, Any]) -> LossAndMetrics:
         if EPISODES in batch:
             return judged(examine(batch[EPISODES].tolist()))
         likely, values, _ = model(batch["observed"], batch["carried"], batch["fresh"][:, 0], batch["parts"])
         made = losses(likely, values, batch, shape.continuous, rule)
         rounds.note_movement(made["kl"], len(values))
-        figures = {name: torch.tensor(value) for name, value in rounds.figures.items()}
-        return Measured(made.pop("loss"), {**made, **figures})
+        metrics = {name: torch.tensor(value) for name, value in rounds.figures.items()}
+        return LossAndMetrics(made.pop("loss"), {**made, **metrics})
 
     try:
         run.fit(
@@ -126,11 +126,11 @@ def prepare(run: Run, folder: Path) -> PreparedData:
     return PreparedData(run.config.samples_per_block, run.options["eval_episodes"], info)
 
 
-def judged(episodes: list[Episode]) -> Measured:
+def judged(episodes: list[Episode]) -> LossAndMetrics:
     """Evaluation episodes as a loss to be made small, and as what a person wants to know."""
     mean = sum(episode.reward for episode in episodes) / len(episodes)
     length = sum(episode.steps for episode in episodes) / len(episodes)
-    return Measured(torch.tensor(-mean), {"return": torch.tensor(mean), "length": torch.tensor(length)})
+    return LossAndMetrics(torch.tensor(-mean), {"return": torch.tensor(mean), "length": torch.tensor(length)})
 
 
 def written(episodes: list[Episode]) -> str:

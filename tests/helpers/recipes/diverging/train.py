@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from rankdeck.recipe import Measured, Optimization, PreparedData, Run, StepSamples, Task
+from rankdeck.recipe import LossAndMetrics, Optimization, PreparedData, Run, StepSamples, Task
 
 SAMPLES = 4096
 
@@ -25,14 +25,14 @@ def main(run: Run) -> None:
         time.sleep(0.03)  # ten steps are enough to write a checkpoint
         return True
 
-    def loss(model: nn.Module, x: Tensor) -> Measured:
+    def loss(model: nn.Module, x: Tensor) -> LossAndMetrics:
         error = (model(x) - 2.0 * x).square().mean()
         now = first + step[0]
         bad = model.training and o["bad_from"] <= now <= o["bad_until"] and o["bad_rank"] in (-1, run.rank)
         bad = bad and run.config.lr > 0.5  # so that it does not diverge again where a lower one is given
         if bad and o["bad"] == "gradient":
             error = error * math.nan
-        return Measured(error, {"loss": error.detach() * (math.inf if bad and o["bad"] == "loss" else 1.0)})
+        return LossAndMetrics(error, {"loss": error.detach() * (math.inf if bad and o["bad"] == "loss" else 1.0)})
 
     def batch(indices: np.ndarray) -> Tensor:
         return torch.tensor(indices % 7, dtype=torch.float32)[:, None] / 7
