@@ -1,7 +1,7 @@
 """The run host: the process that owns a run's ranks and is the only writer of its folder.
 
 ``python -m core.host RUN_DIR`` is started detached, so that the window may come and go. Read `host` for the whole,
-`states` for the states of a run and the phases of an attempt, `lifecycle` for what follows a failed attempt, `attempt`
-for one start of the ranks and `attempt_end` for its outcome. `failures`, `stop_ladder`, `commits.coordinator` and
-`commits.gathering` decide and touch nothing; every other module carries out one thing.
+`states` for the states of a run and the phases of an attempt, `lifecycle` for one attempt after another, `attempt` for
+one start of the ranks and `attempt_end` for its outcome. `fallback`, `failures`, `stop_ladder`, `commits.coordinator`
+and `commits.gathering` decide and touch nothing; every other module carries out one thing.
 """

@@ -132,10 +132,9 @@ class AttemptEnd:
         """Asks independent ranks to commit once more; ranks that synchronise now and then cannot."""
         failed = set(self._ranks.failures)
         survivors = [rank for rank in self._ranks if rank.number not in failed and rank.exited_at is None]
-        synchronise = bool(
-            self._context.plan.backend
-        )  # the lost rank's newest part may be of another round than theirs
-        if self._ranks.synchronised or synchronise or not self.has_begun:
+        # Between rounds of local SGD the lost rank's newest part may be of an older round than theirs.
+        local_sgd = bool(self._context.plan.backend)
+        if self._ranks.synchronised or local_sgd or not self.has_begun:
             return SurvivorCheckpoint([], now)
         if not all(self._commits.carry(rank) for rank in failed):
             return SurvivorCheckpoint([], now)

@@ -1,179 +1,256 @@
-"""What follows an attempt whose ranks could not start: the same once more, or a lesser way to train. Pure decisions.
-
-The ladder, each rung said with its reason: as asked once more (a rank that was killed from outside says nothing about
-the machine) → PyTorch's engine in DeepSpeed's place → independent on all devices, where the recipe can → one device.
-"""
+"""Run lifecycle: one attempt after another, with restarts after a failure and fallbacks where ranks could not start."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+import contextlib
+import logging
+import time
+from dataclasses import replace
 from typing import Any
 
+from core.checkpoints.restore_plan import CarryOver
+from core.checkpoints.store import Generation
 from core.config import RunConfig
-from core.config.batch import Batch
-from core.config.mode import Mode
+from core.host.attempt import Attempt
+from core.host.attempt_context import AttemptContext
+from core.host.attempt_launch import prepare_launch
+from core.host.context import RunContext, damaged_alert, gather_context
+from core.host.device_samples import DeviceSampler, sampled
+from core.host.fallback import NextAttempt, StartFallbacks
+from core.host.launch_event import ScriptSteps, launch_fields, launch_notes, resumed_from
+from core.host.leftovers import end_leftovers
 from core.host.outcome import Outcome
-from core.host.work_plan import independent_on_all, on_one_device, with_torchs_engine
-from core.launch.mode import DEEPSPEED, TORCH, pytorch_engine_note
+from core.host.services import HostServices
+from core.host.states import HostState
+from core.host.stop_ladder import StopLadder
+from core.host.work_plan import total_steps
 from core.launch.plan import LaunchPlan
-from core.launch.resolved import ResolvedRun
-from core.machine.devices import Device
+from core.launch.resolved import ResolvedRun, resolve_on
+from core.machine.devices import DeviceMonitor
+from core.processes import folder_mark, new_mark
+from core.recipes.manifest import get_recipe
+from core.run_folder.store import RunState
+
+log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class NextAttempt:
-    """The attempt that follows one that could not start.
+class RunLifecycle:
+    """Makes attempts until one has an outcome that stands, and publishes what they report (`AttemptEvents`).
+
+    Args:
+        services: The host's.
+        first: The run's state as the host found it.
+        number: The number of this host's first attempt.
 
     Attributes:
-        config: What it trains.
-        devices: What it trains on.
-        event: The metrics event that says so: ``retry`` or ``fallback``.
-        fields: The event's fields.
-        phase: What the host does meanwhile, for the run's state.
-        text: The decision and its reason, for a person.
+        state: The run's state.
+        number: The number of the attempt that runs, or comes next.
+        attempt: The attempt that runs.
+        ladder: How far a stop has got.
+        lost: Why nothing can be saved any more; None while it can.
+        monitor: Asks the drivers; None before devices are looked at.
+        sampler: Samples the run's devices; None before.
     """
 
-    config: RunConfig
-    devices: tuple[Device, ...]
-    event: str
-    fields: Mapping[str, Any]
-    phase: str
-    text: str
+    def __init__(self, services: HostServices, first: RunState, number: int) -> None:
+        self.state = HostState.STARTING
+        self.number = number
+        self.attempt: Attempt | None = None
+        self.ladder = StopLadder(RunConfig().stop_timeout_s)
+        self.lost: dict[str, str] | None = None
+        self.monitor: DeviceMonitor | None = None
+        self.sampler: DeviceSampler | None = None
+        self._services = services
+        self._first = first
+        self._context: RunContext | None = None
+        self._run: ResolvedRun | None = None
+        self._plan: LaunchPlan | None = None
+        self._carry = CarryOver((), ())
+        self._restarts = 0
+        self._script_steps = ScriptSteps()
 
-
-class StartFallbacks:
-    """Decides what follows a failed start; one for each host.
-
-    Args:
-        modes: Those that the recipe can be trained in.
-    """
-
-    def __init__(self, modes: Sequence[Mode]) -> None:
-        self._modes = modes
-        self._retried = False
-        self._in_step: _InStep | None = None
-
-    def after(self, run: ResolvedRun, plan: LaunchPlan, outcome: Outcome) -> NextAttempt | None:
-        """The attempt to make next; None where the failure stands.
+    async def run(self, config: RunConfig, port: int) -> Outcome:
+        """All attempts.
 
         Args:
-            run: What the failed attempt was to train, and on what.
-            plan: Its ranks.
-            outcome: How it ended.
+            config: What was asked for.
+            port: The listener's.
         """
-        config, devices = run.config, run.devices
-        if outcome.kind != "not_started" or plan.self_contained or config.strict or plan.world_size == 1:
-            return None
-        fell_to_independent = self._in_step is not None
-        if not fell_to_independent and (outcome.usage or plan.lanes > 1):
-            return None  # the person's own input, or what the person chose
-        reason = outcome.error["cause"] if outcome.error else "Its ranks could not start."
-        if not self._retried and outcome.root is not None and outcome.root.was_killed:
-            self._retried = True
-            return _once_more(config, devices, plan, outcome.root.rank, reason)
-        if plan.engine == DEEPSPEED:
-            return _without_deepspeed(config, devices, plan, reason)
-        if not fell_to_independent and Mode.INDEPENDENT in self._modes:
-            self._in_step = _InStep(config, run.batch)
-            return _independent(self._in_step, devices, plan, reason)
-        in_step = self._in_step or _InStep(config, run.batch)
-        return _one_device(in_step, devices, plan, outcome, reason)
+        leftovers = await asyncio.to_thread(end_leftovers, self._services.store.dir)
+        if leftovers is not None:
+            log.warning("%s", leftovers["cause"])
+            self.emit("alert", **leftovers)
+        context = await self._gather_context(config)
+        run, fallbacks = context.run, StartFallbacks(context.run.recipe.modes)
+        while True:
+            if self.lost is not None:
+                return Outcome("failed", self.lost)
+            if self.ladder.is_asked:
+                return Outcome("stopped")
+            plan, outcome = await self._one_attempt(run, context, port)
+            if self._may_restart(run, outcome):
+                context = await self._restart(run.config.max_restarts, context, outcome)
+                continue
+            following = fallbacks.after(run, plan, outcome)
+            if following is None:
+                return outcome
+            self._fall_back(following, narrowed=following.devices != run.devices)
+            run = resolve_on(following.config, run.recipe, following.devices, run.platform)
 
+    def enter(self, state: HostState, **fields: Any) -> None:
+        """Moves the run to a state, published with these fields."""
+        log.info("state: %s → %s", self.state, state)
+        self.state = state
+        self._services.status.change(state=str(state), **fields)
 
-@dataclass(frozen=True, slots=True)
-class _InStep:
-    """The last attempt whose devices were to train in step: lesser ways to train are derived from it."""
+    def give_up(self, error: dict[str, str]) -> None:
+        """Ends the run: nothing can be saved any more."""
+        self.lost = error
+        if self.attempt is not None:
+            self.attempt.give_up(error)
 
-    config: RunConfig
-    batch: Batch
+    def note_script_steps(self, parsed: list[dict[str, Any]]) -> None:
+        """Reports where a resumed script continues: its curves are taken back to there."""
+        if self.number > 1 and self._plan is not None and self._plan.self_contained:
+            for resumed in self._script_steps.new_in(parsed):
+                self.emit("resumed", resumed_from=resumed)
 
+    # attempts
 
-def _once_more(
-    config: RunConfig, devices: tuple[Device, ...], plan: LaunchPlan, killed: int, reason: str
-) -> NextAttempt:
-    uuids = [device.uuid for device in devices]
-    fields = {"reason": reason, "mode": plan.mode, "devices": uuids, "ranks": [killed]}
-    text = f"{reason} Retrying."
-    return NextAttempt(config, devices, "retry", fields, "trying once more as asked", text)
+    async def _gather_context(self, config: RunConfig) -> RunContext:
+        services = self._services
+        self.monitor = monitor = DeviceMonitor()
+        recipe = await asyncio.to_thread(get_recipe, config.recipe)
+        self.ladder = self.ladder.with_timeout(config.stop_timeout_s, time.monotonic())
+        self.phase_changed("looking at devices, dataset and generations")
+        context = await services.on_disk(
+            gather_context, services.store, self._first.run_id, config, recipe, monitor, services.generations
+        )
+        for bad in context.damaged:
+            self.emit("alert", **damaged_alert(bad, context.generation))
+        uuids = await asyncio.to_thread(lambda: sampled(context.run.devices, monitor.devices()))
+        self.sampler = DeviceSampler(monitor, uuids, lambda rows: services.stream.emit_from_thread("device", rows))
+        return context
 
+    async def _one_attempt(self, run: ResolvedRun, context: RunContext, port: int) -> tuple[LaunchPlan, Outcome]:
+        assert self.monitor is not None
+        launch = await prepare_launch(
+            self._services,
+            run,
+            context,
+            number=self.number,
+            restarts=self._restarts,
+            port=port,
+            driver=self.monitor.driver,
+            fell_back=self._first.fallback is not None,
+        )
+        self._run, self._context, self._plan, self._carry = run, context, launch.plan, launch.carry
+        self._announce(run, launch.plan, context)
+        self.attempt = Attempt(
+            AttemptContext(
+                plan=launch.plan,
+                generation=context.generation,
+                carry=launch.carry,
+                run=run,
+                generations=self._services.generations,
+                keeper=context.keeper,
+                disk=self._services.disk,
+                ladder=self.ladder,
+                start_timeout_s=run.config.start_timeout_s,
+                keep_generations=run.config.keep_generations,
+                survivor_timeout_s=run.config.stop_timeout_s,
+                mark=new_mark(folder_mark(self._services.store.dir)),
+            ),
+            self,
+        )
+        try:
+            return launch.plan, await self.attempt.run()
+        finally:
+            self.attempt = None
+            with contextlib.suppress(OSError):  # no rank reads it any more; torch often removes it itself
+                launch.rendezvous.unlink(missing_ok=True)
 
-def _without_deepspeed(config: RunConfig, devices: tuple[Device, ...], plan: LaunchPlan, reason: str) -> NextAttempt:
-    uuids = [device.uuid for device in devices]
-    fields = {"reason": reason, "mode": plan.mode, "devices": uuids, "was": plan.mode, "engine": TORCH}
-    text = (
-        f"DeepSpeed could not start ZeRO stage {config.zero_stage} on {plan.world_size} devices, so PyTorch's "
-        f"engine is used instead. {reason}"
-    )
-    phase = "falling back to PyTorch's engine"
-    return NextAttempt(with_torchs_engine(config), devices, "fallback", fields, phase, text)
+    def _announce(self, run: ResolvedRun, plan: LaunchPlan, context: RunContext) -> None:
+        generation, status = context.generation, self._services.status
+        self._script_steps = ScriptSteps()
+        status.change(
+            attempt=self.number,
+            mode=plan.mode,
+            devices=tuple(command.device.uuid for command in plan.ranks),
+            world_size=plan.world_size,
+            step=0 if generation is None else generation.step,
+            generation=None if generation is None else generation.number,
+        )
+        resumed = resumed_from(plan, generation, self.number, self._first.world_size)
+        notes = launch_notes(context.run, run.config, plan, status.state.fallback, self._carry.words)
+        self.emit("launch", **launch_fields(run, plan, generation, resumed), notes=notes)
 
+    def _may_restart(self, run: ResolvedRun, outcome: Outcome) -> bool:
+        failed = outcome.kind == "failed" or (outcome.kind == "not_started" and run.recipe.self_contained)
+        final = outcome.usage or outcome.unkillable or outcome.root is None or self.ladder.is_asked
+        return failed and not final and self.lost is None and self._restarts < run.config.max_restarts
 
-def _independent(in_step: _InStep, devices: tuple[Device, ...], plan: LaunchPlan, reason: str) -> NextAttempt:
-    config = independent_on_all(in_step.config, in_step.batch)
-    uuids = [device.uuid for device in devices]
-    fields = {
-        "reason": reason,
-        "mode": Mode.INDEPENDENT,
-        "devices": uuids,
-        "was": plan.mode,
-        "merge_policy": config.merge_policy,
-    }
-    text = (
-        f"{plan.mode.label} on {plan.world_size} devices could not start, so each device trains its own "
-        f"model on its share of the data, and the best one is kept, never an average. {reason}"
-    )
-    phase = "falling back to independent training on all devices"
-    return NextAttempt(config, devices, "fallback", fields, phase, text)
+    async def _restart(self, limit: int, context: RunContext, outcome: Outcome) -> RunContext:
+        """Reports the restart, and finds the newest generation for the next attempt to continue from."""
+        self._restarts += 1
+        self.number += 1
+        error = outcome.error or {}
+        log.warning("restart %d of %d: %s", self._restarts, limit, error.get("cause", ""))
+        self.emit("restart", number=self._restarts, of=limit, **error)
+        self.enter(HostState.STARTING, phase=f"restart {self._restarts} of {limit}")
+        committed, generations = context.keeper.committed_generation, self._services.generations
+        generation, damaged = await self._services.on_disk(lambda: generations.newest_valid(committed()))
+        await self._services.on_disk(generations.remove_unfinished)
+        return replace(context, generation=generation, damaged=tuple(damaged))
 
+    def _fall_back(self, following: NextAttempt, *, narrowed: bool) -> None:
+        """Reports which attempt follows one that could not start, and why."""
+        log.warning("%s", following.text)
+        self.emit(following.event, **following.fields)
+        if following.event == "fallback":
+            self._services.status.change(fallback=following.text)
+        self._services.status.change(phase=following.phase)
+        if narrowed and self.sampler is not None:
+            self.sampler.narrow([device.uuid for device in following.devices])
+        self.number += 1
 
-def _one_device(
-    in_step: _InStep, devices: tuple[Device, ...], plan: LaunchPlan, outcome: Outcome, reason: str
-) -> NextAttempt:
-    guilty = outcome.root.rank if outcome.root is not None else 0
-    device = next((d for rank, d in enumerate(devices) if rank != guilty), devices[0])
-    fields = {"reason": reason, "mode": Mode.SINGLE, "devices": [device.uuid], "was": plan.mode}
-    text = (
-        f"{_titled(plan.mode)} on {plan.world_size} devices could not start, so the run continues on "
-        f"{device.uuid} alone. {reason}"
-    )
-    alone = on_one_device(in_step.config, device, in_step.batch)
-    return NextAttempt(alone, (device,), "fallback", fields, "falling back to one device", text)
+    # AttemptEvents
 
+    def phase_changed(self, phase: str) -> None:
+        if phase != self._services.status.state.phase:
+            log.info("phase: %s", phase or "-")
+            self._services.status.change(phase=phase)
 
-def launch_notes(
-    asked: ResolvedRun, config: RunConfig, plan: LaunchPlan, fallback: str | None, weights: str
-) -> list[str]:
-    """What the launch event says of how an attempt trains.
+    def training_began(self) -> None:
+        self._watch_processes()
+        if self.state is HostState.STARTING:
+            self.enter(HostState.TRAINING, phase="")
 
-    Args:
-        asked: What the run was asked for, as it was decided at first.
-        config: What this attempt trains; a fallback has changed it.
-        plan: Its ranks.
-        fallback: Why it trains in a lesser way than was asked for, if it does.
-        weights: Where each rank's weights come from; empty: there is nothing to say.
-    """
-    engine = plan.engine_note
-    if engine and config.zero_engine != asked.config.zero_engine:
-        engine = pytorch_engine_note(config, "DeepSpeed could not start")
-    lesser = "" if engine else fallback
-    return [
-        note
-        for note in (lesser, engine, *asked.device_notes, *plan.notes, f"Weights: {weights}." if weights else "")
-        if note
-    ]
+    def data_ready(self) -> None:
+        run, context = self._run, self._context
+        if run is None or context is None or run.recipe.self_contained:
+            return  # a script decides itself how many steps it makes
+        if context.keeper.ledger is not None:
+            total = total_steps(run, context.keeper.ledger, dict(enumerate(self._carry.steps)))
+            self._services.status.change(total_steps=total)
+        self._watch_processes()
 
+    def stepped(self, step: int, epoch: int, loss: float | None, tokens_per_s: float | None) -> None:
+        self._services.status.progress(step=step, epoch=epoch, loss=loss, tokens_per_s=tokens_per_s)
 
-def _titled(mode: Mode) -> str:
-    return "Independent training" if mode == Mode.INDEPENDENT else mode.label
+    def goal_moved(self, total_steps: int | None, text: str) -> None:
+        self._services.status.change(total_steps=total_steps, goal=text)
 
+    def committed(self, generation: Generation) -> None:
+        self._services.status.change(generation=generation.number)
 
-def leftovers_alert(ended: Sequence[int], left: Sequence[int]) -> dict[str, Any]:
-    """The fields of the alert about processes of an earlier attempt that still ran."""
-    pids = ", ".join(map(str, sorted((*ended, *left))))
-    cause = f"Processes of an earlier attempt were still running after its host was killed (pid {pids})."
-    next_step = "They were ended. You don't need to do anything."
-    if left:
-        would_not = ", ".join(map(str, left))
-        next_step = f"End them yourself: process {would_not} did not end, even when killed."
-    return {"kind": "leftovers", "title": "Leftover processes were ended", "cause": cause, "next_step": next_step}
+    def emit(self, event: str, **fields: Any) -> None:
+        self._services.stream.emit(event, **fields)
+
+    def settle_metrics(self, timeout_s: float) -> bool:
+        return self._services.stream.settle(timeout_s)
+
+    def _watch_processes(self) -> None:
+        if self.monitor is not None and self.attempt is not None:
+            self.monitor.watch(self.attempt.processes)

@@ -73,6 +73,15 @@ def diverged(newest: Generation, good: Generation | None) -> dict[str, str]:
     }
 
 
+def metrics_lost(lines: int) -> dict[str, str]:
+    """The message for a run whose last metrics found no room on the disk."""
+    return {
+        "title": "Some metrics are lost",
+        "cause": f"The disk was full: at least {lines} lines of metrics could not be written.",
+        "next_step": "Free some space before the next run.",
+    }
+
+
 def own_failure(error: Exception) -> dict[str, str]:
     """The message for a defect of the host itself."""
     return {

@@ -1,4 +1,4 @@
-"""How a stop gets harder with time: ask → deadline shared by all ranks → end the tree, and name who would not die."""
+"""Stop ladder: ask ranks to stop → deadline shared by all of them → end the tree, and name what did not exit."""
 
 from __future__ import annotations
 
@@ -48,6 +48,15 @@ class StopLadder:
         """A stop without waiting for a commit."""
         self._hurried = True
         self._end_at = now if self._end_at is None else min(now, self._end_at)
+
+    def with_timeout(self, timeout_s: float, now: float) -> StopLadder:
+        """A ladder with another limit, on the same rung."""
+        ladder = StopLadder(timeout_s)
+        if self.is_asked:
+            ladder.ask(now)
+        if self.is_hurried:
+            ladder.hurry(now)
+        return ladder
 
     def rung(self, now: float) -> Rung:
         """What is due by now."""

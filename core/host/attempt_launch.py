@@ -1,0 +1,101 @@
+"""Attempt launch: plans an attempt's ranks, and writes the files that they and the person read about it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from core.checkpoints.restore_plan import CarryOver, carry_over, policy_for
+from core.checkpoints.store import Generation
+from core.config import RunConfig
+from core.config.config_file import to_toml
+from core.files.atomic import write_atomic
+from core.host.context import RunContext
+from core.host.environment import describe_environment
+from core.host.services import HostServices
+from core.launch.plan import LaunchPlan, LaunchSite, plan_launch
+from core.launch.resolved import ResolvedRun
+from core.machine.platform import free_port, rendezvous_folder
+from core.protocol.rank_context import CONFIG_FILE
+
+TOKEN_BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLaunch:
+    """One attempt, ready to be spawned.
+
+    Attributes:
+        plan: Its ranks.
+        carry: What each rank restores of the run's newest checkpoint.
+        rendezvous: The file at which its ranks meet; removed after the attempt.
+    """
+
+    plan: LaunchPlan
+    carry: CarryOver
+    rendezvous: Path
+
+
+async def prepare_launch(
+    services: HostServices,
+    run: ResolvedRun,
+    context: RunContext,
+    *,
+    number: int,
+    restarts: int,
+    port: int,
+    driver: str | None,
+    fell_back: bool,
+) -> AttemptLaunch:
+    """Plans an attempt, and lets the listener expect its ranks.
+
+    Args:
+        services: The host's.
+        run: What the attempt trains, and on what.
+        context: Where it continues from.
+        number: The attempt's number.
+        restarts: How often this host has restarted the ranks.
+        port: The listener's.
+        driver: The GPU driver's version.
+        fell_back: The run's last attempt trained in a lesser way than was asked for.
+    """
+    run_dir, generation = services.store.dir, context.generation
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    rendezvous = rendezvous_folder(run_dir) / f".rendezvous-{number}-{secrets.token_hex(4)}"
+    site = LaunchSite(
+        run_dir=run_dir,
+        attempt=number,
+        rendezvous=rendezvous,
+        port=port,
+        token=token,
+        generation=None if generation is None else generation.number,
+        python=sys.executable,
+        host_pid=os.getpid(),
+        restarts=restarts,
+        master_port=free_port() if run.recipe.self_contained else 0,
+    )
+    plan = plan_launch(run, site)
+    services.listener.expect_ranks(number, plan.world_size, token)
+    environment = orjson.dumps(
+        describe_environment(context.machine, plan, run.devices, driver, number), option=orjson.OPT_INDENT_2
+    )
+    await services.on_disk(write_atomic, services.store.environment, environment)
+    carry = await services.on_disk(_carry_over, generation, plan, run.config, fell_back)
+    await services.on_disk(write_atomic, run_dir / CONFIG_FILE, to_toml(run.config))
+    return AttemptLaunch(plan, carry, rendezvous)
+
+
+def _carry_over(generation: Generation | None, plan: LaunchPlan, config: RunConfig, fell_back: bool) -> CarryOver:
+    if plan.self_contained:
+        positions = {} if generation is None else generation.positions
+        steps = tuple(positions[rank].step if rank in positions else 0 for rank in range(plan.world_size))
+        return CarryOver(("",) * plan.world_size, steps)
+    synchronise = plan.lanes > 1 and config.sync_every is not None
+    policy = policy_for(config.merge_policy, fell_back)
+    return carry_over(generation, plan.mode, plan.world_size, policy, synchronise=synchronise)

@@ -1,0 +1,98 @@
+"""The ``launch`` event: how an attempt trains, where it continues from, and notes for the person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from core.checkpoints.store import Generation
+from core.config import RunConfig
+from core.launch.mode import pytorch_engine_note
+from core.launch.plan import LaunchPlan
+from core.launch.resolved import ResolvedRun
+
+
+def launch_fields(
+    run: ResolvedRun, plan: LaunchPlan, generation: Generation | None, resumed: dict[str, int] | None
+) -> dict[str, Any]:
+    """The event's fields, all but `notes`.
+
+    Args:
+        run: What the attempt trains, and on what.
+        plan: Its ranks.
+        generation: Where they continue from.
+        resumed: From `resumed_from`.
+    """
+    return {
+        "mode": plan.mode,
+        "devices": [command.device.uuid for command in plan.ranks],
+        "world_size": plan.world_size,
+        "backend": plan.backend,
+        "resumed_from": resumed,
+        "generation": None if generation is None else generation.number,
+        "total_steps": run.config.steps,
+        "tokens_per_step": None if plan.self_contained else run.batch.global_ * run.config.seq_len * plan.lanes,
+        "engine": plan.engine or None,
+    }
+
+
+def resumed_from(
+    plan: LaunchPlan, generation: Generation | None, attempt: int, world_before: int
+) -> dict[str, int] | None:
+    """Rank → the step that its curve is taken back to.
+
+    Args:
+        plan: The attempt's ranks.
+        generation: Where they continue from.
+        attempt: Its number.
+        world_before: The number of ranks before this host.
+
+    Returns:
+        None for the run's first attempt, and for a script, which shows its step only later (`ScriptSteps`).
+    """
+    if attempt <= 1 or plan.self_contained:
+        return None
+    known = {} if generation is None else generation.positions
+    # Of a rank that had no part in the generation, what earlier attempts committed lies below its step.
+    otherwise = 0 if generation is None else generation.step
+    ranks = max(plan.world_size, world_before, *(rank + 1 for rank in known), 0)
+    return {str(rank): known[rank].step if rank in known else otherwise for rank in range(ranks)}
+
+
+class ScriptSteps:
+    """Finds where a resumed script continues: known once each of its ranks names a step."""
+
+    def __init__(self) -> None:
+        self._known: set[int] = set()
+
+    def new_in(self, lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, int]]:
+        """Rank → the step before its first one, for each rank whose first step is among these metrics lines."""
+        for line in lines:
+            if line["event"] == "step" and line["rank"] not in self._known:
+                self._known.add(line["rank"])
+                step = line.get("step")
+                if isinstance(step, int):
+                    yield {str(line["rank"]): step - 1}
+
+
+def launch_notes(
+    asked: ResolvedRun, config: RunConfig, plan: LaunchPlan, fallback: str | None, weights: str
+) -> list[str]:
+    """What the launch event says of how an attempt trains.
+
+    Args:
+        asked: What the run was asked for, as it was decided at first.
+        config: What this attempt trains; a fallback has changed it.
+        plan: Its ranks.
+        fallback: Why it trains in a lesser way than was asked for, if it does.
+        weights: Where each rank's weights come from; empty: there is nothing to say.
+    """
+    engine = plan.engine_note
+    if engine and config.zero_engine != asked.config.zero_engine:
+        engine = pytorch_engine_note(config, "DeepSpeed could not start")
+    lesser = "" if engine else fallback
+    return [
+        note
+        for note in (lesser, engine, *asked.device_notes, *plan.notes, f"Weights: {weights}." if weights else "")
+        if note
+    ]

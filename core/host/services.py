@@ -1,0 +1,42 @@
+"""Host services: the parts that a run host composes once and all of its attempts share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from core.checkpoints.store import Generations
+from core.host.metrics.status import StatusPublisher
+from core.host.metrics.stream import MetricsStream
+from core.protocol.server import Listener
+from core.run_folder.store import RunStore
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class HostServices:
+    """Shared parts of a host.
+
+    Attributes:
+        store: The run's folder.
+        generations: The run's checkpoints.
+        disk: The single thread that writes the run's small files, in order.
+        listener: The server for ranks and clients.
+        status: Publishes the run's state.
+        stream: Takes metrics lines.
+    """
+
+    store: RunStore
+    generations: Generations
+    disk: Executor
+    listener: Listener
+    status: StatusPublisher
+    stream: MetricsStream
+
+    def on_disk(self, call: Callable[..., T], *arguments: Any) -> Awaitable[T]:
+        """Runs a call on the disk thread."""
+        return asyncio.get_running_loop().run_in_executor(self.disk, call, *arguments)
