@@ -82,7 +82,7 @@ def test_a_resumed_run_exchanges_gradients_as_before() -> None:
     def recalled(counters: dict[str, Any], wanted: str = "auto") -> str:
         strategy = DdpStrategy(RankPlace(0, 3, torch.device("cpu")), wanted)
         strategy.recall(counters)
-        return strategy.wanted_exchange
+        return strategy.wanted_all_reduce
 
     assert recalled({"mode": "ddp", "world_size": 3, "exchange": "gloo"}) == "plain"
     assert recalled({"mode": "ddp", "world_size": 3, "exchange": "shared"}) == "shared"

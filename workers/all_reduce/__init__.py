@@ -1,16 +1,16 @@
-"""How gradients get from rank to rank: through shared memory on one machine, else over gloo or NCCL.
+"""All-reduce of gradients: through shared memory on one machine, else over gloo or NCCL.
 
-`choose_exchange` measures and decides; what it returns knows how to hang itself into DDP:
+`choose_all_reduce` measures and decides; what it returns registers itself with DDP:
 
-    exchange = choose_exchange(group, place, model_bytes, wanted="auto")
-    ddp = DistributedDataParallel(model, **exchange.ddp_options)
-    exchange.register(ddp)
+    all_reduce = choose_all_reduce(group, place, model_bytes, wanted="auto")
+    ddp = DistributedDataParallel(model, **all_reduce.ddp_options)
+    all_reduce.register(ddp)
     …
-    exchange.close()
+    all_reduce.close()
 """
 
-from workers.all_reduce.choice import WANTED, Exchange, choose_exchange
+from workers.all_reduce.choice import WANTED, GradientAllReduce, choose_all_reduce
 from workers.all_reduce.peer_watch import PeerSilentError
 from workers.all_reduce.timing_test import Speeds
 
-__all__ = ["WANTED", "Exchange", "PeerSilentError", "Speeds", "choose_exchange"]
+__all__ = ["WANTED", "GradientAllReduce", "PeerSilentError", "Speeds", "choose_all_reduce"]

@@ -1,4 +1,9 @@
-"""Which way the gradients go, decided at start-up by measuring, the same on all ranks."""
+"""Choice of the gradient all-reduce: shared memory or gloo, measured at start-up, the same on all ranks.
+
+Which is faster depends on the machine. Between two ranks of one CPU shared memory took 19.8 ms for 100 MiB where gloo
+took 113 (docs/benchmarks.md); where the cores are busy or memory is slow it may lose. So both sum tensors of the
+model's own size, are compared bit by bit, and the faster one is taken. The test takes about 0.3 s.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +18,19 @@ from torch.nn.parallel import DistributedDataParallel
 from core.errors import ConfigError
 from core.processes import identity
 from workers.all_reduce import compression
-from workers.all_reduce.ddp_hook import BucketExchange, Reduce, exchange_bucket
+from workers.all_reduce.ddp_hook import BucketAllReduce, Reduce, all_reduce_bucket
 from workers.all_reduce.in_place_sum import InPlaceSum
 from workers.all_reduce.peer_watch import PeerWatch, State
 from workers.all_reduce.power_sgd import PowerSgd
 from workers.all_reduce.shared_all_reduce import SharedAllReduce, arena_bytes, refusal
-from workers.all_reduce.shared_arena import ArenaError, SharedArena, meet_in_arena
-from workers.all_reduce.timing_test import Outcome, Speeds, run_self_test
+from workers.all_reduce.shared_arena import ArenaError, SharedArena, join_arena
+from workers.all_reduce.timing_test import Outcome, Speeds, run_timing_test
 
 WANTED: Final = ("auto", "shared", "plain", *compression.COMPRESSIONS)
 """`auto`: the fastest that changes no bit. `shared`: shared memory even where gloo is as fast. `plain`: what the
 process group does by itself, gloo or NCCL. `fp16`, `bf16`, `powersgd`: fewer bytes, other gradients."""
 
-SELF_TEST_TIMEOUT_S: Final = 20.0
+TIMING_TEST_TIMEOUT_S: Final = 20.0
 
 
 class Place(Protocol):
@@ -43,21 +48,21 @@ class Place(Protocol):
     def timeout_s(self) -> float: ...
 
 
-class Exchange:
+class GradientAllReduce:
     """The way that was chosen. To be closed at the end of training, before the process group.
 
     Attributes:
         name: "shared", "gloo", "nccl", "fp16", "bf16" or "powersgd". bf16 may go through shared memory, too.
-        words: One sentence for the log.
+        summary: One sentence for the log.
         fallback: Why what was wanted could not be had; None when it could.
         speeds: What the self-test measured; None where there was none.
         ddp_options: Arguments that `DistributedDataParallel` has to be made with.
         power_sgd: What approximates gradients and remembers what it left out; None in all other ways.
     """
 
-    def __init__(self, name: str, words: str, ddp_options: dict[str, Any] | None = None) -> None:
+    def __init__(self, name: str, summary: str, ddp_options: dict[str, Any] | None = None) -> None:
         self.name = name
-        self.words = words
+        self.summary = summary
         self.fallback: str | None = None
         self.speeds: Speeds | None = None
         self.ddp_options = ddp_options or {}
@@ -71,13 +76,13 @@ class Exchange:
 
     @property
     def sync_wait_s(self) -> float | None:
-        """How long the last step's exchange went on after the last gradient; None when only DDP knows."""
+        """How long the last step's all-reduce took after its last gradient; None when only DDP knows."""
         return self._shared.buckets.sync_wait_s if self._shared else None
 
     def register(self, ddp: DistributedDataParallel) -> None:
         """Hangs itself into the module; once, before its first backward pass."""
         if self._shared is not None:
-            ddp.register_comm_hook(self._shared.buckets, exchange_bucket)
+            ddp.register_comm_hook(self._shared.buckets, all_reduce_bucket)
         elif self.name in compression.COMPRESSIONS:
             self.power_sgd = compression.register_compression(self.name, ddp)
 
@@ -89,18 +94,18 @@ class Exchange:
 
 
 class _SharedMemory:
-    """All that exchanging through shared memory needs, put together; every rank makes one at the same time."""
+    """All that an all-reduce through shared memory needs; every rank makes one at the same time."""
 
     def __init__(self, group: dist.ProcessGroup, place: Place, wire: torch.dtype | None) -> None:
-        self.arena: SharedArena = meet_in_arena(group, place.rank, arena_bytes(place.world_size))
+        self.arena: SharedArena = join_arena(group, place.rank, arena_bytes(place.world_size))
         try:
             peers = _processes(group, place.rank, place.world_size)
-            self.watch = PeerWatch(self.arena.words, place.rank, peers, SELF_TEST_TIMEOUT_S)
+            self.watch = PeerWatch(self.arena.words, place.rank, peers, TIMING_TEST_TIMEOUT_S)
             self.all_reduce = SharedAllReduce(self.arena, place.rank, place.world_size, self.watch, wire)
             self.in_place = InPlaceSum(self.all_reduce, self.arena.words, place.rank, place.world_size, self.watch)
             # What is rounded on its way, or comes from a card, has to be copied anyway.
             self.reduce: Reduce = self.in_place.sum if wire is None and place.device.type == "cpu" else self._copied
-            self.buckets = BucketExchange(self.reduce, place.device, 1.0 / place.world_size)
+            self.buckets = BucketAllReduce(self.reduce, place.device, 1.0 / place.world_size)
         except BaseException:
             self.arena.close()
             raise
@@ -116,7 +121,9 @@ class _SharedMemory:
         self.arena.close()
 
 
-def choose_exchange(group: dist.ProcessGroup, place: Place, model_bytes: int, wanted: str = "auto") -> Exchange:
+def choose_all_reduce(
+    group: dist.ProcessGroup, place: Place, model_bytes: int, wanted: str = "auto"
+) -> GradientAllReduce:
     """Decides how gradients travel. Every rank has to call it, with the same arguments but for the rank.
 
     Takes about 0.3 s where it measures.
@@ -137,16 +144,16 @@ def choose_exchange(group: dist.ProcessGroup, place: Place, model_bytes: int, wa
     plain = "nccl" if place.backend == "nccl" else "gloo"
     if wanted in ("fp16", "powersgd") or (wanted == "bf16" and plain == "nccl"):
         options = compression.ddp_options(wanted, model_bytes)
-        return Exchange(wanted, f"Gradients go over {plain} as {wanted}.", options)
+        return GradientAllReduce(wanted, f"Gradients go over {plain} as {wanted}.", options)
     if wanted == "plain" or place.world_size == 1 or (wanted == "auto" and plain == "nccl"):
-        return Exchange(plain, f"Gradients go over {plain}.")
+        return GradientAllReduce(plain, f"Gradients go over {plain}.")
     problem = "the process group is NCCL's" if plain == "nccl" else refusal(place.world_size)
     if problem:
         return _over_gloo(plain, wanted, Outcome(None, problem))
     return _measure(group, place, model_bytes, wanted)
 
 
-def _measure(group: dist.ProcessGroup, place: Place, model_bytes: int, wanted: str) -> Exchange:
+def _measure(group: dist.ProcessGroup, place: Place, model_bytes: int, wanted: str) -> GradientAllReduce:
     wire = torch.bfloat16 if wanted == "bf16" else None
     try:
         shared = _SharedMemory(group, place, wire)
@@ -154,7 +161,7 @@ def _measure(group: dist.ProcessGroup, place: Place, model_bytes: int, wanted: s
         return _over_gloo("gloo", wanted, Outcome(None, str(error)))
     ready = State.FAILED
     try:
-        outcome = run_self_test(
+        outcome = run_timing_test(
             group, place.rank, place.device, model_bytes, _gloo_sum(wire), _shared_sum(shared, place.device)
         )
         chosen = outcome.speeds is not None and (
@@ -171,25 +178,25 @@ def _measure(group: dist.ProcessGroup, place: Place, model_bytes: int, wanted: s
     shared.watch.timeout_s = place.timeout_s
     problem = shared.in_place.problem
     copied = f" They are copied on their way, because {problem}." if problem else ""
-    exchange = Exchange(
+    way = GradientAllReduce(
         "bf16" if wire else "shared",
         f"Gradients go through shared memory{' as bf16' if wire else ''}: {_figures(outcome.speeds)}.{copied}",
     )
-    exchange.speeds, exchange._shared = outcome.speeds, shared
-    return exchange
+    way.speeds, way._shared = outcome.speeds, shared
+    return way
 
 
-def _over_gloo(plain: str, wanted: str, outcome: Outcome) -> Exchange:
+def _over_gloo(plain: str, wanted: str, outcome: Outcome) -> GradientAllReduce:
     name = "bf16" if wanted == "bf16" else plain
     over = f"Gradients go over {plain}{' as bf16' if wanted == 'bf16' else ''}"
     if outcome.speeds is not None:
-        exchange = Exchange(name, f"{over}, which was faster here: {_figures(outcome.speeds)}.")
-        exchange.speeds = outcome.speeds
-        return exchange
-    exchange = Exchange(name, f"{over}, because shared memory cannot be used: {outcome.problem}.")
+        way = GradientAllReduce(name, f"{over}, which was faster here: {_figures(outcome.speeds)}.")
+        way.speeds = outcome.speeds
+        return way
+    way = GradientAllReduce(name, f"{over}, because shared memory cannot be used: {outcome.problem}.")
     if wanted == "shared":
-        exchange.fallback = outcome.problem
-    return exchange
+        way.fallback = outcome.problem
+    return way
 
 
 def _figures(speeds: Speeds) -> str:
@@ -224,11 +231,11 @@ def _gloo_sum(wire: torch.dtype | None) -> Callable[[Tensor], None]:
 
 def _shared_sum(shared: _SharedMemory, device: torch.device) -> Callable[[Tensor], None]:
     """As the hook does it, staging included."""
-    buckets = BucketExchange(shared.reduce, device, 1.0)
+    buckets = BucketAllReduce(shared.reduce, device, 1.0)
 
     def add_up(tensor: Tensor) -> None:
         try:
-            buckets.exchange(tensor, last=True).wait()
+            buckets.all_reduce(tensor, last=True).wait()
         except BaseException:
             shared.watch.say(State.FAILED)  # so that the others do not wait
             raise

@@ -1,4 +1,4 @@
-"""A CUDA tensor through an exchange on the CPU: in pieces over pinned memory, copies beside the sums.
+"""A CUDA tensor through an all-reduce on the CPU: in pieces over pinned memory, copies beside the sums.
 
 The card copies piece 2 out while the CPU sums piece 1; what is summed goes back while the next is being summed. All
 copies are on a stream of their own, so kernels of the backward pass run on.

@@ -1,8 +1,8 @@
-"""DDP's gradients through a function that sums in place: a communication hook with a thread behind it.
+"""DDP communication hook: averages each bucket of gradients through a function that sums in place, on a thread.
 
 DDP calls the hook for each bucket once all its gradients are there, in the same order on every rank. Buckets go to a
-thread, so that they are exchanged while the backward pass computes the next ones. With the last bucket nothing is left
-to compute: the training thread waits there, and there it gets what went wrong, as the very exception.
+thread, so that they are all-reduced while the backward pass computes the next ones. With the last bucket nothing is
+left to compute: the training thread waits there, and there it gets what went wrong, as the very exception.
 """
 
 # No `from __future__ import annotations`: DDP compares the hook's annotations with types, not with their names.
@@ -34,7 +34,7 @@ class _Job:
     ready: torch.cuda.Event | None
 
 
-class BucketExchange:
+class BucketAllReduce:
     """Takes DDP's buckets, one after another, and gives back their mean over the ranks.
 
     Args:
@@ -43,7 +43,7 @@ class BucketExchange:
         factor: What every rank's part counts; 1 / ranks makes the mean.
 
     Attributes:
-        sync_wait_s: How long the exchange went on in the last step after the last gradient was there.
+        sync_wait_s: How long the all-reduce took in the last step after its last gradient was there.
     """
 
     def __init__(self, reduce: Reduce, device: torch.device, factor: float) -> None:
@@ -57,12 +57,12 @@ class BucketExchange:
         self._ready_at = 0.0
         self.sync_wait_s: float | None = None
 
-    def exchange(self, tensor: Tensor, last: bool) -> torch.futures.Future[Tensor]:
+    def all_reduce(self, tensor: Tensor, last: bool) -> torch.futures.Future[Tensor]:
         """Has one bucket averaged, in place.
 
         Args:
             tensor: The bucket, contiguous.
-            last: Nothing is computed after it, so the exchange is awaited here.
+            last: Nothing is computed after it, so the all-reduce is awaited here.
 
         Raises:
             PeerLostError, PeerSilentError: Another rank is gone.
@@ -99,7 +99,7 @@ class BucketExchange:
 
     def _hand_over(self, job: _Job) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="gradient exchange", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="gradient all-reduce", daemon=True)
             self._thread.start()
         with self._changed:
             self._waiting += 1
@@ -129,7 +129,7 @@ class BucketExchange:
                 return
         except BaseException as error:
             self._failure = error
-        job.future.set_result(job.tensor)  # of no use, but nobody waits for it for ever
+        job.future.set_result(job.tensor)  # of no use, but DDP does not wait for it for ever
 
     def _average(self, job: _Job) -> None:
         if self._staging is None or job.ready is None:
@@ -141,12 +141,12 @@ class BucketExchange:
         self._ready_at = time.perf_counter()
         self._staging.sum(job.tensor, self._factor, job.ready)
         with torch.cuda.device(self._device), torch.cuda.stream(self._staging.stream):
-            job.future.set_result(job.tensor)  # whoever waits for it, waits for this stream
+            job.future.set_result(job.tensor)  # a stream that waits for it waits for this one
 
 
-def exchange_bucket(
-    state: BucketExchange,
+def all_reduce_bucket(
+    state: BucketAllReduce,
     bucket: dist.GradBucket,  # type: ignore[name-defined]
 ) -> torch.futures.Future[Tensor]:
     """The hook; DDP wants these two names."""
-    return state.exchange(bucket.buffer(), bucket.is_last())
+    return state.all_reduce(bucket.buffer(), bucket.is_last())

@@ -44,13 +44,13 @@ class Word(IntEnum):
 
 
 class PeerSilentError(RankdeckError):
-    """Another rank lives but does not come to the exchange."""
+    """Another rank lives but does not come to the all-reduce."""
 
     title = "Another rank does not answer"
 
 
-class ExchangeClosedError(Exception):
-    """The exchange was closed while a thread of this rank waited in it."""
+class AllReduceClosedError(Exception):
+    """The all-reduce was closed while a thread of this rank waited in it."""
 
 
 class PeerWatch:
@@ -84,7 +84,7 @@ class PeerWatch:
         Raises:
             PeerLostError: The peer ended, failed or left before.
             PeerSilentError: It took longer than `timeout_s`.
-            ExchangeClosedError: `close` was called.
+            AllReduceClosedError: `close` was called.
         """
         words, place = self._words, peer * LINE_WORDS + word
         for _ in range(SPINS):
@@ -101,7 +101,7 @@ class PeerWatch:
         look_at, sleep_s = began + ALIVE_EVERY_S, FIRST_SLEEP_S
         while self._words[place] < target:
             if self._closed:
-                raise ExchangeClosedError("the exchange of gradients was closed")
+                raise AllReduceClosedError("the exchange of gradients was closed")
             self._check_states(place, target)
             now = time.monotonic()
             if now >= look_at:

@@ -80,7 +80,7 @@ class SharedAllReduce:
         self._views: dict[torch.dtype, list[list[Any]]] = {}
         self._scratch = torch.empty(PIECE_BYTES // 2, dtype=torch.float32) if wire else None
         start, size = self._slot_place(rank, 0), SLOTS * PIECE_BYTES
-        arena.view(torch.uint8, start, size).zero_()  # so that no exchange waits for pages to be found
+        arena.view(torch.uint8, start, size).zero_()  # so that no all-reduce waits for page faults
 
     def sum(self, tensor: Tensor, factor: float = 1.0) -> None:
         """Replaces `tensor` by the sum over all ranks of `factor` times theirs.

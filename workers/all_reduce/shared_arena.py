@@ -144,7 +144,7 @@ class SharedArena:
             pass
 
 
-def meet_in_arena(group: dist.ProcessGroup, rank: int, size_bytes: int) -> SharedArena:
+def join_arena(group: dist.ProcessGroup, rank: int, size_bytes: int) -> SharedArena:
     """Makes memory in rank 0 and attaches all the others; every rank of `group` has to call this.
 
     Args:

@@ -56,7 +56,7 @@ class Outcome:
     problem: str = ""
 
 
-def run_self_test(
+def run_timing_test(
     group: dist.ProcessGroup, rank: int, device: torch.device, model_bytes: int, gloo: Sum, shared: Sum
 ) -> Outcome:
     """Checks and times; every rank of the group has to call it.

@@ -110,7 +110,7 @@ class Strategy(ABC):
 
     @property
     def can_balance(self) -> bool:
-        """True when ranks may work on unequal shares of a batch, and each by itself until gradients are exchanged."""
+        """True when ranks may work on unequal shares of a batch, and each by itself until gradients are all-reduced."""
         return False
 
     @property

@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from core.config import RunConfig
-from workers.all_reduce import Exchange, choose_exchange
+from workers.all_reduce import GradientAllReduce, choose_all_reduce
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.state_files.saved_state import SavedState
@@ -64,20 +64,20 @@ class DdpStrategy(Strategy):
 
     Args:
         place: This rank's.
-        exchange: How gradients are to travel (`workers.all_reduce.WANTED`).
+        all_reduce: How gradients are summed (`workers.all_reduce.WANTED`).
         options: How the model is put behind DDP.
 
     Attributes:
-        wanted_exchange: As given, or what an earlier attempt came to.
+        wanted_all_reduce: As given, or what an earlier attempt came to.
     """
 
     name = "ddp"
 
-    def __init__(self, place: RankPlace, exchange: str = "auto", options: DdpOptions | None = None) -> None:
+    def __init__(self, place: RankPlace, all_reduce: str = "auto", options: DdpOptions | None = None) -> None:
         super().__init__(place)
-        self.wanted_exchange = exchange
+        self.wanted_all_reduce = all_reduce
         self._options = options or DdpOptions()
-        self._exchange: Exchange | None = None
+        self._all_reduce: GradientAllReduce | None = None
         self._flags: dist.ProcessGroup | None = None
         self._vote: torch.Tensor | None = None
         self._work: dist.Work | None = None
@@ -93,8 +93,8 @@ class DdpStrategy(Strategy):
 
     def close(self) -> None:
         """Leaves the process groups, and the shared memory before them."""
-        if self._exchange is not None:
-            self._exchange.close()
+        if self._all_reduce is not None:
+            self._all_reduce.close()
         if dist.is_initialized():
             dist.destroy_process_group()
 
@@ -105,28 +105,28 @@ class DdpStrategy(Strategy):
         return DdpReplica(self._wrapping(model), model, optimizer, optimization, precision, suffix)
 
     def recall(self, counters: Mapping[str, Any]) -> None:
-        """With more than two ranks the ways of exchanging add in different orders: the same one is taken again."""
+        """With more than two ranks gloo and shared memory add in different orders, so the same way is taken again."""
         same = (counters.get("mode"), counters.get("world_size")) == (self.name, self.place.world_size)
-        if self.wanted_exchange == "auto" and same and "exchange" in counters:
-            self.wanted_exchange = "shared" if counters["exchange"] == "shared" else "plain"
+        if self.wanted_all_reduce == "auto" and same and "exchange" in counters:
+            self.wanted_all_reduce = "shared" if counters["exchange"] == "shared" else "plain"
 
     def counters(self) -> dict[str, Any]:
         """See `recall`."""
-        return {} if self._exchange is None else {"exchange": self._exchange.name}
+        return {} if self._all_reduce is None else {"exchange": self._all_reduce.name}
 
     def figures(self) -> dict[str, Any]:
         """How gradients travel, and how fast that was beside the other way."""
-        if self._exchange is None:
+        if self._all_reduce is None:
             return {}
-        speeds = self._exchange.speeds
+        speeds = self._all_reduce.speeds
         measured = {} if speeds is None else {"shared_mb_s": speeds.shared_mb_per_s, "gloo_mb_s": speeds.gloo_mb_per_s}
-        return {"exchange": self._exchange.name, "words": self._exchange.words, **measured}
+        return {"exchange": self._all_reduce.name, "words": self._all_reduce.summary, **measured}
 
     def _wrapping(self, model: nn.Module) -> Wrapping:
         assert self._flags is not None
         size = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
-        self._exchange = choose_exchange(self._flags, self.place, size, self.wanted_exchange)
-        return Wrapping(self.place, self._exchange, self._options)
+        self._all_reduce = choose_all_reduce(self._flags, self.place, size, self.wanted_all_reduce)
+        return Wrapping(self.place, self._all_reduce, self._options)
 
     def agree(self, flag: int) -> int:
         """Starts an all_reduce(MAX) of this step's flag and returns the outcome of the step before.
@@ -159,12 +159,12 @@ class Wrapping:
 
     Attributes:
         place: This rank.
-        exchange: How gradients travel.
+        all_reduce: How gradients are summed.
         options: DDP's own arguments.
     """
 
     place: RankPlace
-    exchange: Exchange
+    all_reduce: GradientAllReduce
     options: DdpOptions
 
     def wrap(self, model: nn.Module) -> DistributedDataParallel:
@@ -175,9 +175,9 @@ class Wrapping:
             device_ids=None if on_cpu else [self.place.device],
             gradient_as_bucket_view=True,
             **self.options.arguments(),
-            **self.exchange.ddp_options,
+            **self.all_reduce.ddp_options,
         )
-        self.exchange.register(wrapped)
+        self.all_reduce.register(wrapped)
         if on_cpu:
             sampled: Any = wrapped
             sampled._set_ddp_runtime_logging_sample_rate(1)  # times every step, for `sync_wait_s`
@@ -198,51 +198,51 @@ class DdpReplica(Replica):
     ) -> None:
         super().__init__(model, optimizer, optimization, precision, suffix)
         self._place = wrapping.place
-        self._exchange = wrapping.exchange
+        self._all_reduce = wrapping.all_reduce
         self._wrapped = wrapping.wrap(model)
         self.module = self._wrapped
         if wrapping.options.static_graph:
             self.passes_to_settle = 2  # in its first DDP only counts how often each gradient comes
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
-        """Exchanges gradients in the last micro-batch only."""
+        """Gradients are all-reduced in the last micro-batch only."""
         return nullcontext() if last else self._wrapped.no_sync()
 
     def parts(self) -> list[StatePart]:
-        """As `Replica.parts`, and what this rank's way of exchanging gradients has to remember."""
-        return [*super().parts(), *self._exchange_parts()]
+        """As `Replica.parts`, and what this rank's all-reduce has to remember."""
+        return [*super().parts(), *self._all_reduce_parts()]
 
     def load(self, saved: SavedState) -> None:
-        """As `Replica.load`; the exchange goes on where as many ranks exchanged in the same way."""
+        """As `Replica.load`; PowerSGD continues from its memory where the number of ranks is the same."""
         super().load(saved)
-        own = _exchange_file(self._place.rank)
-        if self._exchange.power_sgd is None or not saved.has(own):
+        own = _all_reduce_file(self._place.rank)
+        if self._all_reduce.power_sgd is None or not saved.has(own):
             return
         tensors, values = saved.read(own)
         if values["ranks"] == self._place.world_size:
-            self._exchange.power_sgd.recall((tensors, values))
+            self._all_reduce.power_sgd.recall((tensors, values))
 
-    def _exchange_parts(self) -> list[StatePart]:
-        if self._exchange.power_sgd is None:
+    def _all_reduce_parts(self) -> list[StatePart]:
+        if self._all_reduce.power_sgd is None:
             return []
-        tensors, values = self._exchange.power_sgd.memory()
+        tensors, values = self._all_reduce.power_sgd.memory()
         values = {**values, "ranks": self._place.world_size}
-        return [StatePart(_exchange_file(self._place.rank), tensors, values)]
+        return [StatePart(_all_reduce_file(self._place.rank), tensors, values)]
 
     def sync_wait_s(self) -> float | None:
-        """Time in which the gradient exchange ran while no gradient was being computed; by DDP's own clock on CPUs."""
-        if self._exchange.through_shared_memory:
-            return self._exchange.sync_wait_s
+        """Time in which the all-reduce ran while no gradient was being computed; by DDP's own clock on CPUs."""
+        if self._all_reduce.through_shared_memory:
+            return self._all_reduce.sync_wait_s
         if self._place.device.type != "cpu":
             return None
         sampled: Any = self._wrapped
         sampled.logger.set_runtime_stats_and_log()  # DDP itself does so at the next forward pass only
         times: dict[str, int] = sampled._get_ddp_logging_data()
-        exchange, overlap = times.get("backward_comm_time"), times.get("backward_compute_comm_overlap_time")
-        if exchange is None or overlap is None:
+        spent, overlap = times.get("backward_comm_time"), times.get("backward_compute_comm_overlap_time")
+        if spent is None or overlap is None:
             return None
-        return max(0.0, (exchange - overlap) / 1e9)
+        return max(0.0, (spent - overlap) / 1e9)
 
 
-def _exchange_file(rank: int) -> str:
+def _all_reduce_file(rank: int) -> str:
     return f"exchange_rank{rank}.safetensors"

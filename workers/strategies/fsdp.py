@@ -63,7 +63,7 @@ class FsdpStrategy(DdpStrategy):
         self._offload = wanted and place.device.type != "cpu"
 
     def setup(self) -> None:
-        """Meets the other ranks; what is offloaded is exchanged as CPU tensors (overflow flags, norms)."""
+        """Meets the other ranks; what is offloaded is all-reduced as CPU tensors (overflow flags, norms)."""
         self._flags = make_process_group(self.place, cpu_tensors=self._offload)
 
     @property

@@ -36,7 +36,7 @@ def make_process_group(
 
     Returns:
         The group for small CPU tensors. It has its own connections, so its collectives may be in flight while the
-        default group exchanges gradients.
+        default group all-reduces gradients.
 
     Raises:
         RendezvousError: No gloo in this torch build, a rank is missing, or connections fail.

@@ -38,7 +38,7 @@ class Replica:
         module: What training calls; may wrap `model`.
         evaluated: What evaluation and sampling call; training's wrapping is not needed there.
         optimizer: As given.
-        passes_to_settle: After so many passes the order in which gradients are exchanged is the final one.
+        passes_to_settle: After this many passes the order in which gradients are all-reduced is the final one.
     """
 
     passes_to_settle = 1
@@ -68,7 +68,7 @@ class Replica:
             group["lr"] = lr
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
-        """The context of one micro-batch's forward and backward; gradients are exchanged in a step's `last`."""
+        """The context of one micro-batch's forward and backward; gradients are all-reduced in a step's `last`."""
         del last
         return nullcontext()
 

@@ -33,7 +33,7 @@ class ZeroStrategy(DdpStrategy):
 
 
 class ZeroReplica(DdpReplica):
-    """Rank 0 writes the weights, every rank its shard of the optimizer and what its exchange has to remember."""
+    """Rank 0 writes the weights, every rank its shard of the optimizer and what its all-reduce has to remember."""
 
     def parts(self) -> list[StatePart]:
         """See the class."""
@@ -41,4 +41,4 @@ class ZeroReplica(DdpReplica):
         parts = [StatePart(f"optimizer_shard{self._place.rank}.safetensors", state, values)]
         if self._place.rank == 0:
             parts.append(StatePart("weights.safetensors", self.model.state_dict(keep_vars=True), {}))
-        return [*parts, *self._exchange_parts()]
+        return [*parts, *self._all_reduce_parts()]

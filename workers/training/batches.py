@@ -99,7 +99,7 @@ class StepBatch:
 
     Attributes:
         micro_batches: At least one; a rank whose share is empty gets a sample with weight 0, since the others wait
-            for it in the gradient exchange.
+            for it in the all-reduce.
         samples: Samples in this rank's share.
         global_samples: Samples in the whole batch, over the replica group's ranks.
         epoch, block_id, chunk_id: Where the batch ends.

@@ -38,7 +38,7 @@ class Step:
         lr: Learning rate.
         grad_norm: Before clipping, a tensor without dimensions.
         time_s: From the end of the boundary before, with what was waited for other ranks.
-        sync: What exchanging with other ranks cost, by metric name.
+        sync: What synchronising with other ranks cost, by metric name.
     """
 
     number: int
@@ -167,7 +167,7 @@ class StepReports:
 
 
 def report_model(reporter: Reporter, model: nn.Module) -> None:
-    """Tells a model's size: what exchanging gradients or weights costs follows from it.
+    """Tells a model's size: what synchronising gradients or weights costs follows from it.
 
     Args:
         reporter: Where it goes.

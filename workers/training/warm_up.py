@@ -56,7 +56,7 @@ class WarmUp:
                 self._pass(1)
 
     def pass_alone(self) -> None:
-        """A whole micro-batch without exchanging gradients; inside `without_trace`."""
+        """A whole micro-batch without all-reduce; inside `without_trace`."""
         with self._replica.micro_batch(last=False):
             self._pass(self._batches.micro_batch)
 

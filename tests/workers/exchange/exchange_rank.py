@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from core.errors import RankdeckError
-from workers.all_reduce import Exchange, choose_exchange, in_place_sum, shared_tensor
+from workers.all_reduce import GradientAllReduce, choose_all_reduce, in_place_sum, shared_tensor
 from workers.all_reduce.choice import _SharedMemory
 from workers.all_reduce.in_place_sum import CHUNK_BYTES
 from workers.all_reduce.power_sgd import WHOLE_STEPS, PowerSgd
@@ -195,7 +195,7 @@ def make_model() -> nn.Module:
     return nn.Sequential(*layers, nn.Linear(200, 3))
 
 
-def trained(place: RankPlace, exchange: Exchange | None, steps: int = STEPS, **options: Any) -> list[str]:
+def trained(place: RankPlace, exchange: GradientAllReduce | None, steps: int = STEPS, **options: Any) -> list[str]:
     """Digests of the weights after a few steps in several small buckets, accumulation included."""
     model = make_model()
     given = {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.2, **options}
@@ -216,7 +216,7 @@ def trained(place: RankPlace, exchange: Exchange | None, steps: int = STEPS, **o
 
 def train(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     """Plain DDP and DDP through shared memory from the same start."""
-    exchange = choose_exchange(group, place, 4_000_000, "shared")
+    exchange = choose_all_reduce(group, place, 4_000_000, "shared")
     variants: dict[str, dict[str, Any]] = {
         "views": {},
         "copies": {"gradient_as_bucket_view": False},
@@ -229,7 +229,7 @@ def train(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     ours = {name: trained(place, exchange, **options) for name, options in variants.items()}
     assert exchange._shared is not None
     in_place = exchange._shared.in_place.shared
-    wait, name, words, speeds = exchange.sync_wait_s, exchange.name, exchange.words, exchange.speeds
+    wait, name, words, speeds = exchange.sync_wait_s, exchange.name, exchange.summary, exchange.speeds
     exchange.close()
     exchange.close()
     assert speeds is not None
@@ -244,8 +244,8 @@ def ways(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     """Each way by name trains (PowerSGD from its tenth step on), and all ranks end the same."""
     found = {}
     for wanted in ("auto", "plain", "fp16", "bf16", "powersgd"):
-        exchange = choose_exchange(group, place, 4_000_000, wanted)
-        found[wanted] = [exchange.name, exchange.words, trained(place, exchange, 3 * STEPS)]
+        exchange = choose_all_reduce(group, place, 4_000_000, wanted)
+        found[wanted] = [exchange.name, exchange.summary, trained(place, exchange, 3 * STEPS)]
         exchange.close()
     return found
 
@@ -255,7 +255,7 @@ def owed(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     data = torch.randn(8, 200, generator=torch.Generator().manual_seed(place.rank))
 
     def start() -> tuple[PowerSgd, Callable[[], str]]:
-        exchange = choose_exchange(group, place, 4_000_000, "powersgd")
+        exchange = choose_all_reduce(group, place, 4_000_000, "powersgd")
         ddp = DistributedDataParallel(make_model(), gradient_as_bucket_view=True, **exchange.ddp_options)
         exchange.register(ddp)
         assert exchange.power_sgd is not None
@@ -292,7 +292,7 @@ def owed(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
 
 def agree(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     """What training through shared memory ends with."""
-    exchange = choose_exchange(group, place, 4_000_000, "shared")
+    exchange = choose_all_reduce(group, place, 4_000_000, "shared")
     weights = trained(place, exchange)
     exchange.close()
     return {"name": exchange.name, "weights": weights}
@@ -313,16 +313,16 @@ def surprises(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     for name, fault in (("wrong", wrong), ("raising", raising)):
         if place.rank == 1:
             SharedAllReduce.sum = fault  # type: ignore[method-assign]
-        exchange = choose_exchange(group, place, 4_000_000, "shared")
+        exchange = choose_all_reduce(group, place, 4_000_000, "shared")
         SharedAllReduce.sum = right  # type: ignore[method-assign]
-        found[name] = [exchange.name, exchange.words, exchange.fallback]
+        found[name] = [exchange.name, exchange.summary, exchange.fallback]
         exchange.close()
     return found
 
 
 def die_in_training(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     """The last rank dies between two steps; the others' backward pass says so."""
-    exchange = choose_exchange(group, place, 4_000_000, "shared")
+    exchange = choose_all_reduce(group, place, 4_000_000, "shared")
     model = make_model()
     ddp = DistributedDataParallel(model, gradient_as_bucket_view=True, bucket_cap_mb=0.2)
     exchange.register(ddp)

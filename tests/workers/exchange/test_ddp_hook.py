@@ -87,14 +87,14 @@ def test_ways_have_the_names_of_the_setting() -> None:
 
 
 def test_an_unknown_way_is_refused_and_nccl_left_alone() -> None:
-    from workers.all_reduce import choose_exchange
+    from workers.all_reduce import choose_all_reduce
     from workers.strategies.base import RankPlace
 
     place = RankPlace(0, 2, torch.device("cpu"), "nccl")
     no_group = torch.distributed.ProcessGroup  # not reached: nothing is agreed on
     with pytest.raises(ConfigError, match="gradient_exchange is 'pigeons'"):
-        choose_exchange(no_group, place, 1, "pigeons")
-    assert choose_exchange(no_group, place, 1, "auto").name == "nccl"
-    wanted = choose_exchange(no_group, place, 1, "shared")
+        choose_all_reduce(no_group, place, 1, "pigeons")
+    assert choose_all_reduce(no_group, place, 1, "auto").name == "nccl"
+    wanted = choose_all_reduce(no_group, place, 1, "shared")
     assert wanted.name == "nccl" and wanted.fallback == "the process group is NCCL's"
     assert not wanted.through_shared_memory and wanted.sync_wait_s is None

@@ -215,7 +215,7 @@ def speed_of(one_pass: Callable[[], None], samples: int, device: torch.device) -
     """Samples a second of forward and backward passes on this device: the median of a few, after one to warm up.
 
     Args:
-        one_pass: Works through `samples` samples and exchanges nothing with other ranks.
+        one_pass: Works through `samples` samples without any other rank.
         samples: Samples in a pass.
         device: Where it runs.
     """
