@@ -13,6 +13,7 @@ from app.models.device_table import DeviceTable
 from app.models.ledger_data import LedgerData
 from app.models.run_data import RunData
 from app.models.run_list import RunList
+from app.state.device_names import RankNames, device_label
 from app.state.run_notes import RunNotes
 from app.state.run_summary import summarise
 from app.state.setup_form import draft_from_config
@@ -61,6 +62,7 @@ class RunDisplay(QObject):
         self._showing = showing
         self._launching = launching
         self._notes = RunNotes()
+        self._names = RankNames()
         self._connect(ledger)
 
     def _connect(self, ledger: LedgerData) -> None:
@@ -79,6 +81,8 @@ class RunDisplay(QObject):
         data.changed.connect(self._on_data_changed)
         data.reset.connect(self._on_data_changed)
         data.failed.connect(window.show_error)
+        self._table.devices_changed.connect(self._show_names)
+        showing.shown.connect(self._show_names)
         ledger.changed.connect(window.tabs.ledger.show_snapshot)
         ledger.failed.connect(window.tabs.ledger.show_error)
 
@@ -117,6 +121,7 @@ class RunDisplay(QObject):
         self._window.runs.show_current(self._showing.run_dir)
 
     def _on_status_changed(self, state: RunState) -> None:
+        self._show_names()
         self.show_summary()
         self._window.show_outcome(state)
         self._show_live()
@@ -128,6 +133,14 @@ class RunDisplay(QObject):
         self._window.show_notes(self._notes.of(self._data.series))
         self._window.tabs.samples.show_samples(self._data.samples)
         self._window.tabs.alerts.show_events(self._data.series.events)
+
+    def _show_names(self, *_: object) -> None:
+        state = self._data.state
+        labels = {device.uuid: device_label(device) for device in self._table.devices}
+        names = RankNames(state.devices if state is not None else (), labels)
+        if names != self._names:
+            self._names = names
+            self._window.show_names(names)
 
     def _on_copy_requested(self, config: RunConfig) -> None:
         self._window.setup.set_draft(draft_from_config(config, self._table.devices))

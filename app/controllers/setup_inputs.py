@@ -12,7 +12,6 @@ from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
 from app.state.preview_text import data_text
 from app.state.setup_form import CheckedDraft
-from app.views.setup.device_row import label_of
 from app.views.window.main_window import MainWindow
 
 
@@ -20,7 +19,7 @@ class SetupInputs(QObject):
     """Connects Setup with the models and checks that it depends on.
 
     Args:
-        window: Has the panel, and the plots that name devices.
+        window: Has the panel.
         drafting: Checks each edited draft.
         aids: Looks at the script, the data and the packages.
         pricing: Estimates what synchronising costs.
@@ -80,7 +79,6 @@ class SetupInputs(QObject):
     def _on_devices_changed(self) -> None:
         devices = self._table.devices
         self._window.setup.devices.set_devices(devices, self._table.problem, self._table.no_cuda)
-        self._window.plots.set_device_names({device.uuid: label_of(device) for device in devices})
         self.check_draft()
 
     def _on_sampled(self) -> None:

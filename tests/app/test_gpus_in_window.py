@@ -71,7 +71,7 @@ def story_lost(folder: Path) -> None:
     """Unequal cards, one of which is lost and comes back; its tick goes with it."""
     with window(folder) as rankdeck:
         ada, card = rows(rankdeck)
-        assert ada.box.text() == "0  RTX 6000 Ada Generation" and card.box.text() == "1  GeForce RTX 4090"
+        assert ada.box.text() == "GPU 0 · RTX 6000 Ada Generation" and card.box.text() == "GPU 1 · RTX 4090"
         assert ADA in ada.box.toolTip() and "GPU-6ada6000" in ada.box.accessibleName()
         wait_for(lambda: "61 °C  287 W. memory 12 of 48 GiB" in ada.box.accessibleDescription())
         first = ada.box.accessibleDescription()
@@ -159,7 +159,7 @@ def story_hidden(folder: Path) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = CARD
     with window(folder) as rankdeck:
         card, ada = rows(rankdeck)
-        assert (card.device.uuid, card.box.text()) == (CARD, "0  GeForce RTX 4090")
+        assert (card.device.uuid, card.box.text()) == (CARD, "GPU 0 · RTX 4090")
         assert ada.box.text() == "RTX 6000 Ada Generation"
         assert ticked(rankdeck) == [CARD] and rankdeck.window.actions_.start.isEnabled()
         assert not ada.box.isEnabled() and ada.warning == f"⚠ Hidden by CUDA_VISIBLE_DEVICES={CARD}"
@@ -195,7 +195,7 @@ def story_training(folder: Path) -> None:
         run = FakeRun(folder).behave(steps=10_000, step_s=0.05).start().wait_for_step(1)
         rankdeck.showing.show(run.run_dir)
         plots = rankdeck.window.plots.device_rows
-        titles = ["CPU 0", "CPU 1", "0  RTX 6000 Ada Generation", "1  GeForce RTX 4090"]
+        titles = ["CPU 0", "CPU 1", "GPU 0 · RTX 6000 Ada Generation", "GPU 1 · RTX 4090"]
         wait_for(lambda: [frame.title.text() for frame in plots.frames] == titles)
         wait_for(lambda: all("W" in frame.readout.accessibleName() for frame in plots.frames[2:]))
         ada = plots.frames[2]

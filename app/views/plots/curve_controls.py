@@ -1,4 +1,4 @@
-"""The controls in a plot's head: smoothing, logarithm, ranks, time axis, quantities."""
+"""Controls in a plot's head: smoothing, logarithm, devices, time axis, quantities."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.run_data.series import XAxis
+from app.state.device_names import RankNames
 from app.views.plots.device_curves import DASHES, QUANTITIES, DeviceOptions
 from app.views.plots.drawing import hairline
 from app.views.plots.rank_curves import CurveOptions
@@ -79,8 +80,8 @@ class SmoothingSlider(QWidget):
         self.slider.setAccessibleDescription("off" if not steps else f"{steps} steps")
 
 
-class RanksButton(QPushButton):
-    """Which ranks are drawn: each, their mean, some.
+class DevicesButton(QPushButton):
+    """Chooses the devices that are drawn: each, their mean, some.
 
     Signals:
         options_changed: The `CurveOptions` that it was given hold something else now.
@@ -92,14 +93,16 @@ class RanksButton(QPushButton):
         super().__init__(parent)
         self._options = options
         self._ranks: list[int] = []
-        self.setText("&Ranks")
-        self.setAccessibleName("Ranks")
+        self._names = options.names
+        self.setText("De&vices")
+        self.setAccessibleName("Devices drawn")
         self.setToolTip("Show each device or the mean of all, and choose devices")
         self._menu = QMenu(self)
+        self._menu.setToolTipsVisible(True)
         self.setMenu(self._menu)
         self._kind = QActionGroup(self)
-        self.each_action = self._add_kind("&Each rank", False)
-        self.mean_action = self._add_kind("&Mean of ranks", True)
+        self.each_action = self._add_kind("&Each device", False)
+        self.mean_action = self._add_kind("&Mean of devices", True)
         self._menu.addSeparator()
         self._rank_actions: list[QAction] = []
 
@@ -114,6 +117,12 @@ class RanksButton(QPushButton):
         self._rank_actions = [self._rank_action(rank) for rank in ranks]
         self._menu.addActions(self._rank_actions)
         self.setVisible(len(ranks) > 1)
+
+    def show_names(self, names: RankNames) -> None:
+        """Names the ranks by their devices."""
+        self._names = names
+        for rank, action in zip(self._ranks, self._rank_actions, strict=True):
+            self._name(action, rank)
 
     def changeEvent(self, event: QEvent) -> None:
         """Colours follow the palette."""
@@ -131,11 +140,16 @@ class RanksButton(QPushButton):
         return action
 
     def _rank_action(self, rank: int) -> QAction:
-        action = QAction(swatch(self.palette(), rank), f"Rank &{rank}", self)
+        action = QAction(swatch(self.palette(), rank), "", self)
+        self._name(action, rank)
         action.setCheckable(True)
         action.setChecked(rank not in self._options.hidden)
         action.toggled.connect(lambda shown: self._on_rank(rank, shown))
         return action
+
+    def _name(self, action: QAction, rank: int) -> None:
+        action.setText(self._names.full(rank).replace("&", "&&"))
+        action.setToolTip(f"Rank {rank}")
 
     def _colour(self) -> None:
         for rank, action in zip(self._ranks, self._rank_actions, strict=True):

@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.run_data.run_series import RunSeries
+from app.state.device_names import label_by_uuid
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
 from app.views.plots.device_curves import QUANTITIES, DeviceCurves, DeviceOptions
@@ -89,7 +90,7 @@ class DeviceRows(QWidget):
         ranks = {uuid: rank for rank, uuid in reversed(list(enumerate(trained_on)))}
         places = {uuid: place for place, uuid in enumerate(self._names)}
         order = sorted(sampled, key=lambda uuid: (ranks.get(uuid, len(ranks)), places.get(uuid, len(places)), uuid))
-        wanted = [(uuid, ranks.get(uuid), self._title(uuid)) for uuid in order]
+        wanted = [(uuid, ranks.get(uuid), label_by_uuid(uuid, self._names)) for uuid in order]
         if not wanted and self._run().device("host").rows:
             wanted = [("host", None, "This machine")]
         if wanted == self._shown:
@@ -159,13 +160,6 @@ class DeviceRows(QWidget):
             is_last = number // self._columns == lines - 1
             frame.chart.shows_time_labels = has_labels and is_last
             frame.chart.setFixedHeight(plot + labels * (has_labels and is_last))
-
-    def _title(self, uuid: str) -> str:
-        if uuid in self._names:
-            return self._names[uuid]
-        if uuid.startswith("cpu:"):
-            return f"CPU {uuid.removeprefix('cpu:')}"
-        return uuid if len(uuid) <= 12 else f"{uuid[:12]}…"
 
     def _make_row(self, uuid: str, rank: int | None, title: str) -> PlotFrame:
         chart = Chart(DeviceCurves(self._run, self.options, uuid, rank), self._time_axis, f"Device {title}")

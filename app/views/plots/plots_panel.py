@@ -12,8 +12,9 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.models.run_data import RunData
 from app.run_data.run_series import ChangeSet, RunSeries
+from app.state.device_names import RankNames
 from app.views.plots.chart import Chart
-from app.views.plots.curve_controls import AxisBox, FitButton, LogBox, RanksButton, SmoothingSlider
+from app.views.plots.curve_controls import AxisBox, DevicesButton, FitButton, LogBox, SmoothingSlider
 from app.views.plots.device_rows import DeviceRows
 from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.rank_curves import (
@@ -89,9 +90,13 @@ class PlotsPanel(QWidget):
         self.time_axis.switch("ts" if axis == "ts" else "step", self._data.series)
         self.axis_box.show_axis(self.time_axis.axis)
 
-    def set_device_names(self, names: Mapping[str, str]) -> None:
-        """What devices are called, by UUID."""
-        self.device_rows.set_names(names)
+    def show_names(self, names: RankNames) -> None:
+        """Names the devices, also as those of the run's ranks."""
+        self.device_rows.set_names(names.labels)
+        self.options.names = names
+        self.devices_button.show_names(names)
+        for chart in self.charts():
+            chart.refresh()
         self._schedule()
 
     def charts(self) -> list[Chart]:
@@ -115,7 +120,7 @@ class PlotsPanel(QWidget):
             self.options.half_life = self.smoothing.half_life
         self.log_box.setChecked(settings.get("log") is True)
         if settings.get("mean") is True:
-            self.ranks_button.mean_action.trigger()
+            self.devices_button.mean_action.trigger()
         self.set_axis("ts" if settings.get("axis") == "ts" else "step")
 
     # --- building ----------------------------------------------------------------------------------------
@@ -124,8 +129,8 @@ class PlotsPanel(QWidget):
         self.smoothing = SmoothingSlider(self.options.half_life)
         self.smoothing.half_life_changed.connect(self._on_half_life_changed)
         self.log_box = LogBox()
-        self.ranks_button = RanksButton(self.options)
-        self.ranks_button.options_changed.connect(self._on_options_changed)
+        self.devices_button = DevicesButton(self.options)
+        self.devices_button.options_changed.connect(self._on_options_changed)
         self.axis_box = AxisBox()
         self.axis_box.axis_chosen.connect(self.set_axis)
         self.fit_button = FitButton()
@@ -133,7 +138,7 @@ class PlotsPanel(QWidget):
 
     def _make_plots(self) -> None:
         axis, options = self.time_axis, self.options
-        controls = [self.smoothing, self.log_box, self.ranks_button, self.axis_box, self.fit_button]
+        controls = [self.smoothing, self.log_box, self.devices_button, self.axis_box, self.fit_button]
         self.loss = PlotFrame("Loss", Chart(LossCurves(self._run, options), axis, "Loss plot"), controls)
         throughput = Chart(ThroughputCurves(self._run, options), axis, "Throughput plot")
         self.throughput = PlotFrame("Throughput", throughput, [])
@@ -252,7 +257,7 @@ class PlotsPanel(QWidget):
         self._redrawn_at = time.monotonic()
         run, state = self._data.series, self._data.state
         self.device_rows.show_devices(state.devices if state is not None else ())
-        self.ranks_button.show_ranks(run.ranks())
+        self.devices_button.show_ranks(run.ranks())
         self.step_time.show_titles(self._plots_beside(run))
         extent = run.extent(self.time_axis.axis)
         if extent is not None:

@@ -12,6 +12,7 @@ from app.run_data.curves import EMPTY, Curve, mean_of, middle, one_a_pixel, redu
 from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series, XAxis
+from app.state.device_names import RankNames
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
@@ -29,11 +30,13 @@ class CurveOptions:
         half_life: Rows after which an old value counts half in the smoothed line; 0 turns smoothing off.
         mean: One curve, the mean over ranks, instead of one a rank.
         hidden: Ranks that are not drawn (and not in the mean).
+        names: What ranks are called in a readout.
     """
 
     half_life: int = FIRST_HALF_LIFE
     mean: bool = False
     hidden: set[int] = field(default_factory=set)
+    names: RankNames = field(default_factory=RankNames)
 
     def ranks(self, run: RunSeries) -> list[int]:
         """The ranks that are drawn."""
@@ -93,7 +96,8 @@ class RankCurves:
             known = [value for value in values.values() if value is not None]
             mean = sum(known) / len(known) if known else None
             return [Reading(plot_colours(palette).text, "mean", self._text(mean))] if values else []
-        return [Reading(rank_colour(r, palette), f"rank {r}", self._text(value)) for r, value in values.items()]
+        names = self._options.names
+        return [Reading(rank_colour(r, palette), names.short(r), self._text(value)) for r, value in values.items()]
 
     def _values(self, view: View) -> dict[int, float | None]:
         run, name = self._run(), self.name

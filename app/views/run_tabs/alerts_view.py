@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.chart_names import NOT_CHARTED
+from app.state.device_names import RankNames
 from app.views.style.icons import icon
 from app.views.widgets.empty_note import WithNote
 from core.config.mode import Mode, mode_label
@@ -24,6 +25,7 @@ from core.formatting import UNKNOWN, clock, count
 
 NOTHING: Final = "Nothing to report."
 SHOWN: Final = 500
+DEVICE_COLUMN: Final = 2
 KINDS: Final = {"alert": "warning", "retry": "warning", "fallback": "warning", "failed": "error"}
 
 
@@ -49,12 +51,11 @@ def alert_text(event: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}: {value}" for key, value in rest.items()) or str(event.get("event"))
 
 
-def alert_ranks(event: Mapping[str, Any]) -> str:
-    """The ranks that an event is about: those the host names, else the one that sent it."""
+def alert_ranks(event: Mapping[str, Any]) -> list[int]:
+    """The ranks that an event is about: those the host names, else the one that sent it; empty for all."""
     named = event.get("ranks")
     ranks = named if isinstance(named, list) else [event.get("rank")]
-    numbers = [str(rank) for rank in ranks if isinstance(rank, int) and rank >= 0]
-    return ", ".join(numbers) or "all"
+    return [rank for rank in ranks if isinstance(rank, int) and rank >= 0]
 
 
 def _fallback_text(event: Mapping[str, Any]) -> str:
@@ -79,8 +80,10 @@ class AlertsView(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._shown = 0
+        self._events: Sequence[Mapping[str, Any]] = ()
+        self._names = RankNames()
         self.table = QTableWidget(0, 4)
-        self.table.setHorizontalHeaderLabels(["When", "Step", "Rank", "What happened"])
+        self.table.setHorizontalHeaderLabels(["Time", "Step", "Device", "What happened"])
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setFrameShape(QFrame.Shape.NoFrame)
@@ -100,8 +103,14 @@ class AlertsView(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.page)
 
+    def show_names(self, names: RankNames) -> None:
+        """Names the devices that alerts are about."""
+        self._names, self._shown = names, -1
+        self.show_events(self._events)
+
     def show_events(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Shows the alerts among a run's events (oldest first)."""
+        self._events = events
         alerts = [event for event in events if is_alert(event)]
         if len(alerts) == self._shown:
             return
@@ -117,16 +126,15 @@ class AlertsView(QWidget):
         moment, step = event.get("ts"), event.get("step")
         when = clock(moment)
         kind = KINDS[str(event["event"])]
-        texts = [
-            when,
-            count(step) if isinstance(step, int) else UNKNOWN,
-            alert_ranks(event),
-            alert_text(event),
-        ]
+        ranks = alert_ranks(event)
+        devices = ", ".join(map(self._names.short, ranks)) or "all"
+        texts = [when, count(step) if isinstance(step, int) else UNKNOWN, devices, alert_text(event)]
         for column, text in enumerate(texts):
             item = QTableWidgetItem(text)
             item.setTextAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
             self.table.setItem(row, column, item)
+            if column == DEVICE_COLUMN and ranks:
+                item.setToolTip(", ".join(map(self._names.with_rank, ranks)))
         first = self.table.item(row, 0)
         if first is not None:
             first.setIcon(icon(kind, kind))

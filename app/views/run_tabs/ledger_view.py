@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,6 +11,7 @@ from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPaintEvent, QPa
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QToolTip, QVBoxLayout, QWidget
 
 from app.models.ledger_data import LedgerSnapshot
+from app.state.device_names import RankNames
 from app.views.style.fonts import tabular
 from app.views.style.palette import faint, rank_colour
 from app.views.style.tones import rule
@@ -20,25 +22,38 @@ from core.formatting import count
 from core.ledger.ledger import BlockProgress
 
 NOTHING: Final = "Data progress appears once the data is prepared: what is trained, in progress and remaining."
+LEGEND: Final = "▮ trained, in the device's colour   ▨ in progress   ▯ remaining"
 ROW: Final = 20
 STRIP: Final = 12
 MAX_CELL: Final = 24
 
 
 class LedgerStrip(QWidget):
-    """One strip a block, a cell a chunk: filled is done, striped in work (both in the rank's colour), empty to do."""
+    """One strip a block, a cell a chunk: filled is done, striped in work (both in the device's colour), empty to do."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._blocks: Sequence[BlockProgress] = ()
+        self._chunk_size = self._samples_per_block = 1
+        self._widest = ""
+        self._names = RankNames()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName("Data progress")
 
-    def set_blocks(self, blocks: Sequence[BlockProgress]) -> None:
-        """Takes over the blocks of the current epoch."""
+    def set_blocks(
+        self, blocks: Sequence[BlockProgress], chunk_size: int = 1, samples_per_block: int | None = None
+    ) -> None:
+        """Takes over the blocks of the current epoch, and how many samples a chunk and a block have."""
         self._blocks = blocks
+        self._chunk_size = chunk_size
+        self._samples_per_block = samples_per_block or chunk_size
+        self._widest = self._label(max((block.block_id for block in blocks), default=0))
         self.setFixedHeight(max(1, len(blocks)) * ROW + 4)
         self.update()
+
+    def set_names(self, names: RankNames) -> None:
+        """Names the devices that train."""
+        self._names = names
 
     def sizeHint(self) -> QSize:
         """As high as its blocks."""
@@ -58,7 +73,11 @@ class LedgerStrip(QWidget):
         top = row * ROW + (ROW - STRIP) // 2
         painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
         label = QRect(0, row * ROW, left - 8, ROW)
-        painter.drawText(label, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, f"block {block.block_id}")
+        painter.drawText(
+            label,
+            Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
+            count(block.block_id * self._samples_per_block),
+        )
         share = f"{len(block.done)} / {block.chunks}"
         rest = QRect(left + width + 8, row * ROW, self.width() - left - width - 8, ROW)
         painter.drawText(rest, Qt.AlignmentFlag.AlignVCenter, share)
@@ -75,6 +94,10 @@ class LedgerStrip(QWidget):
                 x = left + round(chunk * cell) - 1
                 painter.drawLine(x, top, x, top + STRIP - 1)
 
+    def _label(self, block_id: int) -> str:
+        """A row is named by its first sample."""
+        return count(block_id * self._samples_per_block)
+
     def _paint_going(self, painter: QPainter, area: QRect, colour: QColor) -> None:
         painter.fillRect(area, faint(colour, self.palette(), 0.35))
         painter.fillRect(area, QBrush(colour, Qt.BrushStyle.BDiagPattern))
@@ -83,7 +106,7 @@ class LedgerStrip(QWidget):
 
     def _span(self, block: BlockProgress) -> tuple[int, int]:
         metrics = self.fontMetrics()
-        left = metrics.horizontalAdvance("block 00000") + 8
+        left = metrics.horizontalAdvance(self._widest) + 8
         most = self.width() - left - metrics.horizontalAdvance("0000 / 0000") - 12
         return left, max(16, min(most, block.chunks * MAX_CELL))
 
@@ -92,7 +115,7 @@ class LedgerStrip(QWidget):
         return QRect(start, top, max(1, end - start - gap), STRIP)
 
     def event(self, event: QEvent) -> bool:
-        """Says in a tooltip what the chunk under the pointer is."""
+        """Describes the chunk under the pointer in a tooltip."""
         if isinstance(event, QHelpEvent):
             QToolTip.showText(event.globalPos(), self.tooltip_at(event.pos()), self)
             return True
@@ -109,12 +132,13 @@ class LedgerStrip(QWidget):
             return ""
         chunk = min(block.chunks - 1, int((at.x() - left) / width * block.chunks))
         if chunk in block.done:
-            state = f"done by rank {block.done[chunk]}"
+            state = f"trained on {self._names.with_rank(block.done[chunk])}"
         elif chunk in block.in_progress:
-            state = f"in progress on rank {block.in_progress[chunk]}"
+            state = f"in progress on {self._names.with_rank(block.in_progress[chunk])}"
         else:
             state = "remaining"
-        return f"block {block.block_id}, chunk {chunk}: {state}"
+        first = block.block_id * self._samples_per_block + chunk * self._chunk_size
+        return f"Samples from {count(first)}: {state}"
 
 
 class LedgerView(QWidget):
@@ -127,7 +151,7 @@ class LedgerView(QWidget):
         self.headline.setFont(tabular(self.headline.font()))
         self.headline.setWordWrap(True)
         self.headline.setContentsMargins(12, 8, 12, 4)
-        self.legend = QLabel("▮ done, in the device's colour   ▨ in progress   ▯ remaining")
+        self.legend = QLabel(LEGEND)
         self.legend.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.legend.setContentsMargins(12, 0, 12, 4)
         self.strip = LedgerStrip()
@@ -149,6 +173,10 @@ class LedgerView(QWidget):
         column.addWidget(self.notice)
         column.addWidget(self.page, 1)
 
+    def show_names(self, names: RankNames) -> None:
+        """Names the devices that train."""
+        self.strip.set_names(names)
+
     def show_snapshot(self, snapshot: LedgerSnapshot | None) -> None:
         """Shows a ledger, or the empty state."""
         self.notice.clear()
@@ -158,14 +186,16 @@ class LedgerView(QWidget):
             return
         done = snapshot.progress
         epochs = f" of {done.epochs}" if done.epochs else ""
-        kept = "no generation yet" if snapshot.generation is None else f"generation {snapshot.generation} kept"
+        kept = "no checkpoint yet" if snapshot.generation is None else f"checkpoint {snapshot.generation} saved"
+        share = math.floor(100 * done.chunks_done / max(1, done.chunks_total))
+        cell = f"each cell is {count(snapshot.chunk_size)} samples" if snapshot.blocks else ""
         self.headline.setText(
-            f"Epoch {done.epoch + 1}{epochs} · {count(done.chunks_done)} of {count(done.chunks_total)} chunks in "
-            f"{done.blocks_total} {'block' if done.blocks_total == 1 else 'blocks'} · "
-            f"{count(done.samples_trained)} samples trained · {kept}"
+            f"Epoch {done.epoch + 1}{epochs}: {share} % trained · {count(done.samples_trained)} samples trained in "
+            f"total · {kept}"
         )
+        self.legend.setText("   ".join(filter(None, (LEGEND, cell))))
         self.strip.setAccessibleDescription(self.headline.text())
-        self.strip.set_blocks(snapshot.blocks)
+        self.strip.set_blocks(snapshot.blocks, snapshot.chunk_size, snapshot.samples_per_block)
 
     def show_error(self, error: RankdeckError) -> None:
         """Says that the state file cannot be understood."""

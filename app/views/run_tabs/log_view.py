@@ -25,7 +25,7 @@ from app.models.rank_log import RankLog
 from app.views.style.icons import icon
 from app.views.widgets.empty_note import WithNote
 
-NOTHING: Final = "The output of all ranks appears here."
+NOTHING: Final = "The output of all processes appears here."
 
 
 class LogView(QWidget):

@@ -8,6 +8,7 @@ from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 
 from app.models.rank_log import RankLog
+from app.state.device_names import RankNames
 from app.views.run_tabs.alerts_view import AlertsView
 from app.views.run_tabs.config_view import ConfigView
 from app.views.run_tabs.ledger_view import LedgerView
@@ -40,13 +41,18 @@ class RunTabs(QTabWidget):
         for view, name in (
             (self.samples, "Samples"),
             (self.log, "Log"),
-            (self.ledger, "Led&ger"),
+            (self.ledger, "Data pro&gress"),
             (self.config, "&Config"),
             (self.alerts, "Alerts"),
         ):
             self.addTab(view, name)
         self.alerts.count_changed.connect(self._on_alerts_counted)
         self.setMinimumHeight(120)
+
+    def show_names(self, names: RankNames) -> None:
+        """Names the devices of the run's ranks."""
+        for view in (self.samples, self.ledger, self.alerts):
+            view.show_names(names)
 
     def show_log(self, whose: str | None = None) -> None:
         """Brings the log (of "rank 1", for example) to the front and the keyboard into its search field."""

@@ -30,6 +30,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.state.device_names import RankNames
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.widgets.empty_note import WithNote
@@ -55,6 +56,7 @@ class SamplesView(QWidget):
         self._samples: list[Sample] = []
         self._keys: list[object] = []
         self._follows = True
+        self._names = RankNames()
         self.search = QLineEdit()
         self.search.setPlaceholderText("Step or text")
         self.search.setAccessibleName("Find samples by step or text")
@@ -112,6 +114,13 @@ class SamplesView(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.page)
 
+    def show_names(self, names: RankNames) -> None:
+        """Names the devices whose models wrote the samples."""
+        self._names = names
+        for row in range(self.steps.count()):
+            item = self.steps.item(row)
+            item.setText(_where(self._samples[item.data(Qt.ItemDataRole.UserRole)], names))
+
     # --- what there is -----------------------------------------------------------------------------------
 
     def show_samples(self, samples: Sequence[Sample]) -> None:
@@ -138,7 +147,7 @@ class SamplesView(QWidget):
 
     def _item(self, number: int) -> QListWidgetItem:
         sample = self._samples[number]
-        item = QListWidgetItem(_where(sample))
+        item = QListWidgetItem(_where(sample, self._names))
         item.setData(Qt.ItemDataRole.UserRole, number)
         return item
 
@@ -185,7 +194,7 @@ class SamplesView(QWidget):
         head.setForeground(self.palette().placeholderText())
         prompt.setFontWeight(QFont.Weight.Bold)
         for sample in chosen[:SHOWN_AT_ONCE]:
-            cursor.insertText(f"{_where(sample)}\n", head)
+            cursor.insertText(f"{_where(sample, self._names)}\n", head)
             cursor.insertText(str(sample.get("prompt", "")), prompt)
             cursor.insertText(str(sample.get("text", "")).rstrip() + "\n\n", plain)
         if len(chosen) > SHOWN_AT_ONCE:
@@ -205,9 +214,9 @@ def _key(sample: Sample) -> object:
     return sample.get("step"), sample.get("rank"), sample.get("ts")
 
 
-def _where(sample: Sample) -> str:
+def _where(sample: Sample, names: RankNames) -> str:
     step, rank = sample.get("step"), sample.get("rank", 0)
-    return f"step {count(step) if isinstance(step, int) else step}" + (f" · rank {rank}" if rank else "")
+    return f"step {count(step) if isinstance(step, int) else step}" + (f" · {names.short(rank)}" if rank else "")
 
 
 def _fits(sample: Sample, text: str) -> bool:

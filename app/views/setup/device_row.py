@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPalette, QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QSizePolicy, QStyle, QWidget
 
+from app.state.device_names import device_label
 from app.views.style.fonts import tabular
 from app.views.style.tones import tone
 from app.views.widgets.gauges import Meter, Sparkline
@@ -169,7 +170,7 @@ class DeviceRow(QWidget):
         if self.is_absent:  # it is back, and what was known of it is old
             self.is_absent, self._sample = False, None
         is_gpu = device.kind == "cuda"
-        self.box.set_name(label_of(device))
+        self.box.set_name(device_label(device))
         self._uuid.setText(self._short_uuid if is_gpu else "")
         self.box.setAccessibleName(f"GPU {device.index}, {device.name}, {self._short_uuid}" if is_gpu else device.name)
         self._show()
@@ -245,15 +246,6 @@ class DeviceRow(QWidget):
 
     def _on_toggled(self, _on: bool) -> None:
         self.toggled.emit()
-
-
-def label_of(device: Device) -> str:
-    """What a device is called on the screen: its place tells two of one name apart."""
-    if device.kind == "cpu":
-        return f"CPU {device.index}"
-    if device.hidden_by:
-        return device.name.removeprefix("NVIDIA ")
-    return f"{device.index}  {device.name.removeprefix('NVIDIA ')}"
 
 
 def plain_tip(text: str) -> str:

@@ -24,7 +24,7 @@ class Actions(QObject):
             kind: self._action(f"{title[0].upper()}{title[1:]}", "", "", f"Export this run: {title}")
             for kind, title in KINDS.items()
         }
-        self.log = self._action("&Log", "file", "Ctrl+L", "Show the output of all ranks")
+        self.log = self._action("&Log", "file", "Ctrl+L", "Show the output of all processes")
         self.setup = self._action("Set&up", "panel-right", "F9", "Show or hide Setup")
         self.setup.setCheckable(True)
         self.setup.setChecked(True)

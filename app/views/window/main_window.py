@@ -15,6 +15,7 @@ from app.models.rank_log import RankLog
 from app.models.run_data import RunData
 from app.settings import Settings
 from app.state.available_actions import AvailableActions
+from app.state.device_names import RankNames
 from app.state.run_outcome import RunOutcome, run_outcome
 from app.state.run_summary import RunSummary
 from app.views.plots.plots_panel import PlotsPanel
@@ -246,6 +247,11 @@ class MainWindow(QMainWindow):
         title = f"{name} · {summary.word} – Rankdeck" if name else "Rankdeck"
         if title != self.windowTitle():
             self.setWindowTitle(title)
+
+    def show_names(self, names: RankNames) -> None:
+        """Names the devices of the shown run's ranks, in plots and tabs."""
+        self.plots.show_names(names)
+        self.tabs.show_names(names)
 
     def show_notes(self, notes: Sequence[str]) -> None:
         """How the shown run's devices share the work."""

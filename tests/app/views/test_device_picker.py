@@ -36,7 +36,7 @@ def test_ticks_stay_on_their_uuid_when_the_driver_counts_anew(picker: DevicePick
     assert uuids(picker) == ["GPU-b"]
     assert [device.uuid for device in picker.devices()] == ["GPU-b", "GPU-a"]
     box = picker.row("GPU-b").box
-    assert box.text() == "0  GeForce RTX 4090" and "GPU-b" in box.toolTip()
+    assert box.text() == "GPU 0 · RTX 4090" and "GPU-b" in box.toolTip()
     assert box.accessibleName() == "GPU 0, NVIDIA GeForce RTX 4090, GPU-b"
 
 
@@ -103,7 +103,7 @@ def test_a_name_is_shown_as_it_stands(picker: DevicePicker) -> None:
     picker.set_devices([Device("GPU-odd", "cuda", 0, "NVIDIA <b>R&D</b>", 2**30)], None)
     picker.grab()
     box = picker.row("GPU-odd").box
-    assert box.text() == "0  <b>R&&D</b>" and "&lt;b&gt;R&amp;D" in box.toolTip()
+    assert box.text() == "GPU 0 · <b>R&&D</b>" and "&lt;b&gt;R&amp;D" in box.toolTip()
 
 
 def test_cpu_slots_make_room_for_gpus_that_turn_up_late(picker: DevicePicker) -> None:

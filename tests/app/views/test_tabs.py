@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.models.ledger_data import LedgerSnapshot
 from app.models.rank_log import MAX_LINES, RankLog
+from app.state.device_names import RankNames
 from app.views.run_tabs.alerts_view import AlertsView, alert_text
 from app.views.run_tabs.ledger_view import LedgerView
 from app.views.run_tabs.log_view import LogView
@@ -99,20 +100,22 @@ def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
     view.resize(600, 200)
     view.show()
     assert view.page.is_empty
+    view.show_names(RankNames(("cpu:0", "cpu:1")))
     progress = LedgerProgress(1, 2, 2, 1, 6, 3, 1, 600, 320, 920, False)
     blocks = (BlockProgress(0, 4, {0: 0, 1: 1}, {2: 0}), BlockProgress(1, 2, {0: 1}, {}))
     view.show_snapshot(LedgerSnapshot(progress, blocks, 7, 100, 400))
     assert not view.page.is_empty
-    for part in ("Epoch 2 of 2", "3 of 6 chunks in 2 blocks", "920 samples trained", "generation 7 kept"):
+    for part in ("Epoch 2 of 2: 50 % trained", "920 samples trained", "checkpoint 7 saved"):
         assert part in view.headline.text()
     left, width = view.strip._span(blocks[0])
     words = [view.strip.tooltip_at(QPoint(left + round((n + 0.5) * width / 4), 10)) for n in range(4)]
     assert words == [
-        "block 0, chunk 0: done by rank 0",
-        "block 0, chunk 1: done by rank 1",
-        "block 0, chunk 2: in progress on rank 0",
-        "block 0, chunk 3: remaining",
+        "Samples from 0: trained on CPU 0 (rank 0)",
+        "Samples from 100: trained on CPU 1 (rank 1)",
+        "Samples from 200: in progress on CPU 0 (rank 0)",
+        "Samples from 300: remaining",
     ]
+    assert "each cell is 100 samples" in view.legend.text()
     assert view.strip.tooltip_at(QPoint(0, 10)) == "" and not view.strip.grab().isNull()
     view.show_error(StateFileError("It is cut in half.", "Move it away."))
     assert view.notice.text == "It is cut in half. Move it away."
@@ -124,10 +127,10 @@ def test_a_ledger_of_100000_chunks_is_painted_in_its_strips(qtbot: QtBot) -> Non
     view = LedgerView()
     qtbot.addWidget(view)
     blocks = tuple(BlockProgress(b, 1000, dict.fromkeys(range(b * 10), 0), {}) for b in range(100))
-    view.strip.set_blocks(blocks)
+    view.strip.set_blocks(blocks, 10, 10_000)
     view.strip.resize(500, view.strip.height())
     assert view.strip.tooltip_at(QPoint(view.strip._span(blocks[99])[0] + 1, 99 * 20 + 10)).startswith(
-        "block 99, chunk"
+        "Samples from 990,0"
     )
     assert not view.strip.grab().isNull()
 
@@ -215,5 +218,7 @@ def test_alerts_are_counted_and_said_in_words(qtbot: QtBot) -> None:
     texts = [view.table.item(row, 3).text() for row in range(2)]
     assert texts == ["No memory. It is full.", "The run continued on one device. rank 1 died before the first step"]
     assert view.table.item(0, 1).text() == "7" and view.table.item(1, 1).text() == "–"
-    assert [view.table.item(row, 2).text() for row in range(2)] == ["0, 1", "all"]
+    assert [view.table.item(row, 2).text() for row in range(2)] == ["rank 0, rank 1", "all"]
+    view.show_names(RankNames(("cpu:0", "cpu:1")))
+    assert view.table.item(0, 2).text() == "CPU 0, CPU 1" and view.table.item(0, 2).toolTip().endswith("CPU 1 (rank 1)")
     assert alert_text({"event": "alert", "ts": 1.0, "value": 3}) == "value: 3"

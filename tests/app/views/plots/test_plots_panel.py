@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.models.run_data import RunData
 from app.run_data.run_series import ChangeSet
+from app.state.device_names import RankNames
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
 from app.views.plots.plots_panel import PlotsPanel
@@ -231,10 +232,10 @@ def test_smoothing_logarithm_and_ranks(make: Make, run: RunStore) -> None:
     panel.log_box.click()
     assert chart.scale is not None
     assert chart.scale.log
-    panel.ranks_button.mean_action.trigger()
+    panel.devices_button.mean_action.trigger()
     assert [r.label for r in chart.readings()] == ["mean", "eval"]
-    panel.ranks_button.each_action.trigger()
-    panel.ranks_button._rank_actions[0].trigger()
+    panel.devices_button.each_action.trigger()
+    panel.devices_button._rank_actions[0].trigger()
     assert [r.label for r in chart.readings()] == ["rank 1", "eval"]
 
 
@@ -361,14 +362,14 @@ def test_what_was_chosen_is_remembered(make: Make, run: RunStore) -> None:
 
 def test_devices_are_called_by_their_names(make: Make, run: RunStore, qtbot: QtBot) -> None:
     panel = make(run)
-    panel.set_device_names({UUIDS[0]: "RTX 6000 Ada"})
+    panel.show_names(RankNames((), {UUIDS[0]: "RTX 6000 Ada"}))
     qtbot.waitUntil(lambda: panel.device_rows.frames[0].title.text() == "RTX 6000 Ada")
 
 
 def test_everything_has_an_accessible_name(make: Make, run: RunStore) -> None:
     panel = make(run)
     assert all(chart.accessibleName() for chart in panel.charts())
-    for control in (panel.smoothing.slider, panel.ranks_button, panel.axis_box, panel.fit_button, panel.log_box):
+    for control in (panel.smoothing.slider, panel.devices_button, panel.axis_box, panel.fit_button, panel.log_box):
         assert control.accessibleName()
         assert control.toolTip()
 
