@@ -78,6 +78,10 @@ class StateFileError(UsageError):
     title = "The state file cannot be used"
 
 
+class ChunkSizeError(StateFileError):
+    """A state file doesn't fit the dataset as it is cut: another chunk size may have been used when it was written."""
+
+
 class NewerVersionError(StateFileError):
     """A file was written by a newer Rankdeck: guessing at its meaning could lose work."""
 

@@ -188,7 +188,9 @@ class RunControl(QObject):
 
         setup = self._window.setup
         ticked = device_texts(setup.devices.selected())
-        dialog = ResumeDialog(self._display.entries(), ticked, mode_changes(setup.draft()), self._window)
+        dialog = ResumeDialog(
+            self._display.entries(), ticked, mode_changes(setup.draft()), self._table.devices, self._window
+        )
         dialog.plan_requested.connect(self._on_plan_requested)
         dialog.resume_requested.connect(self._on_plan_agreed)
         dialog.finished.connect(self._on_dialog_finished)

@@ -68,7 +68,7 @@ class Launching(QObject):
         self._runner.run(Operation(work, self._on_started, self._ended_by(self.start_failed.emit)))
 
     def stop(self, run_dir: Path, now: bool = False) -> None:
-        """Asks a run's host to stop it; `now` leaves out the commit."""
+        """Asks a run's host to stop it; `now` leaves out the checkpoint."""
 
         def work() -> None:
             store = RunStore.open(run_dir)

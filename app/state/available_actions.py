@@ -72,7 +72,7 @@ def available_actions(context: ActionContext) -> AvailableActions:
 def _stop_tip(shown: RunState | None, stopping: bool) -> str:
     if shown is not None and shown.recipe == USER_SCRIPT:
         return "Stop the script immediately" if stopping else "Ask the script to stop"
-    return "Stop immediately, without committing" if stopping else "Commit at the next step and stop"
+    return "Stop immediately, without saving" if stopping else "Save a checkpoint at the next step and stop"
 
 
 def _why_not_start(context: ActionContext) -> str | None:

@@ -260,7 +260,7 @@ class RunConfig:
     )
     checkpoint_every_steps: int | None = setting(
         None,
-        "Commit every",
+        "Save every",
         "Commit a generation (weights, optimizer, ledger) after this many steps.",
         minimum=1,
         maximum=10**12,
@@ -268,7 +268,7 @@ class RunConfig:
     )
     checkpoint_every_s: float | None = setting(
         300.0,
-        "Commit every",
+        "Save every",
         "Commit a generation at least this often; the first after a minute.",
         minimum=1.0,
         maximum=10**7,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from core.errors import RankdeckError, StateFileError
+from core.errors import ChunkSizeError, RankdeckError, StateFileError
 from core.ledger.chunk_grid import ChunkGrid
 from core.ledger.state_file import CompletedChunk, LedgerFile
 from core.protocol.messages import ChunkDone, Position
@@ -173,7 +173,7 @@ def restored(file: LedgerFile, grid: ChunkGrid) -> Committed:
 def _index(file: LedgerFile, grid: ChunkGrid, block_id: int, chunk_id: int) -> int:
     index = grid.index(block_id, chunk_id)
     if index is None:
-        raise StateFileError(
+        raise ChunkSizeError(
             f"{file.path} names chunk {chunk_id} of block {block_id}; this dataset has {grid.blocks} blocks of up to "
             f"{grid.chunks_per_block} chunks of {grid.chunk_size} samples.",
             "Resume with the dataset and the chunk size that the file was made with.",

@@ -69,7 +69,7 @@ class ResumePlan:
         """The plan in plain words, one sentence a line."""
         lines = [f"A new run continues from {self.state_file.path}."] if self.state_file is not None else []
         if self.run_dir is not None:
-            lines.append(f"Run {self.run_dir.name} continues.")
+            lines.append(f"Continues {self.run_dir.name}{self._from_where()}.")
         lines += self._script_lines() if self.config.recipe == USER_SCRIPT else self._training_lines()
         now = _on_devices(self.mode_now, self.devices_now)
         then = _on_devices(self.mode_then, self.devices_then)
@@ -79,6 +79,11 @@ class ResumePlan:
         lines += [self.code.text] if self.code is not None else []
         lines += [f"A copy of the metrics is appended to {self.config.log_file}."] if self.config.log_file else []
         return [*lines, *(f"Note: {warning}" for warning in self.warnings)]
+
+    def _from_where(self) -> str:
+        if self.generation is None or self.config.recipe == USER_SCRIPT:
+            return ""
+        return f" from step {self.step:,} (checkpoint {self.generation})"
 
     def _training_lines(self) -> list[str]:
         return [*self._weights_lines(), *self._data_lines(), self._target()]
@@ -93,8 +98,7 @@ class ResumePlan:
     def _weights_lines(self) -> list[str]:
         lines = list(self.damaged)
         if self.generation is not None:
-            copies = f": {self.copies}" if self.copies else ""
-            lines.append(f"Weights: generation {self.generation}, step {self.step:,}{copies}.")
+            lines += [f"Weights: {self.copies}."] if self.copies else []
             return [*lines, aside_line(self.set_aside)] if self.set_aside else lines
         return [*lines, "Weights: none were committed, so the run starts with fresh ones."]
 

@@ -39,7 +39,7 @@ def test_stop_and_commit(make_run: MakeRun, open_window: OpenWindow, qtbot: QtBo
     run = training(make_run, runs_dir)
     rankdeck = open_window()
     question = asked(rankdeck, qtbot)
-    assert run.run_dir.name in question.text() and "commits at the next step" in question.informativeText()
+    assert run.run_dir.name in question.text() and "saves a checkpoint at the next step" in question.informativeText()
     qtbot.mouseClick(question.stop, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not rankdeck.window.isVisible(), timeout=TRAIN_MS)
     state = run.end()

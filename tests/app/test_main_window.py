@@ -173,7 +173,7 @@ def test_no_two_mnemonics_in_sight_are_the_same(open_window: OpenWindow) -> None
 def test_a_disabled_action_of_the_menu_has_a_reason(open_window: OpenWindow) -> None:
     window = open_window().window
     disabled = [
-        action for action in window.findChildren(QAction) if not action.isEnabled() and action.property("words")
+        action for action in window.findChildren(QAction) if not action.isEnabled() and action.property("description")
     ]
     assert disabled and all("Unavailable:" in action.toolTip() for action in disabled)
 
@@ -256,8 +256,8 @@ def test_closing_asks_once_while_a_run_is_going(open_window: OpenWindow, qtbot: 
 @pytest.mark.parametrize(
     ("scripts", "button", "text"),
     [
-        (0, "&Stop and commit", "they commit at the next step and stop. You can resume later."),
-        (1, "&Stop and commit", "Scripts are asked to stop and decide what they save."),
+        (0, "&Stop and save", "they save a checkpoint at the next step and stop. You can resume later."),
+        (1, "&Stop and save", "Scripts are asked to stop and decide what they save."),
         (2, "&Stop", "Stop: the scripts are asked to stop and decide what they save."),
     ],
 )

@@ -53,8 +53,7 @@ def test_a_stopped_run_goes_on_from_its_newest_generation(runs: Path) -> None:
     assert result.progress is not None
     assert (result.progress.chunks_done, result.progress.chunks_total) == (2, 12)
     assert result.lines() == [
-        f"Run {store.dir.name} continues.",
-        "Weights: generation 2, step 20.",
+        f"Continues {store.dir.name} from step 20 (checkpoint 2).",
         "Data: epoch 1; 0 of 1 blocks and 2 of 12 chunks done in it.",
         "Trains until step 100.",
         "Devices: DDP on cpu:0, cpu:1.",
@@ -151,12 +150,12 @@ def test_independent_copies_become_one_and_it_is_said_which(runs: Path) -> None:
     one = plan(store.dir, runs, mode="ddp")
     assert one.mode_now == "ddp"
     assert (
-        "Weights: generation 2, step 20: rank 0's copy (100 samples seen); what rank 1 learned by itself is "
+        "Weights: rank 0's copy (100 samples seen); what rank 1 learned by itself is "
         "missing from them, though the ledger counts it as trained." in one.lines()
     )
     assert plan(store.dir, runs, mode="single", devices="cpu:1").copies == one.copies
     both = plan(store.dir, runs, mode="ddp", merge_policy="average")
-    assert "Weights: generation 2, step 20: the average of the copies of ranks 0 and 1." in both.lines()
+    assert "Weights: the average of the copies of ranks 0 and 1." in both.lines()
     assert plan(store.dir, runs).copies == ""
 
 

@@ -23,17 +23,27 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.state.device_names import SEPARATOR, device_label, label_by_uuid
 from app.views.widgets.notice_bar import NoticeBar, Step
 from core.config.device_names import count_devices
 from core.config.mode import Mode, mode_label
-from core.errors import DatasetError, RankdeckError
+from core.errors import ChunkSizeError, DatasetError, RankdeckError
 from core.formatting import count
+from core.machine.devices import Device, device_texts
 from core.resume.checkpoint_choice import CheckpointEntry
 from core.resume.plan import ResumePlan
 from core.run_folder.store import RunEntry
 
 PLAN_AFTER_MS: Final = 250
 LOOKING: Final = "Reading the run's checkpoints…"
+UNCHANGED: Final = "unchanged"
+MODES: Final[Sequence[Mapping[str, str]]] = (
+    {"mode": Mode.AUTO},
+    {"mode": Mode.DDP},
+    {"mode": Mode.INDEPENDENT},
+    *({"mode": Mode.ZERO, "zero_stage": stage} for stage in ("1", "2", "3")),
+    {"mode": Mode.FSDP},
+)
 CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json to see what resuming will do."
 
 
@@ -42,8 +52,9 @@ class ResumeDialog(QDialog):
 
     Args:
         entries: The runs there are.
-        ticked: Devices that are ticked in Setup.
+        ticked: Devices that are selected in Setup, as a run's config names them.
         mode: Mode and settings that are chosen in Setup, as changes of a run (`app.state.setup_form.mode_changes`).
+        available: This machine's devices.
         parent: The window.
 
     Signals:
@@ -59,13 +70,12 @@ class ResumeDialog(QDialog):
         entries: Sequence[RunEntry],
         ticked: Sequence[str],
         mode: Mapping[str, str],
+        available: Sequence[Device] = (),
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Resume a run")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._ticked = list(ticked)
-        self._mode = dict(mode)
         self._plan: ResumePlan | None = None
         self.notice = NoticeBar()
         self.run = QComboBox()
@@ -76,9 +86,10 @@ class ResumeDialog(QDialog):
         self.run.setAccessibleName("Run, or path of a state file")
         self.open_file = QPushButton("&Open state file…")
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
-        self.use_ticked = QCheckBox("Use the devices &selected in Setup")
-        self.use_mode = QCheckBox(f"Use the &mode selected in Setup: {_mode_text(mode)}")
-        self.use_mode.setToolTip("A run can be resumed in any mode, whichever mode it was trained in.")
+        self.devices = QComboBox()
+        self.devices.setToolTip("Select other devices in Setup to use any combination of them.")
+        self.mode = QComboBox()
+        self.mode.setToolTip("A run can be resumed in any mode, whichever mode it was trained in.")
         self.trust = QCheckBox("&I trust this code")
         self.trust.setToolTip(
             "The code runs with your permissions: it can read, change and send any file that you can."
@@ -98,6 +109,8 @@ class ResumeDialog(QDialog):
         self._later.setInterval(PLAN_AFTER_MS)
         self._later.timeout.connect(self._ask)
         self._fill(entries)
+        self._fill_devices(ticked, available)
+        self._fill_modes(mode)
         self._lay_out()
         self._connect()
         self._set_plan(None)
@@ -113,12 +126,31 @@ class ResumeDialog(QDialog):
         line = self.run.lineEdit()
         if line is not None:
             line.setPlaceholderText("a run, its folder, or a state file")
-        self.steps.setPlaceholderText("unchanged")
+        self.steps.setPlaceholderText(UNCHANGED)
         self.steps.setToolTip("Total number of optimizer steps")
         self.chunk_size.setPlaceholderText("4000")
-        self.chunk_size.setToolTip("Samples per chunk when the state file was written")
-        self.data.setPlaceholderText("unchanged")
+        self.chunk_size.setToolTip("The chunk size in samples that the state file was written with")
+        self.data.setPlaceholderText(UNCHANGED)
         self.data.setToolTip("Needed only if the dataset has moved, or if the state file doesn't name its path")
+
+    def _fill_devices(self, ticked: Sequence[str], available: Sequence[Device]) -> None:
+        labels = {device.uuid: device_label(device) for device in available}
+        self.devices.addItem(UNCHANGED, None)
+        if ticked:
+            selected = ", ".join(_device_text(text, labels) for text in ticked)
+            self.devices.addItem(f"selected in Setup: {selected}", list(ticked))
+        for kind, name in (("cuda", "GPUs"), ("cpu", "CPU devices")):
+            devices = [device for device in available if device.kind == kind and not device.hidden_by]
+            if len(devices) > 1:
+                self.devices.addItem(f"all {len(devices)} {name}", list(device_texts(devices)))
+            for device in devices[: 1 if kind == "cpu" else None]:  # one CPU device is as good as another
+                self.devices.addItem(labels[device.uuid], list(device_texts([device])))
+
+    def _fill_modes(self, mode: Mapping[str, str]) -> None:
+        self.mode.addItem(UNCHANGED, None)
+        self.mode.addItem(f"as in Setup: {_mode_text(mode)}", dict(mode))
+        for changes in MODES:
+            self.mode.addItem(_mode_text(changes), dict(changes))
 
     def _lay_out(self) -> None:
         grid = QGridLayout()
@@ -131,6 +163,8 @@ class ResumeDialog(QDialog):
                 ("Chec&kpoint", self.checkpoint),
                 ("Train u&p to step", self.steps),
                 ("&Dataset", self.data),
+                ("D&evices", self.devices),
+                ("&Mode", self.mode),
             ),
         ):
             label = QLabel(text)
@@ -139,10 +173,10 @@ class ResumeDialog(QDialog):
             grid.addWidget(field, row, 1, 1, 1 if field is self.run else 2)
         grid.addWidget(self.open_file, 0, 2)
         self._chunk_label.setBuddy(self.chunk_size)
-        grid.addWidget(self._chunk_label, 4, 0)
-        grid.addWidget(self.chunk_size, 4, 1, 1, 2)
-        grid.addWidget(self.use_ticked, 5, 1, 1, 2)
-        grid.addWidget(self.use_mode, 6, 1, 1, 2)
+        grid.addWidget(self._chunk_label, 6, 0)
+        grid.addWidget(self.chunk_size, 6, 1, 1, 2)
+        for box in (self.devices, self.mode):
+            box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self._show_chunk_size(False)
         self._offer_checkpoints(())
         heading = QLabel("What will happen")
@@ -175,12 +209,12 @@ class ResumeDialog(QDialog):
         self.run.editTextChanged.connect(self._on_edited)
         self.run.editTextChanged.connect(lambda: self._show_chunk_size(False))
         self.run.editTextChanged.connect(lambda: self._offer_checkpoints(()))
-        self.checkpoint.activated.connect(self._on_edited)
+        for box in (self.checkpoint, self.devices, self.mode):
+            box.activated.connect(self._on_edited)
         self.run.editTextChanged.connect(self._forget_trust)
         for field in (self.steps, self.data, self.chunk_size):
             field.textEdited.connect(self._on_edited)
-        for box in (self.use_ticked, self.use_mode, self.trust):
-            box.toggled.connect(self._on_edited)
+        self.trust.toggled.connect(self._on_edited)
         self.open_file.clicked.connect(self._on_open_clicked)
         self.buttons.rejected.connect(self.reject)
         self.go.clicked.connect(self._on_go_clicked)
@@ -212,11 +246,12 @@ class ResumeDialog(QDialog):
             changes["dataset_chunk_size"] = self.chunk_size.text().strip()
         if self.checkpoint.currentData() is not None:
             changes["checkpoint"] = str(self.checkpoint.currentData())
-        if self.use_ticked.isChecked():
-            changes["devices"] = ",".join(self._ticked)
-        if self.use_mode.isChecked():
-            alone = self.use_ticked.isChecked() and count_devices(self._ticked) == 1
-            changes |= {"mode": Mode.SINGLE} if alone else self._mode
+        devices, mode = self.devices.currentData(), self.mode.currentData()
+        if devices is not None:
+            changes["devices"] = ",".join(devices)
+        if mode is not None:
+            alone = devices is not None and count_devices(devices) == 1
+            changes |= {"mode": Mode.SINGLE} if alone else mode
         if self.trust.isChecked():
             changes["accept_code"] = True
         return text, changes
@@ -251,7 +286,7 @@ class ResumeDialog(QDialog):
         about_data = isinstance(error, DatasetError) or "dataset" in f"{error.title} {error.cause}".lower()
         step = Step("Choose &dataset…", self._choose_data) if about_data else None
         self.notice.show_error(error, step)
-        if "the chunk size that the file was made with" in error.next_step:
+        if isinstance(error, ChunkSizeError):
             self._show_chunk_size(True)
         self._say("Nothing was changed.", lesser=True)
         self._set_plan(None)
@@ -324,10 +359,17 @@ class ResumeDialog(QDialog):
             self.resume_requested.emit(self._plan)
 
 
+def _device_text(text: str, labels: Mapping[str, str]) -> str:
+    """A device of a config, or a count of CPU devices, in a list of several."""
+    if text.startswith("cpux"):
+        return f"{text.removeprefix('cpux')} CPU devices"
+    return label_by_uuid(text, labels).partition(SEPARATOR)[0]
+
+
 def _mode_text(mode: Mapping[str, str]) -> str:
     name = mode.get("mode", Mode.AUTO)
     if name == Mode.ZERO:
         return f"ZeRO, stage {mode.get('zero_stage', '1')}"
     if name == Mode.INDEPENDENT and mode.get("sync_every"):
         return f"parallel-independent, synchronised every {mode['sync_every']} steps"
-    return mode_label(name, "recommended")
+    return mode_label(name, "automatic")

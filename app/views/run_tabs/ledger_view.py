@@ -76,7 +76,7 @@ class LedgerStrip(QWidget):
         painter.drawText(
             label,
             Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
-            count(block.block_id * self._samples_per_block),
+            self._label(block.block_id),
         )
         share = f"{len(block.done)} / {block.chunks}"
         rest = QRect(left + width + 8, row * ROW, self.width() - left - width - 8, ROW)

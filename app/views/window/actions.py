@@ -16,7 +16,7 @@ class Actions(QObject):
         super().__init__(parent)
         self.start = self._action("&Start", "start", "Ctrl+Return", "Start training with these settings")
         self.start.setShortcuts([QKeySequence("Ctrl+Return"), QKeySequence("Ctrl+Enter")])
-        self.stop = self._action("S&top", "stop", "Ctrl+.", "Commit at the next step and stop")
+        self.stop = self._action("S&top", "stop", "Ctrl+.", "Save a checkpoint at the next step and stop")
         self.resume = self._action("R&esume…", "resume", "Ctrl+R", "Resume a run from its last checkpoint")
         self.replay = self._action("Re&play", "replay", "F5", "Replay this run from its first step")
         self.folder = self._action("Open the run's &folder", "folder", "", "Open this run's folder")

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMessageBox, QWidget
 
 
 class CloseQuestion(QMessageBox):
-    """Keep training (runs continue without the window), stop and commit, or stay.
+    """Keep training (runs continue without the window), stop and save, or stay.
 
     Args:
         runs: Names of the runs that are going; one at least.
@@ -34,7 +34,7 @@ class CloseQuestion(QMessageBox):
             f"{'them' if several else it} from the first step.\n\n" + self._stop_text(it, s, len(runs), scripts)
         )
         self.keep = self.addButton("&Keep training", QMessageBox.ButtonRole.AcceptRole)
-        stop = "&Stop" if scripts == len(runs) else "&Stop and commit"
+        stop = "&Stop" if scripts == len(runs) else "&Stop and save"
         self.stop = self.addButton(stop, QMessageBox.ButtonRole.DestructiveRole)
         self.cancel = self.addButton(QMessageBox.StandardButton.Cancel)
         self.cancel.setIcon(QIcon())  # some styles put a sign on this one alone
@@ -47,7 +47,7 @@ class CloseQuestion(QMessageBox):
     @staticmethod
     def _stop_text(it: str, s: str, runs: int, scripts: int) -> str:
         if scripts < runs:
-            text = f"Stop and commit: {it} commit{s} at the next step and stop{s}. You can resume later."
+            text = f"Stop and save: {it} save{s} a checkpoint at the next step and stop{s}. You can resume later."
             return f"{text} Scripts are asked to stop and decide what they save." if scripts else text
         asked = "the scripts are asked to stop and decide what they save." if runs > 1 else ""
         return f"Stop: {asked or 'the script is asked to stop and decides what it saves.'}"

@@ -70,7 +70,7 @@ def test_a_stop_says_what_it_does_to_a_script() -> None:
         for asked in (False, True)
     ]
     assert tips == ["Ask the script to stop", "Stop the script immediately"]
-    assert available_actions(ActionContext(shown=going())).stop_tip == "Commit at the next step and stop"
+    assert available_actions(ActionContext(shown=going())).stop_tip == "Save a checkpoint at the next step and stop"
 
 
 def test_while_something_is_done_nothing_else_is_begun() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QComboBox, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.state.setup_form import Draft, mode_changes
 from app.views.dialogs.resume_dialog import ResumeDialog
 from core.errors import RankdeckError
-from core.machine.devices import DeviceMonitor
+from core.machine.devices import Device, DeviceMonitor
 from core.processes import identity
 from core.resume.planner import ResumePlan, plan_resume
 from core.run_folder.store import list_runs
@@ -39,6 +39,12 @@ def answered(dialog: ResumeDialog, runs_dir: Path) -> None:
     dialog.plan_requested.connect(answer)
 
 
+def pick(box: QComboBox, row: int) -> None:
+    """Chooses a row as a person does."""
+    box.setCurrentIndex(row)
+    box.activated.emit(row)
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     (tmp_path / "text.txt").write_bytes(TEXT)
@@ -57,7 +63,12 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
     assert not dialog.go.isEnabled() and "Choose a run first" in dialog.go.toolTip()
     dialog.choose(str(store.dir))
     words = dialog.message.text()
-    for part in ("generation 2", "2 of 12 chunks done", "epoch 1", "Devices: DDP on cpu:0, cpu:1"):
+    for part in (
+        f"Continues {store.dir.name} from step 20 (checkpoint 2).",
+        "2 of 12 chunks done",
+        "epoch 1",
+        "Devices: DDP on cpu:0, cpu:1",
+    ):
         assert part in words, words
     with qtbot.waitSignal(dialog.resume_requested) as asked:
         dialog.go.click()
@@ -124,9 +135,7 @@ def test_a_state_file_can_be_named(place: Path, runs_dir: Path, qtbot: QtBot) ->
     assert not dialog.go.isEnabled()
 
 
-def test_mode_and_devices_of_setup_are_taken_when_ticked_and_the_words_follow(
-    place: Path, runs_dir: Path, qtbot: QtBot
-) -> None:
+def test_the_mode_of_setup_can_be_chosen_and_the_plan_follows(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
     texts = {"zero_stage": "2", "zero_engine": "torch", "offload_optimizer": "false"}
     chosen = mode_changes(Draft(mode="zero", mode_fields=texts))
@@ -134,8 +143,8 @@ def test_mode_and_devices_of_setup_are_taken_when_ticked_and_the_words_follow(
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
-    assert "ZeRO, stage 2" in dialog.use_mode.text() and "Devices: DDP on" in dialog.message.text()
-    dialog.use_mode.click()
+    assert dialog.mode.itemText(1) == "as in Setup: ZeRO, stage 2" and "Devices: DDP on" in dialog.message.text()
+    pick(dialog.mode, 1)
     assert not dialog.go.isEnabled(), "the plan is void until it is asked for again"
     qtbot.waitUntil(dialog.go.isEnabled)
     for part in ("Devices: ZeRO on cpu:0, cpu:1; it was DDP", "ZeRO stage: 2; it was 1.", "ZeRO engine: torch"):
@@ -154,7 +163,7 @@ def test_how_and_how_often_ranks_meet_comes_from_setup_too(place: Path, runs_dir
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
-    dialog.use_mode.click()
+    pick(dialog.mode, 1)
     qtbot.waitUntil(dialog.go.isEnabled)
     with qtbot.waitSignal(dialog.resume_requested) as asked:
         dialog.go.click()
@@ -164,13 +173,40 @@ def test_how_and_how_often_ranks_meet_comes_from_setup_too(place: Path, runs_dir
     assert (ddp["balance"], ddp["gradient_exchange"]) == ("measured", "auto") and "sync_method" not in ddp
 
 
+def test_devices_and_mode_are_chosen_in_the_dialog(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, runs_dir=runs_dir)
+    available = [Device(f"cpu:{n}", "cpu", n, "Xeon") for n in range(2)]
+    available.append(Device("GPU-a", "cuda", 0, "NVIDIA GeForce RTX 4090"))
+    dialog = ResumeDialog(list_runs(runs_dir), ["cpux2"], DDP, available)
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.choose(str(store.dir))
+    devices = [dialog.devices.itemText(row) for row in range(dialog.devices.count())]
+    assert devices == [
+        "unchanged",
+        "selected in Setup: 2 CPU devices",
+        "GPU 0 · RTX 4090",
+        "all 2 CPU devices",
+        "CPU 0",
+    ]
+    modes = [dialog.mode.itemText(row) for row in range(dialog.mode.count())]
+    assert modes[:4] == ["unchanged", "as in Setup: DDP", "automatic", "DDP"] and "ZeRO, stage 3" in modes
+    assert dialog.asked()[1] == {}
+    pick(dialog.mode, modes.index("ZeRO, stage 2"))
+    assert dialog.asked()[1] == {"mode": "zero", "zero_stage": "2"}
+    pick(dialog.devices, 4)
+    assert dialog.asked()[1] == {"devices": "cpu:0", "mode": "single"}
+    qtbot.waitUntil(dialog.go.isEnabled)
+    assert "Devices: cpu:0 alone; it was DDP on cpu:0, cpu:1." in dialog.message.text()
+
+
 def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir, mode="independent")
     dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"], mode_changes(Draft(mode="zero")))
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
-    dialog.use_mode.click()
-    dialog.use_ticked.click()
+    pick(dialog.mode, 1)
+    pick(dialog.devices, 1)
     dialog.choose(str(store.dir))
     assert "rank 0's copy" in dialog.message.text() and "is missing from them" in dialog.message.text(), (
         dialog.notice.text

@@ -113,7 +113,7 @@ def test_a_run_whose_folder_is_gone_while_it_is_watched_is_said(
 
 def test_a_dry_run_of_resume_only_says_what_would_happen(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["resume", store.dir.name, "--dry-run"]) == 0
-    assert "Weights: generation 2, step 20." in capsys.readouterr().out
+    assert "from step 20 (checkpoint 2)." in capsys.readouterr().out
     assert store.state().state == "stopped"
 
 
