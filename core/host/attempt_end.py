@@ -115,6 +115,7 @@ class AttemptEnd:
         deadline = loop.time() + DRAIN_LIMIT_S
         while any(rank.connection is not None for rank in self._ranks) and loop.time() < deadline:
             await asyncio.sleep(DRAIN_POLL_S)
+        await self._commits.remove_unfinished(KILL_WAIT_S)
         return unkillable
 
     # failing

@@ -118,6 +118,13 @@ def test_a_rank_that_dies_while_staging_leaves_no_leftover(make_run: MakeRun) ->
     assert run.ledger()["completed_chunks"] == []
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there a Job Object ends ranks at once, without SIGTERM before")
+def test_a_rank_that_commits_while_it_is_being_ended_leaves_no_leftover(make_run: MakeRun) -> None:
+    run = make_run(mode="independent").behave(steps=100_000, commit_every=1).behave(0, ignore_sigterm=True)
+    assert run.fail_at(rank=1, step="staging").start().end().state == FAILED
+    assert run.generations() == [] and list(run.store.generations.glob("*")) == []
+
+
 def test_a_rank_that_dies_after_its_last_commit_costs_nothing_but_a_resume(make_run: MakeRun) -> None:
     run = make_run().behave(steps=20).fail_at(rank=1, step="finish", fail_attempts=[1]).start()
     assert run.end().state == FAILED

@@ -92,6 +92,7 @@ class CommitCoordinator:
         self._newest: dict[int, CommitStaged] = {}
         self.positions: dict[int, Position] = {}
         self.generation: int | None = None
+        self._abandoned = False
 
     @property
     def busy(self) -> bool:
@@ -120,6 +121,9 @@ class CommitCoordinator:
         self, rank: int, step: int, reason: str, round_: int = 0, join: bool = False, diverged: bool = False
     ) -> None:
         """A rank stands at a boundary (`CommitBegin`)."""
+        if self._abandoned:  # it lives on until its process is ended, and would leave an unfinished folder
+            self._effects.answer(rank, BUSY, "")
+            return
         if diverged and not self._synchronised and self._begin_diverged(rank, step, round_, join):
             return
         if self._synchronised:
@@ -165,7 +169,8 @@ class CommitCoordinator:
             self._write_if_whole(current)
 
     def abandon(self, cause: str) -> None:
-        """The attempt ends: what is not being written already is dropped."""
+        """The attempt ends: what is not being written already is dropped, and nothing is begun any more."""
+        self._abandoned = True
         if self._open is not None and self._open.phase != "writing":
             self._drop(cause)
 

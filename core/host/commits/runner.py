@@ -116,6 +116,15 @@ class CommitRunner:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
+    async def remove_unfinished(self, timeout_s: float) -> None:
+        """Removes what an abandoned commit left; to be called once no rank lives.
+
+        A rank that still writes into a folder while it is being removed makes the removal fail: a file that appears
+        between the listing and the rmdir (ENOTEMPTY), or that is open (Windows).
+        """
+        self._start(self._generations.remove_unfinished, lambda _: None, self._log_error)
+        await self.settle(timeout_s)
+
     # CommitEffects
 
     def open_generation(self, reason: str) -> None:
