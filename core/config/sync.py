@@ -2,7 +2,7 @@
 
 Plain averaging is the outer optimizer with learning rate 1 and momentum 0, so both methods are one rule with two
 numbers. The numbers by interval come from `tests/benchmarks/bench_dial.py`; its figures stand in
-`docs/decisions/0015-the-dial.md`.
+`docs/decisions/0015-sync-interval.md`.
 """
 
 from __future__ import annotations
