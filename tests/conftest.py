@@ -30,12 +30,13 @@ LEAK_LIMIT_S: Final = 3.0
 _numbers = itertools.count()
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Keeps the person's own settings and runs out of reach, also while modules are imported.
 
     Test files run side by side on all cores: threads of torch's that share the work of one tiny tensor, and wait for
     each other by spinning, would only take time from other tests.
     """
+    config.addinivalue_line("markers", "spawned: its run hosts and ranks start as a person's do, and are not forked")
     gc.disable()  # until all is collected: what tests import stays
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile our modules anew
     os.environ.setdefault("OMP_NUM_THREADS", "1")

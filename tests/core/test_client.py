@@ -24,7 +24,7 @@ from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make
 
 __all__ = ["make_run"]
 
-pytestmark = pytest.mark.windows
+pytestmark = [pytest.mark.windows, pytest.mark.spawned]
 
 
 @contextmanager

@@ -92,6 +92,7 @@ def test_a_stop_and_a_resume_say_what_they_do_to_a_script(
     assert "Weights" not in told and "Data:" not in told and "Trains until" not in told
 
 
+@pytest.mark.spawned
 @pytest.mark.skipif(sys.platform == "win32", reason="under Windows a script shares its rank's console")
 def test_a_stop_leaves_processes_alone_that_left_the_scripts_group(script_run: MakeScriptRun) -> None:
     text = """

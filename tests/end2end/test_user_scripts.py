@@ -39,6 +39,7 @@ def script(name: str, *packages: str) -> Path:
 # --- running ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.spawned
 @pytest.mark.slow
 def test_plain_ddp_over_two_ranks(script_run: MakeScriptRun) -> None:
     run = script_run(script("plain_ddp.py"), "30").start()
@@ -61,6 +62,7 @@ def test_a_project_with_packages_of_our_names_runs(script_run: MakeScriptRun) ->
     assert [(line["step"], line["loss"]) for line in run.events("step")] == [(1, 0.5)]
 
 
+@pytest.mark.spawned
 @pytest.mark.windows
 def test_a_module_in_its_own_folder_with_its_own_variables(script_run: MakeScriptRun) -> None:
     text = "import os, sys\nprint('here', os.getcwd(), os.environ['MINE'], __package__, sys.argv[1:])\n"
@@ -152,6 +154,7 @@ def test_an_exit_code_without_a_traceback(script_run: MakeScriptRun) -> None:
     assert "ended with exit code 7" in state.error["cause"] and "no data here" in state.error["cause"]
 
 
+@pytest.mark.spawned
 def test_a_killed_script_is_named_with_its_signal(script_run: MakeScriptRun) -> None:
     run = script_run(LOOP).start()
     run.wait_for_step(3).wait_for_step(3, rank=1)
@@ -227,6 +230,7 @@ def test_a_script_that_does_not_ask_is_interrupted(script_run: MakeScriptRun) ->
     assert "KeyboardInterrupt" in run.printed(0) and not run.events("alert")
 
 
+@pytest.mark.spawned
 @pytest.mark.windows
 def test_a_script_that_does_not_stop_is_ended_with_what_it_started(script_run: MakeScriptRun) -> None:
     text = """
@@ -245,6 +249,7 @@ def test_a_script_that_does_not_stop_is_ended_with_what_it_started(script_run: M
     run.assert_nothing_left()
 
 
+@pytest.mark.spawned
 @pytest.mark.windows
 @pytest.mark.parametrize("victim", ["host", "wrapper"])
 def test_nothing_outlives_a_killed_host_or_wrapper(script_run: MakeScriptRun, victim: str) -> None:
@@ -300,6 +305,7 @@ def seen_by_all(run: ScriptRun) -> list[tuple[int, int]]:
 EVERY_SAMPLE = [(epoch, index) for epoch in range(2) for index in range(400)]
 
 
+@pytest.mark.spawned
 @pytest.mark.windows
 def test_data_is_dealt_out_once_through_stops_and_kills(script_run: MakeScriptRun) -> None:
     run = script_run(ONCE, dataset_chunk_size=4_000).start()

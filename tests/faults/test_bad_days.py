@@ -50,6 +50,7 @@ def kill_something(run: FakeRun, rng: random.Random) -> None:
     psutil.wait_procs(run.ranks(), timeout=10)
 
 
+@pytest.mark.spawned
 @pytest.mark.parametrize("mode", ["ddp", "independent"])
 def test_killed_at_any_moment_again_and_again_it_ends_in_the_same_weights(make_run: MakeRun, mode: str) -> None:
     script: dict[str, Any] = {"steps": 300, "step_s": 0.004, "samples": 3_000, "commit_every": 7, "merge_every": 3}

@@ -57,6 +57,7 @@ def on_fallback(run: FakeRun, *modes: str) -> str:
 # a rank that dies
 
 
+@pytest.mark.spawned
 @windows
 def test_a_rank_killed_in_training_is_named_and_what_was_committed_stays(make_run: MakeRun) -> None:
     run = make_run().behave(steps=500, commit_every=10, step_s=0.01).fail_at(rank=1, step=35).start()
@@ -283,6 +284,7 @@ def test_a_rank_that_ignores_a_stop_is_ended_at_the_limit(make_run: MakeRun) -> 
     assert "at the stop limit" in cause(state)
 
 
+@pytest.mark.spawned
 @pytest.mark.parametrize("twice", [True, False])
 def test_a_stop_now_ends_without_a_commit(make_run: MakeRun, twice: bool) -> None:
     run = make_run().behave(steps=100_000, step_s=0.01, hang_at="stop", ignore_sigterm=True).start()
@@ -351,6 +353,7 @@ def test_a_damaged_generation_is_named_and_the_one_before_is_used(make_run: Make
 # the host
 
 
+@pytest.mark.spawned
 def test_no_rank_outlives_its_host(make_run: MakeRun) -> None:
     run = make_run().behave(steps=100_000, step_s=0.01, ignore_eof=True, grandchild=True).start()
     run.wait_for_step(3)
@@ -362,6 +365,7 @@ def test_no_rank_outlives_its_host(make_run: MakeRun) -> None:
     assert run.store.state().state == "interrupted"
 
 
+@pytest.mark.spawned
 @windows
 @pytest.mark.parametrize("mode", ["ddp", "independent"])
 def test_a_killed_host_resumes_to_the_same_weights(make_run: MakeRun, mode: str) -> None:
@@ -386,6 +390,7 @@ def test_a_host_killed_before_any_commit_starts_anew(make_run: MakeRun) -> None:
     assert run.steps(0, attempt=2) == list(range(1, 61))
 
 
+@pytest.mark.spawned
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM that a process could catch")
 def test_a_host_that_is_told_to_end_commits_first(make_run: MakeRun) -> None:
     run = make_run().behave(steps=100_000, step_s=0.01).start()

@@ -18,9 +18,12 @@ from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make
 
 __all__ = ["make_run"]
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="marks are read from /proc; Windows' Job Object is tested in test_process_tree"
-)
+pytestmark = [
+    pytest.mark.spawned,
+    pytest.mark.skipif(
+        sys.platform != "linux", reason="marks are read from /proc; Windows' Job Object is tested in test_process_tree"
+    ),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 DEAF = """

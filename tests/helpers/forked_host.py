@@ -15,13 +15,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import pytest
+
+from core import client
+from core.run_folder.store import RunStore
 from tests.helpers import forking
 
+END_LIMIT_S: Final = 10.0
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _REQUEST_BYTES: Final = 200_000
 _POLL_S: Final = 0.02
@@ -40,6 +46,29 @@ def start(run_dir: Path, environment: Mapping[str, str]) -> BaseProcess:
         environment: The host's; ranks get theirs from it.
     """
     return forking.process(_host, str(run_dir), dict(environment))
+
+
+@contextmanager
+def forked_hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What `core.client` starts in this process is forked meanwhile, where that can be; all of it is to have ended."""
+    if not can_fork():
+        yield
+        return
+    started: list[BaseProcess] = []
+
+    def start_host(store: RunStore) -> None:
+        started.append(start(store.dir, {**os.environ, "PYTHONPATH": str(forking.ROOT)}))
+
+    monkeypatch.setattr(client, "_spawn_host", start_host)
+    yield
+    for process in started:
+        process.join(END_LIMIT_S)
+    left = [process.pid for process in started if process.is_alive()]
+    for process in started:
+        process.kill()
+        process.join()
+        process.close()
+    assert not left, f"hosts outlive their test: {left}"
 
 
 def _host(run_dir: str, environment: dict[str, str]) -> NoReturn:
@@ -65,8 +94,8 @@ def _host(run_dir: str, environment: dict[str, str]) -> NoReturn:
     def start_rank(
         rules: SessionRules, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int
     ) -> subprocess.Popen[bytes]:
-        assert tuple(argv[:2]) == (sys.executable, "-m"), argv
-        request = json.dumps({"argv": argv[2:], "env": env, "cwd": str(cwd)}).encode()
+        assert argv[0] == sys.executable, argv
+        request = json.dumps({"argv": argv[1:], "env": env, "cwd": str(cwd)}).encode()
         socket.send_fds(ours, [request], [log_fd])
         rank = _Rank(int(ours.recv(64)))
         rules._sessions.add(rank.pid)
@@ -136,6 +165,12 @@ def _become_rank(request: dict[str, Any], log: int, host: int) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(str(request["cwd"]))
-    module, *sys.argv[1:] = request["argv"]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    program, *arguments = request["argv"]
+    if program == "-m":
+        module, *sys.argv[1:] = arguments
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    else:
+        sys.argv[:] = [program, *arguments]
+        sys.path.insert(0, str(Path(program).parent))
+        runpy.run_path(program, run_name="__main__")
     os._exit(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from core.processes import folder_mark
 from core.protocol.rank_context import ENV_RUN_MARK
 from core.resume.planner import plan_resume
 from core.run_folder.store import MetricsTail, RunState, RunStore
+from tests.helpers import forked_host
 from tests.helpers.fake_rank import BEHAVIOUR_FILE, as_table
 
 FAKE_RECIPE: Final = str(Path(__file__).parent / "recipes" / "fake")
@@ -53,6 +55,7 @@ class FakeRun:
             }
         )
         self._behaviours: dict[str, dict[str, Any]] = {"*": {}}
+        self._made = time.time() - 1.0
         self.run_dir = self._runs_dir / "the run"
         self.store = RunStore(self.run_dir)
 
@@ -186,11 +189,19 @@ class FakeRun:
         return "\n".join(texts)
 
     def ranks(self) -> list[psutil.Process]:
-        """Living ranks, and what they started: processes that have this run's mark in their environment."""
+        """Living ranks, and what they started: processes that have this run's mark in their environment.
+
+        Forked ranks do not show theirs, so those that the host's log names are asked for too.
+        """
+        log = self.store.logs / "host.log"
+        text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        named = {int(pid) for pid in re.findall(r"rank \d+ is process (\d+)", text)}
         found, mark = [], folder_mark(self.run_dir)
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
-                if process.environ().get(ENV_RUN_MARK, "").startswith(mark):
+                ours = process.pid in named and process.create_time() >= self._made
+                ours = ours or process.environ().get(ENV_RUN_MARK, "").startswith(mark)
+                if ours and process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process)
         return found
 
@@ -212,8 +223,18 @@ MakeRun = Callable[..., FakeRun]
 FAILED, STOPPED, FINISHED = str(HostState.FAILED), str(HostState.STOPPED), str(HostState.FINISHED)
 
 
+@contextlib.contextmanager
+def quick_starts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forks the hosts of a test and their ranks, unless it is marked as `spawned`: then they start as a person's do."""
+    if request.node.get_closest_marker("spawned"):
+        yield
+    else:
+        with forked_host.forked_hosts(monkeypatch):
+            yield
+
+
 @pytest.fixture
-def make_run(tmp_path: Path) -> Iterator[MakeRun]:
+def make_run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeRun]:
     """Makes fake runs in the test's own folder and ends them with it."""
     made: list[FakeRun] = []
 
@@ -223,6 +244,7 @@ def make_run(tmp_path: Path) -> Iterator[MakeRun]:
         made.append(FakeRun(folder, **config))
         return made[-1]
 
-    yield make
-    for run in made:
-        run.close()
+    with quick_starts(request, monkeypatch):
+        yield make
+        for run in made:
+            run.close()

@@ -6,7 +6,7 @@ import contextlib
 import gc
 import os
 
-import tests.helpers.torch_imported  # noqa: F401, before all others that import torch
+import tests.helpers.torch_imported
 
 gc.disable()
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # as the recipe says, before it imports transformers
@@ -15,6 +15,7 @@ import numpy.random  # noqa: E402, F401
 import torch.distributed.optim  # noqa: E402
 
 import core.host.__main__  # noqa: E402, F401
+import tests.helpers.fake_rank  # noqa: E402, F401
 import workers.recipe_api  # noqa: E402
 import workers.strategies.fsdp  # noqa: E402, F401
 

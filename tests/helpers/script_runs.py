@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.helpers.host_fixture import LIMIT_S, FakeRun
+from tests.helpers.host_fixture import LIMIT_S, FakeRun, quick_starts
 
 
 class ScriptRun(FakeRun):
@@ -63,7 +63,9 @@ MakeScriptRun = Callable[..., ScriptRun]
 
 
 @pytest.fixture
-def script_run(tmp_path: Path) -> Iterator[MakeScriptRun]:
+def script_run(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[MakeScriptRun]:
     """Makes runs of scripts and ends them with the test."""
     made: list[ScriptRun] = []
 
@@ -73,6 +75,7 @@ def script_run(tmp_path: Path) -> Iterator[MakeScriptRun]:
         made.append(ScriptRun(folder, text, arguments, options, **config))
         return made[-1]
 
-    yield make
-    for run in made:
-        run.close()
+    with quick_starts(request, monkeypatch):
+        yield make
+        for run in made:
+            run.close()

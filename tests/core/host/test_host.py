@@ -26,6 +26,7 @@ def host_by_hand(run: FakeRun) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, capture_output=True, text=True, encoding="utf-8", timeout=60, check=False)
 
 
+@pytest.mark.spawned
 def test_a_run_from_start_to_finish_leaves_what_the_contract_says(make_run: MakeRun) -> None:
     run = make_run().behave(steps=30, commit_every=10, eval_every=10, step_s=0.1).start()
     run.wait_for_event("launch")
