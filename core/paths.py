@@ -11,6 +11,10 @@ from platformdirs import user_data_path
 
 PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[1]
 """The folder that holds `core` and `workers`."""
+CHECKPOINTS: Final = "checkpoints"
+"""In a run's folder: the folder of its checkpoints."""
+OLD_CHECKPOINTS: Final = "generations"
+"""The same in a run of 0.1, which keeps this name when it is resumed."""
 SDK_FOLDER: Final = PACKAGE_FOLDER / "workers" / "sdk"
 """The folder that holds `rankdeck`, the public package, and nothing else."""
 

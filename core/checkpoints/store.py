@@ -23,7 +23,8 @@ from core.fault_points import reach
 from core.files.atomic import explain, read_json, require_format, sha256_file, sync_folder, write_atomic
 from core.protocol.messages import ChunkDone, CommitStaged, Position, StagedFile
 
-FORMAT: Final = "rankdeck-generation"
+FORMAT: Final = "rankdeck-checkpoint"
+OLD_FORMAT: Final = "rankdeck-generation"
 VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 LEDGER_COPY: Final = "chunk_tracker_state.json"
@@ -236,7 +237,7 @@ class Generations:
         """
         folder = self._aside(number) if number in self.set_aside() else self._folder(number)
         path = folder / MANIFEST
-        return _parse(require_format(read_json(path), path, FORMAT, VERSION), number, folder)
+        return _parse(require_format(_upgraded(read_json(path)), path, FORMAT, VERSION), number, folder)
 
     def verify(self, number: int) -> Generation:
         """Reads a whole generation and holds it against its manifest.
@@ -378,11 +379,18 @@ def _checked_files(folder: Path, files: Iterable[StagedFile]) -> tuple[StagedFil
     return tuple(by_name.values())
 
 
+def _upgraded(document: Any) -> Any:
+    """A manifest of 0.1 as one of today."""
+    if isinstance(document, Mapping) and document.get("format") == OLD_FORMAT:
+        return {**document, "format": FORMAT, "checkpoint": document.get("generation")}  # 0.1
+    return document
+
+
 def _manifest(generation: Generation) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "generation": generation.number,
+        "checkpoint": generation.number,
         "step": generation.step,
         "created": generation.created,
         "world_size": generation.world_size,
@@ -398,8 +406,8 @@ def _manifest(generation: Generation) -> dict[str, Any]:
 def _parse(document: Mapping[str, Any], number: int, folder: Path) -> Generation:
     try:
         val_loss = document["val_loss"]
-        if document["generation"] != number:
-            raise _damaged(f"{folder / MANIFEST} is generation {document['generation']}'s, not {number}'s.")
+        if document["checkpoint"] != number:
+            raise _damaged(f"{folder / MANIFEST} belongs to checkpoint {document['checkpoint']}, not {number}.")
         return Generation(
             number=number,
             folder=folder,
@@ -435,7 +443,7 @@ def _file(name: str, value: Mapping[str, Any], folder: Path) -> StagedFile:
 
 
 def _damaged(cause: str) -> StateFileError:
-    return StateFileError(cause, "An older generation can be used instead.", title="A generation is damaged")
+    return StateFileError(cause, "Use an older checkpoint.", title="A checkpoint is damaged")
 
 
 def _json(value: Mapping[str, Any]) -> str:

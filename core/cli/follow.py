@@ -196,7 +196,7 @@ class StopLadder:
     def _asked(self) -> str:
         if self._store.state().recipe == USER_SCRIPT:
             return "Asked the script to stop. Press Ctrl+C again to stop it immediately."
-        return "Stopping at the next step with a commit. Press Ctrl+C again to stop immediately."
+        return "Saving a checkpoint at the next step, then stopping. Press Ctrl+C again to stop immediately."
 
 
 def event_words(line: Mapping[str, Any]) -> str:
@@ -210,7 +210,8 @@ def event_words(line: Mapping[str, Any]) -> str:
         return f"step {step}: validation loss {number(line.get('val_loss'), 4)}{_other_figures(line)}"
     if event == "commit":
         diverged = " (diverged: its weights are not finite)" if line.get("diverged") else ""
-        return f"step {step}: generation {line.get('generation')} committed{diverged}"
+        made = line.get("checkpoint", line.get("generation"))  # 0.1
+        return f"step {step}: checkpoint {made} saved{diverged}"
     if event == "retry":
         return f"{line.get('reason')} Retrying."
     if event == "fallback":

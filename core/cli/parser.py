@@ -74,7 +74,9 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
         made[name] = commands.add_parser(name, help=words, description=words, allow_abbrev=False)
         return made[name]
 
-    train = command("train", "Train in the foreground; Ctrl+C stops and commits; a second Ctrl+C stops immediately.")
+    train = command(
+        "train", "Train in the foreground; Ctrl+C saves a checkpoint and stops; a second Ctrl+C stops immediately."
+    )
     add_train_flags(train)
     _add_output(train)
     _add_run(command("run", "Run a training script of your own, unmodified, one process on each device."))
@@ -90,8 +92,8 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
         "--trust-recipe", action="store_true", help="Run that code even if it is stored in the run's folder."
     )
     _add_output(resume)
-    stop = command("stop", "Stop a run at its next step with a commit; ask a script to stop.")
-    stop.add_argument("--now", action="store_true", help="Stop immediately, without committing.")
+    stop = command("stop", "Save a checkpoint at the next step and stop a run; ask a script to stop.")
+    stop.add_argument("--now", action="store_true", help="Stop immediately, without saving.")
     attach = command("attach", "Watch a run; Ctrl+C leaves it running.")
     show = command("show", "Show one run's state.")
     show.add_argument("--samples", action="store_true", help="Show the text samples of each evaluation, oldest first.")
@@ -102,7 +104,8 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
         parser_of_run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     export.add_argument("--to", required=True, choices=tuple(KINDS), help="The export format.")
     export.add_argument("--out", metavar="PATH", help="The destination. Default: exports in the run's folder.")
-    export.add_argument("--generation", metavar="N", type=int, help="The weights of this committed generation.")
+    export.add_argument("--checkpoint", metavar="N", type=int, help="Export the weights of this checkpoint.")
+    export.add_argument("--generation", dest="checkpoint", type=int, help=argparse.SUPPRESS)  # 0.1
     export.add_argument("--allow-diverged", action="store_true", help="Also export weights that are not finite.")
     export.add_argument("--overwrite", action="store_true", help="Replace files of the same names in PATH.")
     export.add_argument(

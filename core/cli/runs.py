@@ -71,7 +71,7 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
             "Started": moment(state.created),
             "Step": _steps(state),
             "Loss": f"{number(state.loss, 4)}, validation {number(state.val_loss, 4)}",
-            "Generation": count(state.generation),
+            "Last checkpoint": count(state.checkpoint),
             "Checkpoints": ", ".join(item.text for item in checkpoints) or UNKNOWN,
             "Mode": f"{state.mode} on {', '.join(state.devices) or UNKNOWN}",
             "Data": config.dataset_file,
@@ -150,7 +150,7 @@ def _stop_text(state: RunState, now: bool) -> str:
         return "Stopping it now."
     if state.recipe == USER_SCRIPT:
         return "Asked the script to stop."
-    return "Stopping it at the next step with a commit."
+    return "It saves a checkpoint at the next step and stops."
 
 
 def attach(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -33,6 +33,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "learning_rate": "lr",
     "device": "devices",
     "set": "options",
+    "keep_generations": "keep_checkpoints",  # 0.1
 }
 _TABLES: Final = ("options", "set", FIELD)
 _AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size", "num_gpus")

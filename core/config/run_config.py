@@ -261,7 +261,7 @@ class RunConfig:
     checkpoint_every_steps: int | None = setting(
         None,
         "Save every",
-        "Commit a generation (weights, optimizer, ledger) after this many steps.",
+        "Save a checkpoint (weights, optimizer, data progress) after this many steps.",
         minimum=1,
         maximum=10**12,
         unit="steps",
@@ -269,15 +269,15 @@ class RunConfig:
     checkpoint_every_s: float | None = setting(
         300.0,
         "Save every",
-        "Commit a generation at least this often; the first after a minute.",
+        "Save a checkpoint at least this often; the first after a minute.",
         minimum=1.0,
         maximum=10**7,
         unit="s",
     )
-    keep_generations: int = setting(
+    keep_checkpoints: int = setting(
         3,
-        "Generations kept",
-        "How many recent generations to keep (the best one is always kept).",
+        "Checkpoints kept",
+        "How many recent checkpoints to keep (the best one is always kept).",
         minimum=1,
         maximum=10_000,
     )
@@ -344,7 +344,7 @@ class RunConfig:
     max_restarts: int = setting(
         0,
         "Restarts",
-        "If a rank fails, restart all ranks from the last commit, up to this many times.",
+        "If a rank fails, restart all ranks from the last checkpoint, up to this many times.",
         minimum=0,
         maximum=1_000,
     )
@@ -359,7 +359,7 @@ class RunConfig:
     stop_timeout_s: float = setting(
         120.0,
         "Stop limit",
-        "A stop that has not committed within this time ends the ranks without a commit.",
+        "If no checkpoint is saved within this time after a stop, the ranks are ended without one.",
         minimum=1.0,
         maximum=86_400.0,
         unit="s",

@@ -41,7 +41,7 @@ class Exported:
 
 def default_place(store: RunStore, kind: str, generation: int | None = None) -> Path:
     """Where an export goes when nobody says: below `exports` in the run's folder, where its host never looks."""
-    name = kind if generation is None else f"{kind}-generation-{generation}"
+    name = kind if generation is None else f"{kind}-checkpoint-{generation}"
     folder = store.dir / _EXPORTS_FOLDER / name
     return folder / _MODEL_NAME if kind == "safetensors" else folder
 
@@ -80,7 +80,7 @@ def export_run(
     place = (out or default_place(store, kind, generation)).expanduser().absolute()
     overwrite = overwrite or out is None
     if generation is not None and kind not in ("safetensors", "hf"):
-        raise refused(f"A generation holds weights, and {KINDS[kind]} hold none.", "Leave --generation out.")
+        raise refused(f"A checkpoint holds weights, and {KINDS[kind]} hold none.", "Leave --checkpoint out.")
     if kind == "safetensors":
         return _weights(store, place, generation, overwrite, allow_diverged)
     check_folder_place(place, overwrite)

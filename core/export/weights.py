@@ -92,8 +92,7 @@ def find_weights(store: RunStore, number: int | None, *, allow_diverged: bool = 
     if generation.diverged and not allow_diverged:
         raise _diverged(store, kept, generation)
     sources, whose = _parts(store, generation)
-    name = "checkpoint" if generation.diverged else "generation"
-    words = f"{name} {generation.number}, step {generation.step:,}{whose}"
+    words = f"checkpoint {generation.number}, step {generation.step:,}{whose}"
     return Weights(sources, f"{words}; these weights are not finite" if generation.diverged else words)
 
 
@@ -102,7 +101,7 @@ def _diverged(store: RunStore, kept: Generations, bad: Generation) -> UsageError
     instead = "To export them anyway: --allow-diverged."
     if good:
         number = good[-1].number
-        instead = f"Export checkpoint {number} (step {good[-1].step:,}): --generation {number}. {instead}"
+        instead = f"Export checkpoint {number} (step {good[-1].step:,}): --checkpoint {number}. {instead}"
     return refused(
         f"The weights of {store.dir.name} at step {bad.step:,} (checkpoint {bad.number}) are not finite.", instead
     )
@@ -113,8 +112,8 @@ def _newest(store: RunStore, kept: Generations) -> Generation:
     if generation is None:
         why = f" ({damaged[0].reason})" if damaged else ""
         raise refused(
-            f"{store.dir.name} has no weights: nothing was committed yet{why}.",
-            "Let it train until its first commit, or stop it: then it commits.",
+            f"{store.dir.name} has no weights: no checkpoint was saved yet{why}.",
+            "Let it train until its first checkpoint, or stop it: then it saves one.",
         )
     return generation
 
@@ -123,7 +122,9 @@ def _chosen(store: RunStore, kept: Generations, number: int) -> Generation:
     there = [generation.number for generation in kept.list()]
     if number not in there and not (store.generations / str(number)).is_dir():
         listed = ", ".join(map(str, there)) or "none"
-        raise refused(f"{store.dir.name} has no generation {number}.", f"There are: {listed}. Older ones are removed.")
+        raise refused(
+            f"{store.dir.name} has no checkpoint {number}.", f"There are: {listed}. Older ones have been removed."
+        )
     try:
         return kept.verify(number)
     except NewerVersionError:
@@ -131,7 +132,7 @@ def _chosen(store: RunStore, kept: Generations, number: int) -> Generation:
     except StateFileError as error:
         others = ", ".join(str(other) for other in there if other != number)
         raise StateFileError(
-            error.cause, f"Choose another generation: {others}." if others else "Resume the run, or start it again."
+            error.cause, f"Choose another checkpoint: {others}." if others else "Resume the run, or start it again."
         ) from None
 
 
@@ -142,7 +143,7 @@ def _parts(store: RunStore, generation: Generation) -> tuple[tuple[Path, ...], s
     if shards:
         return tuple(generation.folder / name for name in shards), ""
     if not names:
-        raise refused(f"Generation {generation.number} holds no weights.", "Choose another generation: --generation N")
+        raise refused(f"Checkpoint {generation.number} holds no weights.", "Choose another checkpoint: --checkpoint N.")
     own = {rank: f"weights_rank{rank}.safetensors" for rank in generation.positions}
     copies = {rank: name for rank, name in own.items() if name in names}
     if len(copies) < 2:

@@ -69,7 +69,7 @@ class Attempt:
             context.generations,
             context.keeper,
             context.disk,
-            keep=context.keep_generations,
+            keep=context.keep_checkpoints,
             send=lambda rank, message: self._ranks[rank].send(message),
             emit=events.emit,
             settle=events.settle_metrics,

@@ -52,7 +52,7 @@ class AttemptContext:
         carry: What of it each rank restores.
         run: What this attempt trains.
         start_timeout_s: Limit for the first step, counted again from the moment the data is ready.
-        keep_generations: How many of the newest stay.
+        keep_checkpoints: How many of the newest stay.
         survivor_timeout_s: Time limit for independent ranks to commit once more after another rank failed.
         mark: Stands in the environment of the attempt's processes (`core.processes.marks`).
     """
@@ -66,6 +66,6 @@ class AttemptContext:
     disk: Executor
     ladder: StopLadder
     start_timeout_s: float
-    keep_generations: int
+    keep_checkpoints: int
     survivor_timeout_s: float
     mark: str

@@ -74,7 +74,7 @@ async def prepare_launch(
         rendezvous=rendezvous,
         port=port,
         token=token,
-        generation=None if generation is None else generation.number,
+        checkpoint=None if generation is None else generation.folder,
         python=sys.executable,
         host_pid=os.getpid(),
         restarts=restarts,

@@ -66,18 +66,20 @@ def damaged_alert(bad: DamagedGeneration, used: Generation | None) -> dict[str, 
     """The fields of the alert about a generation that cannot be used."""
     if bad.diverged_at is not None:
         return {
-            "kind": "generation_diverged",
+            "kind": "checkpoint_diverged",
             "title": f"Checkpoint {bad.number} is passed over",
             "cause": f"Its weights are not finite: training had diverged at step {bad.diverged_at}.",
             "next_step": f"The run continues from checkpoint {used.number}, step {used.step}."
             if used
             else "The run starts with fresh weights.",
-            "generation": bad.number,
+            "checkpoint": bad.number,
         }
     return {
-        "kind": "generation_damaged",
-        "title": f"Generation {bad.number} is damaged",
+        "kind": "checkpoint_damaged",
+        "title": f"Checkpoint {bad.number} is damaged",
         "cause": bad.reason,
-        "next_step": f"Generation {used.number} is used." if used else "The run starts from the beginning.",
-        "generation": bad.number,
+        "next_step": f"The run continues from checkpoint {used.number}, step {used.step}."
+        if used
+        else "The run starts from the beginning.",
+        "checkpoint": bad.number,
     }

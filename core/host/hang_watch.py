@@ -95,7 +95,7 @@ class HangWatch:
     def _resumes(self) -> str:
         if self._ranks.plan.self_contained:
             return "the script starts again and decides where it continues."
-        return "the run continues from its last commit."
+        return "the run continues from its last checkpoint."
 
 
 def _joined(first: str, items: Sequence[str]) -> str:

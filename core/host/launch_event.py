@@ -29,7 +29,7 @@ def launch_fields(
         "world_size": plan.world_size,
         "backend": plan.backend,
         "resumed_from": resumed,
-        "generation": None if generation is None else generation.number,
+        "checkpoint": None if generation is None else generation.number,
         "total_steps": run.config.steps,
         "tokens_per_step": None if plan.self_contained else run.batch.global_ * run.config.seq_len * plan.lanes,
         "engine": plan.engine or None,

@@ -158,7 +158,7 @@ class RunLifecycle:
                 disk=self._services.disk,
                 ladder=self.ladder,
                 start_timeout_s=run.config.start_timeout_s,
-                keep_generations=run.config.keep_generations,
+                keep_checkpoints=run.config.keep_checkpoints,
                 survivor_timeout_s=run.config.stop_timeout_s,
                 mark=new_mark(folder_mark(self._services.store.dir)),
             ),
@@ -180,7 +180,7 @@ class RunLifecycle:
             devices=tuple(command.device.uuid for command in plan.ranks),
             world_size=plan.world_size,
             step=0 if generation is None else generation.step,
-            generation=None if generation is None else generation.number,
+            checkpoint=None if generation is None else generation.number,
         )
         resumed = resumed_from(plan, generation, self.number, self._first.world_size)
         notes = launch_notes(context.run, run.config, plan, status.state.fallback, self._carry.words)
@@ -243,7 +243,7 @@ class RunLifecycle:
         self._services.status.change(total_steps=total_steps, goal=text)
 
     def committed(self, generation: Generation) -> None:
-        self._services.status.change(generation=generation.number)
+        self._services.status.change(checkpoint=generation.number)
 
     def emit(self, event: str, **fields: Any) -> None:
         self._services.stream.emit(event, **fields)

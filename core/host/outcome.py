@@ -45,12 +45,12 @@ def exit_code(outcome: Outcome, hurried: bool) -> int:
 
 def stopped_short(step: int, kept: Generation | None, hurried: bool, trouble: str = "") -> dict[str, str]:
     """The message for a stop that lost what came after the newest generation; `trouble` is why a commit failed."""
-    why = "immediately, as requested" if hurried else "at the stop limit, before its last commit"
-    done = f"Generation {kept.number} holds step {kept.step}" if kept else "No generation was committed"
+    why = "immediately, as requested" if hurried else "at the stop limit, before its last checkpoint was saved"
+    done = f"Checkpoint {kept.number} holds step {kept.step}" if kept else "No checkpoint was saved"
     return {
-        "title": "Stopped without a last commit",
+        "title": "Stopped without a last checkpoint",
         "cause": f"The run was ended {why}. {done}; it stood at step {step}. {trouble}".rstrip(),
-        "next_step": "Resume the run. Steps after that commit are trained again.",
+        "next_step": "Resume the run. Steps after that checkpoint are trained again.",
     }
 
 

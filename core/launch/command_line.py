@@ -70,6 +70,7 @@ def add_train_flags(parser: argparse.ArgumentParser) -> None:
     rare = parser.add_argument_group("more settings")
     for spec in FIELDS:
         _add_field(common if spec.common else rare, spec)
+    rare.add_argument("--keep-generations", dest="keep_checkpoints", help=argparse.SUPPRESS)  # 0.1
     rare.add_argument("--set", metavar="KEY=VALUE", action="append", help="A recipe's own field; may be repeated.")
     place = parser.add_argument_group("run folder")
     place.add_argument("--run-dir", metavar="PATH", help="The run's folder. Default: a new one under --runs-dir.")

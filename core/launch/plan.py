@@ -32,7 +32,7 @@ class LaunchSite:
             comes from `core.machine.platform.rendezvous_folder`.
         port: The host's listener on 127.0.0.1.
         token: What a rank must say to it.
-        generation: The committed generation to go on from, or None.
+        checkpoint: Folder of the checkpoint to resume from, or None.
         python: The interpreter.
         host_pid: The host's process id; 0 when it is not known.
         restarts: How often this host has restarted the ranks after one of them failed.
@@ -44,7 +44,7 @@ class LaunchSite:
     rendezvous: PurePath
     port: int
     token: str
-    generation: int | None
+    checkpoint: Path | None
     python: str
     host_pid: int = 0
     restarts: int = 0
@@ -179,7 +179,7 @@ def _context(run: ResolvedRun, site: LaunchSite, rank: int) -> RankContext:
         micro_batch=0 if run.recipe.self_contained else run.batch.micro,
         grad_accum_steps=0 if run.recipe.self_contained else run.batch.accumulation,
         restarts=site.restarts,
-        checkpoint=site.generation,
+        checkpoint=site.checkpoint,
         port=site.port,
         token=site.token,
         host_pid=site.host_pid,

@@ -27,6 +27,7 @@ from core.launch.resolved import ResolvedRun, resolve
 from core.machine.devices import Device
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
+from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
 from core.recipes.check import check_by_recipe, check_text_column
 from core.recipes.manifest import BUILT_IN, Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
@@ -36,7 +37,7 @@ MIN_FREE_BYTES: Final = 200 * 1_000_000
 """Below this a run can't commit even a small model's generations."""
 OLDEST_TORCH: Final = (2, 7)
 _FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has it
-RUN_FILES: Final = ("run.toml", "state.json", "metrics.jsonl", "chunk_tracker_state.json", "generations")
+RUN_FILES: Final = ("run.toml", "state.json", "metrics.jsonl", "chunk_tracker_state.json", CHECKPOINTS, OLD_CHECKPOINTS)
 
 
 @dataclass(frozen=True, slots=True)

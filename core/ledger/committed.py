@@ -24,7 +24,7 @@ class LedgerConflictError(RankdeckError):
     title = "The ranks and the ledger disagree"
 
     def __init__(self, cause: str) -> None:
-        super().__init__(cause, "Resume the run: it continues from the last committed generation.")
+        super().__init__(cause, "Resume the run: it continues from its last checkpoint.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,7 +157,7 @@ class LedgerView:
             "world_size": self.world,
             "lanes": self.lanes,
             "epochs": self.epochs,
-            "generation": self.committed.generation,
+            "checkpoint": self.committed.generation,
         }
 
     def _blocks_done(self, done: Mapping[int, CompletedChunk]) -> list[int]:

@@ -14,9 +14,11 @@ from typing import Any, Final, Literal, TypeVar
 
 from core.errors import NewerVersionError, StateFileError
 from core.files.atomic import kind_of, read_json, require_format
+from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
 
 FORMAT: Final = "rankdeck-ledger"
-VERSION: Final = 1
+VERSION: Final = 2
+"""Version 1 calls the checkpoint a generation."""
 FILE_NAME: Final = "chunk_tracker_state.json"
 _CHUNK_SIZE_IN_FOLDER: Final = re.compile(r"_cs(\d+)$")
 _OLDER_CHUNK_KEYS: Final = frozenset(("step", "true_steps", "samples_trained"))
@@ -135,7 +137,7 @@ def read_state_file(path: Path) -> LedgerFile:
             raise
         raise StateFileError(
             error.cause,
-            f"Move {path.name} out of the folder and resume again: generation {copy} holds a whole copy.",
+            f"Move {path.name} out of the folder and resume again: checkpoint {copy} holds a whole copy.",
         ) from error
 
 
@@ -194,7 +196,7 @@ def _parse_own(fields: _Fields) -> LedgerFile:
         world_size=fields.whole("world_size", least=1),
         lanes=fields.whole("lanes", least=1),
         epochs=fields.whole_or_none("epochs"),
-        generation=fields.whole_or_none("generation"),
+        generation=fields.whole_or_none("generation" if "generation" in fields.document else "checkpoint"),  # 0.1
     )
 
 
@@ -336,7 +338,8 @@ def _newest_copy(path: Path) -> int | None:
     """The newest generation beside `path` that has a manifest and a copy of the ledger."""
     numbers = [
         int(manifest.parent.name)
-        for manifest in (path.parent / "generations").glob("*/manifest.json")
+        for folder in (CHECKPOINTS, OLD_CHECKPOINTS)
+        for manifest in (path.parent / folder).glob("*/manifest.json")
         if manifest.parent.name.isdecimal() and (manifest.parent / FILE_NAME).is_file()
     ]
     return max(numbers, default=None)

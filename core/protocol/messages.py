@@ -10,7 +10,9 @@ import typing
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeVar
 
-PROTOCOL_VERSION: Final = 1
+CLIENT_PROTOCOL: Final = 1
+RANK_PROTOCOL: Final = 2
+"""Version 1, of 0.1, calls the checkpoint a generation. Clients do not name it, so theirs is unchanged."""
 
 Role = Literal["rank", "client"]
 
@@ -43,7 +45,7 @@ class Hello(Message):
 
     role: Role
     token: str
-    protocol: int = PROTOCOL_VERSION
+    protocol: int = CLIENT_PROTOCOL
     rank: int = -1
     attempt: int = 0
     pid: int = 0
@@ -54,7 +56,7 @@ class Hello(Message):
 class Welcome(Message):
     """The host's answer to an accepted `Hello`."""
 
-    protocol: int = PROTOCOL_VERSION
+    protocol: int = CLIENT_PROTOCOL
     run_id: str = ""
 
 

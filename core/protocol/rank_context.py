@@ -28,7 +28,7 @@ CONFIG_FILE: Final = "attempt.toml"
 """In a run's folder: the config of the newest attempt, complete with the recipe's defaults."""
 
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "int": (int,), "int | None": (int, type(None)), "str": (str,), "Path": (str,)
+    "int": (int,), "str": (str,), "Path": (str,), "Path | None": (str, type(None))
 }  # fmt: skip
 
 
@@ -50,7 +50,7 @@ class RankContext:
         micro_batch: Samples that it works on at once; 0 where a program has batches of its own.
         grad_accum_steps: Micro-batches that it adds up before an optimizer step.
         restarts: How often this host has restarted the ranks after one of them failed.
-        checkpoint: Number of the checkpoint to resume from.
+        checkpoint: Folder of the checkpoint to resume from.
         port: Where the host listens on 127.0.0.1; 0: there is no host.
         token: What it must say to the host.
         host_pid: The host's process id; 0 when it is not known.
@@ -70,7 +70,7 @@ class RankContext:
     micro_batch: int = 0
     grad_accum_steps: int = 0
     restarts: int = 0
-    checkpoint: int | None = None
+    checkpoint: Path | None = None
     port: int = 0
     token: str = field(default="", repr=False)
     host_pid: int = 0
@@ -113,7 +113,8 @@ def _checked(values: Any) -> dict[str, Any]:
     for name, value in values.items():
         if name in types and (isinstance(value, bool) or not isinstance(value, _TYPES[types[name]])):
             raise TypeError(f"{name} is {value!r}")
-    return {name: Path(value) if types.get(name) == "Path" else value for name, value in values.items()}
+    paths = {name for name, kind in types.items() if kind.startswith("Path")}
+    return {name: Path(value) if name in paths and value is not None else value for name, value in values.items()}
 
 
 def _not_started_by_a_host(why: str) -> UsageError:

@@ -20,7 +20,7 @@ import orjson
 from core.errors import ProtocolError
 from core.parsing import ParseError, parse_json
 from core.protocol import codec
-from core.protocol.messages import PROTOCOL_VERSION, Hello, Message, Refused, Welcome
+from core.protocol.messages import CLIENT_PROTOCOL, RANK_PROTOCOL, Hello, Message, Refused, Welcome
 
 log = logging.getLogger(__name__)
 
@@ -390,8 +390,9 @@ def _decode_hello(line: bytes) -> Hello:
     if not isinstance(value, dict) or value.get("type") != "hello":
         raise ProtocolError("The first line is not a hello.")
     version = value.get("protocol")
-    if version != PROTOCOL_VERSION:
-        raise ProtocolError(f"You speak protocol {version!r}; this host speaks {PROTOCOL_VERSION}.")
+    peer, ours = ("rank", RANK_PROTOCOL) if value.get("role") == "rank" else ("client", CLIENT_PROTOCOL)
+    if version != ours:
+        raise ProtocolError(f"Protocol mismatch: {peer} {version!r}, host {ours}.")
     hello = codec.decode(line)
     assert isinstance(hello, Hello)
     return hello

@@ -100,7 +100,7 @@ class ResumePlan:
         if self.generation is not None:
             lines += [f"Weights: {self.copies}."] if self.copies else []
             return [*lines, aside_line(self.set_aside)] if self.set_aside else lines
-        return [*lines, "Weights: none were committed, so the run starts with fresh ones."]
+        return [*lines, "Weights: there is no checkpoint, so the run starts with fresh ones."]
 
     def _data_lines(self) -> list[str]:
         done = self.progress

@@ -152,7 +152,7 @@ def _plan_own(
     store: RunStore,
     runs_dir: Path,
     changes: dict[str, Any],
-    checkpoint: str | None,
+    asked: str | None,
     available: Sequence[Device],
     platform: Platform,
     *,
@@ -167,14 +167,14 @@ def _plan_own(
     before = store.config()
     config = _changed(before, changes, store.dir)
     top = read_state_file(store.ledger) if store.ledger.exists() else None  # damaged: refused here
-    generation, damaged = _resumed_from(store, top, checkpoint)
+    generation, damaged = _resumed_from(store, top, asked)
     ledger = Ledger.from_file(top) if top is not None and top.form == "rankdeck" else None
     if generation is not None:
         ledger = Ledger.from_file(read_state_file(generation.folder / FILE_NAME))
     elif broken := [item for item in damaged if item.diverged_at is None]:
         raise StateFileError(
-            f"Every generation in {store.generations} is damaged: {broken[0].reason}",
-            "Put a copy of the generations folder back, or start a new run.",
+            f"Every checkpoint in {store.generations} is damaged: {broken[0].reason}",
+            "Put a copy of that folder back, or start a new run.",
         )
     step = generation.step if generation is not None else 0
     _check_something_left(state, config, step, changes)
@@ -192,7 +192,7 @@ def _plan_own(
     check_engine(run)
     if not recipe.self_contained:
         check_torch(run.platform)
-    elif checkpoint is not None:
+    elif asked is not None:
         raise UsageError(
             f"{recipe.title} runs a program that decides itself where it continues.", "Leave --checkpoint out."
         )
@@ -233,24 +233,24 @@ def _plan_own(
             *_own_warnings(state, generation is None, mode, then, devices_now),
         ),
         checkpoints=() if recipe.self_contained else checkpoints,
-        set_aside=newer_than(generation.number, checkpoints) if checkpoint is not None and generation else (),
-        goes_back=checkpoint is not None,
+        set_aside=newer_than(generation.number, checkpoints) if asked is not None and generation else (),
+        goes_back=asked is not None,
     )
 
 
 def _resumed_from(
-    store: RunStore, top: LedgerFile | None, checkpoint: str | None
+    store: RunStore, top: LedgerFile | None, asked: str | None
 ) -> tuple[Generation | None, Sequence[DamagedGeneration]]:
     """The checkpoint that was asked for, else the newest good one; and those that are passed over for it."""
-    if checkpoint is not None:
-        return choose_checkpoint(store.generations, checkpoint.strip(), store.dir.name), ()
+    if asked is not None:
+        return choose_checkpoint(store.generations, asked.strip(), store.dir.name), ()
     return Generations(store.generations).newest_valid(None if top is None else top.generation)
 
 
 def _passed_over(bad: DamagedGeneration, used: Generation | None) -> str:
     """Why a newer checkpoint is not resumed from, and which one is."""
     if bad.diverged_at is None:
-        return f"Not used: generation {bad.number}: {bad.reason}"
+        return f"Not used: checkpoint {bad.number}: {bad.reason}"
     instead = f"continuing from checkpoint {used.number}, step {used.step:,}" if used else "starting with fresh weights"
     return f"Checkpoint {bad.number} (step {bad.diverged_at:,}) is diverged (weights are not finite); {instead}."
 
@@ -334,7 +334,7 @@ def _copies_words(generation: Generation | None, mode: str, world: int, config: 
 def _own_warnings(state: RunState, fresh: bool, mode: str, then: str, devices_now: tuple[str, ...]) -> tuple[str, ...]:
     warnings = []
     if state.state == "interrupted" and not fresh:
-        warnings.append("It was interrupted; steps after that generation are trained again.")
+        warnings.append("It was interrupted; steps after that checkpoint are trained again.")
     if not fresh and (mode, len(devices_now)) != (then, len(state.devices)):
         warnings.append(
             "Other devices or another mode: training continues from the same weights, but "

@@ -16,7 +16,8 @@ from core.files.atomic import kind_of, require_format
 from core.processes.identity import MAX_UNIX_S, ProcessId, is_alive
 
 FORMAT: Final = "rankdeck-state"
-VERSION: Final = 1
+VERSION: Final = 2
+"""Version 1 calls the checkpoint a generation."""
 LIVE_STATES: Final = ("starting", "training", "stopping")
 ENDED_STATES: Final = ("stopped", "finished", "failed")
 INTERRUPTED: Final = "interrupted"
@@ -41,7 +42,7 @@ class RunState:
         step, total_steps: Optimizer steps done and to do (estimated, where a goal ends the run).
         goal: How far the run is towards such a goal ("450 of 600 episodes"); empty: it has none.
         phase: What is happening just now, in words, while it starts or ends.
-        generation: The newest committed one.
+        checkpoint: The number of the newest one.
         error: Title, cause and next step of a failure (`RankdeckError.as_dict`).
         exit_code: What the host ended with.
         fallback: Why the run was continued with another engine, independently, or on one device, if it was.
@@ -66,7 +67,7 @@ class RunState:
     val_loss: float | None = None
     tokens_per_s: float | None = None
     phase: str = ""
-    generation: int | None = None
+    checkpoint: int | None = None
     world_size: int = 1
     error: dict[str, str] | None = None
     exit_code: int | None = None
@@ -93,9 +94,9 @@ class RunState:
         age_s = (time.time() if now is None else now) - self.updated
         if self.host is None and self.state == "starting" and abs(age_s) < HOST_START_LIMIT_S:
             return self
-        kept = "No generation was committed yet, so it starts from the beginning."
-        if self.generation is not None:
-            kept = f"It continues from generation {self.generation}."
+        kept = "It has no checkpoint yet, so it starts from the beginning."
+        if self.checkpoint is not None:
+            kept = f"It continues from checkpoint {self.checkpoint}."
         words = {
             "title": "The run was interrupted",
             "cause": f"Its host ended unexpectedly at step {self.step} (power cut, crash or kill).",
@@ -127,6 +128,8 @@ class RunState:
             StateFileError: Not a state file, a field of the wrong type, or from a newer version.
         """
         values = require_format(document, path, FORMAT, VERSION)
+        if "generation" in values:  # 0.1
+            values["checkpoint"] = values.pop("generation")  # 0.1
         known = {name: values[name] for name in _ALLOWED if name in values}
         for name, value in known.items():
             known[name] = _typed(name, value, path)

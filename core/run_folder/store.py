@@ -19,7 +19,7 @@ from core.files.atomic import explain, path_of, read_json, remove_temporaries, w
 from core.files.lock import RunLock, is_held
 from core.links import refuse_link, refuse_links_below
 from core.metrics.metrics_file import MetricsTail, MetricsWriter
-from core.paths import default_runs_dir
+from core.paths import CHECKPOINTS, OLD_CHECKPOINTS, default_runs_dir
 from core.processes.identity import is_alive
 from core.run_folder.spawned_host import read_spawned_host
 from core.run_folder.state import INTERRUPTED, MAX_STATE_BYTES, RunState
@@ -37,7 +37,14 @@ __all__ = [
 ]
 
 DAMAGED: Final = "damaged"
-_OWN_FILES: Final = ("run.toml", "state.json", "metrics.jsonl", "chunk_tracker_state.json", "generations")
+_OWN_FILES: Final = (
+    "run.toml",
+    "state.json",
+    "metrics.jsonl",
+    "chunk_tracker_state.json",
+    CHECKPOINTS,
+    OLD_CHECKPOINTS,
+)
 _NAMES_TRIED: Final = 20
 T = TypeVar("T")
 
@@ -85,13 +92,18 @@ class RunStore:
         self.host_json = run_dir / "host.json"
         self.metrics = run_dir / "metrics.jsonl"
         self.ledger = run_dir / "chunk_tracker_state.json"
-        self.generations = run_dir / "generations"
         self.logs = run_dir / "logs"
         self.model = run_dir / "model.safetensors"
         self.environment = run_dir / "environment.json"
         self.columns = run_dir / "columns"
         self.data = run_dir / "data"
         self.lock_file = run_dir / "host.lock"
+
+    @property
+    def generations(self) -> Path:
+        """The folder of checkpoints; a run of 0.1 keeps the name it has for it."""
+        new, old = self.dir / CHECKPOINTS, self.dir / OLD_CHECKPOINTS
+        return old if old.is_dir() and not new.is_dir() else new
 
     @classmethod
     def create(cls, runs_dir: Path, config: RunConfig, run_dir: Path | None = None) -> RunStore:

@@ -46,7 +46,7 @@ def test_stop_and_commit(make_run: MakeRun, open_window: OpenWindow, qtbot: QtBo
     assert (state.state, state.exit_code) == (STOPPED, 0)
     newest, damaged = Generations(run.store.generations).newest_valid()
     assert newest is not None and not damaged
-    assert newest.step == state.step >= 5 and run.ledger()["generation"] == newest.number == state.generation
+    assert newest.step == state.step >= 5 and run.ledger()["checkpoint"] == newest.number == state.checkpoint
 
 
 @pytest.mark.parametrize("how", ["Esc", "Cancel"])

@@ -37,7 +37,7 @@ SENDER: Final = """
 import json, socket, sys, time
 port, rank, count, per_s = (int(text) for text in sys.argv[1:])
 wire = socket.create_connection(("127.0.0.1", port))
-hello = {"type": "hello", "role": "rank", "token": "token", "protocol": 1, "rank": rank, "attempt": 1, "pid": 0}
+hello = {"type": "hello", "role": "rank", "token": "token", "protocol": 2, "rank": rank, "attempt": 1, "pid": 0}
 wire.sendall(json.dumps(hello).encode() + b"\\n")
 wire.recv(4096)
 lines = [

@@ -129,7 +129,7 @@ def test_a_damaged_one_is_named_and_the_one_before_is_used(generations: Generati
     "change",
     [
         {"step": "x"}, {"step": None}, {"positions": 5}, {"positions": {"a": {}}}, {"files": {"../x": {}}},
-        {"files": {"a": {"size": "b"}}}, {"generation": 9}, {"val_loss": []}, {"details": None},
+        {"files": {"a": {"size": "b"}}}, {"checkpoint": 9}, {"val_loss": []}, {"details": None},
     ],
 )  # fmt: skip
 def test_a_manifest_with_a_wrong_field_is_damaged(generations: Generations, change: dict[str, Any]) -> None:

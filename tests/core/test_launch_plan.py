@@ -42,13 +42,13 @@ def plan(
     platform: Platform,
     *,
     recipe: Recipe = RECIPE,
-    generation: int | None = None,
+    checkpoint: Path | None = None,
     **changes: Any,
 ) -> LaunchPlan:
     run_dir = Path("runs") / "a run"
     config = RunConfig(mode=mode, **changes)
     folder = PureWindowsPath("C:/runs/a run") if platform.name == "windows" else PurePosixPath("/runs/a run")
-    site = LaunchSite(run_dir, 2, folder / "rendezvous-2", 4321, "s3cret", generation, "py", host_pid=77)
+    site = LaunchSite(run_dir, 2, folder / "rendezvous-2", 4321, "s3cret", checkpoint, "py", host_pid=77)
     return plan_launch(resolve_on(config, recipe, devices, platform), site)
 
 
@@ -301,7 +301,7 @@ def test_cores_are_shared_fairly(cores: int, ranks: int, threads: str) -> None:
 
 
 def test_what_every_rank_is_told() -> None:
-    made = plan("ddp", SLOTS[:2], LINUX, generation=4)
+    made = plan("ddp", SLOTS[:2], LINUX, checkpoint=Path("runs") / "a run" / "checkpoints" / "4")
     for number, rank in enumerate(made.ranks):
         assert rank.rank == number
         assert rank.argv == ("py", "-m", "workers.programs.rank_main")
@@ -333,7 +333,7 @@ def test_what_every_rank_is_told() -> None:
             attempt=2,
             micro_batch=8,
             grad_accum_steps=1,
-            checkpoint=4,
+            checkpoint=Path("runs") / "a run" / "checkpoints" / "4",
             port=4321,
             token="s3cret",
             host_pid=77,

@@ -127,7 +127,7 @@ def test_nothing_is_completed_before_a_generation_holds_it() -> None:
     assert ledger.as_dict() == before
     ledger.commit(positions, 3)
     assert ledger.as_dict() == after
-    assert after["generation"] == ledger.generation == 3
+    assert after["checkpoint"] == ledger.generation == 3
     chunk = {"block_id": grant.block_id, "chunk_id": grant.chunk_id, "gpu_id": ledger.owner(8, 0), "epoch": 0}
     assert after["completed_chunks"] == [chunk | {"optimizer_step": 5, "steps": grant.count}]
     assert after["in_progress_chunks"] == []

@@ -146,7 +146,7 @@ def test_another_kind_of_file_is_refused(tmp_path: Path, document: object) -> No
 def test_our_own_form_lacks_nothing_in_silence(tmp_path: Path, name: str) -> None:
     document = own()
     del document[name]
-    optional = {"brain_id", "dataset_name", "total_blocks_in_dataset", "epochs", "generation", "samples_trained"}
+    optional = {"brain_id", "dataset_name", "total_blocks_in_dataset", "epochs", "checkpoint", "samples_trained"}
     if name in optional:
         assert read_state_file(write(tmp_path, document)).form == "rankdeck"
     else:
@@ -156,7 +156,7 @@ def test_our_own_form_lacks_nothing_in_silence(tmp_path: Path, name: str) -> Non
 
 def test_a_newer_version_is_refused_as_such(tmp_path: Path) -> None:
     with pytest.raises(NewerVersionError):
-        read_state_file(write(tmp_path, own() | {"version": 2}))
+        read_state_file(write(tmp_path, own() | {"version": 3}))
 
 
 def test_keys_of_ai_os_that_are_not_known_are_named_and_ignored(tmp_path: Path) -> None:
@@ -233,5 +233,5 @@ def test_a_damaged_file_beside_generations_says_where_a_whole_copy_is(tmp_path: 
     write(tmp_path / "generations" / "11", own())  # no manifest: does not exist
     with pytest.raises(StateFileError) as caught:
         read_state_file(path)
-    assert "generation 10 holds a whole copy" in caught.value.next_step
+    assert "checkpoint 10 holds a whole copy" in caught.value.next_step
     assert path.exists()

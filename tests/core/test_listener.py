@@ -14,7 +14,7 @@ import pytest
 
 from core.protocol import codec, messages
 from core.protocol.codec import encode
-from core.protocol.messages import Hello, Message, Phase, StopRequest
+from core.protocol.messages import RANK_PROTOCOL, Hello, Message, Phase, StopRequest
 from core.protocol.server import MAX_HELLO_BYTES, MAX_STRANGERS, Connection, Listener, repair
 
 pytestmark = pytest.mark.windows
@@ -105,7 +105,7 @@ class Place:
         return peer
 
     async def rank(self, rank: int = 0, attempt: int = 1) -> Peer:
-        peer = await self.hello(Hello("rank", RANK, rank=rank, attempt=attempt))
+        peer = await self.hello(Hello("rank", RANK, RANK_PROTOCOL, rank=rank, attempt=attempt))
         assert (await peer.answer())["type"] == "welcome"
         return peer
 
@@ -135,13 +135,14 @@ def line(rank: int = 0, attempt: int = 1, **fields: Any) -> bytes:
 REFUSED = [
     (Hello("client", "wrong"), "token"),
     (Hello("client", RANK), "token"),
-    (Hello("rank", CLIENT, rank=0, attempt=1), "token"),
-    (Hello("rank", "", rank=0, attempt=1), "token"),
-    (Hello("rank", "schlüssel", rank=0, attempt=1), "token"),
-    (Hello("rank", RANK, rank=2, attempt=1), "No rank 2"),
-    (Hello("rank", RANK, rank=-1, attempt=1), "No rank -1"),
-    (Hello("rank", RANK, rank=0, attempt=2), "attempt 2"),
-    (Hello("client", CLIENT, protocol=7), "protocol 7; this host speaks 1"),
+    (Hello("rank", CLIENT, RANK_PROTOCOL, rank=0, attempt=1), "token"),
+    (Hello("rank", "", RANK_PROTOCOL, rank=0, attempt=1), "token"),
+    (Hello("rank", "schlüssel", RANK_PROTOCOL, rank=0, attempt=1), "token"),
+    (Hello("rank", RANK, RANK_PROTOCOL, rank=2, attempt=1), "No rank 2"),
+    (Hello("rank", RANK, RANK_PROTOCOL, rank=-1, attempt=1), "No rank -1"),
+    (Hello("rank", RANK, RANK_PROTOCOL, rank=0, attempt=2), "attempt 2"),
+    (Hello("client", CLIENT, protocol=7), "Protocol mismatch: client 7, host 1."),
+    (Hello("rank", RANK, 1, rank=0, attempt=1), "Protocol mismatch: rank 1, host 2."),
 ]
 
 
@@ -220,7 +221,7 @@ def test_thousands_of_connections_come_and_go() -> None:
 def test_a_rank_that_is_connected_already_is_refused() -> None:
     async def test(place: Place) -> None:
         await place.rank(0)
-        again = await place.hello(Hello("rank", RANK, rank=0, attempt=1))
+        again = await place.hello(Hello("rank", RANK, RANK_PROTOCOL, rank=0, attempt=1))
         assert "connected already" in (await again.answer())["reason"]
         await place.rank(1)
 

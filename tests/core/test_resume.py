@@ -78,7 +78,7 @@ def test_a_damaged_generation_is_named_and_the_one_before_is_used(runs: Path) ->
     result = plan(store.dir, runs)
     assert (result.generation, result.step) == (1, 10)
     assert result.progress is not None and result.progress.chunks_done == 1
-    assert any("Not used: generation 2" in line and "SHA-256" in line for line in result.lines())
+    assert any("Not used: checkpoint 2" in line and "SHA-256" in line for line in result.lines())
 
 
 def test_a_generation_that_is_gone_is_named_and_the_one_before_is_used(runs: Path) -> None:
@@ -94,20 +94,20 @@ def test_when_every_generation_is_gone_nothing_begins_anew_unasked(runs: Path) -
     shutil.rmtree(store.generations)
     with pytest.raises(StateFileError, match="missing, though it was committed") as caught:
         plan(store.dir, runs)
-    assert "copy of the generations folder" in caught.value.next_step
+    assert "copy of that folder" in caught.value.next_step
 
 
 def test_when_every_generation_is_damaged_nothing_is_trained_twice_unasked(runs: Path) -> None:
     store = make_run(runs, generations=1)
     (store.generations / "1" / "weights0.safetensors").unlink()
-    with pytest.raises(StateFileError, match="Every generation"):
+    with pytest.raises(StateFileError, match="Every checkpoint"):
         plan(store.dir, runs)
 
 
 def test_a_run_that_never_committed_begins_again(runs: Path) -> None:
     result = plan(make_run(runs, "failed", generations=0).dir, runs)
     assert (result.generation, result.step, result.progress) == (None, 0, None)
-    assert "Weights: none were committed, so the run starts with fresh ones." in result.lines()
+    assert "Weights: there is no checkpoint, so the run starts with fresh ones." in result.lines()
 
 
 def test_a_missing_top_level_file_is_no_obstacle(runs: Path) -> None:
@@ -247,7 +247,7 @@ def test_another_recipe_is_refused(runs: Path) -> None:
     [
         (lambda text: text[: len(text) // 2], "cut off"),
         (lambda _: "[1, 2]", "list"),
-        (lambda text: text.replace('"version": 1', '"version": 99'), "version 99"),
+        (lambda text: text.replace('"version": 2', '"version": 99'), "version 99"),
     ],
 )
 def test_a_damaged_state_file_is_refused(runs: Path, damage: Any, words: str) -> None:
@@ -348,7 +348,9 @@ def test_going_back_to_a_checkpoint_sets_newer_ones_aside_and_takes_its_ledger(r
     result = plan(store.dir, runs, checkpoint="1")
     assert (result.generation, result.step, result.set_aside) == (1, 10, (2, 3))
     assert result.progress is not None and result.progress.chunks_done == 1
-    assert any("set aside as 2.aside and 3.aside" in line and "choose checkpoint 3" in line for line in result.lines())
+    assert any(
+        "their folders are now 2.aside and 3.aside" in line and "choose checkpoint 3" in line for line in result.lines()
+    )
     assert [item.text for item in result.checkpoints] == ["1 (step 10)", "2 (step 20)", "3 (step 30)"]
     assert (store.generations / "3").is_dir(), "a plan changes nothing"
     Generations(store.generations).go_back(1)

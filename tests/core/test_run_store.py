@@ -87,7 +87,7 @@ def test_open_wants_a_run(tmp_path: Path, store: RunStore) -> None:
 
 def test_state_comes_back_as_it_was_written(store: RunStore) -> None:
     state = store.state().replace(
-        state="failed", host=own(), step=5, loss=1.5, val_loss=float("nan"), generation=3, exit_code=1,
+        state="failed", host=own(), step=5, loss=1.5, val_loss=float("nan"), checkpoint=3, exit_code=1,
         error={"title": "t", "cause": "c", "next_step": "n"}, fallback="why", devices=("GPU-1", "cpu:0"),
     )  # fmt: skip
     store.write_state(state)
@@ -108,7 +108,7 @@ def test_state_comes_back_as_it_was_written(store: RunStore) -> None:
         ({"run_id": ""}, StateFileError),
         ({"error": "text"}, StateFileError),
         ({"format": "x"}, StateFileError),
-        ({"version": 2}, NewerVersionError),
+        ({"version": 3}, NewerVersionError),
     ],
 )
 def test_a_damaged_state_is_refused(store: RunStore, change: dict[str, object], error: type[Exception]) -> None:
@@ -125,13 +125,13 @@ def test_an_unknown_field_of_a_state_is_left_out(store: RunStore) -> None:
 
 @pytest.mark.parametrize("word", ["starting", "training", "stopping"])
 def test_a_live_state_with_a_dead_host_is_interrupted(store: RunStore, word: str) -> None:
-    store.write_state(store.state().replace(state=word, host=DEAD, step=12, generation=4))
+    store.write_state(store.state().replace(state=word, host=DEAD, step=12, checkpoint=4))
     seen = store.state()
     assert seen.state == "interrupted"
     assert seen.error is not None
     assert "step 12" in seen.error["cause"]
     assert "resume" in seen.error["next_step"]
-    assert "generation 4" in seen.error["next_step"]
+    assert "checkpoint 4" in seen.error["next_step"]
     assert store.stored_state().state == word
 
 
@@ -328,7 +328,7 @@ def test_the_data_folder_is_where_earlier_versions_had_it(monkeypatch: pytest.Mo
     assert not any(tmp_path.iterdir()), "asking makes no folder"
 
 
-LINKED = ["metrics.jsonl", "host.lock", "logs", "logs/host.log", "logs/rank0.log", "columns", "data", "generations"]
+LINKED = ["metrics.jsonl", "host.lock", "logs", "logs/host.log", "logs/rank0.log", "columns", "data", "checkpoints"]
 
 
 @pytest.mark.parametrize("name", LINKED)

@@ -154,7 +154,7 @@ def test_ctrl_c_stops_and_commits(shell: CommandLine) -> None:
     process.send_signal(signal.SIGINT)
     assert f"rankdeck resume {store.dir.name}" in shell.end(process)
     state = store.state()
-    assert (state.state, state.generation is not None) == ("stopped", True)
+    assert (state.state, state.checkpoint is not None) == ("stopped", True)
     assert store.model.is_file()
 
 

@@ -125,7 +125,7 @@ def test_stop_says_when_not_everything_was_committed(make_run: MakeRun, capsys: 
     run.wait_for_step(3)
     assert main(["stop", str(run.run_dir)]) == 1
     title, cause, next_step = capsys.readouterr().err.splitlines()[-3:]
-    assert title == "Stopped without a last commit" and "at the stop limit" in cause and next_step
+    assert title == "Stopped without a last checkpoint" and "at the stop limit" in cause and next_step
     assert run.end().state == STOPPED
 
 
@@ -152,9 +152,9 @@ def test_a_generation_without_its_manifest_is_named_and_the_one_before_is_used(s
     (stopped.store.generations / str(newest) / "manifest.json").unlink()
     assert stopped.resume(steps=80).end().state == FINISHED
     (alert,) = stopped.events("alert")
-    assert alert["title"] == f"Generation {newest} is damaged"
+    assert alert["title"] == f"Checkpoint {newest} is damaged"
     assert "manifest.json is missing, though it was committed" in alert["cause"]
-    assert alert["next_step"] == f"Generation {before} is used."
+    assert alert["next_step"].startswith(f"The run continues from checkpoint {before}, step ")
     assert newest not in stopped.generations()
 
 
@@ -167,7 +167,7 @@ def test_one_wrong_byte_in_the_weights_is_named_and_the_one_before_is_used(stopp
     assert stopped.resume(steps=80).end().state == FINISHED
     (alert,) = stopped.events("alert")
     assert "weights.safetensors does not hold what was written" in alert["cause"]
-    assert stopped.events("launch")[-1]["generation"] == before
+    assert stopped.events("launch")[-1]["checkpoint"] == before
 
 
 def test_without_any_generation_it_does_not_begin_anew_unasked(stopped: FakeRun) -> None:
@@ -237,7 +237,7 @@ def test_strangers_on_the_socket_do_not_disturb_a_run(make_run: MakeRun) -> None
             "huge": say(info, *itertools.repeat(b"x" * 65_536, 32)),
             "deep": say(info, b"[" * 60_000 + b"\n"),
             "token": say(info, hello("wrong")),
-            "rank": say(info, hello(info.token, role="rank", rank=0, attempt=1)),
+            "rank": say(info, hello(info.token, role="rank", protocol=2, rank=0, attempt=1)),
             "newer": say(info, hello(info.token, protocol=99)),
             "foreign": say(info, hello(info.token), b'{"type":"commit_begin","step":1,"reason":"x"}\n'),
             "wrong type": say(info, hello(info.token), b'{"type":"stop_request","now":"yes"}\n'),

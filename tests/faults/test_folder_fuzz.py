@@ -57,7 +57,7 @@ LINES: Final[tuple[dict[str, Any], ...]] = (
     {"event": "sample", "step": 20, "prompt": "a", "text": "b"},
     {"event": "alert", "title": "t", "message": "m"},
     {"event": "balance", "step": 1, "text": "x"},
-    {"event": "commit", "step": 20, "generation": 1},
+    {"event": "commit", "step": 20, "checkpoint": 1},
     {"event": "device", "uuid": "cpu:0", "util": 5},
     {"event": "merge", "step": 1, "ranks": [0, 1]},
 )

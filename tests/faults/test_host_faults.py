@@ -327,7 +327,7 @@ def test_a_commit_that_fails_is_told_and_tried_again(make_run: MakeRun) -> None:
     run = make_run().behave(steps=60, commit_every=10, step_s=0.01).behave(0, failing_commits=2).start()
     assert run.end().state == FINISHED
     (alert,) = run.events("alert")
-    assert (alert["title"], alert["kind"]) == ("A commit failed", "commit_failed")
+    assert (alert["title"], alert["kind"]) == ("A checkpoint could not be saved", "commit_failed")
     assert "The disk is full" in alert["cause"]
     assert run.generations()
 
@@ -346,8 +346,8 @@ def test_a_damaged_generation_is_named_and_the_one_before_is_used(make_run: Make
     run.behave(steps=40)
     assert run.resume(steps=40).end().state == FINISHED
     (alert,) = run.events("alert")
-    assert alert["title"] == f"Generation {newest} is damaged"
-    assert run.events("launch")[-1]["generation"] == before
+    assert alert["title"] == f"Checkpoint {newest} is damaged"
+    assert run.events("launch")[-1]["checkpoint"] == before
 
 
 # the host

@@ -26,6 +26,7 @@ from typing import Any, Final, TypeVar
 
 from core.protocol.codec import decode, encode
 from core.protocol.messages import (
+    RANK_PROTOCOL,
     Bye,
     ChunkDone,
     Claim,
@@ -306,7 +307,7 @@ class FakeRank:
         token = "wrong" if self.does.bad_token else self.context.token
         self._socket = socket.create_connection(("127.0.0.1", self.context.port), timeout=10)
         self._lines = self._socket.makefile("rb")
-        self.send(Hello("rank", token, rank=self.rank, attempt=self.attempt, pid=os.getpid()))
+        self.send(Hello("rank", token, RANK_PROTOCOL, rank=self.rank, attempt=self.attempt, pid=os.getpid()))
         answer = decode(self._lines.readline())
         if not isinstance(answer, Welcome):
             raise SystemExit(f"The host did not welcome this rank: {answer}")
@@ -349,7 +350,7 @@ class FakeRank:
     def _restore(self) -> None:
         if self.context.checkpoint is None:
             return
-        folder = self.run_dir / "generations" / str(self.context.checkpoint)
+        folder = self.context.checkpoint
         assert self.data is not None and self.data.starts is not None
         start = self.data.starts[self.rank]
         own = folder / f"rank{start.copy if start.copy.isdigit() else self.rank}.json"

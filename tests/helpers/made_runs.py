@@ -84,7 +84,7 @@ def make_run(
     now = store.stored_state().replace(
         state=state, mode=config.mode, devices=("cpu:0", "cpu:1"), step=generations * 10, world_size=2
     )
-    store.write_state(now.replace(generation=generations or None))
+    store.write_state(now.replace(checkpoint=generations or None))
     return store
 
 

@@ -69,7 +69,7 @@ def test_a_diverged_run_keeps_its_good_checkpoints_and_resumes_from_one(
     assert alert["step"] == 30 and "checkpoint" in alert["cause"] and f"step {step}" in alert["next_step"]
     assert alert["cause"].endswith("and earlier ones are kept.")
     state = store.state()
-    assert (state.state, state.step, state.generation) == ("finished", 40, number)
+    assert (state.state, state.step, state.checkpoint) == ("finished", 40, number)
     assert state.error is not None and state.error["title"] == "Training has diverged"
     assert (
         f"checkpoint {number}, step {step}" in state.error["next_step"] and "learning rate" in state.error["next_step"]
@@ -78,7 +78,7 @@ def test_a_diverged_run_keeps_its_good_checkpoints_and_resumes_from_one(
 
     with pytest.raises(UsageError, match="not finite") as refused:
         find_weights(store, None)
-    assert "--allow-diverged" in refused.value.next_step and f"--generation {number}" in refused.value.next_step
+    assert "--allow-diverged" in refused.value.next_step and f"--checkpoint {number}" in refused.value.next_step
     assert f"checkpoint {last.number}" in find_weights(store, None, allow_diverged=True).words
 
     plan = plan_resume(str(store.dir), store.dir.parent, {"steps": "50", "lr": "0.1"})
@@ -179,7 +179,7 @@ def test_a_run_that_diverges_before_its_first_checkpoint_starts_again(tmp_path: 
 @pytest.mark.usefixtures("quick_hosts")
 def test_going_back_to_a_checkpoint_trains_the_same_steps_again(tmp_path: Path) -> None:
     """From the command line: what comes after the checkpoint is trained again, bit by bit, under new numbers."""
-    store = diverging(tmp_path, options={"bad_from": 1_000_000}, keep_generations=9)
+    store = diverging(tmp_path, options={"bad_from": 1_000_000}, keep_checkpoints=9)
     assert host(store) == 0
     before = {line["step"]: line["loss"] for line in lines(store, "step")}
     kept = steps_kept(store)

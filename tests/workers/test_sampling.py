@@ -32,7 +32,7 @@ def test_a_stop_is_seen_between_two_tokens(mode: str, world: int, tmp_path: Path
     assert time.monotonic() - began < 60.0
     state = store.state()
     assert (state.state, state.error) == ("stopped", None) and state.step >= 10
-    assert state.generation is not None, "everything is saved"
+    assert state.checkpoint is not None, "everything is saved"
     assert all(line["cut"] and len(line["text"]) < 6000 for line in lines(store, "sample"))
 
 

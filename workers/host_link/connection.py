@@ -15,7 +15,7 @@ from typing import Final
 
 from core.errors import ConnectionRefusedByHostError, ProtocolError
 from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
-from core.protocol.messages import PROTOCOL_VERSION, Hello, Message, Refused, Welcome
+from core.protocol.messages import RANK_PROTOCOL, Hello, Message, Refused, Welcome
 from core.protocol.rank_context import RankContext
 from workers.host_link.parent_watch import HOST_GONE_EXIT_CODE
 
@@ -78,7 +78,7 @@ class HostConnection:
         self._socket.close()
 
     def _shake_hands(self, context: RankContext) -> str:
-        hello = Hello("rank", context.token, PROTOCOL_VERSION, context.rank, context.attempt, os.getpid())
+        hello = Hello("rank", context.token, RANK_PROTOCOL, context.rank, context.attempt, os.getpid())
         try:
             self._socket.sendall(encode(hello))
             answer = decode(self._lines.readline(MAX_LINE_BYTES + 1))

@@ -22,7 +22,7 @@ class HostGoneError(RankdeckError):
     title = "The run's host is gone"
 
     def __init__(self) -> None:
-        super().__init__("The process that started this rank has ended.", "Resume the run from its last commit.")
+        super().__init__("The process that started this rank has ended.", "Resume the run from its last checkpoint.")
 
 
 def tie_to_host(host_pid: int) -> None:

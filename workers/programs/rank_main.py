@@ -120,8 +120,8 @@ def _make_session(context: RankContext, connection: HostConnection, reporter: Re
     group = Mode.read(context.mode).group_size(context.world_size)
     batch = Batch.of(context.micro_batch, group, context.grad_accum_steps)
     strategy = make_strategy(context.mode, place, config, batch)
-    folder = None if context.checkpoint is None else context.run_dir / "generations" / str(context.checkpoint)
-    return Session(config, context.run_dir, strategy, batch, reporter, Inbox(connection.inbox), folder)
+    inbox = Inbox(connection.inbox)
+    return Session(config, context.run_dir, strategy, batch, reporter, inbox, context.checkpoint)
 
 
 if __name__ == "__main__":

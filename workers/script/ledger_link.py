@@ -292,11 +292,6 @@ def _escaped(text: str) -> str:
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)
 
 
-def place_of(run_dir: Path, generation: int | None) -> Path | None:
-    """The folder of the generation that this attempt goes on from."""
-    return None if generation is None else run_dir / "generations" / str(generation)
-
-
 def exists(record: Record) -> Mapping[str, Any]:
     """The welcome's word on the newest checkpoint."""
     found = record.checkpoint is not None and os.path.exists(record.checkpoint)  # noqa: PTH110

@@ -32,7 +32,7 @@ from workers.host_link.reporter import Reporter
 from workers.script.child import Script, ignore_interrupts
 from workers.script.ending import Launched, describe_failure
 from workers.script.launch import Place, script_environment
-from workers.script.ledger_link import LedgerLink, Record, exists, finish_record, place_of, read_record
+from workers.script.ledger_link import LedgerLink, Record, exists, finish_record, read_record
 from workers.script.life_signs import LifeSigns
 from workers.script.printed.names import RESERVED, Names
 from workers.script.printed.steps import Point, PrintedMetrics
@@ -135,10 +135,9 @@ class _Wrapper:
         self._script: UserScript = read_script(self._config.options, self._config.env)
         self._names = Names(self._script.charts)
         self._place = _place(context, connection.run_id, self._config.max_restarts)
-        generation = place_of(context.run_dir, context.checkpoint)
-        before = read_record(generation, self._place.rank)
+        before = read_record(context.checkpoint, self._place.rank)
         if before.checkpoint is None:  # most scripts save on rank 0 only, and every rank loads that
-            before = _with_checkpoint_of(before, read_record(generation, 0).checkpoint)
+            before = _with_checkpoint_of(before, read_record(context.checkpoint, 0).checkpoint)
         else:
             finish_record(before)
         independent = self._place.mode == Mode.INDEPENDENT

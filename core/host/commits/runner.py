@@ -191,9 +191,9 @@ class CommitRunner:
             self._emit(
                 "alert",
                 kind="commit_failed",
-                title="A commit failed",
+                title="A checkpoint could not be saved",
                 cause=cause,
-                next_step="Training goes on and the commit is tried again; free some space if the disk is full.",
+                next_step="Training continues and Rankdeck tries again. Free some space if the disk is full.",
             )
 
     # inside
@@ -206,7 +206,7 @@ class CommitRunner:
         self.newest_good = self.newest_good if made.diverged else made
         self._emit(
             "commit",
-            generation=made.number,
+            checkpoint=made.number,
             step=made.step,
             val_loss=made.val_loss,
             bytes=sum(file.size for file in made.files),

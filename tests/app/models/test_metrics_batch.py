@@ -43,7 +43,7 @@ def test_devices_evaluations_and_other_events() -> None:
             line(event="device", rank=-1, uuid="GPU-1", utilization_percent=97, throttle_reasons=["power"]),
             line(event="device", rank=-1, cpu_percent=12.0),
             line(event="eval", step=100, val_loss=1.75),
-            line(event="commit", generation=3),
+            line(event="commit", checkpoint=3),
         ]
     )
     assert [part.group for part in batch.parts if isinstance(part, Rows)] == ["device/GPU-1", "device/host", "eval"]

@@ -99,7 +99,7 @@ def test_a_start_time_that_is_not_a_number_is_no_live_process() -> None:
         b'{"event": "eval", "step": 1, "val_loss": [[1]], "val_x": ' + b"9" * 400 + b"}",
         b'{"event": "launch", "devices": 5, "total_steps": "x", "world_size": -1}',
         b'{"event": "launch", "devices": [[1], null], "total_steps": ' + b"9" * 299 + b"}",
-        b'{"event": "commit", "generation": {}}',
+        b'{"event": "commit", "checkpoint": {}}',
         b'{"event": "alert", "title": 5, "message": [1]}',
         b'{"event": "\\ud800", "title": "\\udfff"}',
         b'{"event": "sample", "step": null, "text": 5, "prompt": ["x"]}',

@@ -39,7 +39,8 @@ def store(tmp_path: Path, runs_dir: Path) -> RunStore:
             {"event": "eval", "step": 5, "val_loss": -490.5, "val_return": 490.5, "val_halt_steps": 2},
             "step 5: validation loss -490.5, return 490.5, halt steps 2",
         ),
-        ({"event": "commit", "step": 5, "generation": 2}, "step 5: generation 2 committed"),
+        ({"event": "commit", "step": 5, "checkpoint": 2}, "step 5: checkpoint 2 saved"),
+        ({"event": "commit", "step": 5, "generation": 2}, "step 5: checkpoint 2 saved"),  # 0.1
         ({"event": "fallback", "reason": "Rank 1 died."}, "Falling back to one device: Rank 1 died."),
         (
             {"event": "fallback", "reason": "Rank 1 died.", "mode": "independent"},

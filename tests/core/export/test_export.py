@@ -96,7 +96,7 @@ def test_tables_and_event_files_go_below_the_run(store: RunStore) -> None:
 def test_weights_of_a_killed_run_are_its_newest_generation_put_together(store: RunStore, tmp_path: Path) -> None:
     made = export_run(store, "safetensors")
     assert made.path == store.dir / "exports" / "safetensors" / "model.safetensors"
-    assert tensors_of(made.path) == {"w": [3.0, 4.0]} and "generation 2, step 20" in made.details[0]
+    assert tensors_of(made.path) == {"w": [3.0, 4.0]} and "checkpoint 2, step 20" in made.details[0]
     older = export_run(store, "safetensors", tmp_path / "a b" / "first.safetensors", generation=1)
     assert tensors_of(older.path) == {"w": [1.0, 2.0]} and older.path.name == "first.safetensors"
     (tmp_path / "there").mkdir()
@@ -127,18 +127,18 @@ def test_of_copies_that_trained_apart_the_best_is_taken(store: RunStore) -> None
 def test_a_damaged_newest_generation_is_passed_over_but_not_where_it_was_asked_for(store: RunStore) -> None:
     shard = store.generations / "2" / "weights_shard1.safetensors"
     shard.write_bytes(shard.read_bytes()[:-1] + b"x")
-    assert "generation 1" in export_run(store, "safetensors").details[0]
+    assert "checkpoint 1" in export_run(store, "safetensors").details[0]
     with pytest.raises(StateFileError, match="SHA-256 differs") as caught:
         export_run(store, "safetensors", generation=2)
-    assert caught.value.next_step == "Choose another generation: 1."
+    assert caught.value.next_step == "Choose another checkpoint: 1."
 
 
 BAD: dict[str, tuple[list[str], str]] = {
     "no such run": (["nobody", "--to", "csv"], "matches 'nobody'"),
     "no kind": (["RUN"], "--to"),
     "unknown kind": (["RUN", "--to", "onnx"], "onnx"),
-    "no such generation": (["RUN", "--to", "safetensors", "--generation", "7"], "no generation 7"),
-    "a generation that is no number": (["RUN", "--to", "safetensors", "--generation", "last"], "last"),
+    "no such generation": (["RUN", "--to", "safetensors", "--checkpoint", "7"], "no checkpoint 7"),
+    "a generation that is no number": (["RUN", "--to", "safetensors", "--checkpoint", "last"], "last"),
     "a generation of tables": (["RUN", "--to", "csv", "--generation", "1"], "holds weights"),
     "a recipe that cannot": (["RUN", "--to", "hf"], "MiniGPT cannot export its weights as"),
     "a folder with something in it": (["RUN", "--to", "csv", "--out", "FULL"], "is not empty"),
@@ -168,7 +168,7 @@ def test_what_cannot_be_exported_is_said_and_nothing_is_written(
 def test_a_run_that_has_measured_and_committed_nothing(tmp_path: Path, runs_dir: Path) -> None:
     (tmp_path / "text.txt").write_bytes(TEXT)
     store = make_run(tmp_path, generations=0, runs_dir=runs_dir)
-    for kind, words in (("csv", "no metrics yet"), ("tensorboard", "no metrics yet"), ("safetensors", "committed")):
+    for kind, words in (("csv", "no metrics yet"), ("tensorboard", "no metrics yet"), ("safetensors", "no checkpoint")):
         with pytest.raises(UsageError, match=words):
             export_run(store, kind)
     assert [path for path in store.dir.rglob("*") if path.is_file() and "exports" in path.parts] == []
@@ -259,7 +259,7 @@ def test_a_recipe_makes_a_hugging_face_folder(store: RunStore, tmp_path: Path) -
     made = export_run(own_recipe(store, CODE), "hf", tmp_path / "out", generation=2)
     assert sorted(path.name for path in made.path.iterdir()) == ["config.json", "model.safetensors"]
     assert tensors_of(made.path / "model.safetensors") == {"w": [3.0, 4.0]}
-    assert "generation 2" in made.details[0]
+    assert "checkpoint 2" in made.details[0]
 
 
 @pytest.mark.slow

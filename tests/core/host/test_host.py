@@ -59,12 +59,12 @@ def test_the_ledger_holds_what_the_newest_generation_holds(make_run: MakeRun) ->
     ledger = run.ledger()
     assert ledger == newest.ledger()
     assert len(ledger["completed_chunks"]) == 10 and ledger["completed_blocks"] == [0]
-    assert ledger["generation"] == newest.number
+    assert ledger["checkpoint"] == newest.number
     assert run.end().total_steps == 250  # 1,000 samples by 2 ranks of micro-batch 2: the host's own arithmetic
 
 
 def test_old_generations_go_and_the_best_stays(make_run: MakeRun) -> None:
-    run = make_run(keep_generations=2).behave(steps=50, commit_every=10, commit_s=0.0, step_s=0.01).start()
+    run = make_run(keep_checkpoints=2).behave(steps=50, commit_every=10, commit_s=0.0, step_s=0.01).start()
     assert run.end().state == FINISHED
     assert len(run.generations()) == 2
 
