@@ -46,7 +46,7 @@ def write_shards(folder: Path, world: int, tensors: Mapping[str, Any], *, overla
             first = max(0, min(rank * each, tensor.shape[0]) - overlap)
             rows = tensor[first : min((rank + 1) * each, tensor.shape[0])]
             start = first * (tensor[0].numel() if len(tensor) else 0)
-            own[name] = pieces.Piece(rows.reshape(-1), start, tuple(tensor.shape))
+            own[name] = pieces.TensorSlice(rows.reshape(-1), start, tuple(tensor.shape))
         path = folder / f"weights_shard{rank}.safetensors"
         tensor_files.write(path, pieces.bare(own), {"pieces": pieces.describe(own)})
         paths.append(path)

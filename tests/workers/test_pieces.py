@@ -12,13 +12,13 @@ import torch
 from core.errors import StateFileError
 from workers.state_files import safetensors_files
 from workers.state_files.saved_state import SavedState
-from workers.state_files.slices import Piece, bare, describe, join
+from workers.state_files.slices import TensorSlice, bare, describe, join
 
 
-def cut(tensor: torch.Tensor, *at: int) -> list[Piece]:
+def cut(tensor: torch.Tensor, *at: int) -> list[TensorSlice]:
     edges = [0, *at, tensor.numel()]
     flat = tensor.reshape(-1)
-    return [Piece(flat[a:b], a, tuple(tensor.shape)) for a, b in itertools.pairwise(edges)]
+    return [TensorSlice(flat[a:b], a, tuple(tensor.shape)) for a, b in itertools.pairwise(edges)]
 
 
 @pytest.mark.parametrize("at", [(), (5,), (0, 7), (3, 3, 24), (1, 2, 23)])
@@ -34,7 +34,7 @@ def test_a_missing_piece_is_named() -> None:
 
 def test_pieces_of_different_tensors_do_not_fit() -> None:
     with pytest.raises(StateFileError, match="do not make a whole"):
-        join("w", [Piece(torch.zeros(12), 0, (4, 6)), Piece(torch.zeros(12), 12, (6, 4))])
+        join("w", [TensorSlice(torch.zeros(12), 0, (4, 6)), TensorSlice(torch.zeros(12), 12, (6, 4))])
 
 
 def test_a_state_in_shards_is_read_as_one(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Adding pieces of tensors: with NumPy where it is the faster one, else with torch."""
+"""Arithmetic on slices of tensors: with NumPy where it is the faster one, else with torch."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """Operations on pieces. All let go of the interpreter lock, so the training thread runs on.
+    """Operations on slices. All let go of the interpreter lock, so the training thread runs on.
 
     Attributes:
-        pieces: What the others work on, of a tensor.
+        operand: What the others work on, of a tensor.
         copy: Into the first, from the second.
         add: The first two, into the third.
         scale: The first by a factor, into the third.
     """
 
-    pieces: Callable[[Tensor], Any]
+    operand: Callable[[Tensor], Any]
     copy: Callable[[Any, Any], object]
     add: Callable[[Any, Any, Any], object]
     scale: Callable[[Any, float, Any], object]
 
 
-# NumPy starts a loop in a quarter of the time that torch takes, which is a fifth of a piece.
+# NumPy starts a loop in a quarter of the time that torch takes, which is a fifth of what a slice takes.
 _WITH_NUMPY: Final = Arithmetic(
-    pieces=lambda tensor: tensor.numpy(),
+    operand=lambda tensor: tensor.numpy(),
     copy=np.copyto,
     add=lambda one, other, out: np.add(one, other, out=out),
     scale=lambda array, factor, out: np.multiply(array, array.dtype.type(factor), out=out),
 )
 WITH_TORCH: Final = Arithmetic(
-    pieces=lambda tensor: tensor,
+    operand=lambda tensor: tensor,
     copy=lambda target, source: target.copy_(source),
     add=lambda one, other, out: torch.add(one, other, out=out),
     scale=lambda tensor, factor, out: torch.mul(tensor, factor, out=out),
@@ -44,7 +44,7 @@ WITH_TORCH: Final = Arithmetic(
 
 
 def arithmetic(dtype: torch.dtype) -> Arithmetic:
-    """For pieces of that dtype: NumPy has no bfloat16, and its float16 is not vectorised."""
+    """For slices of that dtype: NumPy has no bfloat16, and its float16 is not vectorised."""
     return WITH_TORCH if dtype in (torch.float16, torch.bfloat16) else _WITH_NUMPY
 
 

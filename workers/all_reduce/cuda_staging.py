@@ -1,6 +1,6 @@
-"""A CUDA tensor through an all-reduce on the CPU: in pieces over pinned memory, copies beside the sums.
+"""A CUDA tensor through an all-reduce on the CPU: in slices over pinned memory, copies beside the sums.
 
-The card copies piece 2 out while the CPU sums piece 1; what is summed goes back while the next is being summed. All
+The card copies slice 2 out while the CPU sums slice 1; what is summed goes back while the next is being summed. All
 copies are on a stream of their own, so kernels of the backward pass run on.
 """
 
@@ -23,7 +23,7 @@ class CudaStaging:
 
     Args:
         device: The CUDA device that the tensors live on.
-        reduce: Sums a CPU tensor in place over all ranks: the tensor, the factor, which piece it is.
+        reduce: Sums a CPU tensor in place over all ranks: the tensor, the factor, which slice it is.
     """
 
     def __init__(self, device: torch.device, reduce: Callable[[Tensor, float, int], None]) -> None:

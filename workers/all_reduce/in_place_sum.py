@@ -2,7 +2,7 @@
 
 DDP puts its gradients into the same buckets in every step. Once a bucket has come a second time, all ranks move theirs
 into shared memory (`shared_tensor`). From then on each rank adds up one shard of all ranks' buckets and writes the sum
-into all of them, so main memory is read once and written once. Until then, and where it cannot be, pieces go through
+into all of them, so main memory is read once and written once. Until then, and where it cannot be, slices go through
 slots (`shared_all_reduce`).
 
 Ranks meet twice. At the first meeting everyone says whether its bucket is new, known, or shared and under which number;
@@ -147,7 +147,7 @@ class InPlaceSum:
             self.problem = reason or "another rank could not do it"
             return _Bucket(tensor)
         self._numbers += 1
-        return _Bucket(tensor, [arithmetic(tensor.dtype).pieces(part) for part in flat], self._numbers - 1)
+        return _Bucket(tensor, [arithmetic(tensor.dtype).operand(part) for part in flat], self._numbers - 1)
 
     def _seen(self, rank: int, letter: Tensor, own: Tensor) -> Tensor:
         if rank == self._rank:
@@ -163,7 +163,7 @@ class InPlaceSum:
         shard = -(-size // (self._ranks * _ALIGNMENT)) * _ALIGNMENT
         end = min(size, (self._rank + 1) * shard)
         per = CHUNK_BYTES // tensor.element_size()
-        scratch = do.pieces(self._scratch.view(tensor.dtype))
+        scratch = do.operand(self._scratch.view(tensor.dtype))
         early, late = split_factor(tensor.dtype, factor)
         for start in range(min(size, self._rank * shard), end, per):
             chunk = slice(start, min(end, start + per))

@@ -1,4 +1,4 @@
-"""One piece of memory that all ranks of a run see, and of which nothing can be left behind.
+"""Shared memory that all ranks of a run see, and of which nothing can be left behind.
 
 Linux: a memory file without a name in any folder (`memfd_create`). Rank 0 makes it, the others open it through
 `/proc/<pid>/fd/<number>`, rank 0 closes the number. There is no moment at which killing every rank leaves something in
@@ -28,7 +28,7 @@ HEADER_BYTES: Final = 4096
 LINE_WORDS: Final = 16
 """Words of one rank in the header."""
 LIMIT_BYTES: Final = 64 << 20
-"""More than this is never asked for; whole models pass through pieces of it."""
+"""More than this is never asked for; whole models pass through it in slices."""
 MAX_RANKS: Final = 8
 
 _ADDRESS_BYTES: Final = 256

@@ -88,12 +88,12 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, 
     head += b" " * (-len(head) % 8)
     digest = hashlib.sha256()
     with path.open("wb") as file:
-        pieces: list[bytes | memoryview] = [struct.pack("<Q", len(head)), head]
-        for number, piece in enumerate((*pieces, *(_bytes_of(unique[name]) for name in order))):
+        beginning: list[bytes | memoryview] = [struct.pack("<Q", len(head)), head]
+        for number, data in enumerate((*beginning, *(_bytes_of(unique[name]) for name in order))):
             if number == len(order) // 2 + 1:
                 reach("weights_write")
-            digest.update(piece)
-            file.write(piece)
+            digest.update(data)
+            file.write(data)
         file.flush()
         os.fsync(file.fileno())
         size = file.tell()

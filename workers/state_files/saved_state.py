@@ -3,7 +3,7 @@
 A generation holds weights in one of three forms, and its optimizer state likewise:
 
 * whole: `weights.safetensors` (one device, DDP);
-* in shards: `weights_shard<r>.safetensors`, whose tensors are whole or pieces (`workers.state_files.slices`);
+* in shards: `weights_shard<r>.safetensors`, whose tensors are whole or slices (`workers.state_files.slices`);
 * as copies: `weights_rank<r>.safetensors`, one a rank that trained by itself.
 
 Tensors are read when they are asked for, one at a time, so that a model which fits no single device's memory can be
@@ -26,7 +26,7 @@ from core.files.atomic import sha256_file
 from workers.optim.optimizer import Optimization
 from workers.state_files import safetensors_files
 from workers.state_files.averaging import mean
-from workers.state_files.slices import Piece, join
+from workers.state_files.slices import TensorSlice, join
 
 MANIFEST: Final = "manifest.json"
 WEIGHTS: Final = "weights"
@@ -152,15 +152,15 @@ class _Files:
         return sorted({name for file in self._files for name in file.names})
 
     def tensor(self, name: str) -> Tensor:
-        pieces = []
+        slices = []
         for file in self._files:
             if name not in file.names:
                 continue
             described = file.values.get("pieces", {}).get(name)
             if described is None:
                 return file.tensor(name)
-            pieces.append(Piece(file.tensor(name), described[0], tuple(described[1])))
-        return join(name, pieces)
+            slices.append(TensorSlice(file.tensor(name), described[0], tuple(described[1])))
+        return join(name, slices)
 
 
 class _Average:

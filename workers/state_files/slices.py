@@ -20,7 +20,7 @@ from core.errors import StateFileError
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TensorSlice:
     """Consecutive elements of a tensor.
 
     Attributes:
@@ -40,42 +40,42 @@ class StatePart:
 
     Attributes:
         name: File name: `weights….safetensors`, `optimizer….safetensors`, or what else a mode needs to go on.
-        tensors: Whole tensors and pieces by their canonical names: a weight's name in the model's `state_dict`, an
+        tensors: Whole tensors and slices by their canonical names: a weight's name in the model's `state_dict`, an
             optimizer's "<parameter number>.<key>".
         values: Plain values that belong to them.
     """
 
     name: str
-    tensors: Mapping[str, Tensor | Piece]
+    tensors: Mapping[str, Tensor | TensorSlice]
     values: Mapping[str, Any]
 
 
-def describe(tensors: Mapping[str, Tensor | Piece]) -> dict[str, list[Any]]:
-    """What a file's metadata says of the pieces in it: name → [start, shape]."""
-    return {name: [item.start, list(item.shape)] for name, item in tensors.items() if isinstance(item, Piece)}
+def describe(tensors: Mapping[str, Tensor | TensorSlice]) -> dict[str, list[Any]]:
+    """What a file's metadata says of the slices in it: name → [start, shape]."""
+    return {name: [item.start, list(item.shape)] for name, item in tensors.items() if isinstance(item, TensorSlice)}
 
 
-def bare(tensors: Mapping[str, Tensor | Piece]) -> dict[str, Tensor]:
+def bare(tensors: Mapping[str, Tensor | TensorSlice]) -> dict[str, Tensor]:
     """The tensors to write."""
-    return {name: item.values if isinstance(item, Piece) else item for name, item in tensors.items()}
+    return {name: item.values if isinstance(item, TensorSlice) else item for name, item in tensors.items()}
 
 
-def join(name: str, pieces: Iterable[Piece]) -> Tensor:
+def join(name: str, slices: Iterable[TensorSlice]) -> Tensor:
     """The whole tensor.
 
     Raises:
-        StateFileError: An element is missing, or pieces contradict each other.
+        StateFileError: An element is missing, or slices contradict each other.
     """
-    ordered = sorted(pieces, key=lambda piece: piece.start)
+    ordered = sorted(slices, key=lambda part: part.start)
     first = ordered[0]
     whole = torch.empty(math.prod(first.shape), dtype=first.values.dtype)
     end = 0
-    for piece in ordered:
-        stop = piece.start + piece.values.numel()
-        if piece.shape != first.shape or piece.start > end or stop > whole.numel():
+    for part in ordered:
+        stop = part.start + part.values.numel()
+        if part.shape != first.shape or part.start > end or stop > whole.numel():
             end = -1
             break
-        whole[piece.start : stop] = piece.values.reshape(-1)
+        whole[part.start : stop] = part.values.reshape(-1)
         end = max(end, stop)
     if end != whole.numel():
         raise StateFileError(

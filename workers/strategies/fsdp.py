@@ -28,7 +28,7 @@ from core.errors import RankdeckError, StateFileError
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.state_files.saved_state import SavedState
-from workers.state_files.slices import Piece, StatePart
+from workers.state_files.slices import StatePart, TensorSlice
 from workers.strategies.base import RankPlace
 from workers.strategies.ddp import DdpStrategy
 from workers.strategies.process_group import make_process_group
@@ -194,13 +194,13 @@ class FsdpReplica(Replica):
             if isinstance(module, FSDPModule):
                 module.reshard()
 
-    def _own(self, tensors: Mapping[str, Any]) -> dict[str, Tensor | Piece]:
-        own: dict[str, Tensor | Piece] = {}
+    def _own(self, tensors: Mapping[str, Any]) -> dict[str, Tensor | TensorSlice]:
+        own: dict[str, Tensor | TensorSlice] = {}
         for name, tensor in tensors.items():
             local = tensor.to_local().detach() if isinstance(tensor, DTensor) else tensor
             if isinstance(tensor, DTensor) and _is_cut(tensor):
                 start = _first_row(tensor) * math.prod(tensor.shape[1:])
-                own[name] = Piece(local.reshape(-1), start, tuple(tensor.shape))
+                own[name] = TensorSlice(local.reshape(-1), start, tuple(tensor.shape))
             elif self._place.rank == 0:
                 own[name] = local
         return own
@@ -267,7 +267,7 @@ def _is_cut(tensor: DTensor) -> bool:
     """Whether each rank has some rows; False where each has the whole.
 
     Raises:
-        NotShardableError: Neither, as some optimizers' state: no piece of a file can describe it.
+        NotShardableError: Neither, as some optimizers' state: no slice in a file can describe it.
     """
     (placement,) = tensor.placements
     if not (placement.is_shard(0) or placement.is_replicate()):

@@ -202,7 +202,7 @@ class GroupBatches:
 
     def next(self, step: int) -> StepBatch | None:
         """This rank's share of the batch that makes optimizer step number `step`, or None when the data is used up."""
-        pieces: list[Indices] = []
+        slices: list[Indices] = []
         finished: list[ChunkDone] = []
         taken, waited, last = 0, 0.0, None
         while taken < self.global_batch:
@@ -211,7 +211,7 @@ class GroupBatches:
             if chunk is None or (last is not None and chunk.grant.epoch != last.epoch):
                 break
             count = min(self.global_batch - taken, chunk.left)
-            pieces.append(chunk.order[chunk.done : chunk.done + count])
+            slices.append(chunk.order[chunk.done : chunk.done + count])
             chunk.done, taken, last = chunk.done + count, taken + count, chunk.grant
             if chunk.left == 0:
                 finished.append(_done(chunk.grant, step))
@@ -221,7 +221,7 @@ class GroupBatches:
         self.progress.samples_seen += taken
         self.progress.chunks_done += len(finished)
         self._uncommitted.extend(finished)
-        batch = np.concatenate(pieces)
+        batch = np.concatenate(slices)
         first, share, micro_batches = self._share(batch)
         place = (last.epoch, last.block_id, last.chunk_id)
         return StepBatch(micro_batches, share, taken, *place, tuple(finished), waited, batch, first)

@@ -2,7 +2,7 @@
 
 Which of weights and optimizer state a rank writes is the replica's business (`strategies.replica`); the state of its
 generators, its place in the data and its counters every rank writes itself (`rank<r>.safetensors`). Weights have
-their canonical names and optimizer state is keyed by the parameter's number, whole or in pieces, so any mode can read
+their canonical names and optimizer state is keyed by the parameter's number, whole or in slices, so any mode can read
 what another wrote (`saved_state`).
 
 The run host makes the parts a generation by writing the manifest last (`core.checkpoints.store`).

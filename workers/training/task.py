@@ -45,7 +45,7 @@ class StepSamples:
     Attributes:
         epoch: From 0.
         batch: Dataset indices of the whole batch, in their order; the same on every rank that trains in step.
-        own: Those that this rank works on: a stretch of `batch`, empty where it has none.
+        own: Those that this rank works on: a slice of `batch`, empty where it has none.
     """
 
     epoch: int

@@ -26,7 +26,7 @@ from workers.all_reduce import GradientAllReduce, choose_all_reduce, in_place_su
 from workers.all_reduce.choice import _SharedMemory
 from workers.all_reduce.in_place_sum import CHUNK_BYTES
 from workers.all_reduce.power_sgd import WHOLE_STEPS, PowerSgd
-from workers.all_reduce.shared_all_reduce import PIECE_BYTES, SharedAllReduce, arena_bytes
+from workers.all_reduce.shared_all_reduce import SLICE_BYTES, SharedAllReduce, arena_bytes
 from workers.host_link.failures import explain
 from workers.strategies.base import RankPlace
 from workers.strategies.process_group import make_process_group
@@ -38,7 +38,7 @@ HOLD_S = 60.0
 
 def sizes(world: int, dtype: torch.dtype) -> list[int]:
     """One element, odd ones, around a piece, some pieces; for float32 more than the whole arena."""
-    piece = PIECE_BYTES // dtype.itemsize
+    piece = SLICE_BYTES // dtype.itemsize
     large = arena_bytes(world) // 4 + 5 if dtype == torch.float32 else 3 * piece + 13
     return [1, 63, 1001, piece - 1, piece, large]
 

@@ -28,7 +28,7 @@ from core.launch.deepspeed import FIELD, check_run, effective_config, without_op
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.state_files.saved_state import SavedState
-from workers.state_files.slices import Piece, StatePart
+from workers.state_files.slices import StatePart, TensorSlice
 from workers.strategies.base import RankPlace
 from workers.strategies.ddp import DdpStrategy
 from workers.strategies.deepspeed.engine import (
@@ -213,21 +213,21 @@ class DeepSpeedReplica(Replica):
 
     def parts(self) -> list[StatePart]:
         """Every rank writes its run of each tensor's elements; rank 0 also what is whole on all of them."""
-        weights: dict[str, Tensor | Piece] = {}
+        weights: dict[str, Tensor | TensorSlice] = {}
         for name, tensor in self.model.state_dict(keep_vars=True).items():
             if self.shards.holds(tensor):
                 own = self.shards.master(tensor)
                 if own.numel():
-                    weights[name] = self._piece(tensor, own.to(self._before.dtypes[name]))
+                    weights[name] = self._slice(tensor, own.to(self._before.dtypes[name]))
             elif self._place.rank == 0:
                 weights[name] = tensor.detach().to(self._before.dtypes[name])
-        state: dict[str, Tensor | Piece] = {}
+        state: dict[str, Tensor | TensorSlice] = {}
         for number, parameter in enumerate(self._before.numbered):
             for key, value in self.shards.state(parameter).items():
                 if value.dim() == 0:
                     state[f"{number}.{key}"] = value
                 elif value.numel():
-                    state[f"{number}.{key}"] = self._piece(parameter, value)
+                    state[f"{number}.{key}"] = self._slice(parameter, value)
         values = {"scalars": {}, "groups": self._groups(), "kind": self._optimization.kind_name}
         return [
             StatePart(f"weights{self._suffix}.safetensors", weights, {}),
@@ -296,8 +296,8 @@ class DeepSpeedReplica(Replica):
             for key, value in steps.items():
                 self.shards.set_everywhere(key, value)
 
-    def _piece(self, parameter: nn.Parameter, own: Tensor) -> Piece:
-        return Piece(own, self.shards.start(parameter), self.shards.shape(parameter))
+    def _slice(self, parameter: nn.Parameter, own: Tensor) -> TensorSlice:
+        return TensorSlice(own, self.shards.start(parameter), self.shards.shape(parameter))
 
     def _groups(self) -> list[dict[str, Any]]:
         """The optimizer's groups with the numbers that parameters had before DeepSpeed put buffers in their place."""
