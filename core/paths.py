@@ -1,4 +1,4 @@
-"""Where this program lies, and where things are kept on this machine unless a person says otherwise."""
+"""Paths: this program's own folder, and the default folders for data, runs and tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a generation goes on where: which weights each rank of the next attempt takes up, and from which step.
+"""Restore plan: the weights that each rank of the next attempt takes up, and the step that it continues from.
 
 Most modes keep one set of weights, whole or in shards, and any number of ranks in any mode reads it. Ranks that train
 independently keep a copy each. While as many of them go on, each goes on with its own; where fewer sets of weights are

@@ -1,4 +1,4 @@
-"""What `rankdeck doctor` looks at. Every check answers in a bounded time and says what to do."""
+"""Checks of `rankdeck doctor`. Every check answers in a bounded time and says what to do."""
 
 from __future__ import annotations
 

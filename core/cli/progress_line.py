@@ -1,4 +1,4 @@
-"""What has been seen of a run's metrics, and the one line that says it."""
+"""Progress line: a run's metrics so far, as one line of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the command line's words go: stdout and stderr as UTF-8, a progress line that overwrites itself.
+"""Terminal output: stdout and stderr as UTF-8, and a progress line that overwrites itself.
 
 A pipe whose reader has gone is no error: what would have been printed is dropped and the command goes on.
 """

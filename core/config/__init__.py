@@ -1,4 +1,4 @@
-"""What a run is asked to do: `RunConfig`, its fields' meaning and limits, its file formats and its flags."""
+"""A run's settings: `RunConfig`, its fields' meaning and limits, its file formats and its flags."""
 
 from core.config.batch import Batch, resolve_batch
 from core.config.config_file import read_config, to_toml

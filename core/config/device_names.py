@@ -1,4 +1,4 @@
-"""How CPU devices are written: ``cpu:0,cpu:1`` names two of them, ``cpux2`` counts two, ``cpu`` is one.
+"""Names of CPU devices: ``cpu:0,cpu:1`` names two of them, ``cpux2`` counts two, ``cpu`` is one.
 
 Until 0.1 a lone ``cpu:2`` counted. It still does, since commands and old runs say so: see `with_counts`.
 """

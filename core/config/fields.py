@@ -1,4 +1,4 @@
-"""What one field of a form is: its type, limits, default and meaning. Recipes and `RunConfig` share it."""
+"""Field specifications: type, limits, default and meaning of a form's field, for `RunConfig` and for recipes."""
 
 from __future__ import annotations
 

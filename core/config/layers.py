@@ -1,4 +1,4 @@
-"""What a person gave, in a file or as flags, made into a `RunConfig`: names, aliases and the AI-OS flags.
+"""Settings layers: a config file's values and flags made into a `RunConfig`, with aliases and the AI-OS flags.
 
 One layer is one `Given` (a file, a command line); a later layer wins over an earlier one key by key.
 """

@@ -1,1 +1,1 @@
-"""What a run is trained on: files, folders and hub datasets, their form and identity."""
+"""Datasets: files, folders and hub datasets, their formats and identity."""

@@ -1,4 +1,4 @@
-"""What a run is trained on: which files, how large, and a hash that a later resume can hold against.
+"""A dataset's identity: its files, their size, and a hash that a later resume is compared with.
 
 Nothing is read into memory and nothing is written. Text may be in any encoding: byte-level training takes bytes
 as they are. Rows are not looked into here: ranks do that (`workers.data`).

@@ -1,4 +1,4 @@
-"""What the name of a data file says: how its rows are written down, and how the file is packed."""
+"""Data formats, told by a file's name: how rows are written down, and how the file is compressed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes out of a run, for other programs: CSV, TensorBoard's event files, weights, a Hugging Face folder.
+"""Exports for other programs: CSV, TensorBoard event files, weights, a Hugging Face folder.
 
 `export` does it, `kinds` lists them. Nothing here touches what the run's host writes; a live run is exported as far
 as it is.

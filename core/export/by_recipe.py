@@ -1,4 +1,4 @@
-"""What only a recipe can make of weights (a Hugging Face folder): its `export(given)`, in a process of its own."""
+"""Exports that only a recipe can make (a Hugging Face folder): its `export`, run in a process of its own."""
 
 from __future__ import annotations
 

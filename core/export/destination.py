@@ -1,4 +1,4 @@
-"""Where an export goes: made beside its place, then moved there, so that a failed one leaves what was there before."""
+"""An export's destination: written to a temporary name, then moved, so that a failure leaves the old file."""
 
 from __future__ import annotations
 

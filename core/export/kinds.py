@@ -1,4 +1,4 @@
-"""What a run can be exported as."""
+"""Kinds of export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files hold the weights that a run is exported with: its model, or a committed generation's parts."""
+"""Weights for an export: the run's model, or the files of a committed generation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Says so when a script's loss is not finite. Recipes say it themselves (`workers.training.divergence`)."""
+"""Loss watch: reports a script's loss that is not finite. Recipes report their own (`workers.training.divergence`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much work a run is, known once the data is ready; and the config that a fallback goes on with."""
+"""Work plan: the amount of work, known once the data is ready, and the config that a fallback trains."""
 
 from __future__ import annotations
 

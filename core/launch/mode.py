@@ -1,4 +1,4 @@
-"""Which devices and which mode a config means on a machine, and who shards in it. Pure.
+"""Mode choice: the devices and the mode that a config means on a machine, and the engine that shards. Pure.
 
 Nothing here asks the machine anything, so every platform's answer can be tested on any.
 """

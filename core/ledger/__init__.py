@@ -1,1 +1,1 @@
-"""Which data is in the weights: blocks, chunks, claims and commits."""
+"""The ledger of trained data: blocks, chunks, claims and commits."""

@@ -1,4 +1,4 @@
-"""How a dataset of samples is cut into blocks and chunks. Pure arithmetic; the numbering of `core.ledger.ledger`."""
+"""Chunk grid: a dataset's samples cut into blocks and chunks. Pure arithmetic; `core.ledger.ledger` numbers them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What this computer is: devices, PyTorch build, packages, interpreters, sleep."""
+"""This computer: devices, PyTorch build, packages, interpreters, sleep."""

@@ -1,4 +1,4 @@
-"""What Python's package metadata says of what is installed; nothing is imported.
+"""Installed packages, read from Python's package metadata; nothing is imported.
 
 The module that reads metadata brings an e-mail parser along. It is loaded when somebody asks, which the window does
 after its first picture.

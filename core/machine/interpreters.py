@@ -1,4 +1,4 @@
-"""Which Pythons a script may be run with: this one, virtual environments, conda's, and Windows' ``py`` list.
+"""Python interpreters for scripts: this one, virtual environments, conda's, and Windows' ``py`` list.
 
 Nothing is imported and, but for ``py -0p``, nothing is started: versions are read from what environments say about
 themselves, and torch from the metadata in their packages' folder.

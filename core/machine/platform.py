@@ -1,4 +1,4 @@
-"""What a launch plan must know about this machine, found without importing torch."""
+"""The platform: operating system, cores and PyTorch build, found without importing torch."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What ranks report, on disk: `metrics.jsonl` and the columns made from it."""
+"""Metrics on disk: `metrics.jsonl` and the columns made from it."""

@@ -1,4 +1,4 @@
-"""What synchronising costs: bytes a step, and the share of time spent waiting, predicted from a measured link."""
+"""Cost of synchronising: bytes a step, and the share of time spent waiting, predicted from a measured link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a process ended, in words a person can act on."""
+"""Exit codes of processes, as text that a person can act on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which process is meant: a pid together with the moment it started, so that a recycled pid is never mistaken."""
+"""Process identity: a pid and the moment the process started, since pids are recycled."""
 
 from __future__ import annotations
 

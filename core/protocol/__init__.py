@@ -1,1 +1,1 @@
-"""What host, ranks and clients say to each other, and how it travels."""
+"""The protocol between host, ranks and clients: messages, their encoding, and the server."""

@@ -1,4 +1,4 @@
-"""How a run's host, its ranks and its clients talk: one JSON line a message.
+"""Codec of the protocol between a run's host, its ranks and its clients: one JSON line a message.
 
 This module needs the standard library only, because it also runs in a rank's environment.
 

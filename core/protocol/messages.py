@@ -1,4 +1,4 @@
-"""What a run's host, its ranks and its clients say to each other: frozen dataclasses.
+"""Messages between a run's host, its ranks and its clients: frozen dataclasses.
 
 This module needs the standard library only, because it also runs in a rank's environment. `core.protocol.codec` says
 how they travel.

@@ -1,1 +1,1 @@
-"""What can be trained: recipes, built in and a person's own, and scripts."""
+"""Recipes, built in and a person's own, and scripts."""

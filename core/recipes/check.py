@@ -1,4 +1,4 @@
-"""What only a look into a recipe or into the data can show to be wrong before a rank is started: programs are asked.
+"""Recipe checks: a program of the recipe's looks for faults in its settings and data before a rank starts.
 
 A recipe that says `check = true` has a function `check(request)` in check.py, called by `workers.programs.check_main`.
 One that says `check = "check.py"` has a program which is run as ``python check.py SETTINGS.json``; the file holds

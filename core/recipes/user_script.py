@@ -1,4 +1,4 @@
-"""What the recipe `script` is told, checked: which program, which interpreter, which words.
+"""Settings of the recipe `script`, checked: program, interpreter and arguments.
 
 Its options are texts, since forms, flags and files hold those. `core.config.arguments` reads a line of arguments alike
 on every platform.

@@ -1,1 +1,1 @@
-"""What resuming a run means, found out before anything is changed."""
+"""Resuming a run, planned before anything is changed."""

@@ -1,4 +1,4 @@
-"""What is different when a run goes on: settings that may be given anew, in words, and what cannot be carried along."""
+"""Changes at a resume: settings that may differ from the run's, as text, and state that cannot be restored."""
 
 from __future__ import annotations
 

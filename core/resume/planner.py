@@ -1,4 +1,4 @@
-"""What resuming means, found out before anything is touched: a value that window and command line can show.
+"""Resume planner: decides before anything is touched, as a value that window and command line can show.
 
 Three things can be named: a run of ours (its folder, id or state file), AI-OS's `chunk_tracker_state.json`, or a
 folder with one. AI-OS's file comes without weights that we could load, so there a *new* run trains what is left;

@@ -1,1 +1,1 @@
-"""How ranks and host make one checkpoint together: who writes what, and when it counts."""
+"""Commits: ranks and host make one checkpoint together."""

@@ -1,4 +1,4 @@
-"""Who writes which generation: the pure half of a commit. The effects (folders, manifests, sockets) are the host's.
+"""Commit coordinator: the pure half of a commit. The effects (folders, manifests, sockets) are the host's.
 
 One generation is open at a time. It goes through three phases:
 

@@ -1,4 +1,4 @@
-"""What is known about a device, once (`Device`) and now (`DeviceSample`, `HostSample`)."""
+"""A device's properties (`Device`) and one sample of its figures (`DeviceSample`, `HostSample`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NVML says in codes, in words."""
+"""Messages for NVML's error codes."""
 
 from __future__ import annotations
 

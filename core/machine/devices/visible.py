@@ -1,4 +1,4 @@
-"""Which GPUs `CUDA_VISIBLE_DEVICES` leaves visible, and how CUDA numbers them. Pure: NVML knows nothing of it.
+"""GPUs visible to CUDA by `CUDA_VISIBLE_DEVICES`, as CUDA numbers them. Pure: NVML ignores that variable.
 
 https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables
 """
