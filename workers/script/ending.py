@@ -57,7 +57,7 @@ _NO_CUDA: Final = re.compile(
 )
 _PLAIN_HINT: Final = (
     "Many scripts take torchrun's variables as a sign of a GPU. Run this one without them: rankdeck run --no-torchrun, "
-    "or “As without torchrun” in Setup."
+    "or “Without torchrun variables” in Setup."
 )
 _GPU_HINT: Final = (
     "The script needs a GPU but ran on CPU devices. Choose GPUs, or try one CPU device without torchrun's "
