@@ -10,7 +10,7 @@ import pytest
 from core.protocol.messages import CommitTo, Message
 from workers.host_link.inbox import Inbox
 from workers.host_link.reporter import Reporter
-from workers.training.commits import BUSY, Commits
+from workers.training.commits import BUSY, CommitRequest, Commits
 
 
 class Nowhere:
@@ -60,7 +60,7 @@ def test_a_shorter_interval_counts_from_the_first_on(clock: list[float]) -> None
 
 def test_while_the_host_is_busy_there_is_no_first_yet(clock: list[float]) -> None:
     commits, reporter = made(CommitTo(-1, ""))
-    assert commits.begin(3, "asked", lambda: pytest.fail(), lambda _: pytest.fail(), None) == BUSY
+    assert commits.begin(CommitRequest(3, "asked", pytest.fail, lambda _: pytest.fail())) == BUSY
     clock[0] += 60
     assert commits.is_due(300.0)
     assert reporter.close()

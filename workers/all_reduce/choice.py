@@ -212,7 +212,7 @@ def _processes(group: dist.ProcessGroup, rank: int, ranks: int) -> list[identity
     table[rank, 0], table[rank, 1] = own.pid, own.started
     dist.all_reduce(table, group=group)
     found = [identity.ProcessId(int(pid), started) for pid, started in table.tolist()]
-    # Who waits in shared memory has no connection that could break: a peer that died is known by its process alone. In
+    # A wait in shared memory has no connection that could break: a peer that died is known by its process alone. In
     # containers of their own, ranks may not see each other's.
     seen = torch.tensor([int(all(identity.is_alive(process) for process in found))], dtype=torch.int64)
     dist.all_reduce(seen, op=dist.ReduceOp.MIN, group=group)

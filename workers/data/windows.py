@@ -1,4 +1,4 @@
-"""How many samples a number of tokens makes, where samples are neighbouring windows of them."""
+"""Windows: samples that are neighbouring runs of tokens, and how many of them a number of tokens makes."""
 
 from __future__ import annotations
 

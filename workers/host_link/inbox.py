@@ -1,4 +1,4 @@
-"""What the host says, sorted: wishes are remembered as flags, answers are waited for, orders are queued.
+"""Inbox of the host's messages, sorted: wishes become flags, answers are waited for, orders are queued.
 
 Only the training thread reads the inbox, at step boundaries and while it waits for an answer.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 import queue
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 from core.errors import RankdeckError
 from core.protocol.messages import CommitPlease, Committed, DataReady, Finish, Merge, Merged, Message, Stop
 
 _M = TypeVar("_M", bound=Message)
+_T = TypeVar("_T")
 
 ANSWER_TIMEOUT_S: Final = 600.0
 
@@ -71,19 +73,13 @@ class Inbox:
         Raises:
             HostSilentError: Nothing of that kind came in time.
         """
-        deadline = time.monotonic() + timeout_s
-        while True:
-            for message in self._answers:
-                if isinstance(message, kind):
-                    self._answers.remove(message)
-                    return message
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise HostSilentError(
-                    f"No {kind.__name__} came from the run's host within {timeout_s:.0f} s.",
-                    "Check host.log in the run's folder, then resume the run.",
-                )
-            self.wait(min(left, 1.0))
+        answer = self._wait_until(lambda: self._take_answer(kind), timeout_s)
+        if answer is None:
+            raise HostSilentError(
+                f"No {kind.__name__} came from the run's host within {timeout_s:.0f} s.",
+                "Check host.log in the run's folder, then resume the run.",
+            )
+        return answer
 
     def wait_for_data(self, timeout_s: float) -> DataReady:
         """What rank 0 prepared.
@@ -91,15 +87,26 @@ class Inbox:
         Raises:
             HostSilentError: It did not come in time.
         """
+        data = self._wait_until(lambda: self.data, timeout_s)
+        if data is None:
+            raise HostSilentError(
+                f"Rank 0 did not finish preparing the data within {timeout_s:.0f} s.",
+                "Check rank 0's log in the run's folder.",
+            )
+        return data
+
+    def _wait_until(self, look: Callable[[], _T | None], timeout_s: float) -> _T | None:
         deadline = time.monotonic() + timeout_s
-        while self.data is None:
-            if time.monotonic() > deadline:
-                raise HostSilentError(
-                    f"Rank 0 did not finish preparing the data within {timeout_s:.0f} s.",
-                    "Check rank 0's log in the run's folder.",
-                )
-            self.wait(1.0)
-        return self.data
+        while (found := look()) is None and (left := deadline - time.monotonic()) > 0:
+            self.wait(min(left, 1.0))
+        return found
+
+    def _take_answer(self, kind: type[_M]) -> _M | None:
+        for message in self._answers:
+            if isinstance(message, kind):
+                self._answers.remove(message)
+                return message
+        return None
 
     def _note(self, message: Message) -> None:
         if isinstance(message, Stop):

@@ -1,4 +1,4 @@
-"""How weights are updated: AdamW, weight decay on matrices only, linear warm-up then a cosine, clipping."""
+"""Optimization: AdamW, weight decay on matrices only, linear warm-up then a cosine, clipping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which number format the forward pass runs in, and the loss scaling that fp16 needs.
+"""Precision: the number format of the forward pass, and the loss scaling that fp16 needs.
 
 Weights, gradients and the optimizer's state stay in fp32 whatever the forward pass runs in; autocast converts weights
 as they are used. fp16 reaches 65504 at most and loses small gradients, so its loss is multiplied by a scale that is

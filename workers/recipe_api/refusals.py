@@ -1,4 +1,4 @@
-"""How a recipe refuses what it cannot train, and what it is asked beforehand. Needs neither torch nor NumPy."""
+"""Refusals: how a recipe says before a run that it cannot train something. Needs neither torch nor NumPy."""
 
 from __future__ import annotations
 

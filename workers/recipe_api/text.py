@@ -1,4 +1,4 @@
-"""What a recipe needs of Rankdeck before a run: names that are public and stay, and no torch.
+"""Public names that a recipe's tokenizer needs before a run; they stay, and none needs torch.
 
 A preview of a dataset asks a recipe for its tokenizer and nothing else. One that keeps `make_tokenizer(data, folder)`
 in a file `tokenizer.py` beside its `train.py` answers without torch, two seconds sooner. A `check.py` may use it too.

@@ -1,4 +1,4 @@
-"""How the user's program ended, in a person's words: its last traceback, else its exit code or signal."""
+"""Ending of the user's program as text: its last traceback, else its exit code or signal."""
 
 from __future__ import annotations
 

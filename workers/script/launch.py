@@ -1,4 +1,4 @@
-"""How the user's program is started: its words and its environment, as torchrun would give them. Pure."""
+"""Launch of the user's program: its arguments and environment, as torchrun would give them. Pure."""
 
 from __future__ import annotations
 

@@ -291,7 +291,7 @@ class GroupBatches:
         return first, len(share), tuple(MicroBatch(p, len(p) * size / total) if len(p) else idle for p in parts)
 
     def _bounds(self, total: int) -> list[int]:
-        """Where each rank's slice of so many samples begins, and after the last one their number."""
+        """Where each rank's slice of `total` samples begins; the last bound is `total` itself."""
         if self.shares is None:
             return [total * rank // self.group_size for rank in range(self.group_size + 1)]
         return [total * upto // self.global_batch for upto in accumulate(self.shares, initial=0)]

@@ -33,6 +33,29 @@ class Begun:
     round: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class CommitRequest:
+    """What a rank offers for a generation.
+
+    Attributes:
+        step: Optimizer steps done.
+        reason: For the log.
+        take: Copies the state; called once the host has agreed.
+        position: The place in the data, for the generation that the host named.
+        val_loss: Of this very step, or None.
+        round: Local SGD rounds behind this rank; parts of one generation are of the same round.
+        diverged: The weights are not finite.
+    """
+
+    step: int
+    reason: str
+    take: Callable[[], Part]
+    position: Callable[[int], Position]
+    val_loss: float | None = None
+    round: int = 0
+    diverged: bool = False
+
+
 class Commits:
     """Stages this rank's parts, one generation after the other.
 
@@ -66,64 +89,40 @@ class Commits:
         """Counts from now on, because a commit was voted for."""
         self._last_s = time.monotonic()
 
-    def begin(
-        self,
-        step: int,
-        reason: str,
-        take: Callable[[], Part],
-        position: Callable[[int], Position],
-        val_loss: float | None,
-        *,
-        round_: int = 0,
-        join: bool = False,
-        diverged: bool = False,
-    ) -> int:
+    def begin(self, request: CommitRequest, *, join: bool = False) -> int:
         """Asks for a generation and stages this rank's part of it in the background.
 
         Args:
-            step: Optimizer steps done.
-            reason: For the log.
-            take: Copies the state; called once the host has said yes.
-            position: The place in the data, for the generation that the host named.
-            val_loss: Measured at this very step, or None.
-            round_: Local SGD rounds behind this rank; parts of one generation are of the same round.
+            request: What to stage.
             join: Take part in the generation that is being made, if one is; begin none.
-            diverged: The weights are not finite.
 
         Returns:
             The generation, `BUSY` when the one before is still being made, or `KEPT`.
         """
-        self._reporter.send(CommitBegin(step, reason, round_, join, diverged))
+        self._reporter.send(CommitBegin(request.step, request.reason, request.round, join, request.diverged))
         answer = self._inbox.wait_for(CommitTo)
-        if answer.generation < 0:
-            return answer.generation
-        self._inbox.commit_asked = False  # whoever asked meanwhile gets this generation, not one more
+        number = answer.generation
+        if number < 0:
+            return number
+        self._inbox.commit_asked = False  # a request that came meanwhile gets this generation, not one more
         self.wait_written()
-        self.last, self.newest, self.considered = Begun(step, val_loss, round_), answer.generation, step
+        self.last, self.newest = Begun(request.step, request.val_loss, request.round), number
+        self.considered = request.step
         self.reset_age()
-        part = take()
-        staged = CommitStaged(answer.generation, position(answer.generation), [], val_loss, diverged)
+        # The copy is all that training waits for: a thread writes, syncs and hashes it while the next steps run.
+        part = request.take()
+        staged = CommitStaged(number, request.position(number), [], request.val_loss, request.diverged)
         self._writer = threading.Thread(
-            target=self._write, args=(Path(answer.folder), part, staged), name=f"saver-{answer.generation}"
+            target=self._write, args=(Path(answer.folder), part, staged), name=f"saver-{number}"
         )
         self._writer.start()
-        return answer.generation
+        return number
 
-    def begin_surely(
-        self,
-        step: int,
-        reason: str,
-        take: Callable[[], Part],
-        position: Callable[[int], Position],
-        val_loss: float | None,
-        *,
-        round_: int = 0,
-        diverged: bool = False,
-    ) -> int:
+    def begin_surely(self, request: CommitRequest) -> int:
         """As `begin`, but asks again until the host is free, and returns when the part is on the disk."""
         begun = BUSY
         while begun == BUSY:
-            begun = self.begin(step, reason, take, position, val_loss, round_=round_, diverged=diverged)
+            begun = self.begin(request)
             if begun == BUSY:
                 self._inbox.wait(_ASK_AGAIN_S)
         self.wait_written()
@@ -134,7 +133,7 @@ class Commits:
 
         Args:
             step: Optimizer steps done.
-            round_: See `begin`.
+            round_: See `CommitRequest`.
             alone: Other ranks may be making one and wait for this one's part; ranks in step all leave it out.
         """
         self.considered = step
@@ -162,12 +161,12 @@ class Commits:
             self._reporter.send(replace(staged, files=files))
             reach("after_staged", part.step)
         except OSError as error:
-            self._reporter.send(CommitFailed(staged.generation, _words(error, folder)))
-        except BaseException as error:  # carried over to the training thread, see wait_written
+            self._reporter.send(CommitFailed(staged.generation, _cause(error, folder)))
+        except BaseException as error:  # raised in the training thread, see wait_written
             self._error = error
 
 
-def _words(error: OSError, folder: Path) -> str:
+def _cause(error: OSError, folder: Path) -> str:
     if error.errno == errno.ENOSPC or "No space left" in str(error):
         return f"The disk that holds {folder} is full."
     if error.errno in (errno.EACCES, errno.EPERM):

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from core.protocol.messages import Position
 from workers.training import checkpoint
 from workers.training.batches import saved_progress
-from workers.training.commits import Commits
+from workers.training.commits import CommitRequest, Commits
 from workers.training.divergence import DivergenceWatch
 from workers.training.horizon import Horizon
 from workers.training.setup import TrainingSetup
@@ -68,16 +67,16 @@ class RankCheckpoints:
             if not verdict.good:
                 self.commits.leave_out(step, rounds, alone=not self._strategy.synchronised)
                 return
-        begin = self.commits.begin_surely if surely else partial(self.commits.begin, join=join)
-        begun = begin(
+        request = CommitRequest(
             step,
             reason,
             lambda: checkpoint.take_part(self._strategy, self._setup.replica, step, self._counters()),
             self._position,
             self._validation.loss_at(step) if verdict.weights_finite else None,
-            round_=rounds,
+            rounds,
             diverged=not verdict.weights_finite,
         )
+        begun = self.commits.begin_surely(request) if surely else self.commits.begin(request, join=join)
         if begun > 0 and verdict.good:
             self.divergence.last_good = step
 

@@ -1,4 +1,4 @@
-"""What a rank knows and whom it talks to: config, place among the ranks, data, line to the host."""
+"""Session of one rank: its config, its place among the ranks, its data, its line to the host."""
 
 from __future__ import annotations
 

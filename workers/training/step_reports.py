@@ -1,4 +1,4 @@
-"""What is told of a step once it is done, and the two ways in which a run stops learning without anybody noticing."""
+"""Step reports: one metrics line a step, and alarms for the two ways in which a run quietly stops learning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which column of a table is its text: guessed from names and contents, unless a person says it."""
+"""Text column of a table: guessed from names and contents, unless the user names it."""
 
 from __future__ import annotations
 

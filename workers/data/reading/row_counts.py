@@ -1,4 +1,4 @@
-"""What was read and what was wrong with it; and how much of that a person accepts."""
+"""Row counts: rows read, bad rows with examples, and the limit of bad rows that the user accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be known to be wrong before a rank is started; needs no torch. See "check.py" in docs/recipes.md."""
+"""Checks before a rank is started; need no torch. See "check.py" in docs/recipes.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a token stops, and what teaches it to: Q-learning over two actions, halt and go on.
+"""Halting of each token, taught by Q-learning over two actions: halt and continue.
 
 After "Adaptive computational time (ACT)" in arXiv 2506.21734. There a whole puzzle halts, and is right or wrong; here
 each token does, and is right when the likeliest next token is the one that follows.

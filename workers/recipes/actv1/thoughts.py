@@ -1,4 +1,4 @@
-"""What is kept of the tokens that are written already, segment by segment: keys, values and states.
+"""Memory of the tokens that are written already, segment by segment: keys, values and states.
 
 A token that has halted keeps its state, and what comes after it changes nothing about it. So the keys and values that
 it shows to later tokens in a segment are the same at every pass, and are computed once. A token that halted early has

@@ -1,4 +1,4 @@
-"""Which tokens the model sees: those of the model that `--model` names, or bytes, or a BPE learned from the text.
+"""Tokenizer of the run: that of the model that `--model` names, or bytes, or a BPE learned from the text.
 
 The decision is made once for a run. The named model's tokenizer is copied into the run's data folder, and a folder that
 is there and empty says that it could not be had: a resumed run keeps the vocabulary that its weights were made for.

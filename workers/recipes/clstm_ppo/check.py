@@ -1,4 +1,4 @@
-"""What can be known to be wrong before a rank is started; needs no torch. It makes one environment to look at.
+"""Checks before a rank is started; need no torch. One environment is made to look at.
 
 The ranks look again: by then they know how many they are.
 """

@@ -1,4 +1,4 @@
-"""Which environment: one of Gymnasium's by its id, or one of this recipe's two by name."""
+"""Environments: Gymnasium's by their ids, and this recipe's two by name."""
 
 from __future__ import annotations
 

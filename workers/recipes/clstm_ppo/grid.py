@@ -1,12 +1,12 @@
-"""How the samples of a chunk lie: passes over what was played, environments side by side, sequences one after another.
+"""Grid of a chunk's samples: passes over what was played, environments side by side, sequences one after another.
 
 A chunk is one round of PPO. Its samples are sequences of steps; sample number p of a chunk belongs to
 
     pass          p // (sequences · environments)
     environment   p %  environments
 
-and which of the environment's sequences it is, is drawn anew for every pass. A batch is one sequence of every
-environment; so a rank that works on a stretch of each batch plays its own environments and no other's.
+and which of the environment's sequences it is, is drawn again for every pass. A batch is one sequence of every
+environment; so a rank that works on a slice of each batch plays its own environments and no other's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be known to be wrong before a rank is started; needs no torch and asks no network.
+"""Checks before a rank is started; need no torch and no network.
 
 The ranks check the same again: between the two a folder may have changed.
 """

@@ -1,4 +1,4 @@
-"""What `--model` names: a model made from scratch, a folder on this machine, or a model of the Hub.
+"""Source of the model that `--model` names: made from scratch, a folder on this machine, or the Hub.
 
 Needs no torch: the check before a run reads it.
 """

@@ -1,4 +1,4 @@
-"""Which tokens the model sees: those of its own tokenizer, of one that is named, or pieces of words learned here."""
+"""Tokenizer of the run: the model's own, one that is named, or a BPE learned here."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a script prints, read as metrics. Pure."""
+"""Metrics read from what a script prints. Pure."""

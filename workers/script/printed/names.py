@@ -1,4 +1,4 @@
-"""What a printed name means: `Train Loss`, `train/loss` and `lm loss` are all the chart `loss`."""
+"""Names of printed metrics: `Train Loss`, `train/loss` and `lm loss` are all the chart `loss`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a printed line says, as a value: numbers, the step they are about, a progress bar. Pure."""
+"""Readings: what a printed line holds, as values (numbers, the step they are about, a progress bar). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which step each reading belongs to: counters that begin anew each epoch, lines that name none, several lines a step.
+"""Steps of readings: counters that restart each epoch, lines that name no step, several lines a step.
 
 Pure. The rule, from the surest to the weakest: a step the line names; the place within the epoch, added up over
 epochs; the training progress bar's; else the records are counted.

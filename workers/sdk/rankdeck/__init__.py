@@ -1,4 +1,4 @@
-"""What a training script can tell Rankdeck, and ask it. Standard library only, Python 3.8 or newer.
+"""Rankdeck for a training script: log, stop, resume. Standard library only, Python 3.8 or newer.
 
     import rankdeck
 

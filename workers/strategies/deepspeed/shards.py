@@ -1,4 +1,4 @@
-"""Which elements of which parameter a rank holds under DeepSpeed, in fp32 and in the optimizer's state.
+"""Shards under DeepSpeed: the elements of each parameter that a rank holds, in fp32 and in the optimizer's state.
 
 Stages 1 and 2 lay a group's parameters end to end in one buffer and give each rank a run of it, so a rank holds whole
 parameters, and parts of two. Stage 3 cuts every parameter by itself. Either way a rank has consecutive elements of a

@@ -53,7 +53,7 @@ class MergeRounds:
         self._every = None if synchronised or policy == "none" else every_chunks
 
     def due(self, chunks_done: int) -> bool:
-        """Whether the next round is reached with so many chunks."""
+        """Whether the next round is reached with `chunks_done` chunks."""
         return self._every is not None and chunks_done // self._every > self.done
 
     def ready(self, step: int) -> MergeReady:
@@ -61,7 +61,7 @@ class MergeRounds:
         return MergeReady(self.done + 1, step)
 
     def take(self, order: Merged, model: nn.Module) -> None:
-        """Goes on with the merged weights; the optimizer keeps its own state."""
+        """Takes up the merged weights; the optimizer keeps its own state."""
         path = Path(order.path)
         load_weights(safetensors_files.read(path)[0], model, path)
         self.done = order.round
@@ -81,7 +81,7 @@ def merge(
         model: The bare model.
         evaluation: None when nothing is held out: then nothing can be compared and rank 0's weights are taken.
         policy: "best", "average" or "none" (which exports the best rank's).
-        final: True for what is exported, False for what the ranks go on with.
+        final: True for what is exported, False for what the ranks train on with.
 
     Raises:
         StateFileError: A rank's weights cannot be read.
@@ -117,12 +117,12 @@ def average(ranks: Sequence[Weights]) -> Weights:
 
 
 def choose(losses: Mapping[str, float], candidates: Sequence[str], policy: str, *, final: bool) -> str:
-    """The candidate to go on with, or to export.
+    """The candidate to train on with, or to export.
 
     Args:
         losses: Validation loss by candidate; may be empty when nothing could be measured.
         candidates: Names, ranks first.
-        policy: "average" goes on with the average, "best" with the lowest loss, "none" with the lowest among the ranks.
+        policy: "average" takes the average, "best" with the lowest loss, "none" with the lowest among the ranks.
         final: What is exported is what was measured best, under "average" too; unmeasured, the policy's word counts.
     """
     if policy == AVERAGE and AVERAGE in candidates and not (final and losses):
