@@ -40,6 +40,8 @@ _DTYPE_NAMES: Final = {
 
 def snapshot(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Copies on the CPU that later training steps do not touch; contiguous, with sharing between them kept."""
+    # Tied weights (an embedding that is also the output layer) are one memory under two names. Copied twice, they would
+    # be two tensors after a resume.
     copies: dict[tuple[Any, ...], torch.Tensor] = {}
     result = {}
     for name, tensor in tensors.items():
@@ -73,7 +75,8 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, 
         metadata[_VALUES_KEY] = json.dumps(dict(values), sort_keys=True)
     if tied:
         metadata[_TIED_KEY] = json.dumps(tied, sort_keys=True)
-    # Widest numbers first, so that every tensor starts at a multiple of its own number's size.
+    # Widest numbers first, so that every tensor starts at a multiple of its own element's size and can be read where
+    # it lies. Format: https://huggingface.co/docs/safetensors/index#format
     order = sorted(unique, key=lambda name: (-unique[name].element_size(), name))
     header: dict[str, Any] = {"__metadata__": metadata}
     end = 0
@@ -85,7 +88,7 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, 
             "data_offsets": [begin, end],
         }
     head = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
-    head += b" " * (-len(head) % 8)
+    head += b" " * (-len(head) % 8)  # the format pads with spaces, so that the data begin at a multiple of 8
     digest = hashlib.sha256()
     with path.open("wb") as file:
         beginning: list[bytes | memoryview] = [struct.pack("<Q", len(head)), head]
@@ -94,6 +97,8 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, 
                 reach("weights_write")
             digest.update(data)
             file.write(data)
+        # The manifest that makes these files a checkpoint is written last (docs/decisions/0002). Without fsync a power
+        # cut could keep the manifest and lose what it names.
         file.flush()
         os.fsync(file.fileno())
         size = file.tell()
@@ -115,6 +120,7 @@ class OpenFile:
     """
 
     def __init__(self, path: Path) -> None:
+        # Not held open: the reader maps the file into memory, and Windows deletes no file that is mapped.
         self._path = path
         with _telling(path), safe_open(path, framework="pt", device="cpu") as file:
             metadata = file.metadata() or {}
@@ -137,7 +143,7 @@ def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """
     with _telling(path), safe_open(path, framework="pt", device="cpu") as file:
         metadata = file.metadata() or {}
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no mapping
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is not a mapping
         for name, original in json.loads(metadata.get(_TIED_KEY, "{}")).items():
             tensors[name] = tensors[original]
         values = json.loads(metadata.get(_VALUES_KEY, "{}"))

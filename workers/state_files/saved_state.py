@@ -123,6 +123,7 @@ class SavedState:
         )
 
     def _checked(self, path: Path) -> Path:
+        # Compared before a tensor is used: a damaged file names itself here, and not in a loss that is off.
         expected = self._hashes.get(path.name)
         if expected is not None and sha256_file(path) != expected:
             raise StateFileError(
@@ -157,7 +158,9 @@ class _Files:
             if name not in file.names:
                 continue
             described = file.values.get("pieces", {}).get(name)
-            if described is None:
+            if (
+                described is None
+            ):  # whole: DDP's, or of a parameter whose state ZeroRedundancyOptimizer keeps on one rank
                 return file.tensor(name)
             slices.append(TensorSlice(file.tensor(name), described[0], tuple(described[1])))
         return join(name, slices)
@@ -179,6 +182,8 @@ class _Average:
 
     def tensor(self, name: str) -> Tensor:
         tensors = [copy.tensor(name) for copy in self._copies if name in copy.names()]
+        # Adam divides its moments by 1 - β^step (Kingma and Ba, arXiv 1412.6980, algorithm 1). With the mean of counts
+        # the copy that is ahead would be corrected for a bias that it no longer has.
         return torch.stack(tensors).amax(0) if name.endswith(".step") else mean(tensors)
 
 

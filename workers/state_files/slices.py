@@ -1,4 +1,4 @@
-"""Parts of tensors: how a state that is spread over ranks is written by each and read back by any number of others.
+"""Slices of tensors: state that is spread over ranks, written by each and read back by any number of others.
 
 Every way of sharding that is used here gives a rank a contiguous run of a tensor's elements in row-major order:
 FSDP2 shards the first dimension, DeepSpeed cuts flattened buffers, ZeroRedundancyOptimizer hands out whole tensors.

@@ -87,6 +87,8 @@ class Boundary:
         if self._setup.task.whole_chunks and not self._batches.between_chunks:
             return False
         self._horizon.report_goal()
+        # All ranks have to act at the same step. In DDP the vote travels beside the next step and is read at the next
+        # boundary: a stop comes one step later, and no step waits for it.
         wish = self._strategy.agree(self._wish())
         if self._setup.task.whole_chunks:  # the answer now, not at the next boundary: that is a whole chunk away
             wish = max(wish, self._strategy.settle())
