@@ -331,6 +331,16 @@ def test_the_data_folder_is_where_earlier_versions_had_it(monkeypatch: pytest.Mo
 LINKED = ["metrics.jsonl", "host.lock", "logs", "logs/host.log", "logs/rank0.log", "columns", "data", "checkpoints"]
 
 
+def link(place: Path, victim: Path) -> None:
+    """Makes a symbolic link, or skips the test where there are none."""
+    try:
+        place.symlink_to(victim, target_is_directory=victim.is_dir())
+    except OSError as error:
+        pytest.skip(f"links cannot be made here: {error}")
+    if not place.is_symlink():
+        pytest.skip("Wine makes symbolic links that it shows as what they point at")
+
+
 @pytest.mark.parametrize("name", LINKED)
 def test_a_run_never_writes_through_a_link(
     store: RunStore, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -344,12 +354,7 @@ def test_a_run_never_writes_through_a_link(
         victim.write_text("precious", encoding="utf-8")
     else:
         victim.mkdir()
-    try:
-        place.symlink_to(victim, target_is_directory=victim.is_dir())
-    except OSError as error:
-        pytest.skip(f"links cannot be made here: {error}")
-    if not place.is_symlink():
-        pytest.skip("Wine makes symbolic links that it shows as what they point at")
+    link(place, victim)
     store.write_state(store.stored_state().replace(state="stopped"))
     assert main(["show", store.dir.name, "--runs-dir", str(store.dir.parent)]) == 0, "reading is no harm"
     capsys.readouterr()
@@ -368,10 +373,7 @@ def test_an_export_is_not_written_through_a_link(store: RunStore, tmp_path: Path
     store.metrics.write_text('{"event": "step", "rank": 0, "ts": 1, "step": 1, "loss": 2}\n', encoding="utf-8")
     victim = tmp_path / "victim"
     victim.mkdir()
-    try:
-        (store.dir / "exports").symlink_to(victim, target_is_directory=True)
-    except OSError as error:
-        pytest.skip(f"links cannot be made here: {error}")
+    link(store.dir / "exports", victim)
     with pytest.raises(LinkError):
         export_run(store, "csv")
     assert list(victim.iterdir()) == []
