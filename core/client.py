@@ -49,7 +49,7 @@ def start_run(config: RunConfig, runs_dir: Path | None = None, run_dir: Path | N
         RankdeckError: The host cannot be started.
     """
     store = RunStore.create(runs_dir or default_runs_dir(), config, run_dir)
-    code = outside_code(config)
+    code = outside_code(config.recipe, config.options)
     if code is not None:  # named by the person who starts it, so that resuming need not ask
         code.remember()
     _spawn_host(store)

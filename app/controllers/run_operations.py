@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from core import client
+from core.config.fields import FieldValue
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
 from core.launch.mode import NO_MODE
@@ -59,7 +60,8 @@ class Launching(QObject):
         asked, runs_dir, devices = config, self._runs_dir, tuple(available)
 
         def work() -> tuple[Path, tuple[str, ...]]:
-            config = _with_places(asked)
+            options = _absolute_options(asked.recipe, asked.options)
+            config = asked.replace(options=options)
             checked = check(config, get_recipe(config.recipe), devices, this_platform(), runs_dir)
             notes = tuple(note for note in checked.notes if not note.startswith(NO_MODE))
             return client.start_run(checked.run.config, runs_dir).dir, notes
@@ -131,8 +133,6 @@ class Launching(QObject):
         self.busy_changed.emit(what)
 
 
-def _with_places(config: RunConfig) -> RunConfig:
+def _absolute_options(recipe: str, options: Mapping[str, FieldValue]) -> Mapping[str, FieldValue]:
     """A script's places made absolute: its run's host lives in another folder."""
-    if config.recipe != USER_SCRIPT:
-        return config
-    return config.replace(options=with_absolute_places(config.options, [Path.cwd()]))
+    return with_absolute_places(options, [Path.cwd()]) if recipe == USER_SCRIPT else options

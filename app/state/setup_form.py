@@ -13,11 +13,11 @@ from core.config.fields import FieldSpec, FieldValue
 from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
 from core.config.sync import synchronisation_of
-from core.data.dataset import NO_DATASET, STDLIB, DatasetIdentity
+from core.data.dataset import NO_DATASET, STDLIB, DatasetIdentity, estimate_samples
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.command_line import command_text, to_command_line
 from core.launch.mode import TORCH, check_cuda, platform_of
-from core.launch.preflight import check_engine, check_precision, samples_of
+from core.launch.preflight import check_engine
 from core.launch.resolved import resolve_on
 from core.machine.devices import Device, device_texts
 from core.machine.platform import Platform
@@ -108,7 +108,8 @@ class CheckedDraft:
         if self.config is None or self.batch is None:
             return None
         identity = DatasetIdentity("", "file", 1, size_bytes, "")
-        samples = self.config.samples_per_block if self.own_samples else samples_of(identity, self.config)
+        samples = estimate_samples(identity, self.config.seq_len, self.config.held_out)
+        samples = self.config.samples_per_block if self.own_samples else samples
         share = samples // (self.mode.replica_groups(ranks) if self.mode else 1)
         return max(1, -(-share // self.batch.global_))
 
@@ -212,7 +213,6 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
             command = command_text(to_command_line(config, recipe))
             return CheckedDraft(config, {}, _placeholders(config, None, recipe), mode, None, command)
         check_engine(run)
-        check_precision(config, recipe, devices)
         if mode == Mode.INDEPENDENT:
             synchronisation_of(config)
     except RankdeckError as error:

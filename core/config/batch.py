@@ -37,18 +37,32 @@ class Batch:
         return f"{self.global_} = {self.micro} × {self.ranks} × {self.accumulation}"
 
 
-def resolve_batch(config: RunConfig, ranks: int, default_micro: int = DEFAULT_MICRO_BATCH) -> Batch:
+def resolve_batch(
+    config: RunConfig, ranks: int, default_micro: int = DEFAULT_MICRO_BATCH, *, keep_global: bool = False
+) -> Batch:
     """The batch that `config` asks for on so many ranks.
 
     Args:
         config: Any of micro-batch, accumulation and global batch may be missing.
         ranks: Ranks that train in step.
         default_micro: Micro-batch when nothing else decides it; with only a global batch given, its upper limit.
+        keep_global: The numbers fitted other ranks: accumulation, then the micro-batch give way to the global batch.
 
     Raises:
         ConfigError: The three contradict each other, or two of them leave no whole number for the third.
     """
     micro, accumulation, wanted = config.batch_size, config.grad_accum_steps, config.global_batch_size
+    attempts = [(micro, accumulation), (micro, None), (None, None)] if keep_global else [(micro, accumulation)]
+    for number, attempt in enumerate(attempts, 1):
+        try:
+            return _resolved(*attempt, wanted, ranks, default_micro)
+        except ConfigError:
+            if number == len(attempts):
+                raise
+    raise AssertionError
+
+
+def _resolved(micro: int | None, accumulation: int | None, wanted: int | None, ranks: int, default_micro: int) -> Batch:
     if wanted is None:
         micro, accumulation = micro or default_micro, accumulation or 1
         return Batch.of(micro, ranks, accumulation)

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import tomli_w
 
-from core.config.fields import FieldValue
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
 from core.parsing import ParseError, decode_utf8, parse_json, parse_toml, parse_yaml
@@ -132,7 +131,7 @@ def to_toml(config: RunConfig) -> str:
     Raises:
         ConfigError: A text holds what is not Unicode (a file name that is not UTF-8).
     """
-    values, options = _sorted_values(config)
+    values, options = config.sorted_values()
     env = values.pop("env")
     for key, value in {**values, **env, **options}.items():
         _check_unicode(key, value)
@@ -144,16 +143,8 @@ def to_toml(config: RunConfig) -> str:
 
 def to_json(config: RunConfig) -> str:
     """`config` as a JSON file, empty fields as null."""
-    values, options = _sorted_values(config)
+    values, options = config.sorted_values()
     return json.dumps({VERSION_KEY: VERSION, **values, "options": options}, indent=2) + "\n"
-
-
-def _sorted_values(config: RunConfig) -> tuple[dict[str, Any], dict[str, FieldValue]]:
-    """The fields in their own order, None included, and the options by name."""
-    values = {name: getattr(config, name) for name in RunConfig.__dataclass_fields__ if name != "options"}
-    values["devices"] = list(config.devices)
-    values["env"] = dict(config.env)
-    return values, dict(sorted(config.options.items()))
 
 
 def _without_null(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -390,6 +390,17 @@ class RunConfig:
         """How often the dataset is trained: as asked; once when neither steps nor epochs are given; else no limit."""
         return 1 if self.epochs is None and self.steps is None else self.epochs
 
+    @property
+    def held_out(self) -> float:
+        """The part of the data that is held out for evaluation; recipes have it as their option `val_fraction`."""
+        fraction = self.options.get("val_fraction")
+        return fraction if isinstance(fraction, float) else 0.0
+
+    def sorted_values(self) -> tuple[dict[str, Any], dict[str, FieldValue]]:
+        """The fields in their own order, None included, and the options by name."""
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "options"}
+        return {**values, "devices": list(self.devices), "env": dict(self.env)}, dict(sorted(self.options.items()))
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for TOML and JSON; fields that are None are left out."""
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}

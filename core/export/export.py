@@ -85,7 +85,8 @@ def export_run(
         return _weights(store, place, generation, overwrite, allow_diverged)
     check_folder_place(place, overwrite)
     if kind == "hf":
-        code = outside_code(store.config())
+        config = store.config()
+        code = outside_code(config.recipe, config.options)
         if code is not None and not trust_recipe and not code.is_known:
             raise OutsideCodeError(
                 f"{code.text} It was never started on this machine.",

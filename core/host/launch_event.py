@@ -89,7 +89,7 @@ def launch_notes(
     """
     engine = plan.engine_note
     if engine and config.zero_engine != asked.config.zero_engine:
-        engine = pytorch_engine_note(config, "DeepSpeed could not start")
+        engine = pytorch_engine_note(config.zero_stage, "DeepSpeed could not start")
     lesser = "" if engine else fallback
     return [
         note

@@ -124,9 +124,9 @@ def effective_config(
     """
     stage = config.zero_stage
     written = _Written(config.deepspeed_config or own_text(stage), stage)
-    written.check_optimizer(config)
+    written.check_optimizer(config.lr, config.options.get("weight_decay"))
     known = precision or (None if config.precision == AUTO else config.precision)
-    _check_precision(written, config)
+    _check_precision(written, config.precision)
     decided: dict[tuple[str, ...], Any] = {
         ("train_batch_size",): None if batch is None else batch.global_,
         ("train_micro_batch_size_per_gpu",): None if batch is None else batch.micro,
@@ -252,7 +252,7 @@ class _Written:
         if wanted or self._section(path).get("device", AUTO) == AUTO:
             self.decide(path, "cpu" if wanted else "none")
 
-    def check_optimizer(self, config: RunConfig) -> None:
+    def check_optimizer(self, lr: float, weight_decay: object) -> None:
         """The recipe's optimizer is used; a section may only repeat what it is.
 
         Raises:
@@ -267,7 +267,7 @@ class _Written:
                 "Leave the section optimizer out.",
             )
         params = section.get("params", {})
-        for key, value in (("lr", config.lr), ("weight_decay", config.options.get("weight_decay"))):
+        for key, value in (("lr", lr), ("weight_decay", weight_decay)):
             there = params.get(key, AUTO)
             if there != AUTO and value is not None and there != value:
                 raise self.wrong(
@@ -396,13 +396,13 @@ def _line(text: str, path: tuple[str, ...]) -> int | None:
     return text.count("\n", 0, position) + 1 if path else None
 
 
-def _check_precision(written: _Written, config: RunConfig) -> None:
+def _check_precision(written: _Written, precision: str) -> None:
     """A file that turns a number format on needs a run that says so too: the loss is computed in it as well."""
     name = written.turned_on()
-    if name is not None and config.precision not in (name,):
+    if name is not None and precision != name:
         raise written.wrong(
             (name, "enabled"),
-            f"it turns {name} on, and the run's precision is {config.precision}",
+            f"it turns {name} on, and the run's precision is {precision}",
             f'Set the precision to {name}, or write "auto".',
         )
 

@@ -36,12 +36,13 @@ _WITHOUT_GLOO_ON_WINDOWS: Final = ((2, 8), (2, 9), (2, 10))
 
 
 def choose_devices(
-    config: RunConfig, available: Sequence[Device], platform: Platform
+    asked: tuple[str, ...], mode: Mode, available: Sequence[Device], platform: Platform
 ) -> tuple[tuple[Device, ...], tuple[str, ...]]:
     """The devices that a config means on this machine, and what a person should know about how it was understood.
 
     Args:
-        config: What is asked.
+        asked: Its `devices`.
+        mode: The mode that is asked for.
         available: This machine's devices.
         platform: This machine as the recipe's ranks see it (`platform_of`).
 
@@ -49,14 +50,18 @@ def choose_devices(
         ConfigError: See `core.machine.devices.resolve_devices`.
         PreflightError: A GPU was named, and this torch is a CPU build.
     """
-    if config.devices == ("auto",):
-        usable, notes = usable_devices(available, platform)
-        devices = resolve_devices(config.devices, usable)
-    else:
-        devices, notes = resolve_devices(config.devices, available), ()
+    if asked != ("auto",):
+        devices = tuple(resolve_devices(asked, available))
         check_cuda(devices, platform)
-    chosen, more = _one_device(config, devices)
-    return chosen, (*notes, *more)
+        return devices, ()
+    usable, notes = usable_devices(available, platform)
+    devices = tuple(resolve_devices(asked, usable))
+    if mode != Mode.SINGLE or len(devices) < 2:
+        return devices, notes
+    others = "the other one stays" if len(devices) == 2 else f"the other {len(devices) - 1} stay"
+    first = devices[0]
+    taken = f"Mode single trains on one device: {first.uuid} ({first.name}) is taken, {others} free."
+    return (first,), (*notes, taken)
 
 
 def usable_devices(available: Sequence[Device], platform: Platform) -> tuple[tuple[Device, ...], tuple[str, ...]]:
@@ -100,15 +105,6 @@ def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
         )
 
 
-def _one_device(config: RunConfig, devices: Sequence[Device]) -> tuple[tuple[Device, ...], tuple[str, ...]]:
-    """The first of the devices found where mode single was asked for and no device was named."""
-    if config.mode != Mode.SINGLE or len(devices) < 2 or config.devices != ("auto",):
-        return tuple(devices), ()
-    others = "the other one stays" if len(devices) == 2 else f"the other {len(devices) - 1} stay"
-    first = devices[0]
-    return (first,), (f"Mode single trains on one device: {first.uuid} ({first.name}) is taken, {others} free.",)
-
-
 def platform_of(recipe: Recipe, platform: Platform) -> Platform:
     """The machine as this recipe's ranks see it: a self-contained program has an interpreter and a torch of its own."""
     if not recipe.self_contained:
@@ -124,12 +120,14 @@ class ModeChoice:
         mode: The resolved mode, never `Mode.AUTO`.
         engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
         notes: What a person should know about how the request was understood.
+        backend: What connects the ranks: ``nccl``, ``gloo``, or empty when they exchange no tensors.
         engine_note: In mode zero, which engine shards and why.
     """
 
     mode: Mode
     engine: str
     notes: tuple[str, ...]
+    backend: str = ""
     engine_note: str = ""
 
 
@@ -150,24 +148,45 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
             "then; that would stay in, and no step after it would count.",
             "Choose bf16 or fp32 as precision, or another gradient exchange, for example fp16.",
         )
-    backend_of(config, mode, devices, platform)
-    note = _engine_note(config, engine, platform.deepspeed_version) if mode == Mode.ZERO else ""
-    return ModeChoice(mode, engine, (*notes, *engine_notes), note)
+    if mode == Mode.INDEPENDENT and config.work_stealing:
+        _check_stealing(synchronises=config.sync_every is not None, merges=config.merge_every_chunks is not None)
+    connected = mode.is_connected or (mode == Mode.INDEPENDENT and config.sync_every is not None)
+    backend = _backend(config.backend, devices, platform) if connected else ""
+    note = ""
+    if mode == Mode.ZERO:
+        chosen = config.zero_engine == engine
+        note = _engine_note(config.zero_stage, engine, platform.deepspeed_version, chosen=chosen)
+    return ModeChoice(mode, engine, (*notes, *engine_notes), backend, note)
 
 
-def backend_of(config: RunConfig, mode: Mode, devices: Sequence[Device], platform: Platform) -> str:
-    """What connects the ranks: ``nccl``, ``gloo``, or empty when they exchange nothing.
+def _check_stealing(*, synchronises: bool, merges: bool) -> None:
+    """Refuses dynamic claims beside what needs every device to have its own part of the work.
+
+    Raises:
+        ConfigError: Devices that take each other's chunks are also to wait for each other.
+    """
+    for waits, name, verb in (
+        (synchronises, "sync_every", "synchronise"),
+        (merges, "merge_every_chunks", "merge on the way"),
+    ):
+        if waits:
+            raise ConfigError(
+                "work_stealing",
+                f"Devices that {verb} wait for each other, so none is done early and takes chunks of the others.",
+                f"Leave out {name}, or leave work_stealing off.",
+            )
+
+
+def _backend(asked: str, devices: Sequence[Device], platform: Platform) -> str:
+    """What connects ranks that exchange tensors: ``nccl`` or ``gloo``.
 
     Raises:
         ConfigError: NCCL was asked for, and these devices or this torch cannot use it.
     """
-    meets = mode == Mode.INDEPENDENT and config.sync_every is not None
-    if not mode.is_connected and not meets:
-        return ""
     problem = _without_nccl(devices, platform)
-    if config.backend == "nccl" and problem:
+    if asked == "nccl" and problem:
         raise ConfigError("backend", f"NCCL cannot be used: {problem}.", "Choose the backend auto or gloo.")
-    return "gloo" if problem or config.backend == "gloo" else "nccl"
+    return "gloo" if problem or asked == "gloo" else "nccl"
 
 
 def _without_nccl(devices: Sequence[Device], platform: Platform) -> str:
@@ -181,14 +200,14 @@ def _without_nccl(devices: Sequence[Device], platform: Platform) -> str:
     return ""
 
 
-def not_as_asked(config: RunConfig, mode: Mode) -> tuple[str, ...]:
+def not_as_asked(asked: Mode, mode: Mode, *, synchronises: bool) -> tuple[str, ...]:
     """What was asked about the mode and comes to something else in `mode`, the one that `choose_mode` found."""
     notes = []
-    if mode == Mode.SINGLE and config.mode not in (Mode.AUTO, Mode.SINGLE):
-        notes.append(f"With one device, mode {config.mode} is the same as training on it alone.")
-    if config.sync_every is not None and mode == Mode.SINGLE:
+    if mode == Mode.SINGLE and asked not in (Mode.AUTO, Mode.SINGLE):
+        notes.append(f"With one device, mode {asked} is the same as training on it alone.")
+    if synchronises and mode == Mode.SINGLE:
         notes.append("With one device there is nothing to synchronise.")
-    elif config.sync_every is not None and mode != Mode.INDEPENDENT:
+    elif synchronises and mode != Mode.INDEPENDENT:
         notes.append(f"In mode {mode} the devices are in step at all times, so a sync interval has no effect.")
     return tuple(notes)
 
@@ -229,7 +248,7 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
         else:
             mode, notes = Mode.DDP, (f"{NO_MODE}several devices train together (DDP).",)
     elif not several and mode.is_sharded:
-        raise _nothing_to_share(config, devices[0])
+        raise _nothing_to_share(mode, config.zero_stage, devices[0])
     elif not several and mode != Mode.SINGLE:
         mode = Mode.SINGLE
     if mode.is_connected:
@@ -244,7 +263,7 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
     if rule is not None:
         check_gloo(platform)
         notes = (*notes, f"The devices' weights are synchronised {rule.words}.")
-    return mode, (*notes, *not_as_asked(config, mode))
+    return mode, (*notes, *not_as_asked(config.mode, mode, synchronises=config.sync_every is not None))
 
 
 def _engine(
@@ -273,55 +292,55 @@ def _engine(
     possible = config.precision != "fp16" or devices[0].kind == "cuda" or config.zero_engine == DEEPSPEED
     if mode == Mode.ZERO and config.zero_engine != TORCH and platform.deepspeed_version is not None and possible:
         return DEEPSPEED, ()
-    return TORCH, _torch_offload(config, 3 if mode == Mode.FSDP else config.zero_stage)
+    stage = 3 if mode == Mode.FSDP else config.zero_stage
+    return TORCH, _torch_offload(stage, optimizer=config.offload_optimizer, parameters=config.offload_parameters)
 
 
-def _engine_note(config: RunConfig, engine: str, deepspeed: str | None) -> str:
-    asked = config.zero_engine == engine
+def _engine_note(stage: int, engine: str, deepspeed: str | None, *, chosen: bool) -> str:
     if engine == DEEPSPEED:
         name = "DeepSpeed" if deepspeed in (None, "unknown") else f"DeepSpeed {deepspeed}"
-        return f"ZeRO stage {config.zero_stage} by {name} ({'chosen' if asked else 'installed'})."
-    if asked:
-        return pytorch_engine_note(config, "")
+        return f"ZeRO stage {stage} by {name} ({'chosen' if chosen else 'installed'})."
+    if chosen:
+        return pytorch_engine_note(stage, "")
     why = "DeepSpeed is not installed" if deepspeed is None else "DeepSpeed does not train in fp16 on the CPU"
-    return pytorch_engine_note(config, why)
+    return pytorch_engine_note(stage, why)
 
 
-def pytorch_engine_note(config: RunConfig, why: str) -> str:
+def pytorch_engine_note(stage: int, why: str) -> str:
     """The engine note of PyTorch's engine.
 
     Args:
-        config: What is trained.
+        stage: The ZeRO stage.
         why: The reason that it is not DeepSpeed; empty: it was chosen.
     """
-    return f"ZeRO stage {config.zero_stage} by PyTorch's own engine{f': {why}' if why else ' (chosen)'}."
+    return f"ZeRO stage {stage} by PyTorch's own engine{f': {why}' if why else ' (chosen)'}."
 
 
-def _torch_offload(config: RunConfig, stage: int) -> tuple[str, ...]:
+def _torch_offload(stage: int, *, optimizer: bool, parameters: bool) -> tuple[str, ...]:
     """What PyTorch's engine makes of the wish for offload.
 
     Raises:
         ConfigError: This stage cannot do it.
     """
-    if config.offload_parameters and stage < 3:
+    if parameters and stage < 3:
         raise ConfigError(
             "offload_parameters",
             f"Stage {stage} keeps whole weights on each device, so they cannot stay on the CPU.",
             "Choose stage 3, or leave the weights on the device.",
         )
-    if config.offload_optimizer and stage == 1:
+    if optimizer and stage == 1:
         raise ConfigError(
             "offload_optimizer",
             "PyTorch's own stage 1 keeps the optimizer's state on the device.",
             "Choose stage 2 or 3, or the engine DeepSpeed, or leave the optimizer on the device.",
         )
-    if config.offload_optimizer and not config.offload_parameters:
+    if optimizer and not parameters:
         return ("PyTorch's engine keeps each device's share of the weights on the CPU too, beside the optimizer.",)
     return ()
 
 
-def _nothing_to_share(config: RunConfig, device: Device) -> ConfigError:
-    what = "Mode fsdp shares" if config.mode == Mode.FSDP else f"ZeRO stage {config.zero_stage} shares"
+def _nothing_to_share(mode: Mode, stage: int, device: Device) -> ConfigError:
+    what = "Mode fsdp shares" if mode == Mode.FSDP else f"ZeRO stage {stage} shares"
     return ConfigError(
         "devices",
         f"{what} a model's state among devices, but only one was chosen ({device.uuid}).",

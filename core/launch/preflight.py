@@ -36,7 +36,6 @@ from core.recipes.user_script import read_script
 MIN_FREE_BYTES: Final = 200 * 1_000_000
 """Below this a run can't commit even a small model's generations."""
 OLDEST_TORCH: Final = (2, 7)
-_FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has it
 RUN_FILES: Final = ("run.toml", "state.json", "metrics.jsonl", "chunk_tracker_state.json", CHECKPOINTS, OLD_CHECKPOINTS)
 
 
@@ -89,8 +88,6 @@ def check(
     run = replace(run, config=run.config.replace(devices=with_counts(config.devices)))
     config, platform, devices, choice, mode = run.config, run.platform, run.devices, run.choice, run.mode
     check_packages(recipe.requires, f"The recipe {recipe.title}")
-    check_stealing(config, mode)
-    check_precision(config, recipe, devices)
     engine_notes = check_engine(run)
     dataset = identify(config.dataset_file)
     check_size(dataset, config.seq_len)
@@ -106,10 +103,11 @@ def check(
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
     config, recipe_notes = check_by_recipe(config, recipe, global_batch=run.batch.global_)
-    samples = config.samples_per_block if recipe.own_samples else samples_of(dataset, config)
-    asked_notes = (*check_text_column(config), *recipe_notes)
-    own_notes = (*_model_notes(config, recipe), *_precision_notes(config, devices))
-    own_notes = (*own_notes, *_notes(config, mode, len(devices), samples))
+    samples = (
+        config.samples_per_block if recipe.own_samples else estimate_samples(dataset, config.seq_len, config.held_out)
+    )
+    asked_notes = (*check_text_column(config.dataset_file, config.options, config.env), *recipe_notes)
+    own_notes = _notes(run, samples)
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))
     if not recipe.self_contained:
@@ -138,47 +136,6 @@ def check_engine(run: ResolvedRun) -> tuple[str, ...]:
             effective_config(config, batch)
         return ("The DeepSpeed settings are not used: PyTorch's own engine shards.",)
     return (f"The DeepSpeed settings are not used: the mode is {choice.mode}.",)
-
-
-def check_stealing(config: RunConfig, mode: Mode) -> None:
-    """Refuses dynamic claims beside what needs every device to have its own part of the work.
-
-    Raises:
-        ConfigError: Devices that take each other's chunks are also to wait for each other.
-    """
-    if mode != Mode.INDEPENDENT or not config.work_stealing:
-        return
-    for name, words in (("sync_every", "synchronise"), ("merge_every_chunks", "merge on the way")):
-        if getattr(config, name) is not None:
-            raise ConfigError(
-                "work_stealing",
-                f"Devices that {words} wait for each other, so none is done early and takes chunks of the others.",
-                f"Leave out {name}, or leave work_stealing off.",
-            )
-
-
-def check_precision(config: RunConfig, recipe: Recipe, devices: Sequence[Device]) -> None:
-    """Refuses bf16 on a GPU that computes without it, where the driver tells; the rank asks the GPU itself.
-
-    Raises:
-        ConfigError: Names the first such GPU.
-    """
-    if config.precision != "bf16" or recipe.self_contained:
-        return
-    for device in devices:
-        if device.compute_capability is not None and device.compute_capability < _FIRST_WITH_BF16:
-            raise ConfigError(
-                "precision",
-                f"{device.name} has no bf16, which came with compute capability "
-                f"{'.'.join(map(str, _FIRST_WITH_BF16))} (its own: {'.'.join(map(str, device.compute_capability))}).",
-                "Choose auto, fp32 or fp16 as precision.",
-            )
-
-
-def samples_of(dataset: DatasetIdentity, config: RunConfig) -> int:
-    """Samples to train on when each byte is a token; recipes that hold text out say so as `val_fraction`."""
-    held_out = config.options.get("val_fraction")
-    return estimate_samples(dataset, config.seq_len, held_out if isinstance(held_out, float) else 0.0)
 
 
 def check_new_run_dir(run_dir: Path) -> None:
@@ -259,21 +216,6 @@ def _check_log_file(path: Path) -> None:
     check_folder(path.parent, needed_bytes=0)
 
 
-def _model_notes(config: RunConfig, recipe: Recipe) -> tuple[str, ...]:
-    if config.model is None or recipe.uses_model:
-        return ()
-    note = f"{recipe.title} does not use a model, so {config.model!r} has no effect."
-    if recipe.folder.parent != BUILT_IN:
-        note += " If its code reads run.config.model, add uses_model = true to its recipe.toml."
-    return (note,)
-
-
-def _precision_notes(config: RunConfig, devices: Sequence[Device]) -> tuple[str, ...]:
-    if config.precision != "fp16" or all(device.kind == "cuda" for device in devices):
-        return ()
-    return ("fp16 is right on a CPU but many times slower than fp32; bf16 and fp32 are the choices there.",)
-
-
 def _dataset_notes(dataset: DatasetIdentity) -> tuple[str, ...]:
     notes: list[str] = []
     if not dataset.is_counted and dataset.kind != "none":
@@ -286,15 +228,24 @@ def _dataset_notes(dataset: DatasetIdentity) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _notes(config: RunConfig, mode: Mode, ranks: int, samples: int) -> tuple[str, ...]:
+def _notes(run: ResolvedRun, samples: int) -> tuple[str, ...]:
+    """What works as asked, but hardly as it is meant."""
+    config, recipe, alone = run.config, run.recipe, run.mode == Mode.INDEPENDENT
     notes: list[str] = []
+    if config.model is not None and not recipe.uses_model:
+        note = f"{recipe.title} does not use a model, so {config.model!r} has no effect."
+        if recipe.folder.parent != BUILT_IN:
+            note += " If its code reads run.config.model, add uses_model = true to its recipe.toml."
+        notes.append(note)
+    if config.precision == "fp16" and any(device.kind != "cuda" for device in run.devices):
+        notes.append("fp16 is right on a CPU but many times slower than fp32; bf16 and fp32 are the choices there.")
     chunks = -(-samples // min(config.dataset_chunk_size, config.samples_per_block))
-    if mode == Mode.INDEPENDENT and 0 < chunks < ranks:
+    if alone and 0 < chunks < run.world_size:
         notes.append(
-            f"The dataset makes only {chunks} chunks for {ranks} devices, so some have nothing to do in an epoch; "
+            f"The dataset makes only {chunks} chunks for {run.world_size} devices, so some have nothing to do in an epoch; "
             "a smaller --dataset-chunk-size shares it out better."
         )
-    if mode == Mode.INDEPENDENT and config.merge_policy == "average" and config.sync_every is None:
+    if alone and config.merge_policy == "average" and config.sync_every is None:
         notes.append(
             "Averaging ranks that trained apart usually gives a worse model than the best of them; "
             "both are measured and the better one is kept."

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from core.config.batch import Batch, resolve_batch
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
-from core.launch.mode import ModeChoice, backend_of, choose_devices, choose_mode, platform_of
+from core.launch.mode import ModeChoice, choose_devices, choose_mode, platform_of
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe, apply_recipe
+
+_FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ def resolve(
         PreflightError: This torch build cannot do it, or a package that was asked for is missing.
     """
     config, platform = apply_recipe(config, recipe), platform_of(recipe, platform)
-    devices, notes = choose_devices(config, available, platform)
+    devices, notes = choose_devices(config.devices, config.mode, available, platform)
     return _resolved(config, recipe, devices, platform, notes, keep_global_batch)
 
 
@@ -120,28 +123,31 @@ def _resolved(
             f"{recipe.title} does not support mode {mode.value!r}.",
             f"Choose one of: auto, {', '.join(recipe.modes)}.",
         )
-    config, batch = _batch(config, mode.group_size(ranks), keep_global_batch)
-    backend = "" if recipe.self_contained else backend_of(config, mode, devices, platform)
+    if config.precision == "bf16" and not recipe.self_contained:
+        _check_bf16(devices)
+    batch = resolve_batch(config, mode.group_size(ranks), keep_global=keep_global_batch)
+    if config.batch_size not in (None, batch.micro):
+        config = config.replace(batch_size=None, grad_accum_steps=None)
+    elif config.grad_accum_steps not in (None, batch.accumulation):
+        config = config.replace(grad_accum_steps=None)
+    backend = "" if recipe.self_contained else choice.backend
     return ResolvedRun(config, recipe, platform, tuple(devices), choice, backend, batch, notes)
 
 
-def _batch(config: RunConfig, ranks: int, keep_global: bool) -> tuple[RunConfig, Batch]:
-    """The batch on so many ranks in step, and the config that gives it.
+def _check_bf16(devices: Sequence[Device]) -> None:
+    """Refuses a GPU that computes without bf16, where the driver tells; the rank asks the GPU itself.
 
     Raises:
-        ConfigError: The batch settings contradict each other; says which numbers near them fit.
+        ConfigError: Names the first such GPU.
     """
-    attempts = [config]
-    if keep_global:
-        attempts += [config.replace(grad_accum_steps=None), config.replace(grad_accum_steps=None, batch_size=None)]
-    refused: ConfigError | None = None
-    for attempt in attempts:
-        try:
-            return attempt, resolve_batch(attempt, ranks)
-        except ConfigError as error:
-            refused = error
-    assert refused is not None
-    raise refused
+    for device in devices:
+        if device.compute_capability is not None and device.compute_capability < _FIRST_WITH_BF16:
+            raise ConfigError(
+                "precision",
+                f"{device.name} has no bf16, which came with compute capability "
+                f"{'.'.join(map(str, _FIRST_WITH_BF16))} (its own: {'.'.join(map(str, device.compute_capability))}).",
+                "Choose auto, fp32 or fp16 as precision.",
+            )
 
 
 @dataclass(frozen=True, slots=True)

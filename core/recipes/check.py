@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from core.config import RunConfig
 from core.config.config_file import to_json
+from core.config.fields import FieldValue
 from core.data.dataset import list_formats
 from core.data.formats import TEXT_COLUMN
 from core.errors import ConfigError
@@ -63,21 +64,25 @@ def check_by_recipe(
     if not recipe.check:
         return config, ()
     at_default = [name for name, value in recipe.defaults.items() if getattr(config, name) == value and not resumes]
-    about = {"resumes": resumes, "global_batch": global_batch, "at_default": at_default}
     function = ("-m", "workers.programs.check_main", str(recipe.folder))
     program = function if recipe.checks_in_function else (str(recipe.folder / recipe.check),)
-    answer = _ask(program, config, limit_s, about)
+    asked = {"config": parse_json(to_json(config)), "resumes": resumes, "global_batch": global_batch}
+    answer = _ask(program, {**asked, "at_default": at_default}, config.env, limit_s)
     notes = _notes(answer, recipe.title, f"{recipe.title} could not be checked beforehand: {recipe.check} failed")
     settings = answer.get("settings")
     fitted = settings.items() if isinstance(settings, dict) else ()
     return config.replace(**{name: it for name, it in fitted if name in at_default}), notes
 
 
-def check_text_column(config: RunConfig, limit_s: float = LIMIT_S) -> tuple[str, ...]:
+def check_text_column(
+    dataset: str, options: Mapping[str, FieldValue], env: Mapping[str, str], limit_s: float = LIMIT_S
+) -> tuple[str, ...]:
     """Looks for the column that is the text in the first rows of a table. Blocks; may be called from any thread.
 
     Args:
-        config: Complete with the recipe's defaults; nothing is looked at unless its recipe reads text from tables.
+        dataset: What was asked for as `dataset_file`.
+        options: The recipe's; nothing is looked at unless it reads text from tables.
+        env: The run's variables.
         limit_s: After that the program is ended, and the ranks will find out.
 
     Returns:
@@ -86,12 +91,12 @@ def check_text_column(config: RunConfig, limit_s: float = LIMIT_S) -> tuple[str,
     Raises:
         ConfigError: The column is in no row, or none looks like text.
     """
-    dataset = config.dataset_file
-    if TEXT_COLUMN not in config.options or "://" in dataset:  # no files of the person's own
+    if TEXT_COLUMN not in options or "://" in dataset:  # no files of the person's own
         return ()
     if not any(file_format.has_rows for _, file_format in list_formats(dataset)):
         return ()
-    answer = _ask(("-m", "workers.data.reading.column_check"), config, limit_s, {})
+    asked = {"config": {"dataset_file": dataset, "options": dict(options)}}
+    answer = _ask(("-m", "workers.data.reading.column_check"), asked, env, limit_s)
     return _notes(answer, "Reading the dataset", "The dataset's columns could not be looked at beforehand")
 
 
@@ -112,15 +117,16 @@ def _notes(answer: Mapping[str, Any], who: str, unchecked: str) -> tuple[str, ..
     return tuple(str(note) for note in answer.get("notes", ()))
 
 
-def _ask(program: tuple[str, ...], config: RunConfig, limit_s: float, about: Mapping[str, object]) -> Mapping[str, Any]:
+def _ask(
+    program: tuple[str, ...], asked: Mapping[str, Any], env: Mapping[str, str], limit_s: float
+) -> Mapping[str, Any]:
     with tempfile.TemporaryDirectory(prefix="rankdeck-check-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         settings, log = folder / "settings.json", folder / "check.log"
-        asked = {"config": parse_json(to_json(config)), **about}
         settings.write_text(json.dumps(asked), encoding="utf-8")
         argv = (sys.executable, *program, str(settings))
         with ProcessTree() as tree:
-            child = tree.spawn(argv, program_environment(os.environ, config.env), folder, log)
+            child = tree.spawn(argv, program_environment(os.environ, env), folder, log)
             deadline = time.monotonic() + limit_s
             while child.poll() is None and time.monotonic() < deadline:
                 time.sleep(_POLL_S)

@@ -10,11 +10,12 @@ import contextlib
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from core.config.run_config import RunConfig
+from core.config.fields import FieldValue
 from core.errors import RankdeckError, StateFileError, UsageError
 from core.files.atomic import read_json, write_atomic
 from core.paths import default_runs_dir
@@ -65,13 +66,13 @@ class OutsideCodeError(UsageError):
     title = "This run uses its own code"
 
 
-def outside_code(config: RunConfig) -> OutsideCode | None:
+def outside_code(recipe: str, options: Mapping[str, FieldValue]) -> OutsideCode | None:
     """The code that a run executes beside Rankdeck's own and the person's own recipes; None where there is none."""
-    if config.recipe == USER_SCRIPT:
-        return _program({name: str(config.options.get(name) or "") for name in _PROGRAM_OPTIONS})
-    if not (Path(config.recipe) / "recipe.toml").is_file():
+    if recipe == USER_SCRIPT:
+        return _program({name: str(options.get(name) or "") for name in _PROGRAM_OPTIONS})
+    if not (Path(recipe) / "recipe.toml").is_file():
         return None
-    folder = Path(config.recipe).resolve()
+    folder = Path(recipe).resolve()
     if folder.parent in (BUILT_IN.resolve(), *(own.resolve() for own in user_recipes_folders())):
         return None
     text = f"This run uses the recipe code in {folder}. It runs with your permissions."

@@ -19,17 +19,14 @@ from core.config.device_names import count_notes, with_counts
 from core.config.layers import Given, config_from_given, device_texts, normalise, with_absolute_paths
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
-from core.data.dataset import DatasetIdentity, check_size, identify
+from core.data.dataset import DatasetIdentity, check_size, estimate_samples, identify
 from core.errors import ConfigError, DatasetError, RunBusyError, RunNotFoundError, StateFileError, UsageError
 from core.files.atomic import path_of
 from core.launch.preflight import (
     MIN_FREE_BYTES,
     check_engine,
     check_folder,
-    check_precision,
-    check_stealing,
     check_torch,
-    samples_of,
 )
 from core.launch.resolved import resolve, trained_run
 from core.ledger.chunk_grid import ChunkGrid
@@ -183,8 +180,6 @@ def _plan_own(
     run = resolve(config, recipe, available, platform, keep_global_batch=not any(name in changes for name in BATCH))
     config, devices, mode = run.config, run.devices, run.mode
     check_packages(recipe.requires, f"The recipe {recipe.title}")
-    check_stealing(config, mode)
-    check_precision(config, recipe, devices)
     then = state.mode if generation is None else generation.mode
     world_then = state.world_size if generation is None else generation.world_size
     if generation is not None:
@@ -199,7 +194,7 @@ def _plan_own(
     elif recipe.name == USER_SCRIPT:
         read_script(config.options, config.env)
     check_folder(store.dir, needed_bytes=MIN_FREE_BYTES)
-    code = outside_code(config)
+    code = outside_code(config.recipe, config.options)
     accepted = code is None or accept_code or code.is_known
     if accepted:
         check_by_recipe(config, recipe, global_batch=run.batch.global_, resumes=True)
@@ -356,7 +351,6 @@ def _plan_aios(
     run = resolve(config, recipe, available, platform)
     config, devices, mode = run.config, run.devices, run.mode
     check_engine(run)
-    check_precision(config, recipe, devices)
     identity = identify(config.dataset_file)
     check_size(identity, config.seq_len)
     progress = _aios_progress(file, config, identity, len(devices), mode)
@@ -409,7 +403,7 @@ def _aios_progress(
     Raises:
         StateFileError: The file names chunks that this dataset can't have, however it is cut into tokens.
     """
-    samples = max(1, samples_of(identity, config))
+    samples = max(1, estimate_samples(identity, config.seq_len, config.held_out))
     grid = ChunkGrid(samples, config.samples_per_block, config.dataset_chunk_size)
     if file.total_blocks is not None and file.total_blocks > grid.blocks:
         raise StateFileError(

@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 import pytest
 
 from core.config import RunConfig
+from core.config.mode import Mode
 from core.errors import PreflightError
 from core.launch.mode import choose_devices, platform_of
 from core.machine.devices import Device
@@ -24,17 +25,17 @@ REMEDY: Final = "pip install --force-reinstall torch==2.13.0 --index-url https:/
 
 @pytest.mark.windows
 def test_auto_takes_the_cpu_and_says_why() -> None:
-    devices, (note,) = choose_devices(RunConfig(), GPUS, CPU_BUILD)
+    devices, (note,) = choose_devices(("auto",), Mode.AUTO, GPUS, CPU_BUILD)
     assert [device.uuid for device in devices] == ["cpu:0"]
     assert note.startswith("The run trains on the CPU.") and "2.13.0+cpu" in note and REMEDY in note
-    assert choose_devices(RunConfig(), GPUS, CUDA_BUILD) == (GPUS, ())
+    assert choose_devices(("auto",), Mode.AUTO, GPUS, CUDA_BUILD) == (GPUS, ())
 
 
 @pytest.mark.windows
 @pytest.mark.parametrize("texts", [("cuda:1",), ("GPU-6ada",), ("cpu:1", "cuda:0")])
 def test_a_gpu_that_is_named_is_refused_with_the_remedy(texts: tuple[str, ...]) -> None:
     with pytest.raises(PreflightError) as caught:
-        choose_devices(RunConfig(devices=texts), GPUS, CPU_BUILD)
+        choose_devices(texts, Mode.AUTO, GPUS, CPU_BUILD)
     assert caught.value.title == "This PyTorch cannot use a GPU"
     assert REMEDY in caught.value.next_step
 
@@ -42,7 +43,7 @@ def test_a_gpu_that_is_named_is_refused_with_the_remedy(texts: tuple[str, ...]) 
 @pytest.mark.windows
 def test_a_script_has_a_torch_of_its_own() -> None:
     platform = platform_of(get_recipe("script"), CPU_BUILD)
-    assert choose_devices(RunConfig(recipe="script"), GPUS, platform) == (GPUS, ())
+    assert choose_devices(("auto",), Mode.AUTO, GPUS, platform) == (GPUS, ())
 
 
 _T = TypeVar("_T")

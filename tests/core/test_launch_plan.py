@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig
+from core.config.mode import Mode
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.mode import choose_devices, choose_mode
 from core.launch.plan import LaunchPlan, LaunchSite, file_url, plan_launch
@@ -161,17 +162,17 @@ def test_ranks_cannot_meet_without_gloo_or_with_merges_as_well() -> None:
 
 
 def test_mode_single_takes_the_first_of_all_devices_and_says_so() -> None:
-    devices, (note,) = choose_devices(RunConfig(mode="single"), GPUS, LINUX)
+    devices, (note,) = choose_devices(("auto",), Mode.SINGLE, GPUS, LINUX)
     assert devices == (GPUS[0],)
     assert GPUS[0].uuid in note and "the other 2 stay free" in note
     assert choose_mode(RunConfig(mode="single"), devices, LINUX).mode == "single"
 
 
 def test_devices_that_were_named_are_all_meant() -> None:
-    assert choose_devices(RunConfig(mode="single", devices=("cuda:0", "cuda:1")), GPUS, LINUX) == (tuple(GPUS[:2]), ())
-    assert choose_devices(RunConfig(mode="single", devices=("cuda:1",)), GPUS, LINUX) == ((GPUS[1],), ())
-    assert choose_devices(RunConfig(mode="ddp"), GPUS, LINUX) == (tuple(GPUS), ())
-    (slot,), notes = choose_devices(RunConfig(mode="single"), [], LINUX)
+    assert choose_devices(("cuda:0", "cuda:1"), Mode.SINGLE, GPUS, LINUX) == (tuple(GPUS[:2]), ())
+    assert choose_devices(("cuda:1",), Mode.SINGLE, GPUS, LINUX) == ((GPUS[1],), ())
+    assert choose_devices(("auto",), Mode.DDP, GPUS, LINUX) == (tuple(GPUS), ())
+    (slot,), notes = choose_devices(("auto",), Mode.SINGLE, [], LINUX)
     assert (slot.uuid, notes) == ("cpu:0", ())
 
 

@@ -124,12 +124,12 @@ def test_what_this_person_started_here_is_not_asked_about(place: Path, runs_dir:
 
 
 def test_built_in_recipes_and_the_persons_own_are_no_question(place: Path, runs_dir: Path) -> None:
-    assert outside_code(RunConfig()) is None
+    assert outside_code("minigpt", {}) is None
     recipe = add_recipe(runs_dir / "recipes")
-    assert outside_code(RunConfig(recipe="theirs")) is None
-    assert outside_code(RunConfig(recipe=str(recipe))) is None
+    assert outside_code("theirs", {}) is None
+    assert outside_code(str(recipe), {}) is None
     moved = shutil.move(recipe, place / "theirs")
-    assert outside_code(RunConfig(recipe=str(moved))) is not None
+    assert outside_code(str(moved), {}) is not None
 
 
 def test_a_program_is_named_with_its_interpreter_and_its_arguments_count(

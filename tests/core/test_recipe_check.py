@@ -47,6 +47,10 @@ def make(tmp_path: Path, program: str) -> tuple[RunConfig, Recipe]:
     return apply_recipe(RunConfig(recipe=str(folder)), recipe), recipe
 
 
+def text_column(config: RunConfig, **limit: float) -> tuple[str, ...]:
+    return check_text_column(config.dataset_file, config.options, config.env, **limit)
+
+
 def test_a_setting_is_refused_in_the_recipes_words(tmp_path: Path) -> None:
     words = '{"field": "width", "title": "Zu schmal", "cause": f"{width} is odd.", "next_step": "Choose 4."}'
     with pytest.raises(ConfigError) as caught:
@@ -123,22 +127,22 @@ def test_only_tables_of_recipes_on_text_are_looked_at(tmp_path: Path) -> None:
     table = tmp_path / "Tabelle mit Raum.jsonl"
     table.write_text('{"title": "a", "body": "some words"}\n' * 50, encoding="utf-8", newline="\n")
     asked = apply_recipe(RunConfig(dataset_file=str(table)), get_recipe("minigpt"))
-    assert check_text_column(asked) == ()
+    assert text_column(asked) == ()
     asked = asked.replace(options={**asked.options, "text_column": "none"})
     with pytest.raises(ConfigError, match="The columns are: title, body") as caught:
-        check_text_column(asked)
+        text_column(asked)
     assert caught.value.field == "text_column"
     prices = table.with_name("prices.csv")
     prices.write_text("day,price\n1,2.5\n2,2.75\n" * 20, encoding="utf-8", newline="\n")
     with pytest.raises(ConfigError, match="No column looks like text") as caught:
-        check_text_column(asked.replace(dataset_file=str(prices), options={**asked.options, "text_column": None}))
+        text_column(asked.replace(dataset_file=str(prices), options={**asked.options, "text_column": None}))
     assert (caught.value.field, caught.value.title) == ("text_column", "Which column is the text?")
-    (note,) = check_text_column(asked, limit_s=0.0)
+    (note,) = text_column(asked, limit_s=0.0)
     assert "could not be looked at beforehand" in note
     without = {name: value for name, value in asked.options.items() if name != "text_column"}
-    assert check_text_column(asked.replace(options=without)) == ()
+    assert text_column(asked.replace(options=without)) == ()
     for elsewhere in ("hf://owner/name", "none://", "stdlib://"):
-        assert check_text_column(asked.replace(dataset_file=elsewhere)) == ()
+        assert text_column(asked.replace(dataset_file=elsewhere)) == ()
 
 
 def test_a_check_that_is_not_there_is_the_recipes_problem(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.config import RunConfig
+from core.config.mode import Mode
 from core.errors import ConfigError
 from core.launch.mode import choose_devices
 from core.machine.devices import Device, resolve_devices
@@ -84,14 +85,14 @@ def test_numbers_for_unlike_gpus_in_an_unknown_order_are_refused() -> None:
     found = visible_gpus([NEW, LIKE], SPEEDS, {"CUDA_VISIBLE_DEVICES": "0"}, lambda _: None).devices
     for texts in (("auto",), ("cuda:0",), (NEW.uuid,)):
         with pytest.raises(ConfigError, match="CUDA_VISIBLE_DEVICES=0 counts GPUs") as caught:
-            choose_devices(RunConfig(devices=texts), found, CUDA)
+            choose_devices(texts, Mode.AUTO, found, CUDA)
         assert "by UUID" in caught.value.next_step
     assert [device.uuid for device in resolve_devices(["cpu:2"], found)] == ["cpu:0", "cpu:1"]
 
 
 def test_a_hidden_gpu_is_not_chosen_and_named_it_is_refused_with_both_values() -> None:
     found = visible_gpus([OLD, NEW], SPEEDS, {"CUDA_VISIBLE_DEVICES": "1", **BY_BUS}, lambda _: None).devices
-    assert [device.uuid for device in choose_devices(RunConfig(), found, CUDA)[0]] == [NEW.uuid]
+    assert [device.uuid for device in choose_devices(("auto",), Mode.AUTO, found, CUDA)[0]] == [NEW.uuid]
     assert [device.uuid for device in resolve_devices(["cuda:0"], found)] == [NEW.uuid]
     for text, words in (
         (OLD.uuid, f"--devices names {OLD.uuid} (RTX 3090), and CUDA_VISIBLE_DEVICES=1 hides it."),
@@ -105,6 +106,6 @@ def test_a_hidden_gpu_is_not_chosen_and_named_it_is_refused_with_both_values() -
 
 def test_with_every_gpu_hidden_the_cpu_trains_and_it_is_said() -> None:
     found = visible_gpus([OLD, NEW], SPEEDS, {"CUDA_VISIBLE_DEVICES": "-1"}, lambda _: None).devices
-    devices, (note,) = choose_devices(RunConfig(), found, CUDA)
+    devices, (note,) = choose_devices(("auto",), Mode.AUTO, found, CUDA)
     assert [device.uuid for device in devices] == ["cpu:0"]
     assert note == "The run trains on the CPU: CUDA_VISIBLE_DEVICES=-1 hides every GPU of this machine."
