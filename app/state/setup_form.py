@@ -16,7 +16,7 @@ from core.config.sync import synchronisation_of
 from core.data.dataset import NO_DATASET, STDLIB, DatasetIdentity, estimate_samples
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.command_line import command_text, to_command_line
-from core.launch.mode import TORCH, check_cuda, platform_of
+from core.launch.mode import check_cuda, platform_of
 from core.launch.preflight import check_engine
 from core.launch.resolved import resolve_on
 from core.machine.devices import Device, device_texts
@@ -264,15 +264,14 @@ def mode_changes(draft: Draft) -> dict[str, str]:
 
 def fields_of_mode(mode: str, texts: Mapping[str, str]) -> tuple[str, ...]:
     """Which of `MODE_FIELDS` mean something in a mode; "auto" may become independent."""
-    shown = Mode.INDEPENDENT if mode == Mode.AUTO else mode
-    out: set[str] = set()
-    if shown == Mode.ZERO:
-        # FSDP2 and torch's optimizer take no DeepSpeed settings, and only stage 3 has weights to move.
-        out |= {"deepspeed_config"} if texts.get("zero_engine") == TORCH else set()
-        out |= {"offload_parameters"} if texts.get("zero_stage") != "3" else set()
-    if texts.get("sync_every"):
-        out.add("merge_every_chunks")  # weights that are brought together while training need no merge rounds
-    return tuple(name for name in MODE_FIELDS if shown in FIELD_BY_NAME[name].modes and name not in out)
+    shown = Mode.INDEPENDENT if mode == Mode.AUTO else Mode.read(mode)
+    return tuple(name for name in MODE_FIELDS if _matters(FIELD_BY_NAME[name], shown, texts))
+
+
+def _matters(spec: FieldSpec, mode: Mode, texts: Mapping[str, str]) -> bool:
+    """Whether a field means something in a mode, beside what other fields of that mode hold."""
+    of_mode = {name: text for name, text in texts.items() if mode in FIELD_BY_NAME[name].modes}
+    return mode in spec.modes and spec.matters(of_mode)
 
 
 def settings_without_meaning(mode: str, texts: Mapping[str, str], ranks: int) -> frozenset[str]:
@@ -287,10 +286,7 @@ def settings_without_meaning(mode: str, texts: Mapping[str, str], ranks: int) ->
         return frozenset(OF_MODE)
     if mode == Mode.AUTO:
         return frozenset()
-    out = {name for name, modes in OF_MODE.items() if mode not in modes}
-    if mode == Mode.INDEPENDENT:
-        out |= {"work_stealing"} if texts.get("sync_every") else {"sync_method", "outer_lr", "outer_momentum"}
-    return frozenset(out)
+    return frozenset(name for name in OF_MODE if not _matters(FIELD_BY_NAME[name], Mode.read(mode), texts))
 
 
 def _placeholders(config: RunConfig | None, batch: Batch | None, recipe: Recipe) -> dict[str, str]:

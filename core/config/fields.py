@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final, Literal, cast
 
 from core.config.mode import Mode
@@ -22,6 +23,15 @@ _TRUTH: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
+
+
+class Needs(StrEnum):
+    """What a run must have for a setting to have an effect; the value ends the sentence "… has an effect …"."""
+
+    DDP = "in mode ddp and with PyTorch's own ZeRO stage 1 only"
+    EXCHANGE = "only where devices exchange tensors, which they don't in this run"
+    GPU = "on GPUs only"
+    GPU_ON_LINUX = "on GPUs under Linux only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,10 @@ class FieldSpec:
         picks: What the button beside a path offers: any name, also of a new file; a file that is there; a folder.
         patterns: Which files that button shows first, for example "*.py *.pyw".
         modes: The modes in which it means something; empty: in all of them.
+        needs: What else the run must have.
+        when: Another field and what that must hold for this one to mean something: a text, ``"!text"`` for any other,
+            ``"*"`` for anything, ``""`` for nothing.
+        instead: What happens where it has no effect, as a sentence.
     """
 
     name: str
@@ -58,6 +72,19 @@ class FieldSpec:
     picks: Picks = "name"
     patterns: str = ""
     modes: tuple[Mode, ...] = ()
+    needs: Needs | None = None
+    when: tuple[str, str] = ("", "")
+    instead: str = ""
+
+    def matters(self, texts: Mapping[str, str]) -> bool:
+        """Whether what the other field (`when`) holds leaves this one a meaning; without that field it does."""
+        name, wanted = self.when
+        if name not in texts:
+            return True
+        text = texts[name]
+        if wanted == "*":
+            return bool(text)
+        return text != wanted[1:] if wanted.startswith("!") else text == wanted
 
     def check(self, value: FieldValue) -> FieldValue:
         """`value` in this field's type.
@@ -183,6 +210,9 @@ def setting(
     unit: str = "",
     common: bool = False,
     modes: tuple[Mode, ...] = (),
+    needs: Needs | None = None,
+    when: tuple[str, str] = ("", ""),
+    instead: str = "",
     path: bool = False,
     picks: Picks = "name",
     patterns: str = "",
@@ -194,7 +224,22 @@ def setting(
     """
     kind: FieldType = "path" if path else "choice" if choices else "str"
     spec = FieldSpec(
-        "", label, kind, default, minimum, maximum, choices, help, unit, common, False, picks, patterns, modes
+        "",
+        label,
+        kind,
+        default,
+        minimum,
+        maximum,
+        choices,
+        help,
+        unit,
+        common,
+        picks=picks,
+        patterns=patterns,
+        modes=modes,
+        needs=needs,
+        when=when,
+        instead=instead,
     )
     if isinstance(default, Mapping):
         return dataclasses.field(default_factory=lambda: dict(default), metadata={"spec": spec})

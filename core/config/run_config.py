@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from core.config.fields import FieldSpec, FieldValue, declared_fields, setting
+from core.config.fields import FieldSpec, FieldValue, Needs, declared_fields, setting
 from core.config.mode import Mode
 from core.errors import ConfigError
 
@@ -77,12 +77,14 @@ class RunConfig:
         "Offload weights to CPU",
         "ZeRO stage 3: keep the weights in main memory until they are needed.",
         modes=(Mode.ZERO, Mode.FSDP),
+        when=("zero_stage", "3"),
     )
     deepspeed_config: str | None = setting(
         None,
         "DeepSpeed settings",
         "A DeepSpeed configuration (JSON) that replaces Rankdeck's for this stage.",
         modes=(Mode.ZERO,),
+        when=("zero_engine", "!torch"),
     )
     gradient_exchange: str = setting(
         "auto",
@@ -90,12 +92,14 @@ class RunConfig:
         "How DDP averages gradients. auto: shared memory where it is faster. fp16, bf16 and powersgd send less.",
         choices=EXCHANGES,
         modes=(Mode.DDP,),
+        needs=Needs.DDP,
     )
     static_graph: bool = setting(
         False,
         "Static graph",
         "DDP: every step uses the same parameters in the same order. Saves a little time.",
         modes=(Mode.DDP,),
+        needs=Needs.DDP,
     )
     find_unused_parameters: bool = setting(
         False,
@@ -103,18 +107,21 @@ class RunConfig:
         "DDP: look in every step for parameters that the loss does not depend on. Needed for models that skip "
         "some of theirs; costs a little time.",
         modes=(Mode.DDP, Mode.ZERO),
+        needs=Needs.DDP,
     )
     broadcast_buffers: bool = setting(
         True,
         "Broadcast buffers",
         "DDP: copy the first device's buffers (running means of batch normalisation) to the others at every step.",
         modes=(Mode.DDP, Mode.ZERO),
+        needs=Needs.DDP,
     )
     backend: str = setting(
         "auto",
         "Backend",
         "Which library connects the devices. auto: NCCL for GPUs on Linux, else gloo.",
         choices=BACKENDS,
+        needs=Needs.EXCHANGE,
     )
     collective_timeout_s: float = setting(
         300.0,
@@ -130,12 +137,16 @@ class RunConfig:
         "DDP: measured gives faster devices more samples of each batch; the result stays the same.",
         choices=BALANCES,
         modes=(Mode.DDP, Mode.ZERO),
+        needs=Needs.DDP,
+        instead="The samples are shared out equally; independent devices never wait for each other, and "
+        "work_stealing shares out their chunks by speed.",
     )
     work_stealing: bool = setting(
         False,
         "Work stealing",
         "Independent mode: a device that finishes early takes chunks assigned to other devices.",
         modes=(Mode.INDEPENDENT,),
+        when=("sync_every", ""),
     )
     sync_every: int | None = setting(
         None,
@@ -152,6 +163,7 @@ class RunConfig:
         "average: the mean of the weights (short intervals). diloco: an outer optimizer (long intervals).",
         choices=SYNC_METHODS,
         modes=(Mode.INDEPENDENT,),
+        when=("sync_every", "*"),
     )
     outer_lr: float | None = setting(
         None,
@@ -160,6 +172,7 @@ class RunConfig:
         minimum=0.0,
         maximum=10.0,
         modes=(Mode.INDEPENDENT,),
+        when=("sync_every", "*"),
     )
     outer_momentum: float | None = setting(
         None,
@@ -168,6 +181,7 @@ class RunConfig:
         minimum=0.0,
         maximum=0.999,
         modes=(Mode.INDEPENDENT,),
+        when=("sync_every", "*"),
     )
     devices: tuple[str, ...] = ("auto",)
     steps: int | None = setting(
@@ -312,6 +326,7 @@ class RunConfig:
         maximum=10**9,
         unit="chunks",
         modes=(Mode.INDEPENDENT,),
+        when=("sync_every", ""),
     )
     model: str | None = setting(
         None,
@@ -323,12 +338,14 @@ class RunConfig:
         "cuDNN benchmark",
         "Let cuDNN time its algorithms and take the fastest. Often faster for convolutions of a fixed size, but a "
         "resumed run may then differ in the last bits.",
+        needs=Needs.GPU,
     )
     expandable_segments: bool = setting(
         False,
         "Expandable segments",
         "GPUs under Linux: let PyTorch's memory segments grow. Helps if memory runs out although much is reserved "
         "and unused; some virtual GPUs do not support it.",
+        needs=Needs.GPU_ON_LINUX,
     )
     env: Mapping[str, str] = setting(
         {},

@@ -21,9 +21,9 @@ from core.data.hub import HubName, check_download
 from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.files.atomic import explain
 from core.launch.deepspeed import check_run, effective_config
-from core.launch.low_level_notes import low_level_notes
-from core.launch.mode import DEEPSPEED, TORCH, ModeChoice
+from core.launch.mode import DEEPSPEED, TORCH
 from core.launch.resolved import ResolvedRun, resolve
+from core.launch.unused_settings import settings_without_effect
 from core.machine.devices import Device
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
@@ -86,7 +86,7 @@ def check(
     run = resolve(config, recipe, available, platform)
     choice_notes = (*count_notes(config.devices), *run.device_notes)
     run = replace(run, config=run.config.replace(devices=with_counts(config.devices)))
-    config, platform, devices, choice, mode = run.config, run.platform, run.devices, run.choice, run.mode
+    config, platform, choice = run.config, run.platform, run.choice
     check_packages(recipe.requires, f"The recipe {recipe.title}")
     engine_notes = check_engine(run)
     dataset = identify(config.dataset_file)
@@ -103,19 +103,17 @@ def check(
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
     config, recipe_notes = check_by_recipe(config, recipe, global_batch=run.batch.global_)
-    samples = (
-        config.samples_per_block if recipe.own_samples else estimate_samples(dataset, config.seq_len, config.held_out)
-    )
+    run = replace(run, config=config)
+    samples = estimate_samples(dataset, config.seq_len, config.held_out)
+    samples = config.samples_per_block if recipe.own_samples else samples
     asked_notes = (*check_text_column(config.dataset_file, config.options, config.env), *recipe_notes)
     own_notes = _notes(run, samples)
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))
-    if not recipe.self_contained:
-        own_notes = (*low_level_notes(run), *own_notes)
-    own_notes = (*_settings_without_effect(config, choice, len(devices)), *own_notes)
+    own_notes = (*choice.notes, *settings_without_effect(run), *own_notes)
     engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
     notes = (*choice_notes, *engine_notes, *own_notes, *asked_notes)
-    return Checked(replace(run, config=config), dataset, samples, notes)
+    return Checked(run, dataset, samples, notes)
 
 
 def check_engine(run: ResolvedRun) -> tuple[str, ...]:
@@ -242,30 +240,12 @@ def _notes(run: ResolvedRun, samples: int) -> tuple[str, ...]:
     chunks = -(-samples // min(config.dataset_chunk_size, config.samples_per_block))
     if alone and 0 < chunks < run.world_size:
         notes.append(
-            f"The dataset makes only {chunks} chunks for {run.world_size} devices, so some have nothing to do in an epoch; "
-            "a smaller --dataset-chunk-size shares it out better."
+            f"The dataset makes only {chunks} chunks for {run.world_size} devices, so some have nothing to do in an "
+            "epoch; a smaller --dataset-chunk-size shares it out better."
         )
     if alone and config.merge_policy == "average" and config.sync_every is None:
         notes.append(
             "Averaging ranks that trained apart usually gives a worse model than the best of them; "
             "both are measured and the better one is kept."
         )
-    return tuple(notes)
-
-
-def _settings_without_effect(config: RunConfig, choice: ModeChoice, ranks: int) -> tuple[str, ...]:
-    """Settings that this mode, or a single device, has no use for."""
-    mode = choice.mode
-    notes = [*choice.notes]
-    can_balance = mode == Mode.DDP or (mode == Mode.ZERO and config.zero_stage == 1 and choice.engine == TORCH)
-    if config.balance == "measured" and ranks > 1 and not can_balance:
-        notes.append(
-            "balance measured has no effect on independent devices, which never wait for each other; "
-            "work_stealing shares their chunks out by speed."
-            if mode == Mode.INDEPENDENT
-            else "balance measured has no effect here: it works in mode ddp, and with PyTorch's own ZeRO stage 1. "
-            "The samples are shared out equally."
-        )
-    if config.work_stealing and mode != Mode.INDEPENDENT:
-        notes.append("work_stealing has an effect in independent mode only.")
     return tuple(notes)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.config.batch import Batch, resolve_batch
+from core.config.fields import Needs
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
-from core.launch.mode import ModeChoice, choose_devices, choose_mode, platform_of
+from core.launch.mode import TORCH, ModeChoice, choose_devices, choose_mode, platform_of
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe, apply_recipe
@@ -56,6 +57,19 @@ class ResolvedRun:
     def replica_groups(self) -> int:
         """Groups of ranks that each train a model on chunks of their own."""
         return self.mode.replica_groups(self.world_size)
+
+    @property
+    def has(self) -> frozenset[Needs]:
+        """What some settings need to have an effect."""
+        by_torch = self.choice.engine == TORCH
+        on_gpu = any(device.kind == "cuda" for device in self.devices)
+        found = {
+            Needs.DDP: self.mode == Mode.DDP or (self.mode == Mode.ZERO and self.config.zero_stage == 1 and by_torch),
+            Needs.EXCHANGE: bool(self.backend),
+            Needs.GPU: on_gpu,
+            Needs.GPU_ON_LINUX: on_gpu and self.platform.name == "linux",
+        }
+        return frozenset(need for need, holds in found.items() if holds)
 
     def steps_per_epoch(self, samples: int) -> int:
         """Optimizer steps in one pass over so many samples (of one rank, in independent mode), at least 1."""

@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 
 import pytest
 
-from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import PreflightError
 from core.launch.mode import choose_devices, platform_of

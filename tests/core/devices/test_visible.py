@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import ConfigError
 from core.launch.mode import choose_devices

@@ -11,10 +11,10 @@ import pytest
 
 from core.config import RunConfig
 from core.errors import ConfigError
-from core.launch.low_level_notes import low_level_notes
 from core.launch.mode import choose_mode
 from core.launch.plan import LaunchPlan, LaunchSite, plan_launch
 from core.launch.resolved import resolve_on, trained_run
+from core.launch.unused_settings import settings_without_effect
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe, get_recipe, recipe_defaults
@@ -92,21 +92,21 @@ def test_expandable_segments_are_asked_for_by_the_name_that_this_torch_reads() -
         ({"find_unused_parameters": True, "mode": "fsdp"}, GPUS, "find_unused_parameters has an effect in mode ddp"),
         ({"broadcast_buffers": False, "mode": "independent"}, GPUS, "broadcast_buffers has an effect in mode ddp"),
         ({"static_graph": True, "find_unused_parameters": True}, GPUS, "static_graph finds unused parameters"),
-        ({"backend": "gloo", "mode": "independent"}, GPUS, "backend gloo has no effect"),
+        ({"backend": "gloo", "mode": "independent"}, GPUS, "backend has an effect only where devices exchange tensors"),
         ({"cudnn_benchmark": True}, SLOTS, "cudnn_benchmark has an effect on GPUs only"),
         ({"expandable_segments": True}, SLOTS, "expandable_segments has an effect on GPUs under Linux"),
     ],
 )
 def test_what_does_nothing_here_is_noted(settings: dict[str, Any], devices: list[Device], words: str) -> None:
     config = RunConfig(**{"mode": "ddp", **settings})
-    (note,) = low_level_notes(resolve_on(config, RECIPE, devices, LINUX))
+    (note,) = settings_without_effect(resolve_on(config, RECIPE, devices, LINUX))
     assert words in note
 
 
 def test_settings_that_work_are_not_noted() -> None:
     settings = {"find_unused_parameters": True, "broadcast_buffers": False, "backend": "gloo"}
     config = RunConfig(mode="ddp", cudnn_benchmark=True, expandable_segments=True, **settings)
-    assert low_level_notes(resolve_on(config, RECIPE, GPUS, LINUX)) == ()
+    assert settings_without_effect(resolve_on(config, RECIPE, GPUS, LINUX)) == ()
 
 
 def test_all_of_them_may_change_on_resume_and_values_of_variables_stay_out_of_the_plan(tmp_path: Path) -> None:
