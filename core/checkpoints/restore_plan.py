@@ -70,13 +70,13 @@ class CarryOver:
         copies: For each rank whose weights and optimizer state it takes up: a rank's number, "average", or empty
             where there is one set only.
         steps: For each rank the optimizer steps behind it when it begins.
-        same_lanes: As many lanes go on as there were, so that each one's own counters do too.
+        same_groups: As many replica groups go on as there were, so that each one's own counters do too.
         words: What is to be known of the weights, for a person; empty where nothing is chosen or left out.
     """
 
     copies: tuple[str, ...]
     steps: tuple[int, ...]
-    same_lanes: bool = True
+    same_groups: bool = True
     words: str = ""
 
 
@@ -105,9 +105,9 @@ def carry_over(
     """
     if generation is None:
         return CarryOver(("",) * world, (0,) * world)
-    then, now = _lanes(generation.mode, generation.world_size), _lanes(mode, world)
+    then, now = _groups(generation.mode, generation.world_size), _groups(mode, world)
     if then == 1:
-        return CarryOver(("",) * world, (generation.step,) * world, same_lanes=now == 1)
+        return CarryOver(("",) * world, (generation.step,) * world, same_groups=now == 1)
     copies = [_copy(generation, rank) for rank in range(generation.world_size)]
     if now < then or (synchronise and not any(copy.synchronised for copy in copies)):
         return _one_of(copies, world, generation.step, policy)
@@ -119,7 +119,7 @@ def carry_over(
     return CarryOver(
         (*map(str, range(then)), *(str(_best(copies).rank) for _ in new)),
         (*(copy.step for copy in copies), *(generation.step for _ in new)),
-        same_lanes=not new,
+        same_groups=not new,
         words=words,
     )
 
@@ -128,7 +128,7 @@ def _one_of(copies: Sequence[Copy], world: int, step: int, policy: str) -> Carry
     """All ranks take up the same weights."""
     if policy == AVERAGE or any(copy.synchronised for copy in copies):
         words = f"the average of the copies of {_ranks(range(len(copies)))}"
-        return CarryOver((AVERAGE,) * world, (step,) * world, same_lanes=False, words=words)
+        return CarryOver((AVERAGE,) * world, (step,) * world, same_groups=False, words=words)
     best = _best(copies)
     words = f"rank {best.rank}'s copy ({best.loss_words})"
     others = [copy for copy in copies if copy is not best and copy.alone_words]
@@ -136,7 +136,7 @@ def _one_of(copies: Sequence[Copy], world: int, step: int, policy: str) -> Carry
     if lost:
         words += f"; what {_listed(lost)} is missing from {'them' if len(lost) == 1 else 'these weights'}"
         words += ", though the ledger counts it as trained"
-    return CarryOver((str(best.rank),) * world, (step,) * world, same_lanes=False, words=words)
+    return CarryOver((str(best.rank),) * world, (step,) * world, same_groups=False, words=words)
 
 
 def _best(copies: Sequence[Copy]) -> Copy:
@@ -165,7 +165,7 @@ def _copy(generation: Generation, rank: int) -> Copy:
     )
 
 
-def _lanes(mode: str, world: int) -> int:
+def _groups(mode: str, world: int) -> int:
     return Mode.read(mode).replica_groups(world)
 
 

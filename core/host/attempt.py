@@ -228,7 +228,7 @@ class Attempt:
         plan, context = self._context.plan, self._context
         try:
             await asyncio.get_running_loop().run_in_executor(
-                context.disk, context.keeper.prepare, data, context.generation, plan.world_size, plan.lanes
+                context.disk, context.keeper.prepare, data, context.generation, plan.world_size, plan.replica_groups
             )
         except RankdeckError as error:
             log.error("the ledger refuses: %s", error.cause)

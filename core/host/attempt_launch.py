@@ -96,6 +96,6 @@ def _carry_over(generation: Generation | None, plan: LaunchPlan, config: RunConf
         positions = {} if generation is None else generation.positions
         steps = tuple(positions[rank].step if rank in positions else 0 for rank in range(plan.world_size))
         return CarryOver(("",) * plan.world_size, steps)
-    synchronise = plan.lanes > 1 and config.sync_every is not None
+    synchronise = plan.replica_groups > 1 and config.sync_every is not None
     policy = policy_for(config.merge_policy, fell_back)
     return carry_over(generation, plan.mode, plan.world_size, policy, synchronise=synchronise)

@@ -67,7 +67,7 @@ class StartFallbacks:
         if outcome.kind != "not_started" or plan.self_contained or config.strict or plan.world_size == 1:
             return None
         fell_to_independent = self._in_step is not None
-        if not fell_to_independent and (outcome.usage or plan.lanes > 1):
+        if not fell_to_independent and (outcome.usage or plan.replica_groups > 1):
             return None  # the person's own input, or what the person chose
         reason = outcome.error["cause"] if outcome.error else "Its ranks could not start."
         if not self._retried and outcome.root is not None and outcome.root.was_killed:

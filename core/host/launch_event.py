@@ -31,7 +31,9 @@ def launch_fields(
         "resumed_from": resumed,
         "checkpoint": None if generation is None else generation.number,
         "total_steps": run.config.steps,
-        "tokens_per_step": None if plan.self_contained else run.batch.global_ * run.config.seq_len * plan.lanes,
+        "tokens_per_step": None
+        if plan.self_contained
+        else run.batch.global_ * run.config.seq_len * plan.replica_groups,
         "engine": plan.engine or None,
     }
 

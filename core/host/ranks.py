@@ -129,7 +129,7 @@ class Ranks:
     @property
     def synchronised(self) -> bool:
         """They train in step."""
-        return self.plan.lanes == 1
+        return self.plan.replica_groups == 1
 
     @property
     def started(self) -> bool:

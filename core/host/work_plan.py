@@ -17,7 +17,7 @@ from core.protocol.messages import RankStart
 
 
 def total_steps(run: ResolvedRun, ledger: Ledger, done: Mapping[int, int]) -> int | None:
-    """Optimizer steps of the run (of its longest lane): `steps`, or what the epochs come to, whichever is less.
+    """Optimizer steps of the run (of its longest replica group): `steps` or those of its epochs, whichever is less.
 
     Args:
         run: What this attempt trains.
@@ -27,28 +27,28 @@ def total_steps(run: ResolvedRun, ledger: Ledger, done: Mapping[int, int]) -> in
     asked, steps_left = run.config.steps, _steps_left(run, ledger)
     if steps_left is None:
         return asked
-    longest = max(done.get(lane, 0) + left for lane, left in enumerate(steps_left))
+    longest = max(done.get(group, 0) + left for group, left in enumerate(steps_left))
     return longest if asked is None else min(asked, longest)
 
 
 def rank_starts(run: ResolvedRun, ledger: Ledger, generation: Generation | None, carry: CarryOver) -> list[RankStart]:
     """Where each rank begins.
 
-    One lane counts all samples that the ledger holds; a lane that begins with weights not its own counts on from the
-    highest count of any, as it does with steps.
+    A single replica group counts all samples that the ledger holds. One that begins with weights not its own counts on
+    from the highest count of any, as it does with steps.
     """
     steps_left, groups = _steps_left(run, ledger), run.replica_groups
     positions = {} if generation is None else generation.positions
     most = max((position.samples_seen for position in positions.values()), default=0)
     starts = []
     for rank, (copy, step) in enumerate(zip(carry.copies, carry.steps, strict=True)):
-        own = carry.same_lanes or (groups > 1 and copy == str(rank))
+        own = carry.same_groups or (groups > 1 and copy == str(rank))
         starts.append(
             RankStart(
                 step=step,
-                steps_left=None if steps_left is None else steps_left[ledger.lane_of(rank)],
+                steps_left=None if steps_left is None else steps_left[ledger.group_for(rank)],
                 copy=copy,
-                same_lanes=carry.same_lanes,
+                same_groups=carry.same_groups,
                 samples_seen=None if own else ledger.samples_trained if groups == 1 else most,
             )
         )
@@ -56,26 +56,27 @@ def rank_starts(run: ResolvedRun, ledger: Ledger, generation: Generation | None,
 
 
 def _steps_left(run: ResolvedRun, ledger: Ledger) -> list[int] | None:
-    """Steps that each lane still has to make until the epochs are done; None where no end of epochs is asked for."""
+    """Steps that each replica group still has to make until its epochs are done; None without an epoch limit."""
     epochs = run.config.epoch_limit
     if epochs is None:
         return None
     batch = run.batch.global_
     whole = _steps_of_whole_epochs(ledger, batch, epochs)
-    begun = [sum(-(-left // batch) for left in ledger.samples_left(lane)) for lane in range(ledger.lanes)]
+    begun = [sum(-(-left // batch) for left in ledger.samples_left(group)) for group in range(ledger.groups)]
     return [sum(both) for both in zip(whole, begun, strict=True)]
 
 
 def _steps_of_whole_epochs(ledger: Ledger, batch: int, epochs: int) -> list[int]:
-    """Each lane's steps in all epochs of which nothing is trained yet."""
-    grid, lanes, first = ledger.grid, ledger.lanes, ledger.first_untouched_epoch
-    # Owner of chunk i in epoch e is (i + e) mod lanes, so a lane trains the chunks of one residue of i in each epoch.
-    of_residue = [sum(grid.count(i) for i in range(r, grid.chunks, lanes)) for r in range(lanes)]
+    """Each replica group's steps in all epochs of which nothing is trained yet."""
+    grid, groups, first = ledger.grid, ledger.groups, ledger.first_untouched_epoch
+    # The owner of chunk i in epoch e is (i + e) mod groups, so a group trains the chunks of one residue of i in each
+    # epoch, and of another one in the next. Its shares repeat after as many epochs as there are groups.
+    of_residue = [sum(grid.count(i) for i in range(r, grid.chunks, groups)) for r in range(groups)]
     steps = [-(-share // batch) for share in of_residue]
-    cycles, rest = divmod(max(0, epochs - first), lanes)
+    cycles, rest = divmod(max(0, epochs - first), groups)
     return [
-        cycles * sum(steps) + sum(steps[(lane - epoch) % lanes] for epoch in range(first, first + rest))
-        for lane in range(lanes)
+        cycles * sum(steps) + sum(steps[(group - epoch) % groups] for epoch in range(first, first + rest))
+        for group in range(groups)
     ]
 
 

@@ -92,7 +92,7 @@ class LaunchPlan:
     Attributes:
         mode: The mode that is really used, never `Mode.AUTO`.
         world_size: Number of ranks.
-        lanes: Independent consumers of chunks (`core.ledger.ledger`): the ranks in independent mode, else one.
+        replica_groups: Independent consumers of chunks (`core.ledger.ledger`): the ranks in independent mode, else one.
         backend: ``nccl``, ``gloo``, or empty when ranks do not talk to each other.
         ranks: Their processes.
         notes: What a person should know about how the request was understood.
@@ -103,7 +103,7 @@ class LaunchPlan:
 
     mode: Mode
     world_size: int
-    lanes: int
+    replica_groups: int
     backend: str
     ranks: tuple[RankCommand, ...]
     notes: tuple[str, ...] = ()

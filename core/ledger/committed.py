@@ -79,7 +79,7 @@ class Committed:
         claimed: Mapping[ChunkKey, float],
         owner: Callable[[int, int], int],
     ) -> None:
-        """Takes one lane's position. A chunk named again that is completed already changes nothing.
+        """Takes one replica group's position. A chunk named again that is completed already changes nothing.
 
         Raises:
             LedgerConflictError: The position cannot be.

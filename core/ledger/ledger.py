@@ -1,14 +1,14 @@
 """The ledger: which chunks of which epoch are in the weights, who works on which, and who gets the next.
 
-A dataset is cut into blocks, a block into chunks (`core.ledger.chunk_grid`). A *lane* is an independent consumer of
-chunks: ranks that train in step share one lane, ranks that train independently have one each. A lane *claims* its
+A dataset is cut into blocks, a block into chunks (`core.ledger.chunk_grid`). A *replica group* is an independent
+consumer of chunks: ranks that train in step share one, ranks that train independently have one each. It *claims* its
 next chunk and is granted it at once. A chunk counts as *completed* only when a committed generation of weights
 holds all its samples; what a crash took away from the weights is granted again.
 
 Everything is deterministic: the order of chunks depends on seed and epoch alone, the owner of chunk i in epoch e
 is rank (i + e) mod world. So a run that was resumed trains the same samples in the same order as one that never
-stopped. Only where `stealing` is asked for does it depend on who is faster: there a lane that is done with its own
-chunks of an epoch takes some of another's. Each chunk is still granted to one lane alone.
+stopped. Only with `stealing` does it depend on who is faster: there a replica group that is done with its own chunks of
+an epoch takes some of another's. Each chunk is still granted to one replica group alone.
 """
 
 from __future__ import annotations
@@ -48,13 +48,15 @@ __all__ = [
 ]
 
 _ORDERS_KEPT: Final = 4
+"""Shuffled epochs in memory. Groups may be epochs apart, and an order of a million chunks takes 36 MB."""
 _PRIOR_CHUNKS: Final = 2
+"""Chunks that each group is taken to have claimed before it has: one chunk alone says nothing of a group's speed."""
 
 
 class Ledger:
     """The single record of what is trained. The run host holds the only live one.
 
-    Made by `new`, `from_dict`, `from_file` or `imported`. `claim` hands out chunks; `preview` says what the state
+    Made by `new`, `from_dict` or `from_file`. `claim` hands out chunks; `preview` says what the state
     file would say after a commit; `commit` makes it so. Nothing here touches the disk.
 
     Args:
@@ -62,12 +64,12 @@ class Ledger:
         dataset: The dataset's identity (`core.data.dataset.DatasetIdentity.as_dict`).
         seed: Orders the chunks of each epoch.
         world: Ranks.
-        lanes: 1 when all ranks train in step, else as many as ranks.
+        groups: 1 when all ranks train in step, else as many as ranks.
         epochs: How often the dataset is to be trained; None is no limit.
         run_id: Stands in the state file as AI-OS's `brain_id`.
 
     Attributes:
-        stealing: Lanes that are done early take from the others. Not in the state file: it is the run's setting.
+        stealing: Replica groups that are done early take from the others. Not in the state file: the run sets it.
 
     Raises:
         ValueError: Numbers that cannot go together.
@@ -80,7 +82,7 @@ class Ledger:
         dataset: Mapping[str, Any],
         seed: int,
         world: int,
-        lanes: int,
+        groups: int,
         epochs: int | None = None,
         run_id: str | None = None,
         clock: Callable[[], float] = time.time,
@@ -93,7 +95,7 @@ class Ledger:
         self._committed = Committed()
         self._orders: dict[int, list[int]] = {}
         self.stealing = False
-        self._set_lanes(world, lanes, epochs)
+        self._set_groups(world, groups, epochs)
 
     # making one
 
@@ -106,13 +108,13 @@ class Ledger:
         chunk_size: int,
         seed: int,
         world: int,
-        lanes: int,
+        groups: int,
         epochs: int | None = None,
         run_id: str | None = None,
     ) -> Ledger:
         """A ledger in which nothing is trained yet; see the class for the arguments."""
         grid = ChunkGrid(samples, samples_per_block, chunk_size)
-        return cls(grid, dataset=dataset, seed=seed, world=world, lanes=lanes, epochs=epochs, run_id=run_id)
+        return cls(grid, dataset=dataset, seed=seed, world=world, groups=groups, epochs=epochs, run_id=run_id)
 
     @classmethod
     def from_dict(cls, document: Any, path: Path = Path(FILE_NAME)) -> Ledger:
@@ -137,16 +139,16 @@ class Ledger:
             or file.chunk_size is None
             or file.seed is None
             or file.world_size is None
-            or file.lanes is None
+            or file.groups is None
             or file.dataset is None
         ):
             raise StateFileError(
                 f"{file.path} is AI-OS's: it does not say how the dataset is cut into samples.",
                 "Resume it with the dataset it was made with: rankdeck resume PATH.",
             )
-        if file.lanes not in (1, file.world_size):
+        if file.groups not in (1, file.world_size):
             raise StateFileError(
-                f"{file.path}: {file.lanes} lanes cannot be shared by {file.world_size} ranks.",
+                f"{file.path}: {file.groups} replica groups cannot be shared by {file.world_size} ranks.",
                 "Use a copy of the file from before.",
             )
         ledger = cls.new(
@@ -156,74 +158,65 @@ class Ledger:
             file.chunk_size,
             file.seed,
             file.world_size,
-            file.lanes,
+            file.groups,
             file.epochs or None,
             file.brain_id,
         )
         ledger._committed = restored(file, ledger.grid)
         return ledger
 
-    @classmethod
-    def imported(
-        cls,
-        file: LedgerFile,
-        *,
-        dataset: Mapping[str, Any],
-        samples: int,
-        samples_per_block: int,
-        chunk_size: int,
-        seed: int,
-        world: int,
-        lanes: int,
-        epochs: int | None = None,
-        run_id: str | None = None,
-    ) -> Ledger:
-        """A ledger that goes on where AI-OS's state file stands: its completed chunks are not trained again.
+    def import_aios(self, file: LedgerFile) -> None:
+        """Continues where AI-OS's state file stands: its completed chunks are not trained again. Implies `release`.
 
         Raises:
             StateFileError: The chunk size, or the number of blocks, is not the one the file was made with, or it
                 names a chunk that this dataset does not have.
         """
-        if file.chunk_size is not None and file.chunk_size != chunk_size:
-            raise _differs("chunk size", f"{file.chunk_size} samples", f"{chunk_size} samples", file.path)
-        ledger = cls.new(dataset, samples, samples_per_block, chunk_size, seed, world, lanes, epochs, run_id)
-        if file.total_blocks is not None and file.total_blocks != ledger.grid.blocks:
-            raise _differs("number of blocks", str(file.total_blocks), str(ledger.grid.blocks), file.path)
-        ledger._committed = restored(file, ledger.grid)
-        return ledger
+        grid = self.grid
+        if file.chunk_size is not None and file.chunk_size != grid.chunk_size:
+            raise _differs("chunk size", f"{file.chunk_size} samples", f"{grid.chunk_size} samples", file.path)
+        if file.total_blocks is not None and file.total_blocks != grid.blocks:
+            raise _differs("number of blocks", str(file.total_blocks), str(grid.blocks), file.path)
+        self._committed = restored(file, grid)
+        self.release()
 
     # claims
 
-    def lane_of(self, rank: int) -> int:
-        """The lane that a rank belongs to."""
-        return rank if self.lanes > 1 else 0
+    def group_for(self, rank: int) -> int:
+        """The replica group that a rank belongs to."""
+        return rank if self.groups > 1 else 0
 
     def owner(self, index: int, epoch: int) -> int:
-        """The rank that a chunk belongs to in an epoch."""
+        """The rank that a chunk belongs to in an epoch; it moves on with each, so that every rank sees every chunk."""
         return (index + epoch) % self.world
 
-    def claim(self, lane: int, sequence: int) -> Grant:
-        """The lane's `sequence`-th chunk since the ledger was made, restored or released.
+    def claim(self, group: int, sequence: int) -> Grant:
+        """The replica group's `sequence`-th chunk since the ledger was made, restored or released.
 
-        The same question has the same answer, so that every rank of a lane may ask for itself. An epoch's chunks
-        come before the next epoch's; in it, those that are partly trained come first, with `offset` set.
+        The same question has the same answer, so that every rank of a replica group may ask for itself. An epoch's
+        chunks come before the next epoch's; in it, those that are partly trained come first, with `offset` set.
 
         Raises:
-            LedgerConflictError: There is no such lane, a sequence was skipped, or it was committed long ago.
+            LedgerConflictError: There is no such replica group, a sequence was skipped, or it was committed long ago.
         """
-        if not 0 <= lane < self.lanes:
-            raise LedgerConflictError(f"A rank claimed for lane {lane}, but there are {self.lanes}.")
-        grants, first = self._grants[lane], self._first_sequence[lane]
+        if not 0 <= group < self.groups:
+            raise LedgerConflictError(f"A rank claimed for replica group {group}, but there are {self.groups}.")
+        # Grants stay until a commit holds them, so ranks of one group that ask at different times get the same chunk.
+        grants, first = self._grants[group], self._first_sequence[group]
         position = sequence - first
         if 0 <= position < len(grants):
             return grants[position]
         if position < 0:
-            raise LedgerConflictError(f"Lane {lane} claimed chunk {sequence} again, which is committed already.")
-        if position > len(grants) and not self._exhausted[lane]:
-            raise LedgerConflictError(f"Lane {lane} claimed chunk {sequence} before chunk {first + len(grants)}.")
-        found = next(self._upcoming[lane], None)
+            raise LedgerConflictError(
+                f"Replica group {group} claimed chunk {sequence} again, which is committed already."
+            )
+        if position > len(grants) and not self._exhausted[group]:
+            raise LedgerConflictError(
+                f"Replica group {group} claimed chunk {sequence} before chunk {first + len(grants)}."
+            )
+        found = next(self._upcoming[group], None)
         if found is None:
-            self._exhausted[lane] = True
+            self._exhausted[group] = True
             return Grant(sequence, exhausted=True)
         epoch, index = found
         partial = self._committed.partial.get(found)
@@ -237,74 +230,76 @@ class Ledger:
             count=self.grid.count(index),
             offset=partial.samples_done if partial else 0,
         )
-        self._handed[lane] += grant.count - grant.offset
-        grant = replace(grant, expected=self._expected(lane))
+        self._handed[group] += grant.count - grant.offset
+        grant = replace(grant, expected=self._expected(group))
         grants.append(grant)
-        self._claimed[lane][found] = self._clock()
+        self._claimed[group][found] = self._clock()
         return grant
 
-    def _expected(self, lane: int) -> int:
-        """Samples that a lane may expect after its newest chunk, by its part in what was claimed; -1 if not known."""
+    def _expected(self, group: int) -> int:
+        """Samples that a group may expect after its newest chunk, by its part in what was claimed; -1 if not known."""
         if not self.stealing or self.epochs is None:
             return -1
         left = self.epochs * self.grid.samples - self._trained_before - sum(self._handed)
-        prior = _PRIOR_CHUNKS * self.grid.chunk_size  # as if each had had so many: one chunk alone says nothing yet
-        return round(left * (self._handed[lane] + prior) / (sum(self._handed) + self.lanes * prior))
+        prior = _PRIOR_CHUNKS * self.grid.chunk_size
+        # Additive smoothing: equal parts at first, each group's own speed once it has claimed more than the prior.
+        return round(left * (self._handed[group] + prior) / (sum(self._handed) + self.groups * prior))
 
     def release(self) -> None:
         """Forgets all claims: the ranks are gone, and new ones start from the last committed generation."""
-        self._claimed: list[dict[ChunkKey, float]] = [{} for _ in range(self.lanes)]
-        self._handed = [0] * self.lanes
+        self._claimed: list[dict[ChunkKey, float]] = [{} for _ in range(self.groups)]
+        self._handed = [0] * self.groups
         self._trained_before = self._committed.samples_trained
         self._pools: dict[int, EpochPool] = {}
-        self._epochs_at = [self._committed.epoch] * self.lanes
-        self._grants: list[deque[Grant]] = [deque() for _ in range(self.lanes)]
-        self._first_sequence = [0] * self.lanes
-        self._exhausted = [False] * self.lanes
-        self._upcoming = [self._chunks_for(lane) for lane in range(self.lanes)]
+        self._epochs_at = [self._committed.epoch] * self.groups
+        self._grants: list[deque[Grant]] = [deque() for _ in range(self.groups)]
+        self._first_sequence = [0] * self.groups
+        self._exhausted = [False] * self.groups
+        self._upcoming = [self._chunks_for(group) for group in range(self.groups)]
 
-    def rescale(self, world: int, lanes: int) -> None:
+    def rescale(self, world: int, groups: int) -> None:
         """Shares the work that is left among other ranks; implies `release`. Nothing committed is trained again.
 
         Raises:
-            ValueError: Lanes that cannot be shared by so many ranks.
+            ValueError: Replica groups that cannot be shared by so many ranks.
         """
-        self._set_lanes(world, lanes, self.epochs)
+        self._set_groups(world, groups, self.epochs)
 
     def limit_epochs(self, epochs: int | None) -> None:
         """Sets how often the dataset is to be trained in all; implies `release`."""
-        self._set_lanes(self.world, self.lanes, epochs)
+        self._set_groups(self.world, self.groups, epochs)
 
-    def _set_lanes(self, world: int, lanes: int, epochs: int | None) -> None:
-        if world < 1 or lanes not in (1, world):
-            raise ValueError(f"{lanes} lanes cannot be shared by {world} ranks")
+    def _set_groups(self, world: int, groups: int, epochs: int | None) -> None:
+        if world < 1 or groups not in (1, world):
+            raise ValueError(f"{groups} replica groups cannot be shared by {world} ranks")
         if epochs is not None and epochs < 1:
             raise ValueError(f"{epochs} epochs are none")
         self.world = world
-        self.lanes = lanes
+        self.groups = groups
         self.epochs = epochs
         self.release()
 
-    def _chunks_for(self, lane: int) -> Iterator[ChunkKey]:
-        """Epoch and index of every chunk that a lane still has to train, in order."""
+    def _chunks_for(self, group: int) -> Iterator[ChunkKey]:
+        """Epoch and index of every chunk that a replica group still has to train, in order."""
         epoch = self._committed.epoch
         while self.epochs is None or epoch < self.epochs:
-            self._epochs_at[lane] = epoch
+            self._epochs_at[group] = epoch
             pool = self._pool(epoch)
-            while (index := pool.take(lane, stealing=self.stealing)) is not None:
+            while (index := pool.take(group, stealing=self.stealing)) is not None:
                 yield epoch, index
             epoch += 1
-        self._epochs_at[lane] = epoch
+        self._epochs_at[group] = epoch
 
     def _pool(self, epoch: int) -> EpochPool:
-        """What is unclaimed of an epoch: made when the first lane comes to it, kept until the last one has left it."""
+        """What is unclaimed of an epoch: made when the first group comes to it, kept until the last one has left it."""
         if epoch not in self._pools:
             done = self._committed.done.get(epoch, {})
-            queues: list[list[int]] = [[] for _ in range(self.lanes)]
+            queues: list[list[int]] = [[] for _ in range(self.groups)]
             for index in self._order(epoch):
                 if index not in done:
-                    queues[0 if self.lanes == 1 else self.owner(index, epoch)].append(index)
-            # Only what earlier attempts left is partly trained here, since nothing of it was claimed in this one.
+                    queues[0 if self.groups == 1 else self.owner(index, epoch)].append(index)
+            # Partly trained chunks come first, else many of them could be open at a later commit. Only earlier attempts
+            # left any: nothing of this epoch was claimed in this one.
             begun = [[index for index in queue if (epoch, index) in self._committed.partial] for queue in queues]
             rest = [[index for index in queue if (epoch, index) not in self._committed.partial] for queue in queues]
             self._pools[epoch] = EpochPool(first + then for first, then in zip(begun, rest, strict=True))
@@ -316,6 +311,8 @@ class Ledger:
         """Every chunk's index, shuffled for an epoch."""
         if epoch not in self._orders:
             order = list(range(self.grid.chunks))
+            # A text seed goes through SHA-512, not through hash(), which differs from process to process
+            # (https://docs.python.org/3/library/random.html#random.seed): every resume has the same order.
             random.Random(f"{self.seed}/{epoch}").shuffle(order)
             self._orders[epoch] = order
             for old in sorted(self._orders)[:-_ORDERS_KEPT]:
@@ -336,7 +333,7 @@ class Ledger:
         """Takes what a generation of weights holds as trained. Called when its manifest lies on disk.
 
         Args:
-            positions: Each rank's (or lane's) position; ranks of one lane say the same.
+            positions: Each rank's (or replica group's) position; ranks of one replica group say the same.
             generation: The generation's number.
 
         Raises:
@@ -344,28 +341,29 @@ class Ledger:
                 without all its samples, or has gone backwards. Nothing is changed then.
         """
         self._committed = self._promoted(positions, generation)
-        for lane, grants in enumerate(self._grants):
+        for group, grants in enumerate(self._grants):
+            # From the left only: sequence numbers count without gaps, also where a later chunk is done before.
             while grants and self._is_done(grants[0]):
                 grant = grants.popleft()
-                self._first_sequence[lane] += 1
-                self._claimed[lane].pop(self._key(grant), None)
+                self._first_sequence[group] += 1
+                self._claimed[group].pop(self._key(grant), None)
 
     def _promoted(self, positions: Mapping[int, Position], generation: int | None) -> Committed:
-        lanes: dict[int, Position] = {}
+        groups: dict[int, Position] = {}
         for rank, position in sorted(positions.items()):
-            lane = self.lane_of(rank)
-            if not 0 <= lane < self.lanes or lanes.setdefault(lane, position) != position:
-                raise LedgerConflictError(f"Rank {rank} is not where the others of its lane are in the data.")
-        after = self._committed.copy()
+            group = self.group_for(rank)
+            if not 0 <= group < self.groups or groups.setdefault(group, position) != position:
+                raise LedgerConflictError(f"Rank {rank} is not where the others of its replica group are in the data.")
+        after = self._committed.copy()  # a position that is refused must leave nothing changed
         after.generation = self._committed.generation if generation is None else generation
-        for lane, position in lanes.items():
-            after.take(position, self.grid, self._claimed[lane], self._trainer_of(lane))
+        for group, position in groups.items():
+            after.take(position, self.grid, self._claimed[group], self._trainer_of(group))
         after.turn_epochs(self.grid.chunks)
         return after
 
-    def _trainer_of(self, lane: int) -> Callable[[int, int], int]:
-        """The rank that a chunk of this lane counts as trained by."""
-        return self.owner if self.lanes == 1 else lambda _index, _epoch: lane
+    def _trainer_of(self, group: int) -> Callable[[int, int], int]:
+        """The rank that a chunk of this replica group counts as trained by."""
+        return self.owner if self.groups == 1 else lambda _index, _epoch: group
 
     def _key(self, grant: Grant) -> ChunkKey:
         return grant.epoch, grant.block_id * self.grid.chunks_per_block + grant.chunk_id
@@ -391,8 +389,8 @@ class Ledger:
         begun = [*self._committed.done, *(epoch for epoch, _ in self._committed.partial)]
         return max(self._committed.epoch, *(epoch + 1 for epoch in begun), 0)
 
-    def samples_left(self, lane: int) -> list[int]:
-        """Samples that a lane still has to train in each epoch that is begun and not finished."""
+    def samples_left(self, group: int) -> list[int]:
+        """Samples that a replica group still has to train in each epoch that is begun and not finished."""
         left = []
         for epoch in range(self._committed.epoch, self.first_untouched_epoch):
             if self.epochs is not None and epoch >= self.epochs:
@@ -400,7 +398,7 @@ class Ledger:
             done = self._committed.done.get(epoch, {})
             count = 0
             for index in range(self.grid.chunks):
-                if index not in done and (self.lanes == 1 or self.owner(index, epoch) == lane):
+                if index not in done and (self.groups == 1 or self.owner(index, epoch) == group):
                     partial = self._committed.partial.get((epoch, index))
                     count += self.grid.count(index) - (partial.samples_done if partial else 0)
             left.append(count)
@@ -443,7 +441,7 @@ class Ledger:
             dataset=self.dataset,
             seed=self.seed,
             world=self.world,
-            lanes=self.lanes,
+            groups=self.groups,
             epochs=self.epochs,
             run_id=self.run_id,
             committed=committed,
@@ -453,11 +451,11 @@ class Ledger:
     def _in_progress(self, committed: Committed) -> list[ChunkInProgress]:
         since: dict[ChunkKey, float] = {key: partial.timestamp for key, partial in committed.partial.items()}
         holders: dict[ChunkKey, int] = {}
-        for lane, claimed in enumerate(self._claimed):
+        for group, claimed in enumerate(self._claimed):
             for key, at in claimed.items():
                 if not committed.is_done(*key):
                     since[key] = at
-                    holders[key] = self._trainer_of(lane)(key[1], key[0])
+                    holders[key] = self._trainer_of(group)(key[1], key[0])
         chunks = []
         for (epoch, index), timestamp in sorted(since.items()):
             partial = committed.partial.get((epoch, index))

@@ -1,4 +1,4 @@
-"""An epoch's chunks that nobody has claimed yet, lane by lane: who gets which next, and who may take from whom."""
+"""Pool of an epoch's unclaimed chunks: the next one of each replica group, and whose it may take when it is done."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ class EpochPool:
     """Unclaimed chunks of one epoch.
 
     Args:
-        queues: Each lane's own chunks (their indices), in the order in which it trains them.
+        queues: Each replica group's own chunks (their indices), in the order in which it trains them.
     """
 
     def __init__(self, queues: Iterable[Iterable[int]]) -> None:
         self._queues = [deque(queue) for queue in queues]
 
-    def take(self, lane: int, *, stealing: bool) -> int | None:
-        """The lane's next chunk, which nobody else gets after that; None when there is none for it.
+    def take(self, group: int, *, stealing: bool) -> int | None:
+        """The replica group's next chunk, which no other one gets after that; None when there is none for it.
 
         Args:
-            lane: Who asks.
-            stealing: A lane that is done with its own takes the last one of the lane that has most left: what that
-                lane would come to last, so that each trains as many of its own as it can.
+            group: Who asks.
+            stealing: A replica group that is done with its own takes from the one that has most left the chunk which
+                that one would come to last, so that each trains as many of its own as it can.
         """
-        own = self._queues[lane]
+        own = self._queues[group]
         if own:
             return own.popleft()
         fullest = max(self._queues, key=len)

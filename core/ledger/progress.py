@@ -63,7 +63,7 @@ class LedgerView:
     dataset: Mapping[str, Any]
     seed: int
     world: int
-    lanes: int
+    groups: int
     epochs: int | None
     run_id: str | None
     committed: Committed
@@ -155,7 +155,7 @@ class LedgerView:
             "seed": self.seed,
             "dataset": dict(self.dataset),
             "world_size": self.world,
-            "lanes": self.lanes,
+            "lanes": self.groups,
             "epochs": self.epochs,
             "checkpoint": self.committed.generation,
         }

@@ -92,7 +92,7 @@ class LedgerFile:
         total_samples: Samples in all completed chunks of all epochs.
         chunk_size: From the file, or for AI-OS's from the name of its folder.
         notes: What was odd about AI-OS's file and how it was taken, one sentence each.
-        samples, samples_per_block, seed, dataset, world_size, lanes, epochs, generation: Rankdeck's form only.
+        samples, samples_per_block, seed, dataset, world_size, groups, epochs, generation: Rankdeck's form only.
     """
 
     path: Path
@@ -114,7 +114,7 @@ class LedgerFile:
     seed: int | None = None
     dataset: Mapping[str, Any] | None = None
     world_size: int | None = None
-    lanes: int | None = None
+    groups: int | None = None
     epochs: int | None = None
     generation: int | None = None
 
@@ -194,7 +194,7 @@ def _parse_own(fields: _Fields) -> LedgerFile:
         seed=fields.whole("seed"),
         dataset=dict(dataset),
         world_size=fields.whole("world_size", least=1),
-        lanes=fields.whole("lanes", least=1),
+        groups=fields.whole("lanes", least=1),
         epochs=fields.whole_or_none("epochs"),
         generation=fields.whole_or_none("generation" if "generation" in fields.document else "checkpoint"),  # 0.1
     )

@@ -90,17 +90,17 @@ class RankStart:
 
     Attributes:
         step: Optimizer steps behind it.
-        steps_left: Optimizer steps that its lane still has to make; None where there is no end to them.
+        steps_left: Optimizer steps that its replica group still has to make; None where there is no end to them.
         copy: Whose weights and optimizer state it takes up where each rank wrote its own: a rank's number or
             "average"; empty where there is one set only.
-        same_lanes: Its lane's counters go on as they were saved; else there were more lanes, or fewer.
-        samples_seen: What its lane counts on from; None where the saved number holds.
+        same_groups: Its group's counters continue as they were saved; else there were more groups, or fewer.
+        samples_seen: What its replica group counts on from; None where the saved number holds.
     """
 
     step: int
     steps_left: int | None = None
     copy: str = ""
-    same_lanes: bool = True
+    same_groups: bool = True
     samples_seen: int | None = None
 
 
@@ -127,9 +127,9 @@ class DataReady(Message):
 @_message("claim")
 @dataclass(frozen=True, slots=True)
 class Claim(Message):
-    """Asks for the `sequence`-th chunk of this rank's lane in this attempt (0, 1, 2, …).
+    """Asks for the `sequence`-th chunk of this rank's replica group in this attempt (0, 1, 2, …).
 
-    Ranks that train in step share a lane and get the same answer for the same sequence.
+    Ranks that train in step share a replica group and get the same answer for the same sequence.
     """
 
     sequence: int
@@ -137,7 +137,7 @@ class Claim(Message):
 
 @dataclass(frozen=True, slots=True)
 class ChunkDone:
-    """A chunk whose every sample went into the weights, with this lane's optimizer step at that moment."""
+    """A chunk whose every sample went into the weights, with this replica group's optimizer step at that moment."""
 
     epoch: int
     block_id: int
@@ -148,11 +148,11 @@ class ChunkDone:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a lane stands in the data at a step boundary: exactly what the weights have seen.
+    """Where a replica group stands in the data at a step boundary: exactly what the weights have seen.
 
     Attributes:
         step: Optimizer steps done.
-        samples_seen: Samples this lane has trained on, over all attempts.
+        samples_seen: Samples this replica group has trained on, over all attempts.
         completed: Chunks completed since the last committed generation, oldest first.
         partial: Chunks begun and not finished: ``[[epoch, block_id, chunk_id, samples_done], …]``.
     """
@@ -308,9 +308,9 @@ class Grant(Message):
 
     Attributes:
         offset: Samples of this chunk that the weights have seen already (in its shuffled order); skip them.
-        exhausted: No chunk is left for this lane within the epochs asked for; the other fields mean nothing.
-        expected: Samples that this lane may expect after this chunk, where others may be faster and take them, so
-            that nobody knows; -1 where it is certain without.
+        exhausted: No chunk is left for this replica group within the epochs asked for; the other fields mean nothing.
+        expected: Samples that this replica group may expect after this chunk where others, being faster, may take some
+            of them; -1 where it is certain without.
     """
 
     sequence: int
@@ -327,7 +327,7 @@ class Grant(Message):
 @_message("commit_please")
 @dataclass(frozen=True, slots=True)
 class CommitPlease(Message):
-    """Commit at the next step boundary (by the clock, or because another rank committed its lane)."""
+    """Commit at the next step boundary (by the clock, or because another rank committed its replica group)."""
 
     reason: str
 

@@ -411,17 +411,9 @@ def _aios_progress(
             f"{grid.blocks} of {config.samples_per_block} samples.",
             "Name the dataset that the file was made with: --dataset-file.",
         )
-    ledger = Ledger.imported(
-        file if file.total_blocks is None else _without_total(file),
-        dataset=identity.as_dict(),
-        samples=samples,
-        samples_per_block=config.samples_per_block,
-        chunk_size=config.dataset_chunk_size,
-        seed=config.seed,
-        world=world,
-        lanes=mode.replica_groups(world),
-        epochs=config.epochs,
-    )
+    cut = (samples, config.samples_per_block, config.dataset_chunk_size, config.seed)
+    ledger = Ledger.new(identity.as_dict(), *cut, world, mode.replica_groups(world), config.epochs)
+    ledger.import_aios(file if file.total_blocks is None else _without_total(file))
     progress = ledger.progress()
     if progress.finished:
         raise UsageError(

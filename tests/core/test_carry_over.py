@@ -31,7 +31,7 @@ def test_one_set_of_weights_goes_anywhere(tmp_path: Path) -> None:
     made = generation(tmp_path, "zero", {}, {})
     for mode, world, same in (("ddp", 3, True), ("single", 1, True), ("independent", 2, False)):
         found = carry_over(made, mode, world, "best")
-        assert (found.copies, found.steps, found.same_lanes) == (("",) * world, (10,) * world, same)
+        assert (found.copies, found.steps, found.same_groups) == (("",) * world, (10,) * world, same)
         assert found.words == ""
 
 
@@ -42,7 +42,7 @@ def test_fresh_weights_have_nothing_behind_them() -> None:
 
 def test_each_goes_on_with_its_own_copy(tmp_path: Path) -> None:
     found = carry_over(generation(tmp_path, "independent", {"step": 8}, {"step": 10}), "independent", 2, "average")
-    assert (found.copies, found.steps, found.same_lanes, found.words) == (("0", "1"), (8, 10), True, "")
+    assert (found.copies, found.steps, found.same_groups, found.words) == (("0", "1"), (8, 10), True, "")
 
 
 def test_a_new_rank_begins_with_the_best_copy_at_the_highest_step(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_new_rank_begins_with_the_best_copy_at_the_highest_step(tmp_path: Path
     found = carry_over(made, "independent", 4, "best")
     assert (found.copies, found.steps) == (("0", "1", "1", "1"), (30, 20, 30, 30))
     assert found.words == "ranks 2 and 3 start from rank 1's copy (validation loss 2.25)"
-    assert not found.same_lanes
+    assert not found.same_groups
 
 
 @pytest.mark.parametrize(("mode", "world"), [("ddp", 3), ("single", 1), ("zero", 2), ("independent", 2)])

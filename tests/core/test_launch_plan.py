@@ -54,7 +54,7 @@ def plan(
 
 
 @pytest.mark.parametrize(
-    ("platform", "asked", "devices", "mode", "backend", "lanes"),
+    ("platform", "asked", "devices", "mode", "backend", "groups"),
     [
         (LINUX, "auto", GPUS[:1], "single", "", 1),
         (LINUX, "auto", GPUS[:2], "ddp", "nccl", 1),
@@ -83,10 +83,10 @@ def plan(
     ],
 )
 def test_mode_and_backend(
-    platform: Platform, asked: str, devices: list[Device], mode: str, backend: str, lanes: int
+    platform: Platform, asked: str, devices: list[Device], mode: str, backend: str, groups: int
 ) -> None:
     made = plan(asked, devices, platform)
-    assert (made.mode, made.backend, made.lanes) == (mode, backend, lanes)
+    assert (made.mode, made.backend, made.replica_groups) == (mode, backend, groups)
     assert made.world_size == len(made.ranks) == len(devices)
     assert choose_mode(RunConfig(mode=asked), devices, platform).mode == mode
     assert bool(made.notes) == (mode != asked and not (asked == "auto" and len(devices) == 1))
@@ -108,7 +108,7 @@ def test_ranks_that_meet_now_and_then_are_connected(
 ) -> None:
     made = plan(asked, devices, platform, sync_every=50)
     assert (made.mode, made.backend) == (mode, backend)
-    assert made.lanes == (len(devices) if mode == "independent" else 1)
+    assert made.replica_groups == (len(devices) if mode == "independent" else 1)
     assert words in " ".join(made.notes)
     assert all(bool(RankContext.from_env(rank.env).rendezvous) == bool(backend) for rank in made.ranks)
 

@@ -10,22 +10,22 @@ from core.errors import StateFileError
 from core.ledger.ledger import Ledger, LedgerConflictError
 from core.ledger.state_file import parse_state
 from core.protocol.messages import ChunkDone, Grant, Position
-from tests.core.ledger_lanes import Training
+from tests.core.ledger_groups import Training
 
 pytestmark = pytest.mark.windows
 DATASET = {"path": "C:\\texts\\my text.v2.txt", "size_bytes": 1234, "sha256": "ab" * 32, "files": 1}
 
 
 def make(
-    samples: int = 100, block: int = 40, chunk: int = 12, world: int = 2, lanes: int = 1, epochs: int | None = 2
+    samples: int = 100, block: int = 40, chunk: int = 12, world: int = 2, groups: int = 1, epochs: int | None = 2
 ) -> Ledger:
-    return Ledger.new(DATASET, samples, block, chunk, 7, world, lanes, epochs)
+    return Ledger.new(DATASET, samples, block, chunk, 7, world, groups, epochs)
 
 
-def claims(ledger: Ledger, lane: int = 0, limit: int = 10_000) -> list[Grant]:
+def claims(ledger: Ledger, group: int = 0, limit: int = 10_000) -> list[Grant]:
     grants = []
     for sequence in range(limit):
-        grant = ledger.claim(lane, sequence)
+        grant = ledger.claim(group, sequence)
         if grant.exhausted:
             break
         grants.append(grant)
@@ -63,18 +63,18 @@ def test_the_order_of_today_is_the_order_of_tomorrow() -> None:
     assert [g.block_id * 4 + g.chunk_id for g in claims(make(epochs=1))] == [8, 2, 6, 3, 4, 7, 9, 1, 0, 5]
 
 
-def test_independent_lanes_share_each_epoch_by_ownership() -> None:
-    ledger = make(world=3, lanes=3)
-    for lane in range(3):
-        for grant in claims(ledger, lane):
+def test_independent_groups_share_each_epoch_by_ownership() -> None:
+    ledger = make(world=3, groups=3)
+    for group in range(3):
+        for grant in claims(ledger, group):
             index = grant.block_id * 4 + grant.chunk_id
-            assert ledger.owner(index, grant.epoch) == lane == (index + grant.epoch) % 3
-    everything = Counter((g.epoch, g.block_id, g.chunk_id) for lane in range(3) for g in claims(ledger, lane))
+            assert ledger.owner(index, grant.epoch) == group == (index + grant.epoch) % 3
+    everything = Counter((g.epoch, g.block_id, g.chunk_id) for group in range(3) for g in claims(ledger, group))
     assert len(everything) == 20
     assert set(everything.values()) == {1}
 
 
-def test_ranks_of_a_lane_get_the_same_answer() -> None:
+def test_ranks_of_a_group_get_the_same_answer() -> None:
     ledger = make()
     first = [ledger.claim(0, n) for n in range(5)]
     assert [ledger.claim(0, n) for n in range(5)] == first
@@ -92,7 +92,7 @@ def test_a_claim_out_of_turn_is_refused_and_changes_nothing() -> None:
     assert ledger.claim(0, 0) == make().claim(0, 0)
 
 
-def test_the_epoch_limit_exhausts_a_lane_also_for_claims_ahead() -> None:
+def test_the_epoch_limit_exhausts_a_group_also_for_claims_ahead() -> None:
     ledger = make(epochs=1)
     assert len(claims(ledger)) == 10
     assert [ledger.claim(0, n).exhausted for n in (10, 11, 12, 10)] == [True] * 4
@@ -102,10 +102,14 @@ def test_without_a_limit_there_is_always_more() -> None:
     assert len(claims(make(samples=5, chunk=5, epochs=None), limit=50)) == 50
 
 
-def test_a_lane_without_a_chunk_of_its_own_waits_for_an_epoch_that_has_one() -> None:
-    ledger = make(samples=5, chunk=5, world=3, lanes=3, epochs=None)
-    assert [ledger.claim(lane, 0).epoch for lane in range(3)] == [0, 1, 2]
-    assert [len(claims(make(samples=5, chunk=5, world=3, lanes=3, epochs=1), lane)) for lane in range(3)] == [1, 0, 0]
+def test_a_group_without_a_chunk_of_its_own_waits_for_an_epoch_that_has_one() -> None:
+    ledger = make(samples=5, chunk=5, world=3, groups=3, epochs=None)
+    assert [ledger.claim(group, 0).epoch for group in range(3)] == [0, 1, 2]
+    assert [len(claims(make(samples=5, chunk=5, world=3, groups=3, epochs=1), group)) for group in range(3)] == [
+        1,
+        0,
+        0,
+    ]
 
 
 def test_epoch_two_trains_every_chunk_again() -> None:
@@ -152,14 +156,14 @@ def test_a_begun_chunk_is_granted_first_with_its_offset() -> None:
     assert ledger.claim(0, 2).start == third.start
 
 
-def test_begun_chunks_of_four_lanes_are_granted_first_to_one() -> None:
-    ledger = make(samples=400, block=100, chunk=10, world=4, lanes=4, epochs=1)
+def test_begun_chunks_of_four_groups_are_granted_first_to_one() -> None:
+    ledger = make(samples=400, block=100, chunk=10, world=4, groups=4, epochs=1)
     positions, begun = {}, set()
-    for lane in range(4):
-        whole = [ledger.claim(lane, sequence) for sequence in range(2 * lane)]
-        grant = ledger.claim(lane, 2 * lane)
+    for group in range(4):
+        whole = [ledger.claim(group, sequence) for sequence in range(2 * group)]
+        grant = ledger.claim(group, 2 * group)
         partial = [[0, grant.block_id, grant.chunk_id, 3]]
-        positions[lane] = Position(1, 3, [done(chunk) for chunk in whole], partial)
+        positions[group] = Position(1, 3, [done(chunk) for chunk in whole], partial)
         begun.add((grant.block_id, grant.chunk_id))
     ledger.commit(positions)
     again = Ledger.from_dict(ledger.as_dict())
@@ -187,7 +191,7 @@ def test_a_chunk_named_again_after_its_commit_changes_nothing() -> None:
     assert ledger.as_dict() == before
 
 
-def test_ranks_of_one_lane_must_stand_at_the_same_place() -> None:
+def test_ranks_of_one_group_must_stand_at_the_same_place() -> None:
     ledger = make()
     grant = ledger.claim(0, 0)
     same = Position(5, 12, [done(grant)])
@@ -310,8 +314,8 @@ def test_the_file_does_not_grow_with_the_history() -> None:
     assert set(sizes) == {10}
 
 
-def test_a_lane_far_ahead_keeps_its_chunks() -> None:
-    ledger = make(world=2, lanes=2, epochs=3)
+def test_a_group_far_ahead_keeps_its_chunks() -> None:
+    ledger = make(world=2, groups=2, epochs=3)
     ahead = claims(ledger, 0)
     ledger.commit({0: Position(9, 0, [done(grant) for grant in ahead]), 1: Position(0)})
     again = Ledger.from_dict(json.loads(json.dumps(ledger.as_dict())))
@@ -321,7 +325,7 @@ def test_a_lane_far_ahead_keeps_its_chunks() -> None:
 
 
 def test_blocks_show_each_chunk_and_its_rank() -> None:
-    ledger = make(world=2, lanes=2)
+    ledger = make(world=2, groups=2)
     mine, other = ledger.claim(0, 0), ledger.claim(1, 0)
     ledger.commit({0: Position(1, 0, [done(mine)]), 1: Position(1)})
     blocks = ledger.blocks()
@@ -356,7 +360,7 @@ def test_another_dataset_or_cut_is_refused_with_both_values(change: dict[str, An
         {"block": 0},
         {"chunk": 0},
         {"world": 0},
-        {"world": 3, "lanes": 2},
+        {"world": 3, "groups": 2},
         {"epochs": 0},
     ],
 )
@@ -382,12 +386,13 @@ AIOS: dict[str, Any] = {
     "in_progress_chunks": [{"block_id": 1, "chunk_id": 1, "gpu_id": 0, "timestamp": 1.5}],
 }
 CUT: dict[str, Any] = {
-    "dataset": DATASET, "samples": 100, "samples_per_block": 40, "chunk_size": 12, "seed": 7, "world": 2, "lanes": 1,
+    "dataset": DATASET, "samples": 100, "samples_per_block": 40, "chunk_size": 12, "seed": 7, "world": 2, "groups": 1,
 }  # fmt: skip
 
 
 def test_an_import_goes_on_where_ai_os_stood() -> None:
-    ledger = Ledger.imported(parse_state(AIOS), **CUT, epochs=1)
+    ledger = Ledger.new(**CUT, epochs=1)
+    ledger.import_aios(parse_state(AIOS))
     chunks = {(g.block_id, g.chunk_id) for g in claims(ledger)}
     assert len(chunks) == 8
     assert not chunks & {(0, 1), (2, 0)}
@@ -399,7 +404,8 @@ def test_an_import_goes_on_where_ai_os_stood() -> None:
 
 def test_an_import_in_a_later_epoch_trains_what_that_epoch_lacks() -> None:
     file = parse_state(AIOS | {"current_epoch": 2, "blocks_this_epoch": [2]})
-    ledger = Ledger.imported(file, **CUT, epochs=3)
+    ledger = Ledger.new(**CUT, epochs=3)
+    ledger.import_aios(file)
     chunks = {(g.block_id, g.chunk_id) for g in claims(ledger)}
     assert len(chunks) == 9
     assert (2, 0) not in chunks
@@ -418,8 +424,9 @@ def test_an_import_in_a_later_epoch_trains_what_that_epoch_lacks() -> None:
 def test_an_import_that_does_not_fit_is_refused(
     change: dict[str, Any], cut: dict[str, Any], words: tuple[str, ...]
 ) -> None:
+    ledger = Ledger.new(**CUT | cut)
     with pytest.raises(StateFileError) as caught:
-        Ledger.imported(parse_state(AIOS | change), **CUT | cut)
+        ledger.import_aios(parse_state(AIOS | change))
     assert all(word in caught.value.cause for word in words)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.ledger.ledger import Ledger
-from tests.core.ledger_lanes import Training
+from tests.core.ledger_groups import Training
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 strategies = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
@@ -42,13 +42,13 @@ def test_each_sample_of_each_epoch_is_trained_exactly_once(
     seed: int,
     actions: list[tuple[object, ...]],
 ) -> None:
-    lanes = world if independent else 1
-    training = Training(Ledger.new(DATASET, samples, samples_per_block, chunk_size, seed, world, lanes, epochs))
+    groups = world if independent else 1
+    training = Training(Ledger.new(DATASET, samples, samples_per_block, chunk_size, seed, world, groups, epochs))
     training.ledger.stealing = stealing
     for action in actions:
         match action:
-            case ("step", int(lane), int(count)):
-                training.step(lane, count)
+            case ("step", int(group), int(count)):
+                training.step(group, count)
             case ("commit",):
                 training.commit()
             case ("crash",):
@@ -75,15 +75,15 @@ def test_a_resumed_run_trains_in_the_order_of_one_never_stopped(
     samples: int, chunk_size: int, world: int, independent: bool, kills: list[int]
 ) -> None:
     def run(kills: list[int]) -> list[list[tuple[int, int]]]:
-        lanes = world if independent else 1
-        training = Training(Ledger.new(DATASET, samples, 20, chunk_size, 3, world, lanes, 2))
-        order: list[list[tuple[int, int]]] = [[] for _ in range(lanes)]
+        groups = world if independent else 1
+        training = Training(Ledger.new(DATASET, samples, 20, chunk_size, 3, world, groups, 2))
+        order: list[list[tuple[int, int]]] = [[] for _ in range(groups)]
 
         def step_all() -> None:
-            for lane in training.lanes:
+            for group in training.groups:
                 before = set(training.weights)
-                training.step(lane.number, 3)
-                order[lane.number] += sorted({(epoch, index) for epoch, index, _ in set(training.weights) - before})
+                training.step(group.number, 3)
+                order[group.number] += sorted({(epoch, index) for epoch, index, _ in set(training.weights) - before})
 
         for steps in kills:
             training.commit()
@@ -94,7 +94,7 @@ def test_a_resumed_run_trains_in_the_order_of_one_never_stopped(
             order = kept
             for _ in range(steps // 2):
                 step_all()
-        while not all(lane.exhausted for lane in training.lanes):
+        while not all(group.exhausted for group in training.groups):
             step_all()
         return [list(dict.fromkeys(chunks)) for chunks in order]
 

@@ -55,7 +55,7 @@ def test_our_own_form(tmp_path: Path) -> None:
     file = read_state_file(write(tmp_path, own()))
     assert file.form == "rankdeck"
     assert (file.chunk_size, file.samples_per_block, file.samples, file.seed, file.epochs) == (12, 40, 100, 7, 2)
-    assert (file.world_size, file.lanes, file.generation, file.brain_id) == (2, 1, 1, "run-1")
+    assert (file.world_size, file.groups, file.generation, file.brain_id) == (2, 1, 1, "run-1")
     assert file.dataset == DATASET
     assert file.completed == (CompletedChunk(0, 2, 0, 0, 5, 12),)
     assert [item.samples_done for item in file.in_progress] == [0]

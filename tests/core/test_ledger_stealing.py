@@ -1,4 +1,4 @@
-"""Lanes that take from each other: who gets what, what a lane may expect, and whose chunk it counts as."""
+"""Replica groups that take from each other: who gets what, what a group may expect, and whose chunk it counts as."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from core.protocol.messages import ChunkDone, Grant, Position
 DATASET = {"path": "text.txt", "size_bytes": 1, "sha256": "0", "files": 1}
 
 
-def ledger(epochs: int | None = 1, lanes: int = 2, *, stealing: bool = True) -> Ledger:
+def ledger(epochs: int | None = 1, groups: int = 2, *, stealing: bool = True) -> Ledger:
     """Twelve chunks of ten samples."""
-    made = Ledger.new(DATASET, 120, 40, 10, 3, lanes, lanes, epochs)
+    made = Ledger.new(DATASET, 120, 40, 10, 3, groups, groups, epochs)
     made.stealing = stealing
     return made
 
@@ -24,7 +24,7 @@ def index(ledger: Ledger, grant: Grant) -> int:
     return found
 
 
-def test_a_lane_that_is_done_takes_what_another_would_come_to_last() -> None:
+def test_a_group_that_is_done_takes_what_another_would_come_to_last() -> None:
     asked = ledger()
     apart = ledger(stealing=False)
     own = [index(apart, apart.claim(0, n)) for n in range(6)]
@@ -36,8 +36,8 @@ def test_a_lane_that_is_done_takes_what_another_would_come_to_last() -> None:
     assert apart.claim(0, 6).exhausted
 
 
-def test_it_takes_from_the_lane_that_has_most_left() -> None:
-    asked = ledger(lanes=3)
+def test_it_takes_from_the_group_that_has_most_left() -> None:
+    asked = ledger(groups=3)
     for sequence in range(3):
         asked.claim(2, sequence)
     for sequence in range(4):
@@ -46,7 +46,7 @@ def test_it_takes_from_the_lane_that_has_most_left() -> None:
     assert asked.owner(index(asked, stolen), 0) == 1
 
 
-def test_a_taken_chunk_counts_as_trained_by_the_lane_that_took_it() -> None:
+def test_a_taken_chunk_counts_as_trained_by_the_group_that_took_it() -> None:
     asked = ledger()
     grants = [asked.claim(0, n) for n in range(7)]
     stolen = grants[6]
@@ -61,7 +61,7 @@ def test_a_taken_chunk_counts_as_trained_by_the_lane_that_took_it() -> None:
     ]
 
 
-def test_a_lane_cannot_have_trained_what_another_one_holds() -> None:
+def test_a_group_cannot_have_trained_what_another_one_holds() -> None:
     asked = ledger()
     grant = asked.claim(1, 0)
     done = ChunkDone(0, grant.block_id, grant.chunk_id, 3, 10)
@@ -69,7 +69,7 @@ def test_a_lane_cannot_have_trained_what_another_one_holds() -> None:
         asked.commit({0: Position(3, 10, [done])}, 1)
 
 
-def test_what_a_lane_may_expect_follows_how_much_it_claims() -> None:
+def test_what_a_group_may_expect_follows_how_much_it_claims() -> None:
     asked = ledger()
     assert asked.claim(0, 0).expected == pytest.approx(110 * 30 / 50)
     fast = [asked.claim(0, n).expected for n in range(1, 6)]
@@ -88,4 +88,4 @@ def test_the_next_epoch_begins_when_nothing_of_this_one_is_unclaimed() -> None:
     epochs = [asked.claim(0, n).epoch for n in range(12)]
     assert epochs == [0] * 12
     assert asked.claim(0, 12).epoch == 1
-    assert asked.claim(1, 0).epoch == 1, "lane 1 comes too late for the first"
+    assert asked.claim(1, 0).epoch == 1, "group 1 comes too late for the first"

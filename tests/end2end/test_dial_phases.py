@@ -1,6 +1,6 @@
 """Independent ranks that meet every few steps, killed and stopped around a round: the weights end up bit by bit alike.
 
-As in `test_kill_phases` one run is disturbed again and again and one never is. The lanes are uneven, so that one rank
+As in `test_kill_phases` one run is disturbed again and again and one never is. Replica groups are uneven: one rank
 is out of data long before the other and goes on voting, and the outer optimizer's state has to come back too.
 """
 
@@ -75,7 +75,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> RunStore:
 
 def test_all_ranks_end_alike_though_one_had_less_data(undisturbed: RunStore) -> None:
     last = {rank: max(li["step"] for li in lines(undisturbed, "step") if li["rank"] == rank) for rank in (0, 1)}
-    assert max(last.values()) - min(last.values()) > 2 * EVERY, "the lanes are to be uneven"
+    assert max(last.values()) - min(last.values()) > 2 * EVERY, "the replica groups are to be uneven"
     losses = lines(undisturbed, "merge")[-1]["val_losses"]
     assert losses["rank 0"] == losses["rank 1"]
     sent = sum(line["sync_bytes"] for line in lines(undisturbed, "step") if line["rank"] == 0)

@@ -129,7 +129,7 @@ class Failure(Exception):
         self.words = RankFailed(title, cause, "Try another one.", usage, "Traceback of a fake rank")
 
 
-class Lane:
+class ReplicaGroup:
     """What this rank has been given and has trained: its place in the data, and its weights."""
 
     def __init__(self, rank: FakeRank) -> None:
@@ -251,7 +251,7 @@ class FakeRank:
         self._sending = threading.Lock()
         self._savers: list[threading.Thread] = []
         self._closing = False
-        self.lane = Lane(self)
+        self.group = ReplicaGroup(self)
 
     def run(self) -> int:
         self._misbehave("start")
@@ -339,7 +339,7 @@ class FakeRank:
         elif isinstance(message, DataReady):
             self.data = message
         elif isinstance(message, Committed):
-            self.lane.committed(message.generation)
+            self.group.committed(message.generation)
         elif isinstance(message, Merge | Merged):
             self.orders.append(message)
         else:
@@ -355,15 +355,15 @@ class FakeRank:
         start = self.data.starts[self.rank]
         own = folder / f"rank{start.copy if start.copy.isdigit() else self.rank}.json"
         state = json.loads((own if own.exists() else folder / "rank0.json").read_text(encoding="utf-8"))
-        self.step, self.lane.samples_seen, self.lane.weights = state["step"], state["samples_seen"], state["weights"]
-        self.lane.chunks_done, self.merges = state["chunks_done"], state["merges"]
+        self.step, self.group.samples_seen, self.group.weights = state["step"], state["samples_seen"], state["weights"]
+        self.group.chunks_done, self.merges = state["chunks_done"], state["merges"]
         self.step = start.step
         if start.samples_seen is not None:
-            self.lane.samples_seen = start.samples_seen
+            self.group.samples_seen = start.samples_seen
 
     def _train(self, hub: Hub) -> bool:
         while self.step < self.does.steps:
-            grant = self.lane.train(self.step + 1, self.does.batch)
+            grant = self.group.train(self.step + 1, self.does.batch)
             if grant is None:
                 return True
             hub.highest(0)  # as gradients are: nobody has made a step before all have
@@ -391,7 +391,7 @@ class FakeRank:
 
     def _merge_is_due(self) -> bool:
         every = self.does.merge_every
-        return bool(every) and self.independent and self.lane.chunks_done // every > self.merges
+        return bool(every) and self.independent and self.group.chunks_done // every > self.merges
 
     def _report(self, grant: Grant) -> None:
         loss = 4.0 / (1.0 + self.step / 10)
@@ -426,7 +426,7 @@ class FakeRank:
                     self._merge(order)
                 else:
                     self.merges = order.round
-                    self.lane.weights = Path(order.path).read_text(encoding="utf-8")
+                    self.group.weights = Path(order.path).read_text(encoding="utf-8")
 
     def _merge(self, order: Merge) -> None:
         time.sleep(self.does.merge_s)
@@ -453,7 +453,7 @@ class FakeRank:
         for saver in self._savers:
             saver.join()
         part = self._part()
-        position = self.lane.position(self.step, answer.generation)
+        position = self.group.position(self.step, answer.generation)
         saver = threading.Thread(target=self._save, args=(Path(answer.folder), answer.generation, part, position))
         self._savers = [saver]
         saver.start()
@@ -462,14 +462,14 @@ class FakeRank:
 
     def _part(self) -> dict[str, str]:
         state = {
-            "step": self.step, "samples_seen": self.lane.samples_seen, "weights": self.lane.weights,
-            "chunks_done": self.lane.chunks_done, "merges": self.merges,
+            "step": self.step, "samples_seen": self.group.samples_seen, "weights": self.group.weights,
+            "chunks_done": self.group.chunks_done, "merges": self.merges,
         }  # fmt: skip
         files = {f"rank{self.rank}.json": json.dumps(state)}
         if self.independent:
-            files[f"weights_rank{self.rank}.safetensors"] = self.lane.weights
+            files[f"weights_rank{self.rank}.safetensors"] = self.group.weights
         elif self.rank == 0:
-            files["weights.safetensors"] = self.lane.weights
+            files["weights.safetensors"] = self.group.weights
         return files
 
     def _save(self, folder: Path, generation: int, part: dict[str, str], position: Position) -> None:

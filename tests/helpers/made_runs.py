@@ -58,16 +58,16 @@ def make_run(
     values = {"dataset_file": str(place / "text.txt"), "devices": ("cpu:2",), "mode": "ddp"}
     config = RunConfig(**{**base, **values, "dataset_chunk_size": CHUNK, "steps": 100, **changes})
     store = RunStore.create(runs_dir or place, config)
-    lanes = 2 if config.mode == "independent" else 1
+    groups = 2 if config.mode == "independent" else 1
     identity = identify(config.dataset_file)
-    ledger = Ledger.new(identity.as_dict(), 590, config.samples_per_block, CHUNK, config.seed, 2, lanes)
+    ledger = Ledger.new(identity.as_dict(), 590, config.samples_per_block, CHUNK, config.seed, 2, groups)
     kept = Generations(store.generations)
     for number in range(generations):
-        grants = [ledger.claim(lane, number) for lane in range(lanes)]
+        grants = [ledger.claim(group, number) for group in range(groups)]
         number, folder = kept.begin()
         parts = {}
         for rank in range(2):
-            grant = grants[rank % lanes]
+            grant = grants[rank % groups]
             done = ChunkDone(grant.epoch, grant.block_id, grant.chunk_id, number * 10, grant.count)
             weights = folder / f"weights{rank}.safetensors"
             weights.write_bytes(b"w" * 100)

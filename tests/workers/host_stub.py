@@ -45,7 +45,7 @@ class HostStub:
         plan: How the dataset is cut; None takes the samples from `DataReady`.
         epochs: Passes over the data.
         world_size: Ranks that will come.
-        lanes: 1 when they train in step, else as many as ranks.
+        groups: 1 when they train in step, else as many as ranks.
         stop_at: Sends `Stop` when a step line of this step or later comes.
     """
 
@@ -54,7 +54,7 @@ class HostStub:
         run_dir: Path,
         *,
         world_size: int = 1,
-        lanes: int = 1,
+        groups: int = 1,
         epochs: int = 1,
         samples_per_block: int = 64,
         chunk_size: int = 16,
@@ -62,7 +62,7 @@ class HostStub:
         stop_at: int | None = None,
         merge: bool = False,
     ) -> None:
-        self.run_dir, self.world_size, self.lanes, self.epochs = run_dir, world_size, lanes, epochs
+        self.run_dir, self.world_size, self.groups, self.epochs = run_dir, world_size, groups, epochs
         self.cut = (samples_per_block, chunk_size, seed)
         self.stop_at, self.merge = stop_at, merge
         self.token = secrets.token_hex(16)
@@ -133,7 +133,7 @@ class HostStub:
                 for other in range(self.world_size):
                     self._send_when_there(other, message)
             case Claim():
-                self._send(rank, self._grant(0 if self.lanes == 1 else rank, message.sequence))
+                self._send(rank, self._grant(0 if self.groups == 1 else rank, message.sequence))
             case CommitBegin():
                 self._begin(rank, message)
             case CommitStaged():
@@ -153,28 +153,28 @@ class HostStub:
     def _cut_data(self, samples: int) -> None:
         plan = self._plan = ChunkPlan(samples, *self.cut)
         sizes = list(plan.sizes())
-        for lane in range(self.lanes):
+        for group in range(self.groups):
             chunks = []
             for epoch in range(self.epochs):
                 order = list(range(len(sizes)))
                 random.Random(f"{plan.seed}/{epoch}").shuffle(order)
                 for i in order:
-                    if self.lanes == 1 or (i + epoch) % self.lanes == lane:
+                    if self.groups == 1 or (i + epoch) % self.groups == group:
                         block, chunk = divmod(i, plan.chunks_per_block)
                         start = block * plan.samples_per_block + chunk * plan.chunk_size
                         chunks.append((epoch, block, chunk, start, sizes[i]))
             self._chunks.append(chunks)
 
-    def _grant(self, lane: int, sequence: int) -> Grant:
-        done, offset = self.start_from.get(lane, (0, 0))
+    def _grant(self, group: int, sequence: int) -> Grant:
+        done, offset = self.start_from.get(group, (0, 0))
         index = done + sequence
-        if index >= len(self._chunks[lane]):
+        if index >= len(self._chunks[group]):
             return Grant(sequence, exhausted=True)
-        epoch, block, chunk, start, count = self._chunks[lane][index]
+        epoch, block, chunk, start, count = self._chunks[group][index]
         return Grant(sequence, epoch, block, chunk, start, count, offset if sequence == 0 else 0)
 
     def _begin(self, rank: int, message: CommitBegin) -> None:
-        if self.lanes == 1:
+        if self.groups == 1:
             known = self._by_step.get(message.step)
         else:
             known = next((n for n, parts in self._open.items() if rank not in parts), None)
@@ -185,8 +185,8 @@ class HostStub:
             known, self._next_generation = self._next_generation, self._next_generation + 1
             self._open[known] = {}
             self._by_step[message.step] = known
-            if self.lanes > 1:
-                self.tell_all(CommitPlease("another lane"), but=rank)
+            if self.groups > 1:
+                self.tell_all(CommitPlease("another replica group"), but=rank)
         folder = self.run_dir / "generations" / str(known)
         folder.mkdir(parents=True, exist_ok=True)
         self._send(rank, CommitTo(known, str(folder)))

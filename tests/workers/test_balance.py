@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="imports torch")
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
 
-from tests.workers.test_batches import all_batches, indices, lane, ledger_of, plans  # noqa: E402
+from tests.workers.test_batches import all_batches, group, indices, ledger_of, plans  # noqa: E402
 from workers.training.balance.load_balance import LoadBalance, Sharing, equal, proportional, step_s  # noqa: E402
 
 
@@ -156,12 +156,12 @@ def test_with_any_shares_every_sample_counts_once_and_alike(
     world = len(speeds)
     shares = proportional(batch, speeds)
     ledger = ledger_of(plan, world, 1, 2)
-    lanes = [lane(plan, ledger, 0, batch, micro, rank, world) for rank in range(world)]
-    for one in lanes:
+    groups = [group(plan, ledger, 0, batch, micro, rank, world) for rank in range(world)]
+    for one in groups:
         one.shares, one.alike = shares, alike
-    ranks = [all_batches(one) for one in lanes]
+    ranks = [all_batches(one) for one in groups]
     assert Counter(i for steps in ranks for i in indices(steps)) == dict.fromkeys(range(plan.samples), 2)
-    alone = all_batches(lane(plan, ledger_of(plan, 1, 1, 2), 0, batch, micro, 0, 1))
+    alone = all_batches(group(plan, ledger_of(plan, 1, 1, 2), 0, batch, micro, 0, 1))
     for number, steps in enumerate(zip(*ranks, strict=True)):
         assert [i for step in steps for i in indices([step])] == indices([alone[number]])
         if steps[0].global_samples == batch:

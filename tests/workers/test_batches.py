@@ -24,14 +24,14 @@ plans = st.builds(
 )
 
 
-def ledger_of(plan: ChunkPlan, world: int, lanes: int, epochs: int) -> Ledger:
+def ledger_of(plan: ChunkPlan, world: int, groups: int, epochs: int) -> Ledger:
     dataset = {"path": "x", "kind": "file", "files": 1, "size_bytes": 1, "sha256": "0" * 64}
     return Ledger.new(
-        dataset, plan.samples, plan.samples_per_block, plan.chunk_size, plan.seed, world, lanes, epochs, "run"
+        dataset, plan.samples, plan.samples_per_block, plan.chunk_size, plan.seed, world, groups, epochs, "run"
     )
 
 
-def lane(plan: ChunkPlan, ledger: Ledger, number: int, batch: int, micro: int, rank: int, size: int) -> GroupBatches:
+def group(plan: ChunkPlan, ledger: Ledger, number: int, batch: int, micro: int, rank: int, size: int) -> GroupBatches:
     return GroupBatches(plan, lambda sequence: ledger.claim(number, sequence), batch, micro, rank, size)
 
 
@@ -55,11 +55,11 @@ def test_in_step_every_sample_is_trained_once_an_epoch(
     plan: ChunkPlan, world: int, batch: int, micro: int, epochs: int
 ) -> None:
     ledger = ledger_of(plan, world, 1, epochs)
-    ranks = [all_batches(lane(plan, ledger, 0, batch, micro, rank, world)) for rank in range(world)]
+    ranks = [all_batches(group(plan, ledger, 0, batch, micro, rank, world)) for rank in range(world)]
     assert {len(steps) for steps in ranks} == {plan.group_steps(epochs, 0, 1, batch)}
     counts = Counter(i for steps in ranks for i in indices(steps))
     assert counts == dict.fromkeys(range(plan.samples), epochs)
-    alone = all_batches(lane(plan, ledger_of(plan, 1, 1, epochs), 0, batch, micro, 0, 1))
+    alone = all_batches(group(plan, ledger_of(plan, 1, 1, epochs), 0, batch, micro, 0, 1))
     for number, steps in enumerate(zip(*ranks, strict=True)):
         assert [i for step in steps for i in indices([step])] == indices([alone[number]])
         weights = sum(m.weight for step in steps for m in step.micro_batches)
@@ -68,11 +68,13 @@ def test_in_step_every_sample_is_trained_once_an_epoch(
 
 @hypothesis.settings(max_examples=60, deadline=None)
 @hypothesis.given(plan=plans, world=st.integers(1, 4), batch=st.integers(1, 24), epochs=st.integers(1, 3))
-def test_independent_lanes_share_every_epoch_between_them(plan: ChunkPlan, world: int, batch: int, epochs: int) -> None:
+def test_independent_groups_share_every_epoch_between_them(
+    plan: ChunkPlan, world: int, batch: int, epochs: int
+) -> None:
     ledger = ledger_of(plan, world, world, epochs)
-    lanes = [all_batches(lane(plan, ledger, number, batch, 3, 0, 1)) for number in range(world)]
-    assert Counter(i for steps in lanes for i in indices(steps)) == dict.fromkeys(range(plan.samples), epochs)
-    for number, steps in enumerate(lanes):
+    groups = [all_batches(group(plan, ledger, number, batch, 3, 0, 1)) for number in range(world)]
+    assert Counter(i for steps in groups for i in indices(steps)) == dict.fromkeys(range(plan.samples), epochs)
+    for number, steps in enumerate(groups):
         assert len(steps) == plan.group_steps(epochs, number, world, batch)
         for step in steps:
             for done in step.finished:
@@ -87,9 +89,9 @@ def test_what_is_resumed_goes_on_with_the_very_next_sample(
     plan: ChunkPlan, batch: int, epochs: int, stop: int, lost: int
 ) -> None:
     """A commit after `stop` steps, `lost` more steps that a crash takes away, then another process."""
-    whole = all_batches(lane(plan, ledger_of(plan, 1, 1, epochs), 0, batch, 3, 0, 1))
+    whole = all_batches(group(plan, ledger_of(plan, 1, 1, epochs), 0, batch, 3, 0, 1))
     ledger = ledger_of(plan, 1, 1, epochs)
-    first = lane(plan, ledger, 0, batch, 3, 0, 1)
+    first = group(plan, ledger, 0, batch, 3, 0, 1)
     before = [b for b in (first.next(step + 1) for step in range(min(stop, len(whole)))) if b is not None]
     position = first.position(len(before), 1)
     progress = GroupProgress(position.samples_seen, first.progress.chunks_done)
@@ -97,7 +99,7 @@ def test_what_is_resumed_goes_on_with_the_very_next_sample(
         first.next(len(before) + step + 1)
     ledger.commit({0: position})
     again = Ledger.from_dict(ledger.as_dict())
-    second = lane(plan, again, 0, batch, 3, 0, 1)
+    second = group(plan, again, 0, batch, 3, 0, 1)
     second.progress = progress
     after = all_batches(second)
     assert indices(before) + indices(after) == indices(whole)
@@ -107,7 +109,7 @@ def test_what_is_resumed_goes_on_with_the_very_next_sample(
 
 def test_completed_chunks_are_named_until_a_generation_holds_them() -> None:
     plan = ChunkPlan(samples=40, samples_per_block=40, chunk_size=4, seed=1)
-    batches = lane(plan, ledger_of(plan, 1, 1, 1), 0, 4, 4, 0, 1)
+    batches = group(plan, ledger_of(plan, 1, 1, 1), 0, 4, 4, 0, 1)
 
     def named(position: Position) -> int:
         return len(position.completed)

@@ -38,8 +38,8 @@ Sample = tuple[int, int]
 
 
 @dataclass
-class Lane:
-    """A lane's ranks, its step, and the weights it trains: how often they have seen each sample."""
+class ReplicaGroup:
+    """A replica group's ranks, its step, and the weights it trains: how often they have seen each sample."""
 
     ranks: list[GroupBatches]
     step: int
@@ -86,39 +86,39 @@ class Run:
     def start(self, mode: str, world: int, micro: int, policy: str) -> None:
         """New ranks go on from what is saved."""
         self.mode, self.world = mode, world
-        lanes = world if mode == "independent" else 1
+        groups = world if mode == "independent" else 1
         self.ledger = Ledger.from_dict(json.loads(self.saved.ledger))
-        self.ledger.rescale(world, lanes)
+        self.ledger.rescale(world, groups)
         config = RunConfig(mode=mode, batch_size=micro, epochs=EPOCHS, merge_policy=policy)
         carry = carry_over(self.saved.generation, mode, world, policy)
         starts = rank_starts(resolved_run(config, mode, world), self.ledger, self.saved.generation, carry)
         assert all(start.step >= self.highest[rank] for rank, start in enumerate(starts)), "no curve runs backwards"
-        self.lanes = []
-        for lane in range(lanes):
-            ranks = range(world) if lanes == 1 else range(lane, lane + 1)
+        self.groups = []
+        for group in range(groups):
+            ranks = range(world) if groups == 1 else range(group, group + 1)
             first = starts[ranks[0]]
             assert first.steps_left is not None
             assert {starts[rank].step for rank in ranks} == {first.step}
             size = micro * len(ranks)
             batches = [
                 GroupBatches(
-                    self.plan, self._claim(lane), size, micro, n, len(ranks), self._progress(rank, carry, starts[rank])
+                    self.plan, self._claim(group), size, micro, n, len(ranks), self._progress(rank, carry, starts[rank])
                 )
                 for n, rank in enumerate(ranks)
             ]
-            self.lanes.append(
-                Lane(batches, first.step, self._weights(carry, ranks[0]), ends=first.step + first.steps_left)
+            self.groups.append(
+                ReplicaGroup(batches, first.step, self._weights(carry, ranks[0]), ends=first.step + first.steps_left)
             )
 
     def commit(self, how: str, between: Sequence[int]) -> None:
-        """Lanes stage one after the other while others train on, then the host makes it a generation, or dies."""
+        """Groups stage one after the other while others train on, then the host makes it a generation, or dies."""
         number = 1 if self.saved.generation is None else self.saved.generation.number + 1
         positions: dict[int, Position] = {}
         copies = []
-        for lane, count in zip(self.lanes, [*between, *[0] * self.world], strict=False):
-            copies.append(lane.seen.copy())
-            positions |= {len(positions) + n: rank.position(lane.step, number) for n, rank in enumerate(lane.ranks)}
-            for other in self.lanes[: count + 1]:
+        for group, count in zip(self.groups, [*between, *[0] * self.world], strict=False):
+            copies.append(group.seen.copy())
+            positions |= {len(positions) + n: rank.position(group.step, number) for n, rank in enumerate(group.ranks)}
+            for other in self.groups[: count + 1]:
                 other.train()
         text = json.dumps(self.ledger.preview(positions, number))
         if how == "killed before the manifest":
@@ -131,16 +131,18 @@ class Run:
         self._check()
         if how == "whole":
             self.ledger.commit(positions, number)
-            for lane in self.lanes:
-                for rank in lane.ranks:
+            for group in self.groups:
+                for rank in group.ranks:
                     rank.committed(number)
 
     def finish(self) -> None:
         """To the end of the data."""
-        while not all(lane.exhausted for lane in self.lanes):
-            for lane in self.lanes:
-                lane.train()
-        assert [lane.step for lane in self.lanes] == [lane.ends for lane in self.lanes], "as many steps as planned"
+        while not all(group.exhausted for group in self.groups):
+            for group in self.groups:
+                group.train()
+        assert [group.step for group in self.groups] == [group.ends for group in self.groups], (
+            "as many steps as planned"
+        )
         self.commit("whole", [])
 
     def trained(self) -> set[Sample]:
@@ -171,8 +173,8 @@ class Run:
         counters = {"samples_seen": saved.samples_seen, "chunks_done": 0, "merges_done": 0}
         return saved_progress(taken_up(counters, start, rank, None))
 
-    def _claim(self, lane: int) -> Any:
-        return lambda sequence: self.ledger.claim(lane, sequence)
+    def _claim(self, group: int) -> Any:
+        return lambda sequence: self.ledger.claim(group, sequence)
 
     def _check(self) -> None:
         for copy in self.saved.copies:
@@ -215,13 +217,13 @@ def test_every_sample_is_trained_once_whatever_mode_goes_on(
     run = Run(samples, chunk, seed, mode, 1 if mode == "single" else world, micro)
     for action in actions:
         match action:
-            case ("train", lane, count):
+            case ("train", group, count):
                 for _ in range(count):
-                    run.lanes[lane % len(run.lanes)].train()
+                    run.groups[group % len(run.groups)].train()
             case ("commit", how, between):
                 run.commit(how, between)
                 if how != "whole":
-                    run.start(run.mode, run.world, run.lanes[0].ranks[0].micro_batch, "best")
+                    run.start(run.mode, run.world, run.groups[0].ranks[0].micro_batch, "best")
             case ("go on", other, ranks, batch, policy):
                 run.start(other, 1 if other == "single" else ranks, batch, policy)
     run.finish()

@@ -40,7 +40,7 @@ def make_model() -> nn.Module:
 
 
 def batches(strategy: Strategy, shares: tuple[int, ...] | None) -> GroupBatches:
-    """The lane's stream; every process has a ledger of its own, which all grant the same."""
+    """The replica group's stream; every process has a ledger of its own, which all grant the same."""
     ledger = Ledger.new({"path": "x"}, PLAN.samples, PLAN.samples_per_block, PLAN.chunk_size, PLAN.seed, 1, 1, 1)
     return GroupBatches(
         PLAN,

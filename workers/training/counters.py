@@ -40,7 +40,7 @@ def taken_up(
         values["samples_seen"] = start.samples_seen
         if values.get("dial"):
             values["dial"] = {**values["dial"], "samples_at": int(values["dial"]["samples_at"]) + gained}
-    if not start.same_lanes or values.get("merge_every_chunks", merge_every) != merge_every:
+    if not start.same_groups or values.get("merge_every_chunks", merge_every) != merge_every:
         values["chunks_done"] = int(values["merges_done"]) * (merge_every or 0)
     if start.copy != str(rank):
         values["chunks_alone"] = 0

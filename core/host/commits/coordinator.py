@@ -70,8 +70,8 @@ class CommitCoordinator:
 
     Args:
         world_size: Ranks whose parts make a generation.
-        synchronised: True when all ranks train in step (one lane); False when each has a lane of its own: then the
-            first that begins has the others asked to join at their own next boundary.
+        synchronised: True when all ranks train in step (one replica group); False when each has a replica group of
+            its own: then the first that begins has the others asked to join at their own next boundary.
         effects: Carries things out.
 
     Attributes:
@@ -158,7 +158,7 @@ class CommitCoordinator:
             self._drop(f"Rank {rank} exited before its part was written.")
 
     def carry(self, rank: int, part: CommitStaged) -> None:
-        """A rank with a lane of its own is gone: from now on generations hold its part of the one before.
+        """A rank with a replica group of its own is gone: from now on generations hold its part of the one before.
 
         So the others can commit once more. The host copies the files (`write_generation` names the part as it was).
         """
@@ -210,7 +210,7 @@ class CommitCoordinator:
     # inside
 
     def _begin_diverged(self, rank: int, step: int, round_: int, join: bool) -> bool:
-        """Answers a rank with a lane of its own whose weights are not finite; False: it may write them.
+        """Answers a rank with a replica group of its own whose weights are not finite; False: it may write them.
 
         Its last good part stands for it, so that the other ranks' work is committed and what it trained since is
         trained again. Parts of one generation are of one round, so between rounds there is nothing to fall back on.

@@ -52,7 +52,7 @@ class LedgerKeeper:
             log.warning("%s", error)  # a resume refuses such a file before it starts a host
             return None
 
-    def prepare(self, data: DataReady, generation: Generation | None, world: int, lanes: int) -> None:
+    def prepare(self, data: DataReady, generation: Generation | None, world: int, groups: int) -> None:
         """Makes the ledger for an attempt: that of the generation it goes on from, else a new one. Reads the disk.
 
         Raises:
@@ -67,17 +67,17 @@ class LedgerKeeper:
         if generation is not None:
             ledger = Ledger.from_dict(generation.ledger(), generation.folder)
             ledger.check_same(self._dataset, chunk_size, block_size, data.samples)
-            ledger.rescale(world, lanes)
+            ledger.rescale(world, groups)
             ledger.limit_epochs(epochs)
         else:
-            ledger = self._imported(data, world, lanes) or Ledger.new(
-                self._dataset, *cut, world, lanes, epochs, self._run_id
+            ledger = self._imported(data, world, groups) or Ledger.new(
+                self._dataset, *cut, world, groups, epochs, self._run_id
             )
-        ledger.stealing = config.work_stealing and lanes > 1
+        ledger.stealing = config.work_stealing and groups > 1
         self.ledger = ledger
         self._dirty = True
 
-    def _imported(self, data: DataReady, world: int, lanes: int) -> Ledger | None:
+    def _imported(self, data: DataReady, world: int, groups: int) -> Ledger | None:
         """The ledger of an AI-OS state file that this run was made from; its weights stay where they are.
 
         An attempt that ended before its first generation has replaced that file by one in our form, which holds the
@@ -92,21 +92,13 @@ class LedgerKeeper:
                 return None
             ledger = Ledger.from_file(file)
             ledger.check_same(self._dataset, config.dataset_chunk_size, config.samples_per_block, data.samples)
-            ledger.rescale(world, lanes)
+            ledger.rescale(world, groups)
             ledger.limit_epochs(config.epoch_limit)
             return ledger
-        return Ledger.imported(
-            file,
-            dataset=self._dataset,
-            samples=data.samples,
-            samples_per_block=config.samples_per_block,
-            chunk_size=config.dataset_chunk_size,
-            seed=config.seed,
-            world=world,
-            lanes=lanes,
-            epochs=config.epoch_limit,
-            run_id=self._run_id,
-        )
+        cut = (data.samples, config.samples_per_block, config.dataset_chunk_size, config.seed)
+        ledger = Ledger.new(self._dataset, *cut, world, groups, config.epoch_limit, self._run_id)
+        ledger.import_aios(file)
+        return ledger
 
     def claim(self, rank: int, claim: Claim) -> Grant:
         """The answer to a rank's claim.
@@ -118,7 +110,7 @@ class LedgerKeeper:
         if self.ledger is None:
             raise StateFileError(f"Rank {rank} claimed a chunk before the data was ready.", "Start the run again.")
         self._dirty = True
-        return self.ledger.claim(self.ledger.lane_of(rank), claim.sequence)
+        return self.ledger.claim(self.ledger.group_for(rank), claim.sequence)
 
     def preview(self, positions: Mapping[int, Position], generation: int) -> dict[str, Any]:
         """The ledger as a generation's copy holds it; raises `LedgerConflictError`."""

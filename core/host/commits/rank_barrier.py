@@ -44,7 +44,7 @@ class RankBarrier:
             {r.number: r.done for r in self._ranks if r.done is not None},
             {r.number: r.ready for r in self._ranks if r.ready is not None},
             self._ranks.plan.world_size,
-            merges=self._ranks.plan.lanes > 1,
+            merges=self._ranks.plan.replica_groups > 1,
         )
         if not gathered.all_wait:
             self._asked_at = now

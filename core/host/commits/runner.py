@@ -66,7 +66,7 @@ class CommitRunner:
         settle: Callable[[float], bool],
         on_committed: Callable[[Generation], None],
     ) -> None:
-        self.coordinator = CommitCoordinator(plan.world_size, synchronised=plan.lanes == 1, effects=self)
+        self.coordinator = CommitCoordinator(plan.world_size, synchronised=plan.replica_groups == 1, effects=self)
         self.newest: Generation | None = None
         self.newest_good: Generation | None = None
         self.retry_at: float | None = None

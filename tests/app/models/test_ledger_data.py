@@ -16,7 +16,7 @@ from core.run_folder.store import RunStore
 
 def ledger() -> Ledger:
     dataset = {"path": "a.txt", "size_bytes": 100, "sha256": "0" * 64, "files": 1}
-    return Ledger.new(dataset, 100, 40, 10, seed=1, world=2, lanes=1, epochs=2)
+    return Ledger.new(dataset, 100, 40, 10, seed=1, world=2, groups=1, epochs=2)
 
 
 def test_what_is_claimed_is_in_work(tmp_path: Path) -> None:

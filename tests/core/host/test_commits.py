@@ -280,7 +280,7 @@ def test_a_generation_begun_before_the_loss_was_known_is_completed_by_the_carrie
 
 
 def alone() -> Story:
-    """Two ranks with a lane each, which have committed step 10."""
+    """Two ranks with a replica group each, which have committed step 10."""
     story = Story(synchronised=False)
     story.begin(0, 10)
     story.opened(1)

@@ -141,13 +141,13 @@ def test_a_stop_climbs_and_never_comes_down() -> None:
     assert ladder.rung(116.0) is Rung.END
 
 
-def run(config: RunConfig, lanes: int, world_size: int) -> ResolvedRun:
-    mode = "independent" if lanes > 1 else "ddp" if world_size > 1 else "single"
+def run(config: RunConfig, groups: int, world_size: int) -> ResolvedRun:
+    mode = "independent" if groups > 1 else "ddp" if world_size > 1 else "single"
     return resolved_run(config, mode, world_size)
 
 
 @pytest.mark.parametrize(
-    ("config", "lanes", "world", "samples", "steps"),
+    ("config", "groups", "world", "samples", "steps"),
     [
         (RunConfig(steps=50), 1, 2, 1_000, 50),
         (RunConfig(epochs=1, global_batch_size=30), 1, 2, 1_000, 34),
@@ -158,35 +158,35 @@ def run(config: RunConfig, lanes: int, world_size: int) -> ResolvedRun:
         (RunConfig(epochs=2, global_batch_size=10, dataset_chunk_size=100), 2, 2, 250, 25),  # they change places
     ],
 )
-def test_how_much_work_a_run_is(config: RunConfig, lanes: int, world: int, samples: int, steps: int) -> None:
-    assert total_steps(run(config, lanes, world), ledger(config, lanes, world, samples), {}) == steps
+def test_how_much_work_a_run_is(config: RunConfig, groups: int, world: int, samples: int, steps: int) -> None:
+    assert total_steps(run(config, groups, world), ledger(config, groups, world, samples), {}) == steps
 
 
-def ledger(config: RunConfig, lanes: int, world: int, samples: int) -> Ledger:
+def ledger(config: RunConfig, groups: int, world: int, samples: int) -> Ledger:
     cut = (samples, config.samples_per_block, config.dataset_chunk_size)
-    return Ledger.new({}, *cut, config.seed, world, lanes, config.epoch_limit)
+    return Ledger.new({}, *cut, config.seed, world, groups, config.epoch_limit)
 
 
 def trained(made: Ledger, chunks: int, batch: int) -> dict[int, int]:
-    """Commits so many chunks of every lane and half of one more; returns the steps that this takes by lane."""
+    """Commits so many chunks of every replica group and half of one more; returns each group's steps for it."""
     positions = {}
-    for lane in range(made.lanes):
-        grants = [made.claim(lane, sequence) for sequence in range(chunks + 1)]
+    for group in range(made.groups):
+        grants = [made.claim(group, sequence) for sequence in range(chunks + 1)]
         samples = sum(grant.count for grant in grants[:-1]) + 50
         done = [ChunkDone(g.epoch, g.block_id, g.chunk_id, 1, g.count) for g in grants[:-1]]
         last = grants[-1]
-        positions[lane] = Position(samples // batch, samples, done, [[last.epoch, last.block_id, last.chunk_id, 50]])
+        positions[group] = Position(samples // batch, samples, done, [[last.epoch, last.block_id, last.chunk_id, 50]])
     made.commit(positions, 1)
-    return {lane: position.step for lane, position in positions.items()}
+    return {group: position.step for group, position in positions.items()}
 
 
-@pytest.mark.parametrize(("lanes", "epochs", "chunks"), [(1, 1, 3), (1, 3, 12), (2, 2, 3), (2, 5, 7)])
-def test_a_resumed_run_has_as_much_work_as_one_that_was_never_stopped(lanes: int, epochs: int, chunks: int) -> None:
+@pytest.mark.parametrize(("groups", "epochs", "chunks"), [(1, 1, 3), (1, 3, 12), (2, 2, 3), (2, 5, 7)])
+def test_a_resumed_run_has_as_much_work_as_one_that_was_never_stopped(groups: int, epochs: int, chunks: int) -> None:
     config = RunConfig(epochs=epochs, global_batch_size=10, dataset_chunk_size=100)
-    fresh, begun = ledger(config, lanes, 2, 1_000), ledger(config, lanes, 2, 1_000)
+    fresh, begun = ledger(config, groups, 2, 1_000), ledger(config, groups, 2, 1_000)
     done = trained(begun, chunks, 10)
-    whole = total_steps(run(config, lanes, 2), fresh, {})
-    assert total_steps(run(config, lanes, 2), begun, done) == whole
+    whole = total_steps(run(config, groups, 2), fresh, {})
+    assert total_steps(run(config, groups, 2), begun, done) == whole
 
 
 def test_imported_chunks_are_no_work_of_this_run() -> None:

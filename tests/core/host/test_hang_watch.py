@@ -36,11 +36,11 @@ class Told:
 class Story:
     """Two ranks that train, and the clock."""
 
-    def __init__(self, lanes: int = 2) -> None:
+    def __init__(self, groups: int = 2) -> None:
         slots = [Device(f"cpu:{number}", "cpu", number, "slot") for number in range(2)]
         commands = [RankCommand(d.index, (), {}, (), Path(), Path(), d) for d in slots]
-        mode = "independent" if lanes > 1 else "ddp"
-        self.ranks, self.told, self.now = Ranks(LaunchPlan(Mode(mode), 2, lanes, "", tuple(commands))), Told(), 100.0
+        mode = "independent" if groups > 1 else "ddp"
+        self.ranks, self.told, self.now = Ranks(LaunchPlan(Mode(mode), 2, groups, "", tuple(commands))), Told(), 100.0
         self.hang_watch = HangWatch(self.ranks, self.told, after_s=60.0)
         for rank in self.ranks:
             rank.connection = cast(Connection, object())  # only asked whether there is one
@@ -79,7 +79,7 @@ def test_a_rank_that_falls_silent_is_named_once_and_when_it_is_back_it_is_over()
 
 
 def test_ranks_in_step_are_silent_together() -> None:
-    story = Story(lanes=1)
+    story = Story(groups=1)
     story.steps(0, 1)
     story.wait(61)
     (alert,) = story.told.alerts

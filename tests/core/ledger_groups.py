@@ -1,4 +1,4 @@
-"""Lanes of a pretended training: they claim, train, stage and crash as ranks do, and count every sample."""
+"""Replica groups of a pretended training: they claim, train, stage and crash as ranks do, and count every sample."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Sample = tuple[int, int, int]
 
 
 @dataclass
-class Lane:
-    """One lane since its start: what it holds and what it has to tell."""
+class ReplicaGroup:
+    """One replica group since its start: what it holds and what it has to tell."""
 
     number: int
     sequence: int = 0
@@ -48,54 +48,54 @@ class Training:
 
     def start(self) -> None:
         """New ranks begin."""
-        self.lanes = [Lane(number) for number in range(self.ledger.lanes)]
+        self.groups = [ReplicaGroup(number) for number in range(self.ledger.groups)]
 
     def step(self, number: int, samples: int) -> None:
-        """One optimizer step of a lane; it may cross chunks, never epochs."""
-        lane = self.lanes[number % len(self.lanes)]
-        lane.step += 1
-        epoch = lane.grant.epoch if lane.grant else None
-        while samples > 0 and not lane.exhausted:
-            if lane.grant is None:
-                lane.grant = self.ledger.claim(lane.number, lane.sequence)
-                lane.exhausted = lane.grant.exhausted
-                if lane.exhausted:
-                    lane.grant = None
+        """One optimizer step of a replica group; it may cross chunks, never epochs."""
+        group = self.groups[number % len(self.groups)]
+        group.step += 1
+        epoch = group.grant.epoch if group.grant else None
+        while samples > 0 and not group.exhausted:
+            if group.grant is None:
+                group.grant = self.ledger.claim(group.number, group.sequence)
+                group.exhausted = group.grant.exhausted
+                if group.exhausted:
+                    group.grant = None
                     return
-                lane.done = lane.grant.offset
-                lane.sequence += 1
-                self.order.append((lane.grant.epoch, self._index(lane.grant)))
-            if epoch is not None and lane.grant.epoch != epoch:
+                group.done = group.grant.offset
+                group.sequence += 1
+                self.order.append((group.grant.epoch, self._index(group.grant)))
+            if epoch is not None and group.grant.epoch != epoch:
                 return
-            epoch = lane.grant.epoch
-            samples = self._train(lane, lane.grant, samples)
+            epoch = group.grant.epoch
+            samples = self._train(group, group.grant, samples)
 
     def commit(self) -> None:
-        """Every lane stages at its boundary, and the generation becomes whole."""
+        """Every replica group stages at its boundary, and the generation becomes whole."""
         self.generation += 1
-        positions = {lane.number: lane.position() for lane in self.lanes}
+        positions = {group.number: group.position() for group in self.groups}
         text = json.dumps(self.ledger.preview(positions, self.generation))
         self.ledger.commit(positions, self.generation)
         assert json.loads(text) == self.ledger.as_dict()
         self.saved_ledger, self.saved_weights = text, self.weights.copy()
-        for lane in self.lanes:
-            lane.completed.clear()
+        for group in self.groups:
+            group.completed.clear()
 
-    def crash(self, world: int | None = None, lanes: int | None = None) -> None:
+    def crash(self, world: int | None = None, groups: int | None = None) -> None:
         """Everything since the last commit is lost; other ranks may go on."""
         stealing = self.ledger.stealing
         self.ledger = Ledger.from_dict(json.loads(self.saved_ledger))
         self.ledger.stealing = stealing
         self.weights = self.saved_weights.copy()
-        if world is not None and lanes is not None:
-            self.ledger.rescale(world, lanes)
+        if world is not None and groups is not None:
+            self.ledger.rescale(world, groups)
         self.start()
 
     def finish(self, samples: int = 5) -> None:
         """Trains to the end and commits."""
-        while not all(lane.exhausted for lane in self.lanes):
-            for lane in self.lanes:
-                self.step(lane.number, samples)
+        while not all(group.exhausted for group in self.groups):
+            for group in self.groups:
+                self.step(group.number, samples)
         self.commit()
 
     def expected(self) -> Counter[Sample]:
@@ -108,15 +108,15 @@ class Training:
             for place in range(grid.count(index))
         )
 
-    def _train(self, lane: Lane, grant: Grant, samples: int) -> int:
-        taken = min(samples, grant.count - lane.done)
-        for place in range(lane.done, lane.done + taken):
+    def _train(self, group: ReplicaGroup, grant: Grant, samples: int) -> int:
+        taken = min(samples, grant.count - group.done)
+        for place in range(group.done, group.done + taken):
             self.weights[grant.epoch, self._index(grant), place] += 1
-        lane.done += taken
-        if lane.done == grant.count:
-            done = ChunkDone(grant.epoch, grant.block_id, grant.chunk_id, lane.step, grant.count)
-            lane.completed.append(done)
-            lane.grant, lane.done = None, 0
+        group.done += taken
+        if group.done == grant.count:
+            done = ChunkDone(grant.epoch, grant.block_id, grant.chunk_id, group.step, grant.count)
+            group.completed.append(done)
+            group.grant, group.done = None, 0
         return samples - taken
 
     def _index(self, grant: Grant) -> int:
