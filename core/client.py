@@ -61,7 +61,7 @@ def resume_run(plan: ResumePlan) -> RunStore:
 
     Raises:
         RunBusyError: A live host has the run.
-        OutsideCodeError: It runs code that nobody has agreed to.
+        OutsideCodeError: It runs code that the user has not accepted.
         UsageError, PreflightError, RankdeckError: As `start_run`.
     """
     if plan.code is not None:
@@ -110,7 +110,7 @@ def connect(store: RunStore, timeout_s: float = CONNECT_TIMEOUT_S) -> HostConnec
             try:
                 return HostConnection(store, info, min(HELLO_TIMEOUT_S, max(0.1, deadline - time.monotonic())))
             except ConnectionRefusedByHostError:
-                # A host that has just ended, or been started anew, says so in its files a moment later.
+                # A host that has just ended, or been restarted, says so in its files a moment later.
                 if time.monotonic() >= deadline or store.read_host_json() == info:
                     raise
         if time.monotonic() >= deadline:
@@ -287,13 +287,13 @@ class HostConnection:
                 raise ProtocolError("A line has no end.")
             found = [decode(line) for line in lines]
         except ProtocolError as error:
-            words = f"the answer did not come from a run host, or from another version ({error.cause})"
-            raise _unreachable(self._store, words, error.next_step) from None
+            reason = f"the answer did not come from a run host, or from another version ({error.cause})"
+            raise _unreachable(self._store, reason, error.next_step) from None
         self._pending += [message for message in found if isinstance(message, Message)]
 
 
 def _check_not_starting(store: RunStore) -> None:
-    """Refuses a run that somebody else has resumed since it was looked at, whose host has not taken the lock yet.
+    """Refuses a run that another process has just resumed, whose host has not taken the lock yet.
 
     Called with the lock held, so the host's process alone is asked for.
     """
@@ -306,7 +306,7 @@ def _check_not_starting(store: RunStore) -> None:
 
 
 def _say_starting(store: RunStore) -> None:
-    """The next attempt's state before its host has written its own, so that nobody takes the old one for its end."""
+    """The next attempt's state before its host has written its own, so that the old one is not taken for its end."""
     state = store.stored_state()
     store.write_state(
         state.replace(

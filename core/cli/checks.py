@@ -1,4 +1,4 @@
-"""Checks of `rankdeck doctor`. Every check answers in a bounded time and says what to do."""
+"""Checks of `rankdeck doctor`. Each answers in bounded time and gives a next step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOW_PAGE_FILE_BYTES: Final = 8 << 30
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the doctor's: what was looked at, how it is, and what to do when it isn't well."""
+    """One line of the doctor: what was checked, the result, and what to do about a problem."""
 
     name: str
     level: Level
@@ -47,7 +47,7 @@ def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
     """Every check, one after another.
 
     Args:
-        runs_dir: Where runs would be made.
+        runs_dir: The folder of runs.
         platform: This machine.
     """
     with DeviceMonitor() as monitor:
@@ -72,7 +72,7 @@ def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
 
 
 def answered(name: str, check: Callable[[], Finding]) -> Finding:
-    """A check's finding; one that fails itself is a finding too, and the others go on."""
+    """A check's finding; a check that fails is a finding too, and the others continue."""
     try:
         return check()
     except (OSError, RuntimeError, ValueError) as error:
@@ -88,7 +88,7 @@ def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
 
 
 def torch_build(platform: Platform) -> Finding:
-    """Whether there is a PyTorch that can be used; it is not imported."""
+    """Whether there is a usable PyTorch; it is not imported."""
     try:
         check_torch(platform)
     except RankdeckError as error:
@@ -109,14 +109,14 @@ def gloo(platform: Platform) -> Finding:
 
 
 def zero_engine(platform: Platform) -> Finding:
-    """Which engine ZeRO takes unless one is chosen."""
+    """The engine that ZeRO uses by default."""
     version = platform.deepspeed_version
     text = "PyTorch's engine (DeepSpeed is not installed)" if version is None else f"DeepSpeed {version}"
     return Finding("ZeRO", "ok", text)
 
 
 def torchvision(platform: Platform) -> Finding:
-    """Whether a torchvision lies beside that was made for another torch: then `import transformers` fails."""
+    """Whether torchvision was built for another torch: then `import transformers` fails."""
     version = installed.version("torchvision")
     if version is None or platform.torch_version is None:
         return Finding("torchvision", "ok", "not installed (optional)")
@@ -137,7 +137,7 @@ _EXACT: Final = re.compile(r"torch\s*\(?==\s*([\w.+]+)")
 
 
 def pyside(python: tuple[int, ...] = sys.version_info[:2]) -> Finding:
-    """Whether the window's Qt is there, and not the one that ends the process on Python 3.11."""
+    """Whether Qt is installed, and not the version that crashes on Python 3.11."""
     version = installed.version("PySide6-Essentials") or installed.version("PySide6")
     if version is None:
         return Finding("Window", "warn", "PySide6 is not installed", "Install it: pip install PySide6-Essentials")
@@ -150,12 +150,12 @@ def pyside(python: tuple[int, ...] = sys.version_info[:2]) -> Finding:
 
 
 def gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
-    """Which GPUs the driver names, and whether this PyTorch can use them."""
+    """The driver's GPUs, and whether this PyTorch can use them."""
     listed = [device for device in monitor.devices() if device.kind == "cuda"]
     found = [device for device in listed if not device.hidden_by]
     hidden = f"{listed[-1].hidden_by} hides {len(listed) - len(found)} of {len(listed)}." if found != listed else ""
     if not found:
-        why = " ".join(words for words in ("none; training uses CPU devices.", hidden, monitor.problem) if words)
+        why = " ".join(part for part in ("none; training uses CPU devices.", hidden, monitor.problem) if part)
         return Finding("GPUs", "ok", why)
     text = f"{', '.join(device.name for device in found)}; driver {monitor.driver or 'not known'}"
     text = f"{text}. {hidden}" if hidden else text
@@ -192,7 +192,7 @@ def disk(runs_dir: Path) -> Finding:
 
 
 def loopback() -> Finding:
-    """Whether two programs on this machine can talk over 127.0.0.1."""
+    """Whether two programs on this machine can communicate over 127.0.0.1."""
     try:
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.settimeout(_SOCKET_LIMIT_S)
@@ -206,7 +206,9 @@ def loopback() -> Finding:
         step = "Allow Python to connect to 127.0.0.1 in your firewall or security software."
         return Finding("Loopback", "fail", f"127.0.0.1 does not work: {error}", step)
     if received != b"rankdeck":
-        return Finding("Loopback", "fail", "the data was changed on the way", "Check for a proxy or security software.")
+        return Finding(
+            "Loopback", "fail", "the data was modified in transit", "Check for a proxy or security software."
+        )
     return Finding("Loopback", "ok", "127.0.0.1 works")
 
 
@@ -283,8 +285,8 @@ def _long_paths_enabled() -> bool:
 
 
 def sleep_setting(ask: Callable[[], str] | None = None) -> Finding:
-    """Windows: when the machine falls asleep. While a run trains it does not (`core.machine.keep_awake`), unless it
-    is told to.
+    """Windows: when the machine goes to sleep. During a run it does not, unless the user sends it there
+    (`core.machine.keep_awake`).
     """
     try:
         answer = (ask or _ask_powercfg)()

@@ -1,4 +1,4 @@
-"""The devices that `--world-size`, `--num-gpus` and `--cuda-ids` ask for, which depend on what this machine has."""
+"""Resolves `--world-size`, `--num-gpus` and `--cuda-ids` to devices of this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DDP_SPAWN: Final = "AIOS_DDP_SPAWN"
 def with_devices(
     request: TrainRequest, available: Sequence[Device], cpus: Sequence[Device], platform: Platform
 ) -> tuple[RunConfig, tuple[str, ...]]:
-    """The config with its devices named, and what a person should know about how the flags were understood.
+    """The config with its devices, and notes on how the flags were interpreted.
 
     Args:
         request: What was asked.
@@ -33,7 +33,7 @@ def with_devices(
         platform: This machine.
 
     Raises:
-        ConfigError: There are not so many GPUs.
+        ConfigError: There are too few GPUs.
         PreflightError: GPUs are asked for with ``--strict``, and there is none.
     """
     config, count = request.config, request.num_gpus or request.world_size
@@ -54,7 +54,7 @@ def first_devices(config: RunConfig, count: int, gpus: Sequence[Device]) -> RunC
     """`config` on the first `count` GPUs.
 
     Raises:
-        ConfigError: There are not so many.
+        ConfigError: There are too few.
     """
     if len(gpus) < count:
         where = f"{VARIABLE}={os.environ[VARIABLE]} leaves" if VARIABLE in os.environ else "this machine has"

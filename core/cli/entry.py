@@ -1,4 +1,4 @@
-"""The command line's door: words in, exit code out. Whatever goes wrong ends in three lines, never in a traceback."""
+"""Entry point of the command line: arguments in, exit code out. Every failure is three lines, never a traceback."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
     Args:
-        argv: Its words, without the program's name; None takes this process's.
+        argv: Its arguments, without the program's name; None: this process's.
 
     Returns:
         The exit code: 0 done, 1 the run failed, 2 bad arguments, config or state file, 3 a check of this machine
         refused, 130 interrupted.
     """
-    words = sys.argv[1:] if argv is None else list(argv)
+    arguments = sys.argv[1:] if argv is None else list(argv)
     terminal = Terminal()
     try:
-        return _run(words, terminal)
+        return _run(arguments, terminal)
     except RankdeckError as error:
         terminal.error(error)
         return error.exit_code
@@ -68,8 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return failure.exit_code
 
 
-def _run(words: Sequence[str], terminal: Terminal) -> int:
-    arguments = parse(words)
+def _run(argv: Sequence[str], terminal: Terminal) -> int:
+    arguments = parse(argv)
     if arguments.version:
         terminal.say(f"Rankdeck {core.__version__}")
         return 0
@@ -86,7 +86,7 @@ def _run(words: Sequence[str], terminal: Terminal) -> int:
 
 
 def _name_too_long(error: Exception) -> UsageError | None:
-    """What to say where a word of the command is no file's name on any system; it may stand for one in many flags."""
+    """The error for an argument that is too long for a file name on any system."""
     return _too_long(str(error.filename)) if isinstance(error, OSError) and is_too_long(error) else None
 
 
@@ -99,9 +99,9 @@ def _too_long(name: str) -> UsageError:
 
 
 def _defect(error: Exception) -> RankdeckError:
-    """An error that nobody foresaw, its traceback kept in a file."""
+    """An unforeseen error, with its traceback saved in a file."""
     text = time.strftime("%Y-%m-%d %H:%M:%S ") + " ".join(sys.argv) + "\n" + "".join(traceback.format_exception(error))
-    words = f"{type(error).__name__}: {str(error).rstrip('.') or 'no message'}."
+    message = f"{type(error).__name__}: {str(error).rstrip('.') or 'no message'}."
     for folder in (default_runs_dir(), Path(tempfile.gettempdir())):
         path = folder / DEFECT_LOG
         try:
@@ -110,12 +110,12 @@ def _defect(error: Exception) -> RankdeckError:
         except OSError:
             continue
         return RankdeckError(
-            words,
+            message,
             f"Please report it with the end of {path}.",
             title="Rankdeck failed unexpectedly",
         )
     return RankdeckError(
-        words,
+        message,
         "Please report it. The details could not be saved to a file.",
         title="Rankdeck failed unexpectedly",
     )

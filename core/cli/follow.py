@@ -1,4 +1,4 @@
-"""Watches a run until it ends: reads its metrics and state from its folder, as every client does."""
+"""Follows a run until it ends: reads its metrics and state from its folder, as every client does."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from core.run_folder.store import MetricsTail, RunStore
 
 POLL_S: Final = 0.1
 PLAIN_LINE_EVERY_S: Final = 5.0
-"""Where nobody looks (a file, a pipe), the progress line is printed this often."""
+"""Interval of progress lines in a file or pipe."""
 INTERRUPTED_TWICE: Final = 130
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How watching ended; `state` is live when it was only left."""
+    """The run's state at the end of following; `state` is live if the user detached."""
 
     state: RunState
     progress: RunProgress
@@ -117,11 +117,11 @@ class Follower:
                 self._progress.take(parsed)
                 if self._as_json:
                     self._terminal.data(line.decode("utf-8", errors="replace"))
-                elif (words := event_words(parsed)) and not self._is_known(parsed):
-                    self._terminal.say(words)
+                elif (text := event_text(parsed)) and not self._is_known(parsed):
+                    self._terminal.say(text)
 
     def _is_known(self, line: Mapping[str, Any]) -> bool:
-        """Whether it is an alert that was shown as trouble, before it could be written."""
+        """Whether it is an alert already shown as trouble, before it could be written."""
         cause = line.get("cause")
         if line.get("event") != "alert" or cause not in self._said_early:
             return False
@@ -140,13 +140,13 @@ class Follower:
             self._show_progress(state)
 
     def _show_trouble(self, trouble: Mapping[str, str]) -> None:
-        """Says once what keeps the run from being saved, and that it is over."""
+        """Reports once what prevents the run from being saved, and once that this is over."""
         if trouble == self._trouble:
             return
         self._trouble = trouble
         if trouble:
             self._said_early.add(trouble.get("cause", ""))
-            self._terminal.say(event_words({"event": "alert", **trouble}))
+            self._terminal.say(event_text({"event": "alert", **trouble}))
         else:
             self._terminal.say("There is disk space again. Metrics are being written.")
 
@@ -170,11 +170,11 @@ class Follower:
 
 
 class StopLadder:
-    """What Ctrl+C does to a run in the foreground: first a stop as the run stops, then an end now.
+    """Ctrl+C for a run in the foreground: first an ordinary stop, then an immediate one.
 
     Args:
         store: The run.
-        terminal: Where to say so.
+        terminal: Where to report it.
     """
 
     def __init__(self, store: RunStore, terminal: Terminal) -> None:
@@ -182,7 +182,7 @@ class StopLadder:
         self._terminal = terminal
 
     def climb(self, number: int) -> bool:
-        """Sends what the `number`-th Ctrl+C asks for; never leaves the run."""
+        """Sends what the `number`-th Ctrl+C requests; never detaches."""
         now = number > 1
         self._terminal.warn("Stopping now." if now else self._asked())
         try:
@@ -199,8 +199,8 @@ class StopLadder:
         return "Saving a checkpoint at the next step, then stopping. Press Ctrl+C again to stop immediately."
 
 
-def event_words(line: Mapping[str, Any]) -> str:
-    """A metrics line that a person should see on a line of its own, in words; empty for all others."""
+def event_text(line: Mapping[str, Any]) -> str:
+    """The text of a metrics line that is shown on a line of its own; empty for all others."""
     event, step = line.get("event"), line.get("step")
     if event == "launch":
         devices = line.get("devices")
@@ -226,15 +226,15 @@ def event_words(line: Mapping[str, Any]) -> str:
     if event == "sample_left_out":
         return str(line.get("text"))
     if event == "alert":
-        words = [str(line[name]) for name in ("message", "cause", "next_step") if line.get(name)]
+        parts = [str(line[name]) for name in ("message", "cause", "next_step") if line.get(name)]
         if line.get("kind") == "not_charted" and isinstance(line.get("names"), dict) and line["names"]:
-            words.append(f"For example: --map {next(iter(line['names']))}=loss")
-        return f"Alert: {line.get('title') or 'look at this'}. {' '.join(words)}".rstrip()
+            parts.append(f"For example: --map {next(iter(line['names']))}=loss")
+        return f"Alert: {line.get('title') or 'attention'}. {' '.join(parts)}".rstrip()
     return ""
 
 
 def _other_figures(line: Mapping[str, Any]) -> str:
-    """What a recipe measured besides the loss, such as the return of episodes."""
+    """A recipe's other validation metrics, such as the return of episodes."""
     figures = {name.removeprefix("val_"): value for name, value in line.items() if name.startswith("val_")}
     others = {name: value for name, value in figures.items() if name != "loss" and isinstance(value, int | float)}
     return "".join(f", {name.replace('_', ' ')} {number(value, 4)}" for name, value in others.items())

@@ -1,4 +1,4 @@
-"""The state that a run's host tells over its socket, for when its files say nothing new: a full disk, for example."""
+"""The state that a run's host sends over its socket while its files do not change, for example on a full disk."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ class LiveStatus:
     def __init__(self, store: RunStore) -> None:
         self._store = store
         self._connection: HostConnection | None = None
-        self._told: RunState | None = None
+        self._reported: RunState | None = None
         self._updated = 0.0
         self._connect_at = time.monotonic() + QUIET_S
 
     def newest(self, stored: RunState) -> RunState:
-        """The newer one of `stored`, the state that the file holds, and what the host told."""
+        """The newer one of `stored`, the state that the file holds, and the one that the host sent."""
         if stored.updated != self._updated or not stored.is_live:
             self._updated = stored.updated
-            if self._told is None or stored.updated >= self._told.updated or not stored.is_live:
+            if self._reported is None or stored.updated >= self._reported.updated or not stored.is_live:
                 self.close()
         if not stored.is_live:
             return stored
         if self._connection is None and time.monotonic() >= self._connect_at:
             self._connect()
         self._listen()
-        told = self._told
-        return told if told is not None and told.updated > stored.updated else stored
+        reported = self._reported
+        return reported if reported is not None and reported.updated > stored.updated else stored
 
     def close(self) -> None:
         """Ends the connection, if there is one."""
         if self._connection is not None:
             self._connection.close()
-        self._connection, self._told = None, None
+        self._connection, self._reported = None, None
         self._connect_at = time.monotonic() + QUIET_S
 
     def _connect(self) -> None:
@@ -70,6 +70,6 @@ class LiveStatus:
         try:
             for message in self._connection.messages(_LOOK_S):
                 if isinstance(message, RunStatus):
-                    self._told = RunState.from_dict(message.state)
+                    self._reported = RunState.from_dict(message.state)
         except RankdeckError:
             self.close()

@@ -1,4 +1,4 @@
-"""`rankdeck devices` and `rankdeck recipes`: what this machine can train on, what it can train, a new recipe."""
+"""`rankdeck devices` and `rankdeck recipes`: lists of devices and recipes, a recipe's settings, a new recipe."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if hidden:
         names = ", ".join(device.name for device in hidden)
         terminal.warn(f"{hidden[0].hidden_by} hides {names}. Runs do not use hidden GPUs.")
-    for words in (problem, why_no_cuda(found, platform)):
-        if words:
-            terminal.warn(words)
+    for warning in (problem, why_no_cuda(found, platform)):
+        if warning:
+            terminal.warn(warning)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The command line's grammar. A mistake in it becomes a `UsageError`: three lines, never a page of usage."""
+"""Argument parser. A mistake becomes a `UsageError`: three lines, never a page of usage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from core.cli.aliases import our_words, with_dashes
+from core.cli.aliases import translate_aliases, with_dashes
 from core.errors import UsageError
 from core.export.kinds import KINDS
 from core.launch.command_line import add_extension_flags, add_train_flags
@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
     """An `ArgumentParser` that raises instead of printing and exiting; --help still prints."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises the parser's complaint in our words."""
+        """Raises argparse's message as a `UsageError`."""
         raise UsageError(_sentence(message), self._next_step(message), title="Invalid command")
 
     def flags(self) -> dict[str, bool]:
@@ -49,16 +49,16 @@ class Parser(argparse.ArgumentParser):
         return f"{self.prog} --help lists its arguments."
 
 
-def parse(words: Sequence[str]) -> argparse.Namespace:
-    """`words` (without the program's name) as a namespace whose `command` says what to do.
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """`argv` (without the program's name) as a namespace; `command` is the command's name.
 
     Raises:
-        UsageError: They cannot be understood.
+        UsageError: They are invalid.
         SystemExit: After --help.
     """
     parser, commands = _build()
     flags = {name: command.flags() for name, command in commands.items()}
-    arguments, rest = parser.parse_known_args(with_dashes(our_words(words), flags))
+    arguments, rest = parser.parse_known_args(with_dashes(translate_aliases(argv), flags))
     if rest:
         commands.get(arguments.command, parser).error(f"unrecognized arguments: {' '.join(rest)}")
     return arguments
@@ -70,8 +70,8 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     made: dict[str, Parser] = {}
 
-    def command(name: str, words: str) -> Parser:
-        made[name] = commands.add_parser(name, help=words, description=words, allow_abbrev=False)
+    def command(name: str, text: str) -> Parser:
+        made[name] = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
         return made[name]
 
     train = command(
@@ -79,7 +79,7 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     )
     add_train_flags(train)
     _add_output(train)
-    _add_run(command("run", "Run a training script of your own, unmodified, one process on each device."))
+    _add_run(command("run", "Run your own training script, unmodified, one process per device."))
     resume = command("resume", "Resume a stopped or interrupted run.")
     resume.add_argument("path", metavar="PATH", help="A run's folder or id, or a chunk_tracker_state.json.")
     add_extension_flags(resume, CHANGES)
@@ -117,16 +117,20 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     runs.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     doctor = command("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.")
     doctor.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
-    measure = command("measure", "Measure how fast devices exchange tensors, and what synchronising would cost.")
+    measure = command("measure", "Measure the link between devices and estimate the cost of synchronising.")
     measure.add_argument("--devices", metavar="LIST", help="Two or more devices, for example cpux2. Default: all.")
     measure.add_argument("--parameters", metavar="N", type=float, help="The model's trainable parameters.")
     measure.add_argument(
         "--step-time-s", metavar="S", type=float, help="The time of one step without synchronisation, in seconds."
     )
-    measure.add_argument("--runs-dir", metavar="PATH", help="The folder of runs; the result is kept there.")
-    preview = command("preview", "Show a dataset as the model will see it: samples, text column, bad rows, an epoch.")
+    measure.add_argument("--runs-dir", metavar="PATH", help="The folder of runs; the result is saved there.")
+    preview = command(
+        "preview", "Show a dataset as the model will see it: samples, text column, bad rows, length of an epoch."
+    )
     add_train_flags(preview)
-    preview.add_argument("--documents", metavar="N", type=int, help="How many documents and samples to show (3).")
+    preview.add_argument(
+        "--documents", metavar="N", type=int, help="How many documents and samples to show. Default: 3."
+    )
     preview.add_argument(
         "--all", action="store_true", help="Tokenise the whole dataset and cache the tokens for training."
     )
@@ -134,7 +138,7 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     listing = (attach, show, runs, doctor, measure, command("devices", "List the devices that can train."))
     recipes = command("recipes", "List recipes, or show a recipe's settings; recipes new NAME creates your own.")
     recipes.add_argument(
-        "which", nargs="?", metavar="RECIPE", help="The recipe whose settings to show. The word new: create your own."
+        "which", nargs="?", metavar="RECIPE", help="The recipe whose settings to show; new: create your own."
     )
     recipes.add_argument("name", nargs="?", metavar="NAME", help="After new: the new recipe's name.")
     recipes.add_argument("--folder", metavar="PATH", help="The folder to create the new recipe in.")
@@ -163,19 +167,23 @@ def _add_run(run: Parser) -> None:
         "--map",
         metavar="NAME=CHART",
         action="append",
-        help="Chart a printed name; NAME=step: it counts steps; NAME=-: don't chart it.",
+        help="Chart a printed name; NAME=step: the step counter; NAME=-: don't chart it.",
     )
     run.add_argument(
         "--mode", metavar="MODE", help="ddp, or independent: each process is a separate single-process run."
     )
     run.add_argument("--stop-signal", metavar="HOW", help="auto, interrupt, terminate or none.")
     run.add_argument("--stop-deadline-s", metavar="S", help="Seconds the script may take to stop. Default: 30.")
-    run.add_argument("--steps", metavar="N", help="The number of steps it will make, to show the remaining time.")
+    run.add_argument(
+        "--steps", metavar="N", help="The number of steps that the script makes, to show the remaining time."
+    )
     run.add_argument("--run-dir", metavar="PATH", help="The run's folder. Default: a new one under --runs-dir.")
     run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     run.add_argument("--log-file", metavar="PATH", help="Also write the metrics to this file.")
     _add_output(run)
-    run.add_argument("words", nargs=argparse.REMAINDER, metavar="SCRIPT ARGS", help="The script and its arguments.")
+    run.add_argument(
+        "script_argv", nargs=argparse.REMAINDER, metavar="SCRIPT ARGS", help="The script and its arguments."
+    )
 
 
 def _add_output(parser: Parser) -> None:
@@ -187,7 +195,7 @@ def _add_output(parser: Parser) -> None:
 
 
 def _sentence(message: str) -> str:
-    """argparse's words as a sentence."""
+    """argparse's message as a sentence."""
     unknown = re.match(r"unrecognized arguments: (.*)", message)
     if unknown is not None:
         return f"There is no flag or argument {unknown[1]}."

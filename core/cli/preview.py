@@ -22,7 +22,7 @@ def preview(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Shows the first documents and samples, the text column, bad rows, and what an epoch is.
 
     Raises:
-        RankdeckError: The dataset cannot be used as asked.
+        RankdeckError: The dataset cannot be used.
     """
     request = request_from_arguments(arguments)
     documents = DOCUMENTS if arguments.documents is None else arguments.documents
@@ -77,7 +77,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"{found['val_samples']:,} for validation"
     )
     lines.append(
-        f"An epoch: {about}{epoch['blocks']:,} blocks, {epoch['chunks']:,} chunks, {epoch['steps']:,} steps "
+        f"Epoch: {about}{epoch['blocks']:,} blocks, {epoch['chunks']:,} chunks, {epoch['steps']:,} steps "
         f"({epoch['mode']} on {len(epoch['devices'])}, global batch {epoch['global_batch']})"
     )
     if not found["exact"]:
@@ -93,7 +93,7 @@ def _column_lines(found: dict[str, Any]) -> list[str]:
     lines = [f"Text column: {found['text_column']} ({how})"]
     for column in found["columns"][:_SHOWN_COLUMNS]:
         mark = "*" if column["name"] == found["text_column"] else " "
-        kind = f"text, {column['mean_chars']:,.0f} characters" if column["text_share"] >= 0.5 else "no text"
+        kind = f"text, {column['mean_chars']:,.0f} characters" if column["text_share"] >= 0.5 else "not text"
         lines.append(f"  {mark} {column['name']}: {kind}" + (f": {column['example']}" if column["example"] else ""))
     return lines
 

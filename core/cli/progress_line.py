@@ -20,12 +20,12 @@ class RunProgress:
     def __init__(self) -> None:
         self.total_steps: int | None = None
         self.goal = ""
-        """How far a goal is reached that ends the run."""
+        """Progress towards a goal that ends the run."""
         self.mode = ""
         self.val_loss: float | None = None
         self.epoch = 0
         self.first_epoch = 1
-        """What the first epoch is called: recipes count from 0; a script's number is shown as it was printed (0)."""
+        """1 for recipes, which count epochs from 0; 0 for scripts, whose number is shown as printed."""
         self._last: dict[int, Mapping[str, Any]] = {}
         self._times: deque[tuple[int, float]] = deque(maxlen=_RATE_WINDOW_STEPS)
         self._ranks = 1
@@ -47,7 +47,7 @@ class RunProgress:
 
     @property
     def step(self) -> int:
-        """Optimizer steps done; of the rank that is furthest behind, when each steps by itself."""
+        """Optimizer steps done; for independent ranks, those of the slowest."""
         steps = [int(line["step"]) for line in self._last.values()]
         return min(steps, default=0) if self.mode == Mode.INDEPENDENT else max(steps, default=0)
 
@@ -64,7 +64,7 @@ class RunProgress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that the steps still to do will take, from the last steps' pace; None when it can't be told."""
+        """Estimated remaining seconds, from the speed of the last steps; None if unknown."""
         if self.total_steps is None or len(self._times) < 2:
             return None
         (first, began), (last, ended) = self._times[0], self._times[-1]

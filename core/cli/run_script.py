@@ -1,4 +1,4 @@
-"""`rankdeck run train.py ARGS…`: the recipe `script` in the words of torchrun; everything else is `rankdeck train`."""
+"""`rankdeck run train.py ARGS…`: the recipe `script` with torchrun's syntax, passed to `rankdeck train`."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Starts a script of the user's own as a new run.
 
     Raises:
-        RankdeckError: It cannot be started as asked; nothing was changed.
+        RankdeckError: It cannot be started; nothing was changed.
     """
-    return train(parse(train_words(arguments, Path.cwd())), terminal)
+    return train(parse(train_argv(arguments, Path.cwd())), terminal)
 
 
-def train_words(arguments: argparse.Namespace, folder: Path) -> list[str]:
-    """The same as words of `rankdeck train`.
+def train_argv(arguments: argparse.Namespace, folder: Path) -> list[str]:
+    """The arguments of `rankdeck train` that do the same.
 
     Args:
-        arguments: What `rankdeck run` was given.
-        folder: Where the person stands: the script runs there, as it would under python.
+        arguments: Those of `rankdeck run`.
+        folder: The current folder, in which the script runs, as with python.
 
     Raises:
         UsageError: No script is named.
     """
-    rest = list(arguments.words)
+    rest = list(arguments.script_argv)
     if arguments.module is None:
         if not rest or rest[0] == "--":
             raise UsageError(
@@ -55,15 +55,15 @@ def train_words(arguments: argparse.Namespace, folder: Path) -> list[str]:
         "stop_signal": arguments.stop_signal or "",
         "stop_deadline_s": arguments.stop_deadline_s or "",
     }
-    words = ["train", "--recipe", RECIPE]
+    argv = ["train", "--recipe", RECIPE]
     for name in _PASSED_ON:
         if getattr(arguments, name) is not None:
-            words.append(f"--{name.replace('_', '-')}={getattr(arguments, name)}")
+            argv.append(f"--{name.replace('_', '-')}={getattr(arguments, name)}")
     if arguments.restarts is not None:
-        words.append(f"--max-restarts={arguments.restarts}")
-    words += [f"--env={item}" for item in arguments.env or []]
-    words += [flag for flag in ("--json", "--detach") if getattr(arguments, flag[2:])]
+        argv.append(f"--max-restarts={arguments.restarts}")
+    argv += [f"--env={item}" for item in arguments.env or []]
+    argv += [flag for flag in ("--json", "--detach") if getattr(arguments, flag[2:])]
     for name, value in options.items():
         if value:
-            words += ["--set", f"{name}={value}"]
-    return words
+            argv += ["--set", f"{name}={value}"]
+    return argv

@@ -1,6 +1,6 @@
 """Terminal output: stdout and stderr as UTF-8, and a progress line that overwrites itself.
 
-A pipe whose reader has gone is no error: what would have been printed is dropped and the command goes on.
+A closed pipe is not an error: further output is dropped and the command continues.
 """
 
 from __future__ import annotations

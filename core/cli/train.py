@@ -1,4 +1,4 @@
-"""`rankdeck train` and `rankdeck resume`: start a run's host, watch it, and say how it ended."""
+"""`rankdeck train` and `rankdeck resume`: start a run's host, follow it, and report how it ended."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Starts a new run; in the foreground unless it is to be detached.
 
     Raises:
-        RankdeckError: It cannot be started as asked; nothing was changed.
+        RankdeckError: It cannot be started; nothing was changed.
     """
     request = request_from_arguments(arguments)
     runs_dir = request.runs_dir or default_runs_dir()
@@ -49,22 +49,22 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.data(store.dir.name)
         return 0
     terminal.say(f"Run {store.dir.name} in {store.dir}")
-    terminal.say(_what_words(checked))
+    terminal.say(_headline(checked))
     return _foreground(store, terminal, arguments.json)
 
 
-def _what_words(checked: Checked) -> str:
+def _headline(checked: Checked) -> str:
     if checked.run.recipe.name == USER_SCRIPT:
         script = read_script(checked.run.config.options, checked.run.config.env)
         devices = ", ".join(device.uuid for device in checked.run.devices)
         return f"{script.name} with {script.python} in {script.folder}: {checked.run.mode} on {devices}"
-    return f"{checked.run.recipe.title} on {checked.dataset.path}: {_plan_words(checked)}"
+    return f"{checked.run.recipe.title} on {checked.dataset.path}: {_plan_text(checked)}"
 
 
 def _named_elsewhere(error: DatasetError, dataset: str, arguments: argparse.Namespace) -> DatasetError:
-    """`error`; in other words where a config file from another place, or another machine, names data that is not here.
+    """`error`, or a clearer one if a config file from another machine names data that is not here.
 
-    A run's run.toml holds the absolute path that the data had where the run was made.
+    A run's run.toml contains the data's absolute path on the machine that created it.
     """
     is_here = "://" in dataset or os.path.exists(dataset)  # noqa: PTH110, a path may be one that Path refuses
     if is_here or arguments.config is None or arguments.dataset_file is not None:
@@ -77,7 +77,7 @@ def _named_elsewhere(error: DatasetError, dataset: str, arguments: argparse.Name
 
 
 def check_request(request: TrainRequest, runs_dir: Path) -> Checked:
-    """What was asked, held against this machine; changes nothing.
+    """Checks a request against this machine; changes nothing.
 
     Raises:
         RankdeckError: It cannot be run.
@@ -93,10 +93,10 @@ def check_request(request: TrainRequest, runs_dir: Path) -> Checked:
 
 
 def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Shows what going on will mean, then goes on.
+    """Shows the resume plan, then resumes.
 
     Raises:
-        RankdeckError: It cannot be resumed as asked; nothing was changed.
+        RankdeckError: It cannot be resumed; nothing was changed.
     """
     changes = {name: getattr(arguments, name) for name in CHANGEABLE if getattr(arguments, name) is not None}
     if arguments.checkpoint is not None:
@@ -120,7 +120,7 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _agrees(code: OutsideCode, arguments: argparse.Namespace, terminal: Terminal) -> bool:
-    """Whether the person agrees to run the code. What came inside a run's folder needs the flag, not a keystroke."""
+    """Whether the user agrees to run the code. Code inside a run's folder needs the flag, not a keystroke."""
     if code.in_run_folder:
         return False
     return bool(arguments.yes) or terminal.ask("It was never started on this machine. Run this code? [y/N] ")
@@ -137,7 +137,7 @@ def exit_code(ending: Ending) -> int:
 
 
 def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
-    """Says how a run ended: its losses and where the model lies, or its error."""
+    """Reports how a run ended: its losses and the model's path, or its error."""
     state = ending.state
     if state.state in ("finished", "stopped"):
         loss, val_loss = _first(ending.progress.loss, state.loss), _first(ending.progress.val_loss, state.val_loss)
@@ -164,12 +164,12 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
 
 
 def run_error(state: RunState, store: RunStore) -> RankdeckError:
-    """A failed run's own words."""
-    words = state.error or {}
+    """A failed run's error."""
+    error = state.error or {}
     return RankdeckError(
-        words.get("cause") or "The run ended without reporting a reason.",
-        words.get("next_step") or f"Read {store.logs / 'host.log'}.",
-        title=words.get("title") or None,
+        error.get("cause") or "The run ended without reporting a reason.",
+        error.get("next_step") or f"Read {store.logs / 'host.log'}.",
+        title=error.get("title") or None,
     )
 
 
@@ -181,7 +181,7 @@ def _foreground(store: RunStore, terminal: Terminal, as_json: bool, offset: int 
     return exit_code(ending)
 
 
-def _plan_words(checked: Checked) -> str:
+def _plan_text(checked: Checked) -> str:
     names = ", ".join(device.name if device.kind == "cuda" else device.uuid for device in checked.run.devices)
     steps = f"about {checked.steps_per_epoch:,} steps per epoch"
     return f"{checked.run.mode} on {names}; global batch {checked.run.batch}, {steps}"

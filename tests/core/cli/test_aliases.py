@@ -41,6 +41,6 @@ def test_a_script_keeps_its_own_words() -> None:
     words = ["run", "--log_file", "my_log", "--no_torchrun", "--devices", "cpux2", "train.py", "--batch_size", "8"]
     found = parse(words)
     assert (found.log_file, found.no_torchrun) == ("my_log", True)
-    assert found.words == ["train.py", "--batch_size", "8"]
+    assert found.script_argv == ["train.py", "--batch_size", "8"]
     module = parse(["run", "-m", "a.b", "--", "--log_file", "x"])
-    assert "--log_file" in module.words
+    assert "--log_file" in module.script_argv

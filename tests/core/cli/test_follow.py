@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.cli.follow import Follower, StopLadder, event_words
+from core.cli.follow import Follower, StopLadder, event_text
 from core.cli.interrupts import Interrupts, counted_interrupts
 from core.cli.terminal import Terminal
 from core.processes.identity import own
@@ -56,7 +56,7 @@ def store(tmp_path: Path, runs_dir: Path) -> RunStore:
     ],
 )
 def test_what_a_person_sees_on_a_line_of_its_own(line: dict[str, Any], words: str) -> None:
-    assert event_words(line) == words
+    assert event_text(line) == words
 
 
 def test_following_ends_with_the_run_and_misses_no_line(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:

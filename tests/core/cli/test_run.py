@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.cli.parser import parse
-from core.cli.run_script import train_words
+from core.cli.run_script import train_argv
 from core.errors import UsageError
 from core.launch.command_line import request_from_arguments
 from core.recipes.user_script import UserScript, read_script
@@ -30,7 +30,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def told(*words: str) -> tuple[UserScript, object]:
     """The script and the config that `rankdeck run` comes to."""
-    request = request_from_arguments(parse(train_words(parse(["run", *words]), Path.cwd())))
+    request = request_from_arguments(parse(train_argv(parse(["run", *words]), Path.cwd())))
     return read_script(request.config.options, request.config.env), request.config
 
 
@@ -62,7 +62,7 @@ def test_everything_else_can_be_said(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [["run"], ["run", "--devices", "cpu:2"], ["run", "--"]])
 def test_without_a_script_there_is_nothing_to_run(folder: Path, words: list[str]) -> None:
     with pytest.raises(UsageError, match="No script"):
-        train_words(parse(words), folder)
+        train_argv(parse(words), folder)
 
 
 @pytest.mark.usefixtures("folder")
