@@ -77,7 +77,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
         f"{found['val_samples']:,} for validation"
     )
     lines.append(
-        f"Epoch: {about}{epoch['blocks']:,} blocks, {epoch['chunks']:,} chunks, {epoch['steps']:,} steps "
+        f"An epoch: {about}{epoch['blocks']:,} blocks, {epoch['chunks']:,} chunks, {epoch['steps']:,} steps "
         f"({epoch['mode']} on {len(epoch['devices'])}, global batch {epoch['global_batch']})"
     )
     if not found["exact"]:

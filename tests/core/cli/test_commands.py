@@ -120,7 +120,7 @@ def test_a_dry_run_of_resume_only_says_what_would_happen(store: RunStore, capsys
 def test_a_recipes_own_settings_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recipes", "hf_causal_lm"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("Hugging Face causal LM: A language model of the transformers library")
+    assert lines[0].startswith("Hugging Face causal LM: Language models of the transformers library")
     assert "Packages: transformers, tokenizers" in lines
     rows = {
         line.split()[0]: line

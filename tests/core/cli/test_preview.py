@@ -64,7 +64,8 @@ def test_a_tokenizer_in_a_file_of_its_own_needs_no_torch(tmp_path: Path) -> None
     )
     for recipe in ("minigpt", "actv1"):
         (tmp_path / "run.toml").write_text(
-            f'recipe = "{recipe}"\ndataset_file = {json.dumps(str(path))}\n', encoding="utf-8"
+            f'recipe = "{recipe}"\ndataset_file = {json.dumps(str(path))}\n[options]\ntokenizer = "byte"\n',
+            encoding="utf-8",
         )
         request = {"recipe": recipe, "read_all": False, "documents": 1}
         (tmp_path / "request.json").write_text(json.dumps(request), encoding="utf-8")
