@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import Final
 
 from installer.console import ProgressLine, SetupError
 from installer.environment import Environment
-from installer.suite import run, run_suite
 
 USAGE: Final = """\
 Usage:
@@ -51,8 +51,20 @@ def main(arguments: Sequence[str]) -> int:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     os.chdir(environment.root)
     if not rest:
-        return run_suite(environment.python, environment.root)
+        return _become([str(environment.python), "-m", "tests.run_suite"])
     return _become([str(environment.python), "-m", "pytest", *rest])
+
+
+def run(command: Sequence[str]) -> int:
+    """Runs a program and waits for it; Ctrl+C reaches it too, and it decides what that means."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    process = subprocess.Popen(command)
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue
 
 
 def _set_up(environment: Environment, extras: frozenset[str], *, needs_qt: bool) -> None:

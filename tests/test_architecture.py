@@ -1,8 +1,7 @@
-"""The wall, the types and the style, checked like everything else; the checkers' own words stand in the failure."""
+"""What a program loads: the wall between core, window and ranks as it is at run time."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-CHECK_LIMIT_S = 600.0
+LIMIT_S = 100.0
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -26,49 +25,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=CHECK_LIMIT_S,
+        timeout=LIMIT_S,
         check=False,
     )
-
-
-def assert_accepted_by(module: str, *arguments: str) -> None:
-    """Runs a checker and fails with what it said."""
-    pytest.importorskip(module, reason=f"{module} is not installed (it is in the `test` extra)")
-    program = {"importlinter": "from importlinter.cli import lint_imports_command; lint_imports_command()"}.get(module)
-    answer = run("-c", program, *arguments) if program else run("-m", module, *arguments)
-    assert answer.returncode == 0, f"{answer.stdout}\n{answer.stderr}"
-
-
-@pytest.mark.timeout(CHECK_LIMIT_S)
-def test_types() -> None:
-    assert_accepted_by("mypy")
-
-
-@pytest.mark.timeout(CHECK_LIMIT_S)
-def test_types_for_windows() -> None:
-    """Of what does one thing there and another elsewhere; PyTorch's and Qt's types are the same on both."""
-    named = [word for name in ("core", "installer", "workers.script") for word in ("-p", name)]
-    for name in (
-        "workers.host_link.parent_watch",
-        "workers.data.tokens.pool",
-        "workers.all_reduce.peer_watch",
-        "workers.all_reduce.shared_arena",
-    ):
-        named += ["-m", name]
-    quick = ["--follow-imports", "skip", "--no-warn-unused-ignores", "--cache-dir", ".mypy_cache/win32"]
-    assert_accepted_by("mypy", "--platform", "win32", *quick, *named)
-
-
-def test_style() -> None:
-    assert_accepted_by("ruff", "check")
-
-
-def test_layout() -> None:
-    assert_accepted_by("ruff", "format", "--check", "--diff")
-
-
-def test_layers() -> None:
-    assert_accepted_by("importlinter", "--verbose")
 
 
 def modules_below(package: str) -> Iterator[str]:
@@ -128,9 +87,3 @@ def test_every_test_file_is_in_a_package() -> None:
     # Two test files of one name in folders that are no packages hide one another.
     folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
     assert [str(folder.relative_to(ROOT)) for folder in sorted(folders) if not (folder / "__init__.py").is_file()] == []
-
-
-def test_there_is_a_checker_for_each_check() -> None:
-    missing = [name for name in ("mypy", "ruff", "importlinter") if importlib.util.find_spec(name) is None]
-    if os.environ.get("CI"):
-        assert missing == [], "CI must not skip a check because its checker is not installed"

@@ -78,25 +78,12 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     return file
 """
 
-# Stands for `rankdeck` and for pytest: says how it was called, and ends with the code that it is told.
+# Stands for `rankdeck`, pytest and the suite: says how it was called, and ends with the code that it is told.
 ECHO = """
 import json, os, sys
 keys = ("QT_QPA_PLATFORM",)
 print(json.dumps({"argv": sys.argv[1:], "cwd": os.getcwd(), "env": {key: os.environ.get(key) for key in keys}}))
 sys.exit(int(sys.argv[-1]) if sys.argv[-1:] and sys.argv[-1].isdigit() else 0)
-"""
-
-# pytest moreover ends, call by call, with the codes that stand in a file, as long as there are any.
-PYTEST = f"""
-import json, os, sys
-from pathlib import Path
-with open("pytest_calls.jsonl", "a") as calls:
-    calls.write(json.dumps(sys.argv[1:]) + chr(10))
-codes = Path("pytest_says.txt").read_text().split() if Path("pytest_says.txt").exists() else []
-Path("pytest_says.txt").write_text(" ".join(codes[1:]))
-if codes:
-    sys.exit(int(codes[0]))
-{ECHO}
 """
 
 
@@ -128,36 +115,26 @@ def make_source(folder: Path, name: str, version: str) -> None:
 class Checkout:
     """A small checkout with the real installer in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, torch: str = "2.13.0+cpu" if sys.platform == "linux" else "2.13.0") -> None:
         self.root = folder / "my chéckout"
         self.wheels = folder / "wheels"
         self.elsewhere = folder / "else where"
-        for path in (self.root / "app", self.wheels, self.elsewhere):
+        for path in (self.root / "app", self.root / "tests", self.wheels, self.elsewhere):
             path.mkdir(parents=True)
         shutil.copytree(ROOT / "installer", self.root / "installer", ignore=shutil.ignore_patterns("__pycache__"))
-        make_wheel(self.wheels, "torch", "2.13.0", {"torch.py": ""})
-        make_wheel(self.wheels, "pytest", "1.0", {"pytest/__init__.py": "", "pytest/__main__.py": PYTEST})
+        make_wheel(self.wheels, "torch", torch, {"torch.py": ""})
+        make_wheel(self.wheels, "pytest", "1.0", {"pytest/__init__.py": "", "pytest/__main__.py": ECHO})
         self.write("constraints.txt", "torch==2.13.0\n")
         self.write("pyproject.toml", PYPROJECT)
         self.write("backend.py", BACKEND)
         self.write("app/__init__.py", "")
         self.write("app/__main__.py", ECHO)
+        self.write("tests/__init__.py", "")
+        self.write("tests/run_suite.py", ECHO)
 
     def write(self, name: str, text: str) -> None:
         """Writes a file of the checkout."""
         (self.root / name).write_text(text, encoding="utf-8", newline="\n")
-
-    def let_pytest_end(self, *codes: int, failed: list[str]) -> None:
-        """What the next calls of pytest end with, and which tests it remembers as failed."""
-        self.write("pytest_says.txt", " ".join(map(str, codes)))
-        (self.root / "pytest_calls.jsonl").unlink(missing_ok=True)
-        (self.root / ".pytest_cache" / "v" / "cache").mkdir(parents=True, exist_ok=True)
-        self.write(".pytest_cache/v/cache/lastfailed", json.dumps(dict.fromkeys(failed, True)))
-
-    def pytest_calls(self) -> list[list[str]]:
-        """The arguments of each call since then."""
-        lines = (self.root / "pytest_calls.jsonl").read_text(encoding="utf-8").splitlines()
-        return [json.loads(line) for line in lines]
 
     def start(self, *arguments: str, cwd: Path | None = None) -> subprocess.Popen[str]:
         """Starts bootstrap.py as a person would."""
@@ -165,7 +142,7 @@ class Checkout:
             name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "QT_", "RANKDECK"))
         }
         environment.update(PIP_NO_INDEX="1", PIP_FIND_LINKS=self.wheels.as_uri(), PIP_CONFIG_FILE=os.devnull)
-        environment.update(PYTHONIOENCODING="utf-8", PYTHONDONTWRITEBYTECODE="1")
+        environment.update(PYTHONIOENCODING="utf-8")
         return subprocess.Popen(
             [sys.executable, str(self.root / "installer" / "bootstrap.py"), *arguments],
             cwd=cwd or self.elsewhere,
@@ -238,6 +215,25 @@ def test_the_folder_where_the_person_stands_is_kept_and_not_searched(ready: Chec
     assert Path(said["cwd"]).samefile(ready.elsewhere)
 
 
+@pytest.mark.skipif(sys.platform == "win32" and sys.version_info >= (3, 13), reason="there DeepSpeed is not installed")
+def test_deepspeed_comes_with_the_rest_and_is_no_reason_to_fail(ready: Checkout) -> None:
+    """For Linux from its source, beside packages that are wheels only; without it `run` starts all the same."""
+    needs = """["torch", "deepspeed; sys_platform != 'darwin'"]"""
+    ready.write("pyproject.toml", PYPROJECT.replace('["torch"]', needs))
+    code, said, err = ready.run("run", "devices")
+    assert (code, said.get("argv")) == (0, ["devices"]), err
+    assert "DeepSpeed could not be installed, so ZeRO uses PyTorch's own engine" in err and "Traceback" not in err
+    if sys.platform == "linux":
+        make_source(ready.wheels, "deepspeed", "0.19.8")
+    else:
+        make_wheel(ready.wheels, "deepspeed", "0.16.5", {"deepspeed.py": ""})
+    ready.write("constraints.txt", "torch==2.13.0\n# and now it is there\n")
+    code, _, err = ready.run("run", "devices")
+    assert code == 0 and "installing DeepSpeed" in err and "could not" not in err, err
+    assert list(ready.venv.rglob("deepspeed.py"))
+    ready.write("pyproject.toml", PYPROJECT)
+
+
 def test_test_adds_what_tests_need_and_runs_pytest_offscreen(ready: Checkout) -> None:
     code, said, err = ready.run("test", "-k", "ledger", "5")
     assert code == 5, err
@@ -248,29 +244,10 @@ def test_test_adds_what_tests_need_and_runs_pytest_offscreen(ready: Checkout) ->
     assert "making .venv" not in err, "what is there is kept"
 
 
-def test_the_whole_suite_runs_files_side_by_side(ready: Checkout) -> None:
+def test_without_arguments_the_whole_suite_runs_offscreen(ready: Checkout) -> None:
     code, said, err = ready.run("test")
-    assert code == 0, err
-    assert said["argv"][0] == "-n" and 1 <= int(said["argv"][1]) <= 4
-    assert said["argv"][2:] == ["--dist", "loadfile", "--no-loadscope-reorder"]
-
-
-def test_what_failed_beside_others_is_tried_once_more_alone(ready: Checkout) -> None:
-    ready.let_pytest_end(1, 0, failed=["tests/test_a.py::test_one"])
-    assert ready.run("test")[0] == 0
-    assert ready.pytest_calls()[1:] == [["tests/test_a.py::test_one"]]
-
-
-def test_what_fails_alone_too_has_failed(ready: Checkout) -> None:
-    ready.let_pytest_end(1, 1, failed=["tests/test_a.py::test_one"])
-    assert ready.run("test")[0] == 1
-
-
-@pytest.mark.parametrize(("code", "failures"), [(1, 4), (1, 0), (2, 1), (3, 1)])
-def test_many_failures_and_other_ends_are_no_accident(ready: Checkout, code: int, failures: int) -> None:
-    ready.let_pytest_end(code, 0, failed=[f"tests/test_a.py::test_{number}" for number in range(failures)])
-    assert ready.run("test")[0] == code
-    assert len(ready.pytest_calls()) == 1
+    assert (code, said["argv"], said["env"]["QT_QPA_PLATFORM"]) == (0, [], "offscreen"), err
+    assert Path(said["cwd"]).samefile(ready.root)
 
 
 def test_a_changed_requirement_is_installed_into_what_is_there(ready: Checkout) -> None:
@@ -280,25 +257,6 @@ def test_a_changed_requirement_is_installed_into_what_is_there(ready: Checkout) 
     assert code == 0, err
     assert "making .venv" not in err
     assert list(ready.venv.rglob("newcomer.py"))
-
-
-@pytest.mark.skipif(sys.platform == "win32" and sys.version_info >= (3, 13), reason="there DeepSpeed is not installed")
-def test_deepspeed_comes_with_the_rest_and_is_no_reason_to_fail(tmp_path: Path) -> None:
-    """For Linux from its source, beside packages that are wheels only; without it `run` starts all the same."""
-    checkout = Checkout(tmp_path)
-    needs = """["torch", "deepspeed; sys_platform != 'darwin'"]"""
-    checkout.write("pyproject.toml", PYPROJECT.replace('["torch"]', needs))
-    code, said, err = checkout.run("run", "devices")
-    assert (code, said.get("argv")) == (0, ["devices"]), err
-    assert "DeepSpeed could not be installed, so ZeRO uses PyTorch's own engine" in err and "Traceback" not in err
-    if sys.platform == "linux":
-        make_source(checkout.wheels, "deepspeed", "0.19.8")
-    else:
-        make_wheel(checkout.wheels, "deepspeed", "0.16.5", {"deepspeed.py": ""})
-    checkout.write("constraints.txt", "torch==2.13.0\n# and now it is there\n")
-    code, _, err = checkout.run("run", "devices")
-    assert code == 0 and "installing DeepSpeed" in err and "could not" not in err, err
-    assert list(checkout.venv.rglob("deepspeed.py"))
 
 
 def test_a_requirement_that_is_not_to_be_had_is_told_with_pips_words(ready: Checkout) -> None:
@@ -313,7 +271,7 @@ def test_a_requirement_that_is_not_to_be_had_is_told_with_pips_words(ready: Chec
 
 
 def test_two_at_once_make_one_environment_and_keep_what_was_there_before(tmp_path: Path) -> None:
-    checkout = Checkout(tmp_path)
+    checkout = Checkout(tmp_path, torch="2.13.0")  # the third place where it is looked for
     checkout.venv.mkdir()
     (checkout.venv / "precious.txt").write_text("made by somebody else", encoding="utf-8")
     with checkout.start("run", "one") as first, checkout.start("run", "two") as second:
