@@ -100,9 +100,9 @@ class _SharedMemory:
         self.arena: SharedArena = join_arena(group, place.rank, arena_bytes(place.world_size))
         try:
             peers = _processes(group, place.rank, place.world_size)
-            self.watch = PeerWatch(self.arena.words, place.rank, peers, TIMING_TEST_TIMEOUT_S)
+            self.watch = PeerWatch(self.arena.header, place.rank, peers, TIMING_TEST_TIMEOUT_S)
             self.all_reduce = SharedAllReduce(self.arena, place.rank, place.world_size, self.watch, wire)
-            self.in_place = InPlaceSum(self.all_reduce, self.arena.words, place.rank, place.world_size, self.watch)
+            self.in_place = InPlaceSum(self.all_reduce, self.arena.header, place.rank, place.world_size, self.watch)
             # What is rounded on its way, or comes from a GPU, has to be copied anyway.
             self.reduce: Reduce = self.in_place.sum if wire is None and place.device.type == "cpu" else self._copied
             self.buckets = BucketAllReduce(self.reduce, place.device, 1.0 / place.world_size)

@@ -5,8 +5,8 @@ into shared memory (`shared_tensor`). From then on each rank adds up one shard o
 into all of them, so main memory is read once and written once. Until then, and where it cannot be, slices go through
 slots (`shared_all_reduce`).
 
-Ranks meet twice. At the first meeting everyone says whether its bucket is new, known, or shared and under which number;
-so all take the same way, whatever one of them forgot. Sums have the same bits either way.
+Ranks wait for each other twice. First each offers what it knows of the bucket: new, known, or shared and under which
+number. So all take the same way, whatever one of them forgot. Sums have the same bits either way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch import Tensor
 from workers.all_reduce.arithmetic import Arithmetic, arithmetic, split_factor
 from workers.all_reduce.peer_watch import PeerWatch, Word
 from workers.all_reduce.shared_all_reduce import SharedAllReduce
-from workers.all_reduce.shared_arena import LINE_WORDS
+from workers.all_reduce.shared_arena import LINE_COUNTERS
 from workers.all_reduce.shared_tensor import ADDRESS_BYTES, ShareError, attach, refusal, share
 
 CHUNK_BYTES: Final = 128 << 10
@@ -59,7 +59,7 @@ class InPlaceSum:
 
     Args:
         slots: The way for tensors that are not shared.
-        words: The arena's header.
+        header: The arena's, with the ranks' counters.
         rank, ranks: This rank's place among 2 to 8.
         watch: Waits for the others.
 
@@ -67,12 +67,12 @@ class InPlaceSum:
         problem: Why nothing is shared in place; empty as long as nothing stood in the way.
     """
 
-    def __init__(self, slots: SharedAllReduce, words: memoryview, rank: int, ranks: int, watch: PeerWatch) -> None:
-        self._slots, self._words, self._watch = slots, words, watch
+    def __init__(self, slots: SharedAllReduce, header: memoryview, rank: int, ranks: int, watch: PeerWatch) -> None:
+        self._slots, self._header, self._watch = slots, header, watch
         self._rank, self._ranks = rank, ranks
         self._buckets: dict[int, _Bucket] = {}
         self._scratch = torch.empty(CHUNK_BYTES, dtype=torch.uint8)
-        self._meetings = 0
+        self._rounds = 0
         self._numbers = _FIRST_SHARED
         self.problem = ""
 
@@ -100,7 +100,7 @@ class InPlaceSum:
         bucket = self._buckets.get(place)
         if bucket is not None and not bucket.is_of(tensor):
             bucket = None
-        together = self._meet(_NEW if bucket is None or self.problem else bucket.number)
+        together = self._agree(_NEW if bucket is None or self.problem else bucket.number)
         if together >= _FIRST_SHARED and bucket is not None:
             self._sum_in_place(bucket, factor)
             return
@@ -112,15 +112,17 @@ class InPlaceSum:
         """Lets go of all tensors; all ranks at the same time."""
         self._buckets.clear()
 
-    def _meet(self, number: int) -> int:
-        """Waits for all ranks; the number that all of them said, else the least of what they know."""
-        self._meetings += 1
-        self._words[self._rank * LINE_WORDS + Word.OFFERED] = (self._meetings << _STATE_BITS) | number
+    def _agree(self, number: int) -> int:
+        """Waits for all ranks; the number that all of them offer, else the least of what they know."""
+        self._rounds += 1
+        self._header[self._rank * LINE_COUNTERS + Word.OFFERED] = (self._rounds << _STATE_BITS) | number
         for peer in range(self._ranks):
             if peer != self._rank:
-                self._watch.wait(peer, Word.OFFERED, self._meetings << _STATE_BITS)
-        said = [self._words[rank * LINE_WORDS + Word.OFFERED] & ((1 << _STATE_BITS) - 1) for rank in range(self._ranks)]
-        return number if said == [number] * self._ranks else min(*said, _KNOWN)
+                self._watch.wait(peer, Word.OFFERED, self._rounds << _STATE_BITS)
+        offers = [
+            self._header[rank * LINE_COUNTERS + Word.OFFERED] & ((1 << _STATE_BITS) - 1) for rank in range(self._ranks)
+        ]
+        return number if offers == [number] * self._ranks else min(*offers, _KNOWN)
 
     def _share(self, tensor: Tensor) -> _Bucket:
         """All ranks' memory of this tensor, if all ranks can see it; they agree through the slots."""
@@ -168,10 +170,10 @@ class InPlaceSum:
         for start in range(min(size, self._rank * shard), end, per):
             chunk = slice(start, min(end, start + per))
             _add_up(do, [part[chunk] for part in bucket.shared], self._rank, scratch[: chunk.stop - start], early, late)
-        self._words[self._rank * LINE_WORDS + Word.SUMMED] = self._meetings
+        self._header[self._rank * LINE_COUNTERS + Word.SUMMED] = self._rounds
         for peer in range(self._ranks):
             if peer != self._rank:
-                self._watch.wait(peer, Word.SUMMED, self._meetings)
+                self._watch.wait(peer, Word.SUMMED, self._rounds)
 
 
 def _add_up(do: Arithmetic, parts: list[Any], rank: int, scratch: Any, early: float, late: float) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from core.errors import PeerLostError, RankdeckError
 from core.processes.identity import ProcessId, is_alive
-from workers.all_reduce.shared_arena import LINE_WORDS
+from workers.all_reduce.shared_arena import LINE_COUNTERS
 
 SPINS: Final = 30
 """Looks without giving the core away: about two microseconds. Longer spinning takes from ranks that share the core."""
@@ -33,7 +33,7 @@ class State(IntEnum):
 
 
 class Word(IntEnum):
-    """Which of a rank's words in the header is which."""
+    """Places of a rank's counters in the header."""
 
     PUBLISHED = 0
     REDUCED = 1
@@ -57,14 +57,14 @@ class PeerWatch:
     """Waits for counters of the other ranks.
 
     Args:
-        words: The arena's header.
+        header: The arena's, with the ranks' counters.
         rank: This rank.
         processes: Every rank's process, by rank.
         timeout_s: How long a rank that lives may keep the others waiting.
     """
 
-    def __init__(self, words: memoryview, rank: int, processes: Sequence[ProcessId], timeout_s: float) -> None:
-        self._words = words
+    def __init__(self, header: memoryview, rank: int, processes: Sequence[ProcessId], timeout_s: float) -> None:
+        self._header = header
         self._rank = rank
         self._processes = processes
         self._closed = False
@@ -72,7 +72,7 @@ class PeerWatch:
 
     def say(self, state: State) -> None:
         """Lets the others know."""
-        self._words[self._rank * LINE_WORDS + Word.STATE] = int(state)
+        self._header[self._rank * LINE_COUNTERS + Word.STATE] = int(state)
 
     def close(self) -> None:
         """Ends a waiting in another thread of this rank."""
@@ -86,20 +86,20 @@ class PeerWatch:
             PeerSilentError: It took longer than `timeout_s`.
             AllReduceClosedError: `close` was called.
         """
-        words, place = self._words, peer * LINE_WORDS + word
+        header, place = self._header, peer * LINE_COUNTERS + word
         for _ in range(SPINS):
-            if words[place] >= target:
+            if header[place] >= target:
                 return
         for _ in range(YIELDS):
             give_core_away()
-            if words[place] >= target:
+            if header[place] >= target:
                 return
         self._wait_long(peer, place, target)
 
     def _wait_long(self, peer: int, place: int, target: int) -> None:
         began = time.monotonic()
         look_at, sleep_s = began + ALIVE_EVERY_S, FIRST_SLEEP_S
-        while self._words[place] < target:
+        while self._header[place] < target:
             if self._closed:
                 raise AllReduceClosedError("the exchange of gradients was closed")
             self._check_states(place, target)
@@ -113,20 +113,20 @@ class PeerWatch:
 
     def _check_states(self, place: int, target: int) -> None:
         for other, process in enumerate(self._processes):
-            state = self._words[other * LINE_WORDS + Word.STATE]
+            state = self._header[other * LINE_COUNTERS + Word.STATE]
             # A rank that left after its last word has said all it had to say.
-            if other != self._rank and state != State.TRAINING and self._words[place] < target:
+            if other != self._rank and state != State.TRAINING and self._header[place] < target:
                 self._check_alive(place, target)  # it may have left because of another, which is the one to name
                 what = "left" if state == State.LEFT else "failed"
                 raise _peer_lost(f"rank {other} (process {process.pid}) {what}.")
 
     def _check_alive(self, place: int, target: int) -> None:
         dead = [
-            (self._words[other * LINE_WORDS + Word.STATE] != State.TRAINING, other, process)
+            (self._header[other * LINE_COUNTERS + Word.STATE] != State.TRAINING, other, process)
             for other, process in enumerate(self._processes)
             if other != self._rank and not is_alive(process)
         ]
-        if dead and self._words[place] < target:
+        if dead and self._header[place] < target:
             _, other, process = min(dead, key=lambda found: found[0])  # before one that left in order, because of it
             raise _peer_lost(f"rank {other} (process {process.pid}) ended.")
 

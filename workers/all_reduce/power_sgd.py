@@ -59,7 +59,7 @@ class PowerSgd:
         return tensors, {"steps": self._state.iter, "order": self._order}
 
     def recall(self, memory: Memory) -> None:
-        """Goes on from a memory with the next step; one of other buckets means nothing, and it then starts anew.
+        """Continues from a memory with the next step; one of other buckets is dropped, and it starts from nothing.
 
         DDP must have rebuilt its buckets before (`workers.training.warm_up`).
         """

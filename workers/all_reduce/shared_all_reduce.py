@@ -35,7 +35,7 @@ from torch import Tensor
 
 from workers.all_reduce.arithmetic import WITH_TORCH, Arithmetic, arithmetic, split_factor
 from workers.all_reduce.peer_watch import PeerWatch, Word
-from workers.all_reduce.shared_arena import HEADER_BYTES, LINE_WORDS, MAX_RANKS, SharedArena
+from workers.all_reduce.shared_arena import HEADER_BYTES, LINE_COUNTERS, MAX_RANKS, SharedArena
 
 SLICE_BYTES: Final = 256 << 10
 """Best of 64 KiB to 1 MiB with 1 MiB of second-level cache: slots of both sides and the slice itself fit."""
@@ -78,7 +78,7 @@ class SharedAllReduce:
         self._rank, self._ranks = rank, ranks
         self._peers = [peer for peer in range(ranks) if peer != rank]
         self._wire = wire
-        self._words = arena.words
+        self._header = arena.header
         self._done = 0
         self._views: dict[torch.dtype, list[list[Any]]] = {}
         self._scratch = torch.empty(SLICE_BYTES // 2, dtype=torch.float32) if wire else None
@@ -137,7 +137,7 @@ class _Steps(ABC):
         self._per = SLICE_BYTES // (wire or flat.dtype).itemsize
         self._first = owner._done
         self._rank, self._ranks, self._peers = owner._rank, owner._ranks, owner._peers
-        self._words, self._wait = owner._words, owner._watch.wait
+        self._header, self._wait = owner._header, owner._watch.wait
         self._scratch = owner._scratch if wire else None
         self.count = -(-self._size // self._per)
         self.published = self.finished = 0
@@ -158,13 +158,13 @@ class _Steps(ABC):
         """This rank is done with that step of that slice."""
         # After the data, in program order: on x86-64 no core sees this store before those (module docstring). Counters
         # only grow, over all tensors, so a value is never taken for that of an earlier slice in the same slot.
-        self._words[self._rank * LINE_WORDS + word] = self._first + number + 1
+        self._header[self._rank * LINE_COUNTERS + word] = self._first + number + 1
 
     def _behind(self, word: int, number: int) -> int:
         """A peer that is not yet done with that step of that slice; -1: all are."""
         target = self._first + number + 1
         for peer in self._peers:
-            if self._words[peer * LINE_WORDS + word] < target:
+            if self._header[peer * LINE_COUNTERS + word] < target:
                 return peer
         return -1
 

@@ -2,9 +2,9 @@
 
 Linux: a memory file without a name in any folder (`memfd_create`). Rank 0 makes it, the others open it through
 `/proc/<pid>/fd/<number>`, rank 0 closes the number. There is no moment at which killing every rank leaves something in
-`/dev/shm`, and the size of `/dev/shm` (64 MB in many containers) is no limit.
+`/dev/shm`, and the size of `/dev/shm` (64 MB in many containers) does not matter.
 
-Windows: a file mapping with a random name, which lives as long as somebody has it open.
+Windows: a file mapping with a random name, which lives as long as a process has it open.
 
 `multiprocessing.shared_memory` gives the same memory with a name in `/dev/shm`. On Python 3.11 and 3.12 it starts a
 tracker process in every rank, which takes the memory away from the others when one rank ends.
@@ -25,19 +25,19 @@ import torch
 import torch.distributed as dist
 
 HEADER_BYTES: Final = 4096
-LINE_WORDS: Final = 16
-"""Words of one rank in the header."""
+LINE_COUNTERS: Final = 16
+"""64-bit counters of one rank in the header: 128 bytes, so two ranks never write to one cache line."""
 LIMIT_BYTES: Final = 64 << 20
 """More than this is never asked for; whole models pass through it in slices."""
 MAX_RANKS: Final = 8
 
 _ADDRESS_BYTES: Final = 256
-_NONCE_PLACE: Final = MAX_RANKS * LINE_WORDS
+_NONCE_PLACE: Final = MAX_RANKS * LINE_COUNTERS
 _WINDOWS_PREFIX: Final = "Local\\rankdeck-"
 
 
 class ArenaError(Exception):
-    """There can be no shared memory among these ranks; the words say why."""
+    """There can be no shared memory among these ranks; the text says why."""
 
 
 class SharedArena:
@@ -50,7 +50,7 @@ class SharedArena:
 
     Attributes:
         size_bytes: All of it.
-        words: The header as signed 64-bit words. A write is one aligned store.
+        header: Its first page as signed 64-bit numbers. A write is one aligned store.
     """
 
     def __init__(self, memory: mmap.mmap, nonce: int, descriptor: int | None = None) -> None:
@@ -59,7 +59,7 @@ class SharedArena:
         self._descriptor = descriptor
         self._name = ""
         self.size_bytes = len(memory)
-        self.words = memoryview(memory)[:HEADER_BYTES].cast("q")
+        self.header = memoryview(memory)[:HEADER_BYTES].cast("q")
 
     @classmethod
     def make(cls, size_bytes: int) -> SharedArena:
@@ -86,12 +86,12 @@ class SharedArena:
         else:
             raise ArenaError(f"there is no shared memory for {sys.platform}")
         arena._name = name
-        arena.words[_NONCE_PLACE] = nonce
+        arena.header[_NONCE_PLACE] = nonce
         return arena
 
     @property
     def address(self) -> str:
-        """What another rank needs to attach, in words that fit into 256 bytes."""
+        """What another rank needs to attach, as text of at most 256 bytes."""
         return f"{os.getpid()} {self._descriptor or 0} {self._name} {self._nonce} {self.size_bytes}"
 
     @classmethod
@@ -119,13 +119,13 @@ class SharedArena:
                 arena = cls(mmap.mmap(opened, size_bytes), mark)
             finally:
                 os.close(opened)  # the mapping stays
-        if arena.words[_NONCE_PLACE] != mark:  # Windows makes a new one under a name that it does not know
+        if arena.header[_NONCE_PLACE] != mark:  # Windows makes a new one under a name that it does not know
             arena.close()
             raise ArenaError("the shared memory is not the one that was said")
         return arena
 
     def seal(self) -> None:
-        """Nobody can attach any more; to be called once all have."""
+        """Lets no further process attach; to be called once all have."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -138,7 +138,7 @@ class SharedArena:
         """Lets go of it; what tensors still show of it goes with the last of them."""
         self.seal()
         try:
-            self.words.release()
+            self.header.release()
             self._memory.close()
         except BufferError:  # a tensor still shows a part
             pass

@@ -5,7 +5,7 @@ their views, parameters their gradients. torch does the moving; `torch.multiproc
 that is sent to another process.
 
 Linux: a file in `/dev/shm`, whose name torch takes away again before a byte is in it; others open it through
-`/proc/<pid>/fd/<number>`. Windows: a file mapping, which lives as long as somebody has it open.
+`/proc/<pid>/fd/<number>`. Windows: a file mapping, which lives as long as a process has it open.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _NO_MANAGER: Final = b"no_manager"  # torch's own word for it under Windows
 
 
 class ShareError(Exception):
-    """This tensor cannot be shared, or that address not be opened; the words say why."""
+    """This tensor cannot be shared, or that address not be opened; the text says why."""
 
 
 def refusal(needed_bytes: int) -> str | None:
-    """Why so many bytes had better not be asked for; None: they can be.
+    """Why not to ask for `needed_bytes`; None: it can be asked for.
 
     A file in `/dev/shm` may be made larger than there is room, and the first touch of what is too much ends the
     process. Containers often have 64 MB.

@@ -45,7 +45,7 @@ class Speeds:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the self-test found; the same on all ranks, except for the words.
+    """What the self-test found; the same on all ranks, except for the text.
 
     Attributes:
         speeds: None when shared memory did not work.
@@ -103,8 +103,8 @@ def _check(group: dist.ProcessGroup, rank: int, device: torch.device, gloo: Sum,
                     shared(got)
                     problem = problem or ("" if torch.equal(expected, got) else "its sums differ from gloo's")
             except Exception as error:
-                words = error.cause if isinstance(error, RankdeckError) else f"{type(error).__name__}: {error}"
-                problem, broken = words.rstrip("."), True
+                cause = error.cause if isinstance(error, RankdeckError) else f"{type(error).__name__}: {error}"
+                problem, broken = cause.rstrip("."), True
             dist.barrier(group=group)
     return problem
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 def hub_cache() -> Path:
     """The cache's folder, as the package's environment variables say."""
-    told = os.environ.get("HF_HUB_CACHE", "").strip() or os.environ.get("HUGGINGFACE_HUB_CACHE", "").strip()
-    if told:
-        return Path(told).expanduser()
+    folder = os.environ.get("HF_HUB_CACHE", "").strip() or os.environ.get("HUGGINGFACE_HUB_CACHE", "").strip()
+    if folder:
+        return Path(folder).expanduser()
     home = os.environ.get("HF_HOME", "").strip()
     if not home:
         home = str(Path(os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache") / "huggingface")

@@ -38,7 +38,7 @@ class TokenizerError(ConfigError):
         cause: See `RankdeckError`.
         next_step: See `RankdeckError`.
         downloadable: The name on the Hub that is not on this machine; empty for anything else.
-        misnamed: It is no name of a model at all.
+        misnamed: It is not the name of a model.
         package: A package that is missing.
     """
 
@@ -130,7 +130,7 @@ def download_tokenizer(name: str) -> Path:
         from huggingface_hub import snapshot_download
 
         folder = Path(snapshot_download(repo, revision=revision or None, allow_patterns=list(TOKENIZER_FILES)))
-    except Exception as error:  # no package, no network, no such model, a full disk: each in words of its own
+    except Exception as error:  # no package, no network, no such model, a full disk: each with text of its own
         why = " ".join(str(error).split())[:400]
         raise TokenizerError(
             f"The tokenizer of {name} could not be downloaded ({type(error).__name__}: {why}).",
@@ -224,8 +224,8 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 
 def _named(settings: dict[str, Any], token: str) -> Any:
-    said = settings.get(token)
-    return said.get("content") if isinstance(said, dict) else said
+    value = settings.get(token)
+    return value.get("content") if isinstance(value, dict) else value
 
 
 def _end_of(tokenizer: Any, settings: dict[str, Any]) -> int | None:

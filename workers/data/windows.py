@@ -23,7 +23,7 @@ class Windows:
 
 
 def cut_windows(tokens: int, seq_len: int, val_fraction: float) -> Windows:
-    """Cuts so many tokens.
+    """Cuts tokens into windows.
 
     Args:
         tokens: All there are.

@@ -20,7 +20,7 @@ class Optimization:
         kind: The optimizer's class.
         options: Its own arguments (betas, eps, momentum, …).
         weight_decay: For parameters of two dimensions or more; biases and norms get none.
-        warmup_steps: The learning rate rises from near 0 over so many steps.
+        warmup_steps: The learning rate rises from near 0 over this many steps.
         min_lr_ratio: The cosine ends at this share of the peak; 1 keeps the rate constant.
         clip_norm: Gradients longer than this are shortened to it; 0 never clips.
     """

@@ -36,7 +36,7 @@ def agreed(name: str, device: torch.device, ranks: int, total: Callable[[Sequenc
     """What "auto" comes to where all ranks of a replica group must compute alike: bf16 if every GPU has it, else fp32.
 
     Args:
-        name: As asked.
+        name: As requested.
         device: This rank's.
         ranks: Ranks in the replica group.
         total: Sums numbers over them (`strategies.base.Strategy.total`); every rank calls it.
@@ -111,7 +111,7 @@ class SkippedSteps:
         """Takes the gradient's norm after a step.
 
         Returns:
-            "alert" once when many steps in a row were left out, "hopeless" when so many were that the scale cannot be
+            "alert" once when many steps in a row were left out, "hopeless" when enough were that the scale cannot be
             what is wrong, else None.
         """
         if not self._scales:

@@ -13,10 +13,10 @@ import torch
 
 def capture(device: torch.device) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Python's, NumPy's, torch's and the device's generators."""
-    version, words, gauss = random.getstate()
+    version, numbers, gauss = random.getstate()
     numpy_state: Any = np.random.get_state(legacy=False)
     tensors = {
-        "rng.python": torch.tensor(words, dtype=torch.int64),
+        "rng.python": torch.tensor(numbers, dtype=torch.int64),
         "rng.numpy": torch.from_numpy(numpy_state["state"]["key"].astype(np.int64)),
         "rng.torch": torch.get_rng_state().clone(),
     }

@@ -27,7 +27,7 @@ from core.files.atomic import write_atomic
 from core.paths import token_cache_dir
 from core.recipes.manifest import Recipe, get_recipe
 from workers.data.reading.corpus import MAX_BAD_ROWS, Corpus, open_corpus, texts
-from workers.data.reading.hub import size_words
+from workers.data.reading.hub import size_text
 from workers.data.reading.pieces import Piece, part_pieces
 from workers.data.reading.row_counts import BadRowLimit, RowCounts
 from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
@@ -70,7 +70,7 @@ def look(
         name = HubName.parse(config.dataset_file)
         if cached_info(name) is None and config.options.get(ALLOW_DOWNLOAD) is not True:
             say("asking the Hub how large it is")
-            raise not_here(name, size_words(name))
+            raise not_here(name, size_text(name))
     corpus = open_corpus(config.dataset_file, config.options, say)
     spec, described = _tokenizer(config, recipe, corpus, folder, say)
     encoder = spec.open()
@@ -202,7 +202,7 @@ def _answer(
     counts = counts if data is None else data.counts
     if not counts.documents:
         raise DatasetError(
-            f"The dataset contains no text: {counts.words or 'it has no rows'}.",
+            f"The dataset contains no text: {counts.summary or 'it has no rows'}.",
             "Choose other data, or another text column (text_column).",
             title="The dataset is empty",
         )
@@ -226,7 +226,7 @@ def _answer(
         "exact": exact,
         "tokenised": data is not None,
         "tokens": tokens,
-        "counts": counts.as_dict() | {"bad_rows": counts.bad_rows, "words": counts.words},
+        "counts": counts.as_dict() | {"bad_rows": counts.bad_rows, "words": counts.summary},
         "seq_len": config.seq_len,
         "samples": samples,
         "val_samples": val_samples,

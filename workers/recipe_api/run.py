@@ -229,9 +229,9 @@ class Run:
         """
         return open_ends(Path(self.info[_TOKEN_CACHE]))
 
-    def say(self, words: str) -> None:
+    def say(self, text: str) -> None:
         """Tells the person what takes long while data is prepared ("downloading 1.2 GB"). For `prepare`, on rank 0."""
-        self._say(words)
+        self._say(text)
 
     def prepare_windows(
         self, make_tokenizer: Callable[[TextSource, Path], TokenizerSpec], depends_on: Mapping[str, Any]
@@ -259,12 +259,12 @@ class Run:
             self._corpus = open_corpus(self.config.dataset_file, self.options, self._say)
         return self._corpus
 
-    def _say(self, words: str) -> None:
+    def _say(self, text: str) -> None:
         """Tells the host how far the data is: not too often, and often enough to be known to be at work."""
         waited_s = time.monotonic() - self._said_at
-        if waited_s > (_SAY_EVERY_S if words != self._said else _SAY_AGAIN_S):
-            self._said, self._said_at = words, time.monotonic()
-            self._session.phase("preparing data", words)
+        if waited_s > (_SAY_EVERY_S if text != self._said else _SAY_AGAIN_S):
+            self._said, self._said_at = text, time.monotonic()
+            self._session.phase("preparing data", text)
 
     def _report(self, corpus: Corpus, data: TokenData) -> None:
         """One `data` line in the metrics, and an alert when rows are bad."""
@@ -275,7 +275,7 @@ class Run:
                 "alert",
                 kind="bad_rows",
                 title="Some rows of the dataset are bad",
-                cause=f"{data.counts.words}. The first: {'; '.join(data.counts.examples)}.",
+                cause=f"{data.counts.summary}. The first: {'; '.join(data.counts.examples)}.",
                 next_step="They are skipped. To make a run fail instead, set max_bad_rows. "
                 "Lines that are not UTF-8 are kept unchanged.",
             )

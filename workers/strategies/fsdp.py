@@ -35,7 +35,7 @@ from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import Replica, optimizer_part
 
 _SMALLEST_BLOCK: Final = 1000
-"""A block with less than one part in so many of the model's weights travels with the rest: it is not worth a message
+"""A block with less than this part (1 in N) of the model's weights travels with the rest: it is not worth a message
 of its own."""
 
 

@@ -87,7 +87,7 @@ class StepReports:
         """Reports a step.
 
         Raises:
-            DivergedError: The loss has been no number, or every gradient has overflowed, for too long.
+            DivergedError: The loss has not been finite, or every gradient has overflowed, for too long.
         """
         batch, time_s = step.batch, step.time_s
         if self._device.type == "cuda" and step.number == self._session.first_step:
@@ -135,7 +135,7 @@ class StepReports:
                 )
 
     def _check_finite(self, step: Step) -> None:
-        """Counts steps in a row whose loss is no number, on the device; looks at the count now and then."""
+        """Counts steps in a row whose loss is not finite, on the device; looks at the count now and then."""
         if step.loss is None:
             return
         self._nonfinite = torch.where(torch.isfinite(step.loss), 0, self._nonfinite + 1)

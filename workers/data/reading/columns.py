@@ -118,7 +118,7 @@ _MISSING: Final = object()
 
 
 def text_of(row: Mapping[str, Any], column: str) -> tuple[str, str]:
-    """A row's text, and what is wrong with it (a kind of `row_counts.WORDS`; empty: nothing)."""
+    """A row's text, and what is wrong with it (a kind of `row_counts.BAD_ROW_TEXTS`; empty: nothing)."""
     value = row.get(column, _MISSING)
     if value is _MISSING and "." in column:
         value = row

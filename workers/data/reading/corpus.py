@@ -65,7 +65,7 @@ class Corpus:
         sources: Its files, in the order in which they are read.
         digest: Of the files' contents, names and formats, and of the columns.
         column: The text column of most tables; empty when there are none.
-        guessed: Nobody said it.
+        guessed: The user did not name it.
         columns: What a sample of rows shows of all columns.
     """
 
@@ -185,8 +185,8 @@ def _sampled(path: Path, file_format: FileFormat, wanted: str, number: int) -> t
     except broken_file_errors():
         pass  # it is counted as bad when it is read
     except OSError as error:
-        words = explain(error, f"{path} could not be read")
-        raise DatasetError(words.cause, "Check that you may read it.", title="The dataset cannot be read") from None
+        failed = explain(error, f"{path} could not be read")
+        raise DatasetError(failed.cause, "Check that you may read it.", title="The dataset cannot be read") from None
     return file_format.form, columns
 
 
@@ -229,7 +229,7 @@ def _choose(wanted: str, columns: Columns, has_tables: bool) -> str:
 
 
 def _column_in(columns: Columns, column: str, wanted: str) -> str:
-    """The column that is read in one file: where it lacks the others' and nobody named one, its own guess."""
+    """The column that is read in one file: where it lacks the others' and none was named, its own guess."""
     return column if wanted or not columns.names or columns.has(column) else columns.guess or column
 
 

@@ -44,16 +44,16 @@ def fetch(name: HubName, allow_download: bool, say: Callable[[str], None]) -> li
         raise _failed(name, found)
     if not allow_download:
         raise not_here(name)
-    words = size_words(name)
-    say(f"downloading {name}. {words}")
-    sys.stderr.write(f"rankdeck: downloading {name}. {words}\n")
+    size = size_text(name)
+    say(f"downloading {name}. {size}")
+    sys.stderr.write(f"rankdeck: downloading {name}. {size}\n")
     found = _ask("open", name, offline=False)
     if "files" not in found:
         raise _failed(name, found)
     return [Path(path) for path in found["files"]]
 
 
-def size_words(name: HubName) -> str:
+def size_text(name: HubName) -> str:
     """A sentence: how much would be downloaded, as the Hub says; or why that is not known."""
     found = _ask("size", name, offline=False, limit_s=_SIZE_LIMIT_S)
     if "files" not in found:
@@ -67,10 +67,10 @@ def size_words(name: HubName) -> str:
 def _ask(what: str, name: HubName, *, offline: bool, limit_s: float | None = None) -> dict[str, Any]:
     """Runs this module as a program; its last line is JSON."""
     quiet = {"HF_HUB_DISABLE_TELEMETRY": "1", **(_OFFLINE if offline else {})}
-    words = [what, name.repo, name.config, name.split, name.revision]
+    arguments = [what, name.repo, name.config, name.split, name.revision]
     with contextlib.suppress(subprocess.TimeoutExpired):
         done = subprocess.run(
-            [sys.executable, "-m", "workers.data.reading.hub", *words],
+            [sys.executable, "-m", "workers.data.reading.hub", *arguments],
             env=program_environment(os.environ, quiet),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

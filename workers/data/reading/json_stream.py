@@ -31,8 +31,8 @@ class Cell(dict[str, Any]):
 def json_rows(text: IO[str]) -> Iterator[Any]:
     """The rows of a JSON document: elements of an array, or those of an object's arrays.
 
-    An element of an object's array that is no object itself comes as a `Cell`, first all of the first column. Arrays of
-    objects inside an object (``{"version": 1, "data": [{…}, …]}``) come as their objects.
+    What is in an object's array and not an object itself comes as a `Cell`, first all of the first column. Arrays
+    of objects inside an object (``{"version": 1, "data": [{…}, …]}``) come as their objects.
 
     Raises:
         NotRowsError: There are no arrays.
@@ -99,7 +99,7 @@ class _Scanner:
         self._ended = False
 
     def peek(self) -> str:
-        """The next character that is no space; empty at the end."""
+        """The next character that is not a space; empty at the end."""
         while True:
             while self._at < len(self._buffer):
                 if self._buffer[self._at] not in _SPACE:

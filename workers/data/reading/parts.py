@@ -46,8 +46,10 @@ def cut(
             else:
                 yield from _parts_of(source)
         except OSError as error:
-            words = explain(error, f"{source.path} could not be read")
-            raise DatasetError(words.cause, "Check that you may read it.", title="The dataset cannot be read") from None
+            failed = explain(error, f"{source.path} could not be read")
+            raise DatasetError(
+                failed.cause, "Check that you may read it.", title="The dataset cannot be read"
+            ) from None
 
 
 def about_how_many(sources: Sequence[Source]) -> int:
@@ -76,7 +78,7 @@ def _parts_of(source: Source) -> Iterator[Part]:
 
 
 def _ends(source: Source) -> Iterator[int]:
-    """Where parts of a plain file end: the first place after so many bytes at which one may."""
+    """Where parts of a plain file end: the first place after that many bytes at which one may."""
     with source.path.open("rb") as file:
         if source.form == "text":
             start = 0

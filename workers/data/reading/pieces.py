@@ -80,36 +80,36 @@ class Part:
                 Path(self.path).unlink()
 
 
-def part_pieces(part: Part, counts: RowCounts, told: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
+def part_pieces(part: Part, counts: RowCounts, on_read: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
     """The documents of a part, in order.
 
     Args:
         part: What is read.
         counts: Gets rows, documents, and what is wrong.
-        told: Is told now and then how many bytes of the file have been read.
+        on_read: Called now and then with the bytes of the file that have been read.
 
     Raises:
-        DatasetError: The file cannot be read, or packed into it is something that is no text.
+        DatasetError: The file cannot be read, or packed into it is something other than text.
     """
     try:
         if part.form == "parquet" or part.form == "arrow":
             yield from _document_pieces(_table(part), part, counts, lambda: None)
             return
         with PackedFile(Path(part.path), part.packing) as file:
-            yield from _stream_pieces(file, part, counts, lambda: told(file.position - part.seek_to))
+            yield from _stream_pieces(file, part, counts, lambda: on_read(file.position - part.seek_to))
     except OSError as error:
         if isinstance(error, broken_file_errors()):
             raise
-        words = explain(error, f"{part.path} could not be read")
-        raise DatasetError(words.cause, "Check that you may read it.", title="The dataset cannot be read") from None
+        failed = explain(error, f"{part.path} could not be read")
+        raise DatasetError(failed.cause, "Check that you may read it.", title="The dataset cannot be read") from None
 
 
-def _stream_pieces(file: PackedFile, part: Part, counts: RowCounts, told: Callable[[], None]) -> Iterator[Piece]:
+def _stream_pieces(file: PackedFile, part: Part, counts: RowCounts, on_read: Callable[[], None]) -> Iterator[Piece]:
     try:
         if part.form == "text":
-            yield from _text_pieces(file.stream, part, counts, told)
+            yield from _text_pieces(file.stream, part, counts, on_read)
         else:
-            yield from _document_pieces(_stream_rows(file.stream, part), part, counts, told)
+            yield from _document_pieces(_stream_rows(file.stream, part), part, counts, on_read)
     except broken_file_errors():
         counts.rows += 1
         counts.add_bad("cut_off", part.name)
@@ -117,7 +117,7 @@ def _stream_pieces(file: PackedFile, part: Part, counts: RowCounts, told: Callab
             yield Piece(b"", True)
 
 
-def _text_pieces(stream: IO[bytes], part: Part, counts: RowCounts, told: Callable[[], None]) -> Iterator[Piece]:
+def _text_pieces(stream: IO[bytes], part: Part, counts: RowCounts, on_read: Callable[[], None]) -> Iterator[Piece]:
     """A text file: one document, its lines counted as rows. Lines that are not UTF-8 are counted as bad and kept."""
     at = part.start
     if part.seek_to:
@@ -133,14 +133,14 @@ def _text_pieces(stream: IO[bytes], part: Part, counts: RowCounts, told: Callabl
             refuse_nul(piece, part.name)
         _count_lines(piece, at, part, counts)
         at += len(piece)
-        told()
+        on_read()
         yield Piece(piece, False)
     if part.last:
         yield Piece(b"", True)
 
 
 def refuse_nul(piece: bytes, name: str) -> None:
-    """Refuses what was packed if it is no text; plain files are looked at before.
+    """Refuses what was packed if it is not text; plain files are looked at before.
 
     Raises:
         DatasetError: There are NUL bytes in it.
@@ -168,7 +168,7 @@ class PieceReader:
         """The next piece; empty at the text's end. A line that does not end is cut between two characters."""
         block = self._left
         while len(block) < PIECE_BYTES and (more := self._stream.read(PIECE_BYTES - len(block))):
-            block += more  # whoever unpacks may give less than is asked
+            block += more  # unpacking may give less than was requested
         line = self._stream.readline(MAX_LINE_BYTES) if len(block) == PIECE_BYTES else b""
         block += line
         cut = len(block) - (begun_character(block[-4:]) if _goes_on(line) else 0)
@@ -244,7 +244,7 @@ def _table(part: Part) -> Iterator[Row | Bad]:
 
 
 def _document_pieces(
-    rows: Iterator[Row | Bad], part: Part, counts: RowCounts, told: Callable[[], None]
+    rows: Iterator[Row | Bad], part: Part, counts: RowCounts, on_read: Callable[[], None]
 ) -> Iterator[Piece]:
     for row in rows:
         if isinstance(row, Cell) and part.column.partition(".")[0] not in row and part.column not in row:
@@ -263,7 +263,7 @@ def _document_pieces(
             counts.add_bad(problem, f"{part.name}, row {counts.rows}")
             continue
         counts.documents += 1
-        told()
+        on_read()
         yield from document_pieces(data)
 
 

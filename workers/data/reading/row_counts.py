@@ -11,7 +11,7 @@ from typing import Any, Final
 from core.errors import ConfigError, DatasetError
 
 MAX_EXAMPLES: Final = 5
-WORDS: Final[Mapping[str, str]] = {
+BAD_ROW_TEXTS: Final[Mapping[str, str]] = {
     "invalid_utf8": "not UTF-8",
     "broken": "broken",
     "empty": "empty",
@@ -20,7 +20,7 @@ WORDS: Final[Mapping[str, str]] = {
     "too_long": "longer than 64 MiB",
     "cut_off": "cut off: the file ends in the middle",
 }
-"""Kinds of bad rows, and what a person is told they are."""
+"""Kinds of bad rows, and what users read."""
 
 
 @dataclass(slots=True)
@@ -30,8 +30,8 @@ class RowCounts:
     Attributes:
         rows: Rows that were looked at, bad ones included; of a text file its lines.
         documents: Texts that were taken.
-        bad: Bad rows by kind (`WORDS`). They are left out, but for lines of text that are not UTF-8: bytes are tokens
-            too.
+        bad: Bad rows by kind (`BAD_ROW_TEXTS`). They are left out, but for lines of text that are not UTF-8: bytes are
+            tokens too.
         examples: Where the first ones stand.
     """
 
@@ -44,13 +44,13 @@ class RowCounts:
         """Notes bad rows.
 
         Args:
-            kind: One of `WORDS`.
+            kind: One of `BAD_ROW_TEXTS`.
             where: File and place, for `examples`.
             count: How many.
         """
         self.bad[kind] += count
         if len(self.examples) < MAX_EXAMPLES:
-            self.examples.append(f"{where}: {WORDS[kind]}")
+            self.examples.append(f"{where}: {BAD_ROW_TEXTS[kind]}")
 
     @property
     def bad_rows(self) -> int:
@@ -79,11 +79,11 @@ class RowCounts:
         return cls(value["rows"], value["documents"], Counter(value["bad"]), list(value["examples"]))
 
     @property
-    def words(self) -> str:
-        """The bad rows in words: "12 of 3,400 rows are bad: 10 empty, 2 broken"; empty when there are none."""
+    def summary(self) -> str:
+        """The bad rows as text: "12 of 3,400 rows are bad: 10 empty, 2 broken"; empty when there are none."""
         if not self.bad_rows:
             return ""
-        kinds = ", ".join(f"{count:,} {WORDS.get(kind, kind)}" for kind, count in self.bad.most_common())
+        kinds = ", ".join(f"{count:,} {BAD_ROW_TEXTS.get(kind, kind)}" for kind, count in self.bad.most_common())
         return f"{self.bad_rows:,} of {self.rows:,} rows are bad: {kinds}"
 
 
@@ -92,7 +92,7 @@ class BadRowLimit:
     """How many bad rows a person accepts.
 
     Attributes:
-        rows: So many; None: any number.
+        rows: This many; None: any number.
         share: This part of all rows, from 0 to 1; None: any.
     """
 
@@ -106,16 +106,16 @@ class BadRowLimit:
         Raises:
             ConfigError: It is something else.
         """
-        words = str(text if text is not None else "").strip()
-        if not words:
+        limit = str(text if text is not None else "").strip()
+        if not limit:
             return cls()
-        if re.fullmatch(r"\d+", words):
-            return cls(rows=int(words))
-        percent = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", words)
+        if re.fullmatch(r"\d+", limit):
+            return cls(rows=int(limit))
+        percent = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", limit)
         if percent is not None and float(percent[1]) <= 100:
             return cls(share=float(percent[1]) / 100)
         raise ConfigError(
-            "max_bad_rows", f"{words!r} is not a limit for bad rows.", 'Give a number of rows, or a share such as "1%".'
+            "max_bad_rows", f"{limit!r} is not a limit for bad rows.", 'Give a number of rows, or a share such as "1%".'
         )
 
     def check(self, counts: RowCounts) -> None:
@@ -129,7 +129,7 @@ class BadRowLimit:
             return
         limit = f"{self.rows:,}" if self.share is None else f"{100 * self.share:g} %"
         raise DatasetError(
-            f"{counts.words}; the limit is {limit}. The first: {'; '.join(counts.examples)}.",
+            f"{counts.summary}; the limit is {limit}. The first: {'; '.join(counts.examples)}.",
             "Correct the data, choose another text column (text_column), or raise max_bad_rows.",
             title="Too many rows are bad",
         )

@@ -23,8 +23,8 @@ class Bad:
     """A row that cannot be used.
 
     Attributes:
-        kind: See `workers.data.reading.row_counts.WORDS`.
-        where: Its place in the file, in words.
+        kind: See `workers.data.reading.row_counts.BAD_ROW_TEXTS`.
+        where: Its place in the file, as text.
     """
 
     kind: str
@@ -85,7 +85,7 @@ def json_file_rows(stream: IO[bytes]) -> Iterator[Row | Bad]:
     except BrokenJsonError as error:
         yield Bad("broken", f"from row {number + 1} on ({error})")
     finally:
-        with contextlib.suppress(ValueError):  # whoever looked at the first rows only has closed the file before this
+        with contextlib.suppress(ValueError):  # a reader of the first rows only has closed the file before this
             text.detach()
 
 
@@ -125,7 +125,7 @@ def csv_rows(stream: IO[bytes], delimiter: str) -> Iterator[Row | Bad]:
             else:
                 yield dict(zip(names, cells, strict=False))
     finally:
-        with contextlib.suppress(ValueError):  # whoever looked at the first rows only has closed the file before this
+        with contextlib.suppress(ValueError):  # a reader of the first rows only has closed the file before this
             text.detach()
 
 

@@ -31,7 +31,7 @@ class _Stretch(NamedTuple):
 def stretches(
     source: Source, names: Path, least_bytes: int, counts: RowCounts, tick: Callable[[], None]
 ) -> Iterator[Part]:
-    """The text as parts, each a plain file that whoever has read it removes.
+    """The text as parts, each a plain file that its reader removes.
 
     A stretch is written when the one before it is asked for, so few of them lie on the disk. Where they end (text
     between pieces, JSON between lines) depends on the text alone.

@@ -1,4 +1,4 @@
-"""Tokens that nobody has used for a long time are removed, so that the cache does not fill the disk over the years."""
+"""Old tokens: those unused for a long time are removed, so that the cache does not fill the disk over the years."""
 
 from __future__ import annotations
 

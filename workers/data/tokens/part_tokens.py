@@ -21,14 +21,14 @@ _BATCH_PIECES: Final = 512
 ENDS_TYPE: Final = np.dtype("<u8")
 
 
-def write_part(part: Part, encoder: Encoder, out: Path, told: Callable[[int], None]) -> dict[str, Any]:
+def write_part(part: Part, encoder: Encoder, out: Path, on_read: Callable[[int], None]) -> dict[str, Any]:
     """Writes ``OUT.tokens``, ``OUT.ends`` (where each document ends, in tokens of this part), at last ``OUT.json``.
 
     Args:
         part: What is read.
         encoder: Its tokenizer.
-        out: The files' common start. What a killed writer left there is written anew.
-        told: Is told now and then how many bytes of the part have been read.
+        out: The files' common start. What a killed writer left there is overwritten.
+        on_read: Called now and then with the bytes of the part that have been read.
 
     Returns:
         What stands in ``OUT.json``: ``tokens``, ``documents``, ``counts``.
@@ -41,7 +41,7 @@ def write_part(part: Part, encoder: Encoder, out: Path, told: Callable[[int], No
     try:
         with out.with_suffix(".tokens").open("wb") as tokens, out.with_suffix(".ends").open("wb") as ends:
             writer = _Writer(encoder, tokens, ends)
-            for piece in part_pieces(part, counts, told):
+            for piece in part_pieces(part, counts, on_read):
                 writer.add(piece)
             writer.flush()
             for file in (tokens, ends):

@@ -58,7 +58,7 @@ def _tell(answer: dict[str, Any]) -> None:
         sys.stdout.buffer.write(json.dumps(answer).encode("utf-8") + b"\n")
         sys.stdout.buffer.flush()
     except OSError:
-        os._exit(1)  # nobody listens any more: the one who wanted the tokens is gone
+        os._exit(1)  # the process that wanted the tokens is gone
 
 
 if __name__ == "__main__":

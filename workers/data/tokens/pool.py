@@ -30,7 +30,7 @@ MAX_PROCESSES: Final = 8
 _END_LIMIT_S: Final = 5.0
 _POLL_S: Final = 0.5
 _JOBS_EACH: Final = 2
-"""One that is being done, and one that waits: nobody stands idle while the next part is unpacked."""
+"""One that is being done, and one that waits: no process is idle while the next part is unpacked."""
 _MEMORY_OF_ONE: Final = 600 << 20
 """What a process may need with a tokenizer of the `tokenizers` package; of bytes it needs a tenth of that."""
 
@@ -87,13 +87,13 @@ class PartPool:
                     with contextlib.suppress(OSError):
                         pipe.close()
 
-    def write(self, jobs: Iterator[tuple[int, Part, Path]], told: Callable[[int, int | None], None]) -> None:
+    def write(self, jobs: Iterator[tuple[int, Part, Path]], on_progress: Callable[[int, int | None], None]) -> None:
         """Has every part written.
 
         Args:
             jobs: Number, part, and where its tokens go; taken a few ahead of what is being written.
-            told: Is told in this thread, at least twice a second, a number and the bytes read of that part, or None
-                when it is done; and (-1, 0) when there is nothing new. May raise to end it all.
+            on_progress: Called in this thread, at least twice a second, with a number and the bytes read of that part,
+                or None when it is done; and (-1, 0) when there is nothing new. May raise to end it all.
 
         Raises:
             RankdeckError: A part cannot be read or written, or a process died.
@@ -108,13 +108,13 @@ class PartPool:
             try:
                 number, answer = self._answers.get(timeout=_POLL_S)
             except queue.Empty:
-                told(-1, 0)
+                on_progress(-1, 0)
                 continue
             if "error" in answer:
                 raise _as_error(answer["error"])
             if "done" in answer:
                 left.discard(number)
-            told(number, None if "done" in answer else int(answer["read"]))
+            on_progress(number, None if "done" in answer else int(answer["read"]))
 
     def _serve(self, process: subprocess.Popen[bytes]) -> None:
         """Hands one process job after job, and its answers on."""
@@ -124,8 +124,8 @@ class PartPool:
                 self._do(process, number, part, out)
             except (OSError, ValueError):  # ValueError: a line that was cut off by its end
                 code = process.poll()
-                words = f"A process that tokenised {part.name} ended{'' if code is None else f' with code {code}'}."
-                self._answers.put((number, {"error": {"kind": "", "cause": words}}))
+                cause = f"A process that tokenised {part.name} ended{'' if code is None else f' with code {code}'}."
+                self._answers.put((number, {"error": {"kind": "", "cause": cause}}))
                 return
 
     def _do(self, process: subprocess.Popen[bytes], number: int, part: Part, out: Path) -> None:
@@ -152,8 +152,10 @@ def _spawn() -> subprocess.Popen[bytes]:
     )
 
 
-def _as_error(words: Mapping[str, str]) -> RankdeckError:
-    kind = getattr(errors, words["kind"], None) if words["kind"] else None
+def _as_error(answer: Mapping[str, str]) -> RankdeckError:
+    kind = getattr(errors, answer["kind"], None) if answer["kind"] else None
     if isinstance(kind, type) and issubclass(kind, RankdeckError) and kind is not errors.ConfigError:
-        return kind(words["cause"], words["next_step"], title=words["title"])
-    return TokenisingError(words["cause"], "Look at rank 0's log in the run's folder; resuming continues where it was.")
+        return kind(answer["cause"], answer["next_step"], title=answer["title"])
+    return TokenisingError(
+        answer["cause"], "Look at rank 0's log in the run's folder; resuming continues where it was."
+    )

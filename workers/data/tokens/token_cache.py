@@ -195,11 +195,11 @@ def _make(
     count = processes or process_count(about_how_many(corpus.sources))
     if count > 1 and corpus.size_bytes > _IN_PROCESS_BYTES:
         with PartPool(count, tokenizer) as pool:
-            pool.write(work.missing(), work.told)
+            pool.write(work.missing(), work.on_progress)
     else:
         for number, part, out in work.missing():
-            write_part(part, encoder, out, lambda read, number=number: work.told(number, read))  # type: ignore[misc]
-            work.told(number, None)
+            write_part(part, encoder, out, lambda read, number=number: work.on_progress(number, read))  # type: ignore[misc]
+            work.on_progress(number, None)
             reach("part_written")
     return _put_together(work, folder, encoder.vocab_size, progress)
 
@@ -249,8 +249,8 @@ class _Work:
             yield number, part, out
         self._say()
 
-    def told(self, number: int, read: int | None) -> None:
-        """Takes how many bytes of a part have been read, None when it is made; -1 is no part."""
+    def on_progress(self, number: int, read: int | None) -> None:
+        """Takes how many bytes of a part have been read, None when it is made; -1 stands for none."""
         part = self._begun.get(number)
         if part is not None and read is None:
             self._done += part.size_bytes
@@ -309,7 +309,7 @@ def _put_together(work: _Work, folder: Path, vocab_size: int, progress: Progress
     }  # fmt: skip
     reach("before_index")
     write_atomic(folder / INDEX, json.dumps(index, ensure_ascii=False, indent=1) + "\n")
-    with contextlib.suppress(OSError):  # a scanner holds one: it lies there and harms nobody
+    with contextlib.suppress(OSError):  # a scanner holds one: it stays there and does no harm
         shutil.rmtree(folder / "parts")
     return TokenData(folder, tokens, documents, vocab_size, counts)
 
@@ -352,7 +352,7 @@ def _join_ends(outs: Sequence[Path], records: Sequence[dict[str, Any]], target: 
 
 
 def _nothing(counts: RowCounts) -> DatasetError:
-    why = f"{counts.words}. The first: {'; '.join(counts.examples)}" if counts.bad_rows else "its files have no rows"
+    why = f"{counts.summary}. The first: {'; '.join(counts.examples)}" if counts.bad_rows else "its files have no rows"
     return DatasetError(
         f"The dataset contains no text: {why}.",
         "Choose other data, or another text column (text_column).",

@@ -37,7 +37,7 @@ def import_deepspeed(place: RankPlace) -> Any:
         DeepSpeedError: Its import fails.
     """
     if place.device.type == "cpu":
-        os.environ["DS_ACCELERATOR"] = "cpu"  # a slot beside GPUs is no GPU
+        os.environ["DS_ACCELERATOR"] = "cpu"  # a CPU device in a machine with GPUs is not one
     before = logging.root.manager.disable
     logging.disable(logging.INFO)  # it sets its own logger's level while it is imported
     try:

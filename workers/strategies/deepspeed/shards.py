@@ -148,7 +148,7 @@ class CutShards(Shards):
         self._rank = rank
 
     def shape(self, parameter: nn.Parameter) -> tuple[int, ...]:
-        """Where nobody uses it the parameter itself is empty."""
+        """Where it is not in use the parameter itself is empty."""
         return tuple(_cut(parameter).ds_shape)
 
     def start(self, parameter: nn.Parameter) -> int:
