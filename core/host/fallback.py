@@ -96,7 +96,7 @@ def _once_more(
     uuids = [device.uuid for device in devices]
     fields = {"reason": reason, "mode": plan.mode, "devices": uuids, "ranks": [killed]}
     text = f"{reason} Retrying."
-    return NextAttempt(config, devices, "retry", fields, "trying once more as asked", text)
+    return NextAttempt(config, devices, "retry", fields, "retrying", text)
 
 
 def _without_deepspeed(config: RunConfig, devices: tuple[Device, ...], plan: LaunchPlan, reason: str) -> NextAttempt:

@@ -96,7 +96,7 @@ def independent_on_all(config: RunConfig, batch: Batch) -> RunConfig:
 
     So a step takes as long as it would have, and all of them together train on as much data. The best copy is kept:
     averaging copies that were trained apart is worse than any of them, so that it is chosen by people only, for runs
-    that they start so. Ranks that could not be connected are not brought together on the way either.
+    that they start so. Ranks that could not be connected are not synchronised on the way either.
     """
     return config.replace(
         mode=Mode.INDEPENDENT,

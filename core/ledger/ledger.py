@@ -65,7 +65,7 @@ class Ledger:
         seed: Orders the chunks of each epoch.
         world: Ranks.
         groups: 1 when all ranks train in step, else as many as ranks.
-        epochs: How often the dataset is to be trained; None is no limit.
+        epochs: How often the dataset is to be trained; None for no limit.
         run_id: Stands in the state file as AI-OS's `brain_id`.
 
     Attributes:
@@ -261,7 +261,7 @@ class Ledger:
         """Shares the work that is left among other ranks; implies `release`. Nothing committed is trained again.
 
         Raises:
-            ValueError: Replica groups that cannot be shared by so many ranks.
+            ValueError: The groups cannot be shared by that number of ranks.
         """
         self._set_groups(world, groups, self.epochs)
 
@@ -357,11 +357,11 @@ class Ledger:
         after = self._committed.copy()  # a position that is refused must leave nothing changed
         after.generation = self._committed.generation if generation is None else generation
         for group, position in groups.items():
-            after.take(position, self.grid, self._claimed[group], self._trainer_of(group))
+            after.take(position, self.grid, self._claimed[group], self._trainer(group))
         after.turn_epochs(self.grid.chunks)
         return after
 
-    def _trainer_of(self, group: int) -> Callable[[int, int], int]:
+    def _trainer(self, group: int) -> Callable[[int, int], int]:
         """The rank that a chunk of this replica group counts as trained by."""
         return self.owner if self.groups == 1 else lambda _index, _epoch: group
 
@@ -419,7 +419,7 @@ class Ledger:
         for key in ("sha256", "size_bytes"):
             before, now = self.dataset.get(key), dataset.get(key)
             if before is not None and now is not None and before != now:
-                raise _differs("dataset", _dataset_words(self.dataset), _dataset_words(dataset))
+                raise _differs("dataset", _describe_dataset(self.dataset), _describe_dataset(dataset))
         if samples is not None and samples != self.grid.samples:
             raise _differs("number of samples", str(self.grid.samples), str(samples))
 
@@ -455,7 +455,7 @@ class Ledger:
             for key, at in claimed.items():
                 if not committed.is_done(*key):
                     since[key] = at
-                    holders[key] = self._trainer_of(group)(key[1], key[0])
+                    holders[key] = self._trainer(group)(key[1], key[0])
         chunks = []
         for (epoch, index), timestamp in sorted(since.items()):
             partial = committed.partial.get((epoch, index))
@@ -473,5 +473,5 @@ def _differs(what: str, before: str, now: str, path: Path | None = None) -> Stat
     )
 
 
-def _dataset_words(dataset: Mapping[str, Any]) -> str:
+def _describe_dataset(dataset: Mapping[str, Any]) -> str:
     return f"{dataset.get('path')} ({dataset.get('size_bytes')} bytes, SHA-256 {str(dataset.get('sha256'))[:12]}…)"

@@ -18,7 +18,7 @@ class LedgerProgress:
 
     Attributes:
         epoch: The lowest epoch that is not finished (0 for the first); the last one once all are.
-        epochs: How many were asked for; None is no limit.
+        epochs: How many were asked for; None for no limit.
         blocks_done, chunks_done: Of this epoch.
         chunks_in_progress: Claimed or partly trained, of any epoch.
         samples_done: Of this epoch, partly trained chunks included.

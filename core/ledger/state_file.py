@@ -24,7 +24,7 @@ _CHUNK_SIZE_IN_FOLDER: Final = re.compile(r"_cs(\d+)$")
 _OLDER_CHUNK_KEYS: Final = frozenset(("step", "true_steps", "samples_trained"))
 _LARGEST: Final = 2**63 - 1
 _NAMED: Final = 5
-"""So many are named in a note, the others counted."""
+"""The most that a note names; the others are counted."""
 _OWN_KEYS: Final = frozenset(("samples_per_block", "chunk_size", "lanes", "dataset"))
 _AIOS_KEYS: Final = frozenset(
     (

@@ -27,7 +27,7 @@ class ColumnGroup:
     """Appends rows to a group of columns, and takes rows back.
 
     Files are written in place at the place of their row, so that a kill at any moment leaves every row that the
-    index counts as it was, and a reader on Windows that has a file open or mapped is in nobody's way.
+    index counts as it was, and a reader on Windows that has a file open or mapped does not block the writer.
 
     Args:
         folder: The `columns` folder.
@@ -167,7 +167,7 @@ def _bounds_of_numbers(values: Iterable[float]) -> tuple[float, float]:
 
 
 def _number(value: object) -> float:
-    """A line's value as a column holds it: NaN for everything that is no number."""
+    """A line's value as a column holds it: NaN for everything but a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _NAN
     try:

@@ -32,8 +32,11 @@ from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, GroupIndex, rea
 from core.metrics.metrics_file import MetricsTail
 
 INDEX_EVERY_S: Final = 1.0
+"""A window that opens a live run parses at most the lines of about a second itself."""
 PENDING_MAX: Final = 8192
+"""Lines in memory before they are written. A write opens two files a column, some forty for a step's twenty names."""
 GROUPS_MAX: Final = 1024
+"""Lines that name ever new ranks or devices must not fill the disk with folders."""
 EVAL_GROUP: Final = "eval"
 NO_TAIL: Final = hashlib.sha256().hexdigest()
 _REPLAY_BYTES: Final = 4 << 20
@@ -52,7 +55,7 @@ class ColumnsWriter:
 
     Args:
         run_dir: The run's folder.
-        given_up: Set when nobody waits for the columns any more; opening then ends, `problem` says so.
+        given_up: Set when the columns are no longer needed; opening then ends, `problem` says so.
     """
 
     def __init__(self, run_dir: Path, given_up: threading.Event | None = None) -> None:
@@ -153,6 +156,7 @@ def rebuild(run_dir: Path, progress: Callable[[float], None] | None = None) -> N
         columns = _Columns(fresh, None)
         _replay(metrics, columns, progress)
         columns.save(metrics)
+        # A folder cannot be replaced in one step. A kill between the two leaves none, and the next reader makes one.
         if target.exists():
             replace_with_retry(target, old)
         replace_with_retry(fresh, target)
@@ -168,7 +172,7 @@ class _Columns:
 
     Args:
         folder: Made if it is missing.
-        index: What is in it; None begins anew.
+        index: What is in it; None for an empty folder.
 
     Raises:
         OSError: The files cannot be made or read.
@@ -221,6 +225,8 @@ class _Columns:
 
     def save(self, metrics: Path) -> None:
         """Writes what was taken and then the index; raises OSError, or `RankdeckError` for the index alone."""
+        # In this order: the index counts only rows that lie in the files. Rows that a killed host wrote but did not
+        # count are written over.
         self.write()
         groups = {name: group.index() for name, group in self._groups.items()}
         tail = tail_sha256(metrics, self.source_bytes) if self.source_bytes else NO_TAIL
@@ -232,7 +238,7 @@ class _Columns:
         if group is not None:
             group.pending.append(value)
             if isinstance(rank, int) and "rank" in value:
-                self._ranks[rank] = group.pending
+                self._ranks[rank] = group.pending  # `take` appends to this very list, so `write` must only clear it
 
     def _take_other(self, line: bytes, value: dict[str, Any]) -> None:
         event = value.get("event")

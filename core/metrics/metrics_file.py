@@ -98,8 +98,8 @@ class MetricsWriter:
         self.close()
 
     def _give_up_copy(self, path: Path, error: OSError) -> None:
-        words = explain(error, f"The copy of the metrics in {path} could not be written")
-        self.copy_problem = f"{words.cause} Training goes on without it."
+        problem = explain(error, f"The copy of the metrics in {path} could not be written")
+        self.copy_problem = f"{problem.cause} Training goes on without it."
         if self._copy is not None:
             self._copy.close()
             self._copy = None
@@ -121,7 +121,7 @@ class MetricsTail:
         """The next complete lines, without newlines; an empty list when there is nothing new yet.
 
         Args:
-            limit_bytes: At most about so many bytes a call, so that a long file is replayed in pieces.
+            limit_bytes: About the most bytes a call, so that a long file is replayed in pieces.
 
         Raises:
             PreflightError: The file is there and cannot be read.

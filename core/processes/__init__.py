@@ -1,8 +1,8 @@
 """The one place that knows the platform's rules about processes: who owns whom, and who dies with whom.
 
 * `ProcessTree` owns the ranks of a run host. When the host ends, however it ends, they end too.
-* `spawn_detached` starts a run host that outlives whoever started it.
-* `describe_exit` says in words how a process ended.
+* `spawn_detached` starts a run host that outlives the process that started it.
+* `describe_exit` describes how a process ended.
 
 Windows: one Job Object with kill-on-close; a child is put into it before its first instruction, so nothing it
 starts can escape. Linux: a session for each child, `PR_SET_PDEATHSIG`, a mark in the environment of all, and a

@@ -1,4 +1,4 @@
-"""`spawn_detached`: starts a process that outlives whoever started it, its terminal and its window."""
+"""`spawn_detached`: starts a process that outlives the one that started it, its terminal and its window."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IN_A_JOB: Final = (
 
 
 def spawn_detached(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path) -> ProcessId:
-    """Starts a process that nobody waits for and that nothing here takes along when it ends.
+    """Starts a process that this one does not wait for, and that does not end with it.
 
     Args:
         argv: Program and arguments.
@@ -57,12 +57,12 @@ if sys.platform == "win32":
     def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes]) -> tuple[int, float]:
         try:
             process = _popen(argv, cwd, env, log, _QUIET | subprocess.CREATE_BREAKAWAY_FROM_JOB)
-        except PermissionError:  # we are in a job that lets nobody leave
+        except PermissionError:  # the job that this process is in lets no process leave
             log.write(_IN_A_JOB)
             log.flush()
             process = _popen(argv, cwd, env, log, _QUIET)
         identity = identify(process.pid)
-        process.returncode = 0  # tells Popen that nobody will wait for it: no warning, no zombies on Windows
+        process.returncode = 0  # tells Popen that it will not be waited for: no warning, no zombies on Windows
         return process.pid, identity.started if identity is not None else time.time()
 
     def _popen(

@@ -47,7 +47,7 @@ _NTSTATUS_ERROR: Final = 0xC0000000
 
 
 def describe_exit(returncode: int) -> str:
-    """`returncode` of a process in words: signals, NTSTATUS codes and plain exit codes.
+    """`returncode` of a process as text: signals, NTSTATUS codes and plain exit codes.
 
     Args:
         returncode: As `subprocess` gives it: negative for a signal, 0 to 2**32 - 1 for a code.
@@ -55,7 +55,7 @@ def describe_exit(returncode: int) -> str:
     if returncode == 0:
         return "exited normally"
     if -65 < returncode < 0:
-        return _signal_words(-returncode)
+        return _describe_signal(-returncode)
     code = returncode & 0xFFFFFFFF  # some callers see the 32 bits of Windows with a sign
     if code in _NTSTATUS:
         return f"{_NTSTATUS[code]} (0x{code:08X})"
@@ -64,7 +64,7 @@ def describe_exit(returncode: int) -> str:
     if code == 127:
         return "ended with exit code 127 (the program was not found or could not be started)"
     if 128 < code <= 128 + 64:
-        return f"ended with exit code {code} (as shells report: {_signal_words(code - 128)})"
+        return f"ended with exit code {code} (as shells report: {_describe_signal(code - 128)})"
     return f"ended with exit code {code}"
 
 
@@ -83,7 +83,7 @@ def ended_by_force(returncode: int, platform: str = sys.platform) -> bool:
     return returncode in (1, signal.SIGTERM, 9) or (returncode & 0xFFFFFFFF) >= _NTSTATUS_ERROR
 
 
-def _signal_words(number: int) -> str:
+def _describe_signal(number: int) -> str:
     try:
         name = signal.Signals(number).name
     except ValueError:  # real-time signals, and on Windows nearly all

@@ -53,7 +53,7 @@ def identify(pid: int) -> ProcessId | None:
     try:
         return ProcessId(pid, psutil.Process(pid).create_time())
     except (psutil.NoSuchProcess, psutil.AccessDenied, OverflowError):
-        # Our own processes can always be read: one that refuses is somebody else's, under a recycled pid.
+        # Our own processes can always be read: one that refuses belongs to another user, under a recycled pid.
         return None
 
 

@@ -5,7 +5,7 @@
     between fork and exec in the parent (`preexec_fn`), which has threads, and any program can be tied.
 ``launcher.py detach ARGV…``
     Starts ARGV in a session of its own, prints its pid, and ends when its standard input is closed. ARGV is then
-    a child of init: it never becomes a zombie of whoever asked.
+    a child of init: it never becomes a zombie of the process that asked.
 ``launcher.py watch MARK``
     Reads lines ``+SESSION`` and ``-SESSION``. When its input ends, the one who wrote them is gone: it kills every
     process of the sessions that are left, and (Linux) every process with this mark in its environment.

@@ -45,17 +45,17 @@ def find_marked(prefix: str) -> dict[ProcessId, str]:
     with os.scandir("/proc") as entries:
         pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
     for pid in pids:
-        mark = mark_of(pid)
+        mark = read_mark(pid)
         if mark.startswith(prefix) and mark and pid != os.getpid():
             process = identify(pid)
             # Read once more: the pid may have gone to another process between the two looks.
-            if process is not None and mark_of(pid) == mark and is_alive(process):
+            if process is not None and read_mark(pid) == mark and is_alive(process):
                 found[process] = mark
     return found
 
 
-def mark_of(pid: int) -> str:
-    """A process's mark; empty where it has none, is gone, or is somebody else's."""
+def read_mark(pid: int) -> str:
+    """A process's mark; empty where it has none, is gone, or belongs to another user."""
     try:
         variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:

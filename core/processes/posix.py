@@ -90,7 +90,7 @@ class SessionRules:
         return [process for process in found if process is not None and is_alive(process)]
 
     def reaped(self, pid: int) -> None:
-        """See `PlatformRules.reaped`. A session that nobody is left in is forgotten: its number may come again."""
+        """See `PlatformRules.reaped`. A session without processes is forgotten: its number may come again."""
         try:
             os.killpg(pid, 0)
         except ProcessLookupError:
@@ -98,7 +98,7 @@ class SessionRules:
                 self._sessions.discard(pid)
                 self._tell_watcher(f"-{pid}\n")
         except PermissionError:
-            return  # somebody is left in it, and we may not touch him
+            return  # a process is left in it that may not be signalled
 
     def terminate(self, victims: Collection[ProcessId]) -> None:
         """See `PlatformRules.terminate`."""
@@ -124,7 +124,7 @@ class SessionRules:
         if self._watcher is None:
             return
         stdin = _stdin(self._watcher)
-        with contextlib.suppress(BrokenPipeError):  # somebody killed it: the death signal remains
+        with contextlib.suppress(BrokenPipeError):  # it was killed; the death signal remains
             stdin.write(line.encode())
             stdin.flush()
 

@@ -17,6 +17,7 @@ from core.processes.marks import new_mark
 from core.protocol.rank_context import ENV_RUN_MARK
 
 _POLL_S: Final = 0.02
+"""Most processes of a tree are not this one's children, and `waitpid` waits for children only: so they are polled."""
 
 
 class PlatformRules(Protocol):
@@ -144,7 +145,7 @@ class ProcessTree:
         """
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
-            with append_unlinked(log) as file:
+            with append_unlinked(log) as file:  # O_APPEND: what the process and its children write never overlaps
                 process = self._rules.start(argv, {**env, ENV_RUN_MARK: self._mark}, cwd, file.fileno())
         except OSError as error:
             raise RankdeckError(
@@ -184,6 +185,8 @@ class ProcessTree:
                 self._reap()
                 return []
             self._rules.kill(living)
+            # SIGKILL takes effect only after an uninterruptible system call (state D in ps(1)), in a GPU driver perhaps
+            # after seconds, or never: hence the deadline.
             if self._gone(living, min(deadline, time.monotonic() + 0.5)):
                 continue  # once more: something may have been started meanwhile
             if time.monotonic() >= deadline:

@@ -86,7 +86,7 @@ class Phase(Message):
 
 @dataclass(frozen=True, slots=True)
 class RankStart:
-    """Where a rank begins, by what the ledger and the generation it goes on from say (`core.checkpoints.restore_plan`).
+    """Where a rank begins, by the ledger and the generation that it continues from (`core.checkpoints.restore_plan`).
 
     Attributes:
         step: Optimizer steps behind it.
@@ -169,8 +169,7 @@ class CommitBegin(Message):
     """A rank stands at the boundary after `step` and wants its state committed; answered by `CommitTo`.
 
     Attributes:
-        round: Rounds behind it, where independent ranks are brought together every so many steps: parts of different
-            rounds make no generation.
+        round: Rounds of local SGD behind it, 0 where there are none: parts of different rounds make no generation.
         join: It takes part in a generation that is being made and begins none.
         diverged: Its weights are not finite: the part that it wrote last stands for it, where there is one.
     """

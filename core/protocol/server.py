@@ -1,4 +1,4 @@
-"""The loopback server of a run host: who may talk, one line at a time, and no faster than the disk.
+"""Loopback server of a run host: tokens, lines, and back-pressure from the disk.
 
 A connection's first line must be a `Hello` with the right token within 5 s. After that a rank's metrics lines are
 handed on in batches, as the bytes they came in, and every other line as a message. What a stranger sends (an HTTP
@@ -25,6 +25,7 @@ from core.protocol.messages import CLIENT_PROTOCOL, RANK_PROTOCOL, Hello, Messag
 log = logging.getLogger(__name__)
 
 MAX_HELLO_BYTES: Final = 64 << 10
+"""A stranger may make the host hold this much; with a token the limit is a line's, 1 MiB."""
 MAX_STRANGERS: Final = 256
 """Connections that have not said hello; one more closes the oldest, so that a flood cannot use up the descriptors."""
 MAX_UNREAD_BYTES: Final = 4 << 20
@@ -91,6 +92,7 @@ class Connection(asyncio.Protocol):
         if self._refused:
             self._drain(len(data))
             return
+        # asyncio hands over up to 256 KiB at a time: hundreds of step lines, and mostly part of one more.
         end = data.find(b"\n")
         if end < 0:
             self._partial += data
@@ -111,7 +113,7 @@ class Connection(asyncio.Protocol):
     # for the host
 
     def send(self, message: Message) -> None:
-        """Queues one line; to a peer that is gone it is silently nothing, its `closed` says so."""
+        """Queues one line; does nothing for a peer that is gone, which `closed` reports."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -209,13 +211,13 @@ class Connection(asyncio.Protocol):
             try:
                 value = loads(line)
             except orjson.JSONDecodeError:
-                line, value = repair(line)
+                line, value = repair(line)  # NaN and Infinity, which Python's json writes and JSON does not have
             if type(value) is not dict:
                 if line:
                     self._drop("not a JSON object", line)
                 continue
             if "type" in value:
-                if kept:
+                if kept:  # so that a message never overtakes the lines before it
                     events.lines_received(self, kept, parsed)
                     kept, parsed = [], []
                 self._rank_message(line)
@@ -381,7 +383,7 @@ def _decode_hello(line: bytes) -> Hello:
     """The first line of a connection.
 
     Raises:
-        ProtocolError: It is no hello, or of another protocol version; the words name both versions.
+        ProtocolError: It is not a hello, or of another protocol version; the message names both versions.
     """
     try:
         value = parse_json(line)
@@ -412,8 +414,8 @@ def repair(line: bytes) -> tuple[bytes, Any]:
         return line, None
     nonfinite = [name for name, item in value.items() if _holds_nonfinite(item)]
     if nonfinite:
-        told = value.get("nonfinite")
-        value["nonfinite"] = [*(told if isinstance(told, list) else []), *nonfinite]
+        named = value.get("nonfinite")
+        value["nonfinite"] = [*(named if isinstance(named, list) else []), *nonfinite]
     clean = _finite(value)
     return json.dumps(clean, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"), clean
 

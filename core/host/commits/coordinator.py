@@ -1,6 +1,7 @@
 """Commit coordinator: the pure half of a commit. The effects (folders, manifests, sockets) are the host's.
 
-One generation is open at a time. It goes through three phases:
+It is a two-phase commit (https://en.wikipedia.org/wiki/Two-phase_commit_protocol) in which the manifest decides: what a
+lost rank or host leaves without one never counts. One generation is open at a time. It goes through three phases:
 
 * **opening**: a rank stands at a step boundary and wants to commit; the host makes the folder;
 * **staging**: every rank writes its part (training goes on meanwhile) and says so;
@@ -21,7 +22,7 @@ from core.protocol.messages import CommitStaged, Position
 log = logging.getLogger(__name__)
 
 BUSY: Final = -1
-"""Answer to a rank that cannot commit now; it goes on training and asks again later."""
+"""Answer to a rank that cannot commit now; it continues training and asks again later."""
 KEPT: Final = -2
 """Answer to a rank that has diverged: the part that it wrote last stands for it, so it has nothing to write."""
 
@@ -80,6 +81,7 @@ class CommitCoordinator:
     """
 
     _STEPS_REMEMBERED: Final = 4
+    """Ranks in step are at most one step apart, since each step sums their gradients; the rest is a margin."""
 
     def __init__(self, world_size: int, *, synchronised: bool, effects: CommitEffects) -> None:
         self._world_size = world_size
@@ -252,6 +254,8 @@ class CommitCoordinator:
         return self._open
 
     def _choose_in_step(self, rank: int, step: int, reason: str) -> _Open | None:
+        # Messages of ranks come in any order. The k-th question of each at this step gets the k-th answer, whichever
+        # came first: otherwise one rank might write a part of this step while another is told to train on.
         turn = self._asked.get((rank, step), 0)
         self._asked[rank, step] = turn + 1
         answers = self._answers.setdefault(step, [])
@@ -283,6 +287,8 @@ class CommitCoordinator:
     def _drop(self, cause: str, carry_out: Callable[[int, str, str], None] | None = None) -> None:
         current = self._open
         assert current is not None
+        # Once it is staging, each rank that joined has its answer and trains on. It is not told of the drop: its part
+        # goes with the folder.
         waiting = list(current.joined) if current.phase == "opening" else []
         current.phase, self._open = "over", None
         for rank in waiting:

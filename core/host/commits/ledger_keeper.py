@@ -53,7 +53,7 @@ class LedgerKeeper:
             return None
 
     def prepare(self, data: DataReady, generation: Generation | None, world: int, groups: int) -> None:
-        """Makes the ledger for an attempt: that of the generation it goes on from, else a new one. Reads the disk.
+        """Makes the ledger for an attempt: that of the generation it continues from, else a new one. Reads the disk.
 
         Raises:
             StateFileError: The dataset, or how it is cut, is not what the run was started with.

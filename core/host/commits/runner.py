@@ -42,7 +42,7 @@ class CommitRunner:
         keep: How many of the newest generations stay.
         send: Sends a message to a rank.
         emit: Writes an event into the metrics.
-        settle: Waits, so many seconds at most, until the metrics up to now are safe on the disk.
+        settle: Waits until the metrics up to now are safe on the disk, for the seconds given at most.
         on_committed: Told of each generation once it exists.
 
     Attributes:
@@ -185,7 +185,7 @@ class CommitRunner:
             return
         now = time.monotonic()
         self.retry_at, self.trouble = now + RETRY_S, cause
-        same = _NUMBERS.sub("", cause)  # the same trouble with another rank or generation is no news
+        same = _NUMBERS.sub("", cause)  # an alert about the same trouble with other numbers would say nothing new
         if self._alerted[0] != same or now - self._alerted[1] > SAME_ALERT_S:
             self._alerted = (same, now)
             self._emit(

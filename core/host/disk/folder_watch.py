@@ -38,5 +38,5 @@ def folder_gone(folder: Path) -> dict[str, str]:
 def _is_there(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # no permission just now, for example: that is no proof
+    except OSError:  # no permission just now, for example, which proves nothing
         return True

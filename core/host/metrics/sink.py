@@ -54,7 +54,7 @@ class MetricsSink:
         writer: Takes the lines.
         columns: Takes them afterwards; its failure costs nothing but the columns, which can be made again.
         on_written: Called on the sink's thread with the file's size after each write.
-        on_trouble: Called there with the disk's words when it refuses, and with None when it has taken the lines.
+        on_trouble: Called there with the cause when the disk refuses, and with None when it has taken the lines.
     """
 
     def __init__(

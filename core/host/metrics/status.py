@@ -41,16 +41,16 @@ class StatusPublisher:
         self, store: RunStore, state: RunState, disk: Executor, clients: Callable[[], list[Connection]]
     ) -> None:
         self.state = state
-        self._told = state  # what the disk and the clients know
+        self._published = state  # what the disk and the clients know
         self._store = store
         self._disk = disk
         self._clients = clients
         self._urgent = True
         self._dirty = True
-        self._next_told = 0.0
+        self._next_sent = 0.0
         self._next_written = 0.0
         self._size_bytes = 0
-        self._told_bytes = 0
+        self._sent_bytes = 0
         self._failing = False
         self._news = asyncio.Event()
 
@@ -87,9 +87,9 @@ class StatusPublisher:
 
     def greet(self, client: Connection) -> None:
         """What a new client needs to know first: no change that is not written; the next tick tells the rest."""
-        client.send(RunStatus(self._told.as_dict()))
-        if self._told_bytes:
-            client.send(Appended(self._told_bytes))
+        client.send(RunStatus(self._published.as_dict()))
+        if self._sent_bytes:
+            client.send(Appended(self._sent_bytes))
         self._news.set()  # while there were no clients, nothing was told
 
     async def run(self) -> None:
@@ -112,23 +112,23 @@ class StatusPublisher:
         await self._tick()
 
     async def _tick(self) -> None:
-        if self._size_bytes != self._told_bytes:
-            self._told_bytes = self._size_bytes
+        if self._size_bytes != self._sent_bytes:
+            self._sent_bytes = self._size_bytes
             for client in self._clients():
                 if client.unread_bytes < _BEHIND_BYTES:
-                    client.send(Appended(self._told_bytes))
+                    client.send(Appended(self._sent_bytes))
         now = time.monotonic()
         if not self._urgent and not (self._dirty and now >= self._next_due):
             return
         write = self._urgent or now >= self._next_written
         self._urgent, self._dirty = False, not write
-        self._next_told = now + QUIET_S
+        self._next_sent = now + QUIET_S
         self.state = self.state.replace(updated=time.time())
         state = self.state
         if write:  # first: who hears that a run has stopped, and resumes it at once, reads there that it has
             self._next_written = now + QUIET_DISK_S
             await self._write(state)
-        self._told = state
+        self._published = state
         for client in self._clients():
             if client.unread_bytes < _BEHIND_BYTES:
                 client.send(RunStatus(state.as_dict()))
@@ -136,7 +136,7 @@ class StatusPublisher:
     @property
     def _next_due(self) -> float:
         """When progress is sent to clients next or, where there are none, written."""
-        return self._next_told if self._clients() else self._next_written
+        return self._next_sent if self._clients() else self._next_written
 
     async def _write(self, state: RunState) -> None:
         try:
