@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from core.checkpoints.state_header import read_values
 from core.checkpoints.store import Generation
+from core.config.device_names import count_notes
+from core.config.layers import device_texts
 from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import StateFileError
@@ -104,3 +106,16 @@ def _plain(name: str) -> str:
     for prefix in ("torch", "fused", "deepspeed", "cpu"):
         plain = plain.removeprefix(prefix)
     return plain
+
+
+def device_count_notes(changes: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a person should know about a count of devices that was given anew."""
+    return count_notes(device_texts(changes["devices"])) if "devices" in changes else ()
+
+
+def other_chunk_size(where: str, before: int, now: int) -> StateFileError:
+    """The error for a chunk size that is not the run's."""
+    return StateFileError(
+        f"The chunk size is not the same: {where} was made with {before} samples, and {now} is requested now.",
+        f"Resume with --dataset-chunk-size {before}, or start a new run.",
+    )

@@ -117,7 +117,7 @@ def test_a_missing_top_level_file_is_no_obstacle(runs: Path) -> None:
 
 
 def test_a_live_run_is_busy(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.resume.planner.HOST_LEAVES_S", 0.2)
+    monkeypatch.setattr("core.resume.own_run.HOST_LEAVES_S", 0.2)
     store = make_run(runs)
     with store.lock(), pytest.raises(RunBusyError, match=r"stopped|live"):
         plan_resume(str(store.dir), runs, available=SLOTS, platform=LINUX)

@@ -1,0 +1,301 @@
+"""Resume plan of a run of ours: what its folder holds, what is asked of it now, and what that comes to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.checkpoints.restore_plan import carry_over, policy_for
+from core.checkpoints.store import DamagedGeneration, Generation, Generations
+from core.config.device_names import with_counts
+from core.config.layers import Given, config_from_given, normalise, with_absolute_paths
+from core.config.mode import Mode
+from core.config.run_config import RunConfig
+from core.data.dataset import DatasetIdentity, check_size, identify
+from core.errors import ConfigError, RunBusyError, StateFileError, UsageError
+from core.launch.preflight import MIN_FREE_BYTES, check_engine, check_folder, check_torch
+from core.launch.resolved import ResolvedRun, resolve, trained_run
+from core.ledger.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
+from core.ledger.state_file import FILE_NAME
+from core.machine.devices import Device
+from core.machine.packages import check_packages
+from core.machine.platform import Platform
+from core.recipes.check import check_by_recipe
+from core.recipes.manifest import get_recipe
+from core.recipes.outside_code import outside_code
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.recipes.user_script import read_script
+from core.resume.changes import BATCH, change_lines, check_optimizer, device_count_notes, other_chunk_size
+from core.resume.checkpoint_choice import choose_checkpoint, list_checkpoints, newer_than
+from core.resume.plan import ResumePlan
+from core.run_folder.state import RunState
+from core.run_folder.store import RunStore
+
+HOST_LEAVES_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """What a run's folder holds.
+
+    Attributes:
+        store: The folder.
+        state: The run's newest state.
+        config: What was asked of the run so far.
+        generation: The committed state to resume from; None: fresh weights.
+        damaged: Newer ones that are passed over.
+        ledger: Which data is in these weights; None where none was written.
+    """
+
+    store: RunStore
+    state: RunState
+    config: RunConfig
+    generation: Generation | None
+    damaged: Sequence[DamagedGeneration]
+    ledger: Ledger | None
+
+    @property
+    def step(self) -> int:
+        """Optimizer steps that the weights have seen."""
+        return 0 if self.generation is None else self.generation.step
+
+    @property
+    def mode(self) -> str:
+        """The mode that they were trained in."""
+        return self.state.mode if self.generation is None else self.generation.mode
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks that trained them."""
+        return self.state.world_size if self.generation is None else self.generation.world_size
+
+
+def plan_own(
+    store: RunStore,
+    runs_dir: Path,
+    changes: dict[str, Any],
+    checkpoint: str | None,
+    available: Sequence[Device],
+    platform: Platform,
+    *,
+    accept_code: bool,
+) -> ResumePlan:
+    """What resuming a run of ours would do.
+
+    Args:
+        store: Its folder.
+        runs_dir: Where runs are looked up.
+        changes: Settings that are given anew.
+        checkpoint: The number of the one to go back to, as it was typed.
+        available: This machine's devices.
+        platform: This machine.
+        accept_code: See `core.resume.planner.plan_resume`, which says what is raised too.
+    """
+    state = _idle_state(store)
+    before = store.config()
+    config = _changed(before, changes, store.dir)
+    folder = _read_folder(store, state, before, checkpoint)
+    _check_something_left(state, config, folder.step, changes)
+    _check_data(config, folder.ledger)
+    recipe = get_recipe(config.recipe)
+    run = resolve(config, recipe, available, platform, keep_global_batch=not any(name in changes for name in BATCH))
+    _check_run(run, folder, checkpoint)
+    code = outside_code(run.config.recipe, run.config.options)
+    accepted = code is None or accept_code or code.is_known
+    if accepted:
+        check_by_recipe(run.config, recipe, global_batch=run.batch.global_, resumes=True)
+    checkpoints, generation = list_checkpoints(store.generations), folder.generation
+    return ResumePlan(
+        run_dir=store.dir,
+        runs_dir=runs_dir,
+        config=run.config,
+        generation=None if generation is None else generation.number,
+        step=folder.step,
+        progress=_progress(run, folder),
+        mode_then=folder.mode,
+        mode_now=run.mode,
+        devices_then=state.devices,
+        devices_now=tuple(device.uuid for device in run.devices),
+        damaged=tuple(_passed_over(item, generation) for item in folder.damaged),
+        copies=_copies_words(run, folder),
+        changed=change_lines(trained_run(before, recipe, folder.mode, folder.world_size), run),
+        code=code,
+        code_accepted=accepted,
+        warnings=(*device_count_notes(changes), *run.device_notes, *_warnings(run, folder)),
+        checkpoints=() if recipe.self_contained else checkpoints,
+        set_aside=newer_than(generation.number, checkpoints) if checkpoint is not None and generation else (),
+        goes_back=checkpoint is not None,
+    )
+
+
+def _idle_state(store: RunStore) -> RunState:
+    """The state of a run that nothing trains.
+
+    Raises:
+        RunBusyError: It is live.
+    """
+    store.refuse_links()
+    state = _wait_for_host_to_leave(store)
+    if store.is_locked() or state.is_live:
+        raise RunBusyError(
+            f"{state.run_id} is {state.state}.", f"Watch it with rankdeck attach {store.dir.name}, or stop it first."
+        )
+    return state
+
+
+def _wait_for_host_to_leave(store: RunStore) -> RunState:
+    """The run's state. A host that has said "stopped" needs a moment to end; only then can its run be taken up."""
+    deadline = time.monotonic() + HOST_LEAVES_S
+    while (state := store.state()) and not state.is_live and store.is_locked() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return state
+
+
+def _read_folder(store: RunStore, state: RunState, config: RunConfig, checkpoint: str | None) -> _Folder:
+    """Finds what to resume from.
+
+    Raises:
+        StateFileError: The state file or every checkpoint is damaged.
+    """
+    top = read_state_file(store.ledger) if store.ledger.exists() else None
+    generation, damaged = _resumed_from(store, top, checkpoint)
+    ledger = Ledger.from_file(top) if top is not None and top.form == "rankdeck" else None
+    if generation is not None:
+        ledger = Ledger.from_file(read_state_file(generation.folder / FILE_NAME))
+    elif broken := [item for item in damaged if item.diverged_at is None]:
+        raise StateFileError(
+            f"Every checkpoint in {store.generations} is damaged: {broken[0].reason}",
+            "Put a copy of that folder back, or start a new run.",
+        )
+    return _Folder(store, state, config, generation, damaged, ledger)
+
+
+def _check_run(run: ResolvedRun, folder: _Folder, checkpoint: str | None) -> None:
+    """Refuses what these weights, the recipe or this machine cannot be resumed with."""
+    config, recipe = run.config, run.recipe
+    check_packages(recipe.requires, f"The recipe {recipe.title}")
+    if folder.generation is not None:
+        check_optimizer(folder.generation, config, run.mode)
+    check_engine(run)
+    if not recipe.self_contained:
+        check_torch(run.platform)
+    elif checkpoint is not None:
+        raise UsageError(
+            f"{recipe.title} runs a program that decides itself where it continues.", "Leave --checkpoint out."
+        )
+    elif recipe.name == USER_SCRIPT:
+        read_script(config.options, config.env)
+    check_folder(folder.store.dir, needed_bytes=MIN_FREE_BYTES)
+
+
+def _resumed_from(
+    store: RunStore, top: LedgerFile | None, asked: str | None
+) -> tuple[Generation | None, Sequence[DamagedGeneration]]:
+    """The checkpoint that was asked for, else the newest good one; and those that are passed over for it."""
+    if asked is not None:
+        return choose_checkpoint(store.generations, asked.strip(), store.dir.name), ()
+    return Generations(store.generations).newest_valid(None if top is None else top.generation)
+
+
+def _passed_over(bad: DamagedGeneration, used: Generation | None) -> str:
+    """Why a newer checkpoint is not resumed from, and which one is."""
+    if bad.diverged_at is None:
+        return f"Not used: checkpoint {bad.number}: {bad.reason}"
+    instead = f"continuing from checkpoint {used.number}, step {used.step:,}" if used else "starting with fresh weights"
+    return f"Checkpoint {bad.number} (step {bad.diverged_at:,}) is diverged (weights are not finite); {instead}."
+
+
+def _changed(config: RunConfig, changes: dict[str, Any], folder: Path) -> RunConfig:
+    """`config` with what was given anew; a new limit replaces the old one, be it steps or epochs."""
+    if "recipe" in changes and changes["recipe"] != config.recipe:
+        raise ConfigError(
+            "recipe",
+            f"The run in {folder} trains {config.recipe}, not {changes['recipe']}.",
+            "Leave --recipe out, or start a new run.",
+        )
+    before = Given({"env": config.env} if config.env else {})
+    given = with_absolute_paths(normalise(changes), Path.cwd()).over(before)
+    if "dataset_chunk_size" in changes:
+        wanted = config_from_given(given, config).dataset_chunk_size
+        if wanted != config.dataset_chunk_size:
+            raise other_chunk_size(str(folder), config.dataset_chunk_size, wanted)
+    if ("steps" in changes) != ("epochs" in changes):
+        config = config.replace(steps=None, epochs=None)
+    changed = config_from_given(given, config)
+    return changed.replace(devices=with_counts(changed.devices)) if "devices" in changes else changed
+
+
+def _check_something_left(state: RunState, config: RunConfig, step: int, changes: Mapping[str, Any]) -> None:
+    extended = "steps" in changes or "epochs" in changes
+    if config.steps is not None and extended and config.steps <= step:
+        raise ConfigError(
+            "steps",
+            f"The run has done {step:,} steps already, so --steps {config.steps} leaves nothing to train.",
+            f"Give more than {step}.",
+        )
+    if state.state == "finished" and not extended and step >= state.step:
+        more = f"--steps {max(2 * step, 1)}" if config.epochs is None else f"--epochs {config.epochs + 1}"
+        raise _nothing_left(state, f"{step:,} steps", more)
+
+
+def _nothing_left(state: RunState, done: str, more: str) -> UsageError:
+    return UsageError(
+        f"{state.run_id} has finished ({done}).",
+        f"Train longer: rankdeck resume {state.run_id} {more}",
+        title="Nothing is left to train",
+    )
+
+
+def _progress(run: ResolvedRun, folder: _Folder) -> LedgerProgress | None:
+    """Blocks and chunks done, where that is known.
+
+    Raises:
+        UsageError: Nothing is left to train.
+    """
+    # All there is has diverged: what was trained goes with the weights.
+    fresh = folder.generation is None and bool(folder.damaged)
+    # How often a self-contained program reads its data is its own business.
+    if folder.ledger is None or run.recipe.self_contained or fresh:
+        return None
+    epochs = run.config.epoch_limit
+    if folder.ledger.epochs != epochs:
+        folder.ledger.limit_epochs(epochs)
+    progress = folder.ledger.progress()
+    if progress.finished:
+        epochs = epochs or 0
+        raise _nothing_left(folder.state, f"{epochs} epoch{'s' if epochs != 1 else ''}", f"--epochs {epochs + 1}")
+    return progress
+
+
+def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
+    """Refuses a dataset or a cut that is not the one the weights were trained on."""
+    identity = identify(config.dataset_file)
+    check_size(identity, config.seq_len)
+    if ledger is not None and identity.kind != "none":
+        ledger.check_same(identity.as_dict(), config.dataset_chunk_size, config.samples_per_block)
+    return identity
+
+
+def _copies_words(run: ResolvedRun, folder: _Folder) -> str:
+    """Whose weights go on, where not every rank goes on with its own."""
+    synchronise = run.mode == Mode.INDEPENDENT and run.config.sync_every is not None
+    policy = policy_for(run.config.merge_policy, folder.state.fallback is not None)
+    return carry_over(folder.generation, run.mode, run.world_size, policy, synchronise=synchronise).words
+
+
+def _warnings(run: ResolvedRun, folder: _Folder) -> tuple[str, ...]:
+    state, fresh = folder.state, folder.generation is None
+    warnings = []
+    if state.state == "interrupted" and not fresh:
+        warnings.append("It was interrupted; steps after that checkpoint are trained again.")
+    if not fresh and (run.mode, run.world_size) != (folder.mode, len(state.devices)):
+        warnings.append(
+            "Other devices or another mode: training continues from the same weights, but "
+            "results are not bit-identical."
+        )
+    if state.fallback and run.mode != Mode.SINGLE:
+        warnings.append(f"It had fallen back: {state.fallback}")
+    return tuple(warnings)
