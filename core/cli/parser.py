@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
 from core.cli.aliases import translate_aliases, with_dashes
@@ -69,39 +69,50 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     parser.add_argument(VERSION_FLAG, action="store_true", help="Print the version.")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     made: dict[str, Parser] = {}
-
-    def command(name: str, text: str) -> Parser:
+    for name, text, add in _COMMANDS:
         made[name] = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
-        return made[name]
+        add(made[name])
+    return parser, made
 
-    train = command(
-        "train", "Train in the foreground; Ctrl+C saves a checkpoint and stops; a second Ctrl+C stops immediately."
-    )
+
+def _add_train(train: Parser) -> None:
     add_train_flags(train)
     _add_output(train)
-    _add_run(command("run", "Run your own training script, unmodified, one process per device."))
-    resume = command("resume", "Resume a stopped or interrupted run.")
+
+
+def _add_resume(resume: Parser) -> None:
     resume.add_argument("path", metavar="PATH", help="A run's folder or id, or a chunk_tracker_state.json.")
     add_extension_flags(resume, CHANGES)
     resume.add_argument("--checkpoint", metavar="N", help="Resume from this checkpoint; newer ones are set aside.")
     resume.add_argument("--recipe", metavar="NAME", help="The recipe to train (for a state file of AI-OS).")
-    resume.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
+    _add_runs_dir(resume)
     resume.add_argument("--dry-run", action="store_true", help="Show what would happen, without doing it.")
     resume.add_argument("--yes", action="store_true", help="Run the run's own code without asking.")
     resume.add_argument(
         "--trust-recipe", action="store_true", help="Run that code even if it is stored in the run's folder."
     )
     _add_output(resume)
-    stop = command("stop", "Save a checkpoint at the next step and stop a run; ask a script to stop.")
+
+
+def _add_stop(stop: Parser) -> None:
     stop.add_argument("--now", action="store_true", help="Stop immediately, without saving.")
-    attach = command("attach", "Watch a run; Ctrl+C leaves it running.")
-    show = command("show", "Show one run's state.")
+    _add_run_name(stop)
+
+
+def _add_attach(attach: Parser) -> None:
+    _add_run_name(attach)
+    _add_json(attach)
+
+
+def _add_show(show: Parser) -> None:
     show.add_argument("--samples", action="store_true", help="Show the text samples of each evaluation, oldest first.")
     show.add_argument("--step", metavar="N", type=int, help="Show only the samples of this step.")
-    export = command("export", "Export a run for other programs: tables, TensorBoard, weights, a Hugging Face folder.")
-    for parser_of_run in (stop, attach, show, export):
-        parser_of_run.add_argument("run", metavar="RUN", help=_RUN_HELP)
-        parser_of_run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
+    _add_run_name(show)
+    _add_json(show)
+
+
+def _add_export(export: Parser) -> None:
+    _add_run_name(export)
     export.add_argument("--to", required=True, choices=tuple(KINDS), help="The export format.")
     export.add_argument("--out", metavar="PATH", help="The destination. Default: exports in the run's folder.")
     export.add_argument("--checkpoint", metavar="N", type=int, help="Export the weights of this checkpoint.")
@@ -113,20 +124,25 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
         action="store_true",
         help="Run the recipe's code even if it was never started on this machine.",
     )
-    runs = command("runs", "List all runs.")
-    runs.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
-    doctor = command("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.")
-    doctor.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
-    measure = command("measure", "Measure the link between devices and estimate the cost of synchronising.")
+    _add_json(export)
+
+
+def _add_list(runs: Parser) -> None:
+    _add_runs_dir(runs)
+    _add_json(runs)
+
+
+def _add_measure(measure: Parser) -> None:
     measure.add_argument("--devices", metavar="LIST", help="Two or more devices, for example cpux2. Default: all.")
     measure.add_argument("--parameters", metavar="N", type=float, help="The model's trainable parameters.")
     measure.add_argument(
         "--step-time-s", metavar="S", type=float, help="The time of one step without synchronisation, in seconds."
     )
     measure.add_argument("--runs-dir", metavar="PATH", help="The folder of runs; the result is saved there.")
-    preview = command(
-        "preview", "Show a dataset as the model will see it: samples, text column, bad rows, length of an epoch."
-    )
+    _add_json(measure)
+
+
+def _add_preview(preview: Parser) -> None:
     add_train_flags(preview)
     preview.add_argument(
         "--documents", metavar="N", type=int, help="How many documents and samples to show. Default: 3."
@@ -134,17 +150,16 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
     preview.add_argument(
         "--all", action="store_true", help="Tokenise the whole dataset and cache the tokens for training."
     )
-    preview.add_argument("--json", action="store_true", help="Print JSON to stdout.")
-    listing = (attach, show, runs, doctor, measure, command("devices", "List the devices that can train."))
-    recipes = command("recipes", "List recipes, or show a recipe's settings; recipes new NAME creates your own.")
+    _add_json(preview)
+
+
+def _add_recipes(recipes: Parser) -> None:
     recipes.add_argument(
         "which", nargs="?", metavar="RECIPE", help="The recipe whose settings to show; new: create your own."
     )
     recipes.add_argument("name", nargs="?", metavar="NAME", help="After new: the new recipe's name.")
     recipes.add_argument("--folder", metavar="PATH", help="The folder to create the new recipe in.")
-    for parser_of_list in (*listing, recipes, export):
-        parser_of_list.add_argument("--json", action="store_true", help="Print JSON to stdout.")
-    return parser, made
+    _add_json(recipes)
 
 
 def _add_run(run: Parser) -> None:
@@ -186,6 +201,19 @@ def _add_run(run: Parser) -> None:
     )
 
 
+def _add_run_name(parser: Parser) -> None:
+    parser.add_argument("run", metavar="RUN", help=_RUN_HELP)
+    _add_runs_dir(parser)
+
+
+def _add_runs_dir(parser: Parser) -> None:
+    parser.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
+
+
+def _add_json(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="Print JSON to stdout.")
+
+
 def _add_output(parser: Parser) -> None:
     output = parser.add_argument_group("output")
     output.add_argument(
@@ -209,3 +237,29 @@ def _sentence(message: str) -> str:
     if choice is not None:
         return f"{choice[1]} cannot be {choice[2]!r}."
     return f"{message[0].upper()}{message[1:].rstrip('.')}."
+
+
+_COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
+    (
+        "train",
+        "Train in the foreground; Ctrl+C saves a checkpoint and stops; a second Ctrl+C stops immediately.",
+        _add_train,
+    ),
+    ("run", "Run your own training script, unmodified, one process per device.", _add_run),
+    ("resume", "Resume a stopped or interrupted run.", _add_resume),
+    ("stop", "Save a checkpoint at the next step and stop a run; ask a script to stop.", _add_stop),
+    ("attach", "Watch a run; Ctrl+C leaves it running.", _add_attach),
+    ("show", "Show one run's state.", _add_show),
+    ("export", "Export a run for other programs: tables, TensorBoard, weights, a Hugging Face folder.", _add_export),
+    ("runs", "List all runs.", _add_list),
+    ("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.", _add_list),
+    ("measure", "Measure the link between devices and estimate the cost of synchronising.", _add_measure),
+    (
+        "preview",
+        "Show a dataset as the model will see it: samples, text column, bad rows, length of an epoch.",
+        _add_preview,
+    ),
+    ("devices", "List the devices that can train.", _add_json),
+    ("recipes", "List recipes, or show a recipe's settings; recipes new NAME creates your own.", _add_recipes),
+)
+"""Each command's name, help and flags, in the order of the list that --help prints."""
