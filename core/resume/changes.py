@@ -22,9 +22,9 @@ _HOW: Final = (
     "precision", "merge_policy", "merge_every_chunks", "cudnn_benchmark", "expandable_segments", "env",
 )  # fmt: skip
 BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
-"""Any of them given anew: the batch is as asked; none of them: the global batch stays."""
+"""If none of them is changed, the global batch stays."""
 CHANGES: Final = (*_HOW, *BATCH)
-"""Settings that say how the work is shared, and the learning rate: each may be another one when a run goes on."""
+"""Settings that say how the work is shared, and the learning rate: each may change when a run resumes."""
 
 _EFFECTS: Final[Mapping[str, str]] = {
     "zero_stage": "The sharded state is redistributed; its values stay the same.",
@@ -109,7 +109,7 @@ def _plain(name: str) -> str:
 
 
 def device_count_notes(changes: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a person should know about a count of devices that was given anew."""
+    """Notes on a count of devices that the resume names."""
     return count_notes(device_texts(changes["devices"])) if "devices" in changes else ()
 
 

@@ -88,7 +88,7 @@ def plan_own(
     Args:
         store: Its folder.
         runs_dir: Where runs are looked up.
-        changes: Settings that are given anew.
+        changes: Settings to change.
         checkpoint: The number of the one to go back to, as it was typed.
         available: This machine's devices.
         platform: This machine.
@@ -120,7 +120,7 @@ def plan_own(
         devices_then=state.devices,
         devices_now=tuple(device.uuid for device in run.devices),
         damaged=tuple(_passed_over(item, generation) for item in folder.damaged),
-        copies=_copies_words(run, folder),
+        copies=_copies_text(run, folder),
         changed=change_lines(trained_run(before, recipe, folder.mode, folder.world_size), run),
         code=code,
         code_accepted=accepted,
@@ -209,7 +209,7 @@ def _passed_over(bad: DamagedGeneration, used: Generation | None) -> str:
 
 
 def _changed(config: RunConfig, changes: dict[str, Any], folder: Path) -> RunConfig:
-    """`config` with what was given anew; a new limit replaces the old one, be it steps or epochs."""
+    """`config` with its changes; a new limit replaces the old one, be it steps or epochs."""
     if "recipe" in changes and changes["recipe"] != config.recipe:
         raise ConfigError(
             "recipe",
@@ -279,8 +279,8 @@ def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
     return identity
 
 
-def _copies_words(run: ResolvedRun, folder: _Folder) -> str:
-    """Whose weights go on, where not every rank goes on with its own."""
+def _copies_text(run: ResolvedRun, folder: _Folder) -> str:
+    """Whose weights are resumed, where not every rank resumes its own."""
     synchronise = run.mode == Mode.INDEPENDENT and run.config.sync_every is not None
     policy = policy_for(run.config.merge_policy, folder.state.fallback is not None)
     return carry_over(folder.generation, run.mode, run.world_size, policy, synchronise=synchronise).words
