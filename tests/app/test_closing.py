@@ -22,7 +22,7 @@ TRAIN_MS = 60_000
 
 def training(make_run: MakeRun, runs_dir: Path) -> FakeRun:
     """A run that trains for longer than any test."""
-    run = make_run(runs_dir=runs_dir).behave(steps=100_000, step_s=0.01, commit_every=1_000)
+    run = make_run(runs_dir=runs_dir).behave(steps=100_000, step_s=0.04, commit_every=1_000)
     return run.start().wait_for_step(5)
 
 
@@ -86,7 +86,7 @@ def test_stopping_several(make_run: MakeRun, open_window: OpenWindow, qtbot: QtB
     one = training(make_run, runs_dir)
     other = make_run(runs_dir=runs_dir, devices=("cpu:1",), mode="single")
     other.run_dir = runs_dir / "another run"
-    other.behave(steps=100_000, step_s=0.01).start().wait_for_step(5)
+    other.behave(steps=100_000, step_s=0.04).start().wait_for_step(5)
     rankdeck = open_window()
     question = asked(rankdeck, qtbot)
     assert "2 runs are training" in question.text() and "another run" in question.text()

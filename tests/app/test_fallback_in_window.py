@@ -40,7 +40,7 @@ def alerts(rankdeck: Rankdeck) -> list[str]:
 def test_a_rank_that_dies_before_the_first_step(
     make_run: MakeRun, open_window: OpenWindow, qtbot: QtBot, runs_dir: Path
 ) -> None:
-    run = make_run(runs_dir=runs_dir).behave(steps=20_000, step_s=0.01)
+    run = make_run(runs_dir=runs_dir).behave(steps=20_000, step_s=0.03)
     rankdeck = fallen_back(run.fail_at(1, "ready", "exit:3", fail_attempts=[1]), open_window, qtbot)
     window, notice = rankdeck.window, rankdeck.window.notice
     assert notice.title == INDEPENDENT and notice.isVisible()
@@ -78,7 +78,7 @@ def test_a_rank_that_dies_before_the_first_step(
 def test_ranks_that_do_not_start_in_time(
     make_run: MakeRun, open_window: OpenWindow, qtbot: QtBot, runs_dir: Path
 ) -> None:
-    run = make_run(runs_dir=runs_dir, start_timeout_s=2.0).behave(steps=20_000, step_s=0.01)
+    run = make_run(runs_dir=runs_dir, start_timeout_s=2.0).behave(steps=20_000, step_s=0.03)
     rankdeck = fallen_back(run.hang_at(1, "ready"), open_window, qtbot)
     qtbot.waitUntil(lambda: rankdeck.window.notice.title == ALONE, timeout=TRAIN_MS)
     assert "cpu:0 alone" in rankdeck.window.notice.text and "within 2 s" in rankdeck.window.notice.text

@@ -24,7 +24,7 @@ WAIT_MS = 60_000
 def test_the_bar_says_so_and_goes_away(
     make_run: MakeRun, open_window: OpenWindow, qtbot: QtBot, runs_dir: Path
 ) -> None:
-    run = make_run(runs_dir=runs_dir).behave(steps=100_000, step_s=0.005, flood=FLOOD).start()
+    run = make_run(runs_dir=runs_dir).behave(steps=100_000, step_s=0.02, flood=FLOOD).start()
     run.wait_for_step(3)
     rankdeck = open_window()
     notice = rankdeck.window.notice

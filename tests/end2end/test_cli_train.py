@@ -28,6 +28,7 @@ __all__ = ["quick_hosts"]
 ROOT = Path(__file__).parents[2]
 SMALL = shlex.split("--seq-len 32 --batch-size 8 --eval-every 1000 --set n_layer=1 --set n_head=2 --set n_embd=32")
 LONG = "100000"
+TO_THE_END = ("--steps", "120", "--lr", "1e-2", "--json")
 ALONE = ("--devices", "cpu:0", "--mode", "single")  # where it is about the terminal: half as much to start
 
 
@@ -99,9 +100,23 @@ def _unigram_entropy(path: Path) -> float:
     return -sum(n / total * log(n / total) for n in counts.values())
 
 
-@pytest.mark.parametrize("mode", ["ddp", "independent"])
-def test_training_to_the_end(shell: CommandLine, mode: str) -> None:
-    values = _values(shell.run(*_train("--mode", mode, "--steps", "120", "--lr", "1e-2", "--json")))
+def test_training_to_the_end(shell: CommandLine) -> None:
+    check_to_the_end(shell, shell.run(*_train("--mode", "ddp", *TO_THE_END)))
+    assert "finished" in shell.run("runs")
+
+
+@pytest.mark.usefixtures("quick_hosts")
+def test_independent_training_to_the_end(
+    shell: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(shell.place)
+    monkeypatch.setenv("RANKDECK_HOME", str(shell.runs))
+    assert main(_train("--mode", "independent", *TO_THE_END)) == 0
+    check_to_the_end(shell, capsys.readouterr().out)
+
+
+def check_to_the_end(shell: CommandLine, out: str) -> None:
+    values = _values(out)
     events = [value["event"] for value in values]
     assert {"launch", "step", "eval", "commit", "finished", "state"} <= set(events)
     assert values[-1]["event"] == "state" and values[-1]["state"] == "finished"
@@ -113,7 +128,6 @@ def test_training_to_the_end(shell: CommandLine, mode: str) -> None:
     store = shell.only_run()
     assert store.model.is_file()
     assert store.state().exit_code == 0
-    assert "finished" in shell.run("runs")
 
 
 @pytest.mark.usefixtures("quick_hosts")

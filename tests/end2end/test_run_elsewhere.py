@@ -14,7 +14,10 @@ import pytest
 from core.cli import main
 from core.run_folder.store import RunStore, list_runs
 from tests.helpers.made_runs import TEXT, make_run, tree
+from tests.helpers.quick_hosts import quick_hosts
 from tests.workers.hosted_run import curve
+
+__all__ = ["quick_hosts"]
 
 SMALL = shlex.split("--seq-len 16 --batch-size 4 --eval-every 1000 --set n_layer=1 --set n_head=2 --set n_embd=16")
 
@@ -25,6 +28,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
+@pytest.mark.usefixtures("quick_hosts")
 def test_moved_with_its_data_it_does_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from core.run_folder.store import RunStore
+from tests.helpers.quick_hosts import quick_hosts
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, shut, type_into
 
 pytestmark = [
@@ -21,7 +22,7 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="trains for real, and there is no torch"),
 ]
-__all__ = ["open_window"]
+__all__ = ["open_window", "quick_hosts"]
 TRAIN_MS = 120_000
 FORM = {
     "steps": "60",
@@ -110,6 +111,7 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     qtbot.waitUntil(lambda: window.tabs.log.source.count() == 3)
 
 
+@pytest.mark.usefixtures("quick_hosts")
 def test_a_run_goes_on_without_the_window_and_is_found_again(
     open_window: OpenWindow, qtbot: QtBot, tmp_path: Path
 ) -> None:
