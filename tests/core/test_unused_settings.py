@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig
+from core.config.run_config import FIELD_BY_NAME, FIELDS
 from core.errors import ConfigError
 from core.launch.mode import choose_mode
 from core.launch.plan import LaunchPlan, LaunchSite, plan_launch
@@ -101,6 +102,58 @@ def test_what_does_nothing_here_is_noted(settings: dict[str, Any], devices: list
     config = RunConfig(**{"mode": "ddp", **settings})
     (note,) = settings_without_effect(resolve_on(config, RECIPE, devices, LINUX))
     assert words in note
+
+
+@pytest.mark.parametrize(
+    ("settings", "note"),
+    [
+        ({"zero_stage": 2}, "zero_stage has an effect in zero mode only."),
+        ({"offload_optimizer": True}, "offload_optimizer has an effect in zero and fsdp modes only."),
+        ({"merge_policy": "none", "mode": "fsdp"}, "merge_policy has an effect in independent mode only."),
+        ({"gradient_exchange": "bf16", "mode": "fsdp"}, "gradient_exchange has an effect in mode ddp and with"),
+    ],
+)
+def test_a_setting_of_another_mode_is_noted_as_its_declaration_says(settings: dict[str, Any], note: str) -> None:
+    config = RunConfig(**{"mode": "ddp", **settings})
+    (found,) = settings_without_effect(resolve_on(config, RECIPE, GPUS, LINUX))
+    assert found.startswith(note)
+
+
+def test_what_a_recipe_sets_by_itself_is_not_noted() -> None:
+    recipe = dataclasses.replace(RECIPE, defaults={"zero_stage": 2})
+    assert settings_without_effect(resolve_on(RunConfig(mode="ddp", zero_stage=2), recipe, GPUS, LINUX)) == ()
+
+
+def test_of_a_program_only_settings_that_reach_it_are_noted() -> None:
+    config = RunConfig(mode="ddp", zero_stage=2, merge_policy="none")
+    assert settings_without_effect(resolve_on(config, SCRIPT, GPUS, LINUX)) == ()
+    reached = dataclasses.replace(SCRIPT, uses=("merge_policy",))
+    (note,) = settings_without_effect(resolve_on(config, reached, GPUS, LINUX))
+    assert note.startswith("merge_policy")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "matters"),
+    [
+        ("sync_method", "", False),
+        ("sync_method", "5", True),
+        ("merge_every_chunks", "", True),
+        ("merge_every_chunks", "5", False),
+        ("offload_parameters", "3", True),
+        ("offload_parameters", "2", False),
+        ("deepspeed_config", "torch", False),
+        ("deepspeed_config", "auto", True),
+        ("lr", "", True),
+    ],
+)
+def test_a_setting_that_needs_another_one(name: str, text: str, matters: bool) -> None:
+    spec = FIELD_BY_NAME[name]
+    assert spec.matters({spec.when[0]: text} if spec.when[0] else {}) is matters
+    assert spec.matters({}), "without the other field nothing speaks against it"
+
+
+def test_each_setting_names_another_one_that_there_is() -> None:
+    assert {spec.when[0] for spec in FIELDS} - {""} <= set(FIELD_BY_NAME)
 
 
 def test_settings_that_work_are_not_noted() -> None:
