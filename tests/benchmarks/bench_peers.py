@@ -12,6 +12,7 @@ import dataclasses
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ BATCH, LENGTH = 8, 128
 PEERS = {"accelerate_loop": "accelerate", "fabric_loop": "lightning_fabric", "trainer_loop": "transformers"}
 NAMES = {"accelerate_loop": "Accelerate", "fabric_loop": "Fabric", "trainer_loop": "HF Trainer"}
 HAND, OURS = "by hand", "Rankdeck"
+_SECONDS = re.compile(r"\d+\.\d+")
 WAITING = "2 by hand that wait for each other"
 
 
@@ -86,9 +88,9 @@ def environment(job: Job, rank: int, threads: int) -> dict[str, str]:
 
 
 def printed(files: list[Path]) -> Ends:
-    """When steps ended, as loops print it; a torn last line is left out."""
-    whole = [file.read_text(encoding="utf-8").rpartition("\n")[0].split() for file in files]
-    return {rank: [float(line) for line in lines_ if line[0].isdigit()] for rank, lines_ in enumerate(whole)}
+    """When steps ended, as loops print it; a torn last line is left out, and what libraries log between them."""
+    whole = [file.read_text(encoding="utf-8").rpartition("\n")[0].splitlines() for file in files]
+    return {rank: [float(line) for line in said if _SECONDS.fullmatch(line)] for rank, said in enumerate(whole)}
 
 
 def rankdeck(mode: str, world: int, text: Path, folder: Path, name: str = OURS) -> Contender:
