@@ -5,7 +5,7 @@
 
 The first call makes `.venv` in the checkout and installs the versions that constraints.txt names; later
 calls find it ready and add a few milliseconds. This file must parse on any Python, so that an old one gets
-a sentence instead of a syntax error: the work is in the modules beside it.
+a message instead of a syntax error; the other modules do the work.
 """
 
 import sys
@@ -14,7 +14,7 @@ if sys.version_info < (3, 11):
     sys.stderr.write(
         "This Python is too old: Rankdeck needs Python 3.11 or newer, and this is Python "
         + sys.version.split()[0]
-        + ".\nInstall Python 3.11 or newer, and run the same line with it.\n"
+        + ".\nInstall Python 3.11 or newer, and run the same command with it.\n"
     )
     sys.exit(3)
 

@@ -1,4 +1,4 @@
-"""What a person sees while the checkout is being set up: one progress line, or one failure in words."""
+"""Output during setup: one progress line, or one error message."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ QUIET_INTERVAL_S: Final = 15.0
 
 
 class SetupError(Exception):
-    """The checkout cannot be set up. Says what is wrong and what to do, like every failure of Rankdeck.
+    """The checkout cannot be set up. Has title, cause and next step, like every error of Rankdeck.
 
     Args:
         title: A few words.
         cause: One sentence.
         next_step: One sentence, or lines with a command to run.
-        exit_code: 1 something failed on the way, 2 wrong arguments, 3 this machine is not ready.
+        exit_code: 1 a step failed, 2 wrong arguments, 3 this machine is not ready.
     """
 
     def __init__(self, title: str, cause: str, next_step: str, *, exit_code: int = 1) -> None:
@@ -31,7 +31,7 @@ class SetupError(Exception):
 
 
 class ProgressLine:
-    """One line that is rewritten on a terminal; elsewhere a plain line for each new thing.
+    """One line that is rewritten on a terminal; elsewhere a plain line for each step.
 
     Use it as a context manager, so that a terminal's line is ended whatever happens.
     """
@@ -55,7 +55,7 @@ class ProgressLine:
             self._stream.flush()
 
     def say(self, text: str) -> None:
-        """Starts a new thing: a line that stays."""
+        """Starts a new step, with a line that stays."""
         self.show(text, always=True)
 
     def show(self, text: str, *, always: bool = False) -> None:

@@ -143,8 +143,8 @@ class Environment:
         free = shutil.disk_usage(self.root).free / 1e9
         if free < needed:
             raise SetupError(
-                "There is too little disk space",
-                f"{self.folder} needs about {needed:.0f} GB; {free:.1f} GB are free.",
+                "Not enough disk space",
+                f"{self.folder} needs about {needed:.0f} GB, but only {free:.1f} GB are free.",
                 "Free some space, or move this checkout to another disk.",
                 exit_code=3,
             )
@@ -162,13 +162,13 @@ class Environment:
                     progress.say("removing the old .venv")
                     shutil.rmtree(doomed, ignore_errors=True)
                 else:
-                    progress.say(f"the .venv that was here was not made by this script; it is now {doomed.name}")
+                    progress.say(f"this script did not create the existing .venv; it is now {doomed.name}")
             self.folder.mkdir(exist_ok=True)
         except OSError as error:
             raise SetupError(
-                "The environment cannot be made",
+                "The environment cannot be created",
                 f"{self.folder} cannot be replaced ({error}).",
-                "Close programs that use it (a Rankdeck window, a training), and check that the folder can be written.",
+                "Close programs that use it (a Rankdeck window or run), and check that the folder is writable.",
                 exit_code=3,
             ) from error
 
@@ -188,7 +188,7 @@ class Environment:
 
     @contextlib.contextmanager
     def _lock(self, progress: ProgressLine) -> Iterator[None]:
-        """One process at a time. The operating system gives the lock back when its last holder dies.
+        """One process at a time. The operating system releases the lock when its last holder exits.
 
         On POSIX venv and pip hold it too (`inherited`): where this process is killed and they live on, the next
         one waits for them. On Windows they hold files of the environment instead, which `_rename` waits for.
@@ -199,16 +199,16 @@ class Environment:
             stream = path.open("a+b")
         except OSError as error:
             raise SetupError(
-                "The environment cannot be made",
+                "The environment cannot be created",
                 f"{self.root} cannot be written ({error}).",
-                "Copy the checkout to a folder of yours.",
+                "Copy the checkout to a folder that you can write to.",
                 exit_code=3,
             ) from error
         with stream:
             while not _try_lock(stream.fileno()):
                 if time.monotonic() > deadline:
                     raise SetupError(
-                        "Another setup does not end",
+                        "Another setup is still running",
                         f"Another process has been setting up this checkout for {LOCK_LIMIT_S / 60:.0f} minutes.",
                         "Wait for it or end it, then try again.",
                     )

@@ -1,4 +1,4 @@
-"""What goes into the environment, in order: pip, torch in the right build, the other packages, Rankdeck itself."""
+"""Packages of the environment, in order: pip, the right build of torch, the other packages, Rankdeck itself."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def create_venv(environment: Environment, progress: ProgressLine) -> None:
     Raises:
         SetupError: This Python has neither `ensurepip` nor a pip that could stand in.
     """
-    progress.say("making .venv")
+    progress.say("creating .venv")
     borrowed = False
     if importlib.util.find_spec("ensurepip") is None:
         package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
@@ -43,7 +43,7 @@ def create_venv(environment: Environment, progress: ProgressLine) -> None:
             apt_install([package], progress, environment.log)
         elif not borrowed:
             step = f"Run: {apt_command([package])}" if is_debian() else "Install pip or ensurepip for this Python."
-            raise SetupError("This Python cannot make environments", "Its ensurepip is missing.", step, exit_code=3)
+            raise SetupError("This Python cannot create environments", "Its ensurepip is missing.", step, exit_code=3)
     _run_venv(environment, ["--without-pip"] if borrowed else [])
     if borrowed:
         # This Python's own pip installs another one over there.
@@ -72,7 +72,7 @@ def _run_venv(environment: Environment, options: list[str]) -> None:
     if code:
         tail = "\n".join(environment.log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
         raise SetupError(
-            "The environment cannot be made",
+            "The environment cannot be created",
             f"`{' '.join(command)}` ended with code {code}:\n{tail}",
             "Check that this Python is complete (`python -m ensurepip --version`) and that the disk is not full.",
         )
@@ -143,7 +143,7 @@ def _install_torch(pip: Pip, constraints: Path, progress: ProgressLine) -> None:
     sources = torch_sources(sys.platform, version, driver, os.environ.get(ENV_TORCH_INDEX) or None)
     failure: PipError | None = None
     for source in sources:
-        progress.say(f"installing {source.words}")
+        progress.say(f"installing {source.label}")
         index = ["--index-url", source.index] if source.index else []
         try:
             pip.run(

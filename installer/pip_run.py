@@ -43,7 +43,7 @@ class PipError(SetupError):
     """pip ended with an error.
 
     Attributes:
-        missing: No such version was found where pip looked, so another place may have it.
+        missing: The index has no such version; another one may have it.
     """
 
     def __init__(self, cause: str, next_step: str, *, missing: bool) -> None:
@@ -57,7 +57,7 @@ class Pip:
 
     Attributes:
         python: The interpreter.
-        log: What pip says is added to this file.
+        log: pip's output is appended to this file.
         scratch: A folder for pip's temporary files, on the environment's disk: ``/tmp`` is often too small.
         inherited: Descriptors that pip is to hold as long as it lives (POSIX only).
     """
@@ -125,12 +125,12 @@ def _lines(process: subprocess.Popen[bytes], progress: ProgressLine, scratch: Pa
         try:
             line = lines.get(timeout=_REFRESH_S)
         except queue.Empty:
-            progress.show(activity.words())
+            progress.show(activity.text())
             continue
         if line is None:
             break
         activity.follow(line.decode("utf-8", errors="replace"))
-        progress.show(activity.words())
+        progress.show(activity.text())
         yield line
     reader.join()
     pipe.close()
@@ -170,8 +170,8 @@ class PipActivity:
             count = found[1].count(",") + 1
             self._words = f"unpacking {count} package{'s' if count > 1 else ''}"
 
-    def words(self) -> str:
-        """A few words for the progress line."""
+    def text(self) -> str:
+        """Text for the progress line."""
         if not self._file:
             return self._words
         done = sum(path.stat().st_size for path in self._scratch.glob(f"pip-unpack-*/{self._file}"))
@@ -180,20 +180,26 @@ class PipActivity:
 
 
 def explain_failure(lines: list[str], log: Path) -> PipError:
-    """Finds the cause in pip's own words: no network, no such version, disk, permission, or something else."""
+    """Finds the cause in pip's output: no network, no such version, disk, permission, or something else."""
     text = "\n".join(lines).lower()
     shown = "\n".join(f"    {line}" for line in lines[-_SHOWN_LINES:])
-    said = f"The last lines of {log}:\n{shown}"
+    shown_lines = f"The last lines of {log}:\n{shown}"
     missing = "no matching distribution found" in text or "could not find a version" in text
     if any(sign in text for sign in _DISK):
-        return PipError(f"The disk is full. {said}", "Free some space and run the same line again.", missing=False)
+        return PipError(
+            f"The disk is full. {shown_lines}", "Free some space, then run the same command again.", missing=False
+        )
     if any(sign in text for sign in _NETWORK):
-        step = "Check the network (and pip's proxy settings), and run the same line again; what was downloaded is kept."
-        return PipError(f"The package index could not be reached. {said}", step, missing=True)
+        step = (
+            "Check the network (and pip's proxy settings), then run the same command again; downloads so far are kept."
+        )
+        return PipError(f"The package index could not be reached. {shown_lines}", step, missing=True)
     if missing:
-        step = "Try Python 3.11, 3.12 or 3.13: the newest Python is often not served yet."
-        return PipError(f"pip found no build of a package for this Python and platform. {said}", step, missing=True)
+        step = "Try Python 3.11, 3.12 or 3.13: packages often do not support the newest Python yet."
+        return PipError(
+            f"pip found no build of a package for this Python and platform. {shown_lines}", step, missing=True
+        )
     if any(sign in text for sign in _PERMISSION):
         step = "Close programs that use this checkout's .venv, check that the folder can be written, and try again."
-        return PipError(f"A file could not be written. {said}", step, missing=False)
-    return PipError(f"pip ended with an error. {said}", f"Look at {log} for the whole of it.", missing=False)
+        return PipError(f"A file could not be written. {shown_lines}", step, missing=False)
+    return PipError(f"pip ended with an error. {shown_lines}", f"Read the full output in {log}.", missing=False)

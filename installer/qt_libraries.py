@@ -89,7 +89,7 @@ def is_debian() -> bool:
 
 
 def apt_command(packages: list[str]) -> str:
-    """The line a person can run."""
+    """The command that the user can run."""
     return f"sudo apt-get update && sudo apt-get install -y --no-install-recommends {' '.join(packages)}"
 
 
@@ -97,7 +97,7 @@ def apt_install(packages: list[str], progress: ProgressLine, log: Path) -> None:
     """Installs Debian packages; needs root.
 
     Raises:
-        SetupError: apt-get failed; its words are in `log`.
+        SetupError: apt-get failed; its output is in `log`.
     """
     progress.say(f"installing {' '.join(packages)} (apt-get)")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -117,8 +117,8 @@ def apt_install(packages: list[str], progress: ProgressLine, log: Path) -> None:
     if code:
         raise SetupError(
             "System packages could not be installed",
-            f"apt-get ended with code {code}; what it said is in {log}.",
-            f"Run this and look at its answer: {apt_command(packages)}",
+            f"apt-get failed with code {code}; its output is in {log}.",
+            f"Run this and read its output: {apt_command(packages)}",
             exit_code=3,
         )
 
@@ -138,7 +138,7 @@ def ensure_qt_libraries(site_packages: Path, progress: ProgressLine, log: Path) 
     if not missing:
         return
     cause = f"The window cannot be opened without {', '.join(missing)}."
-    step = "Install the packages that hold them, and try again."
+    step = "Install the packages that contain them, then try again."
     if packages and is_debian():
         step = f"Run: {apt_command(packages)}"
     raise SetupError("System libraries for the window are missing", cause, step, exit_code=3)

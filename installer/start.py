@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
         print(USAGE, end="")
         return 0
     if command not in EXTRAS:
-        sys.stderr.write(f"{USAGE}Neither `run` nor `test`: {command!r}.\n" if command else USAGE)
+        sys.stderr.write(f"{USAGE}Unknown command: {command!r}.\n" if command else USAGE)
         return 2
     environment = Environment(Path(__file__).resolve().parent.parent)
     rest = list(arguments[1:])
@@ -43,10 +43,10 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
     except KeyboardInterrupt:
-        sys.stderr.write("Interrupted. The next call goes on from a clean start.\n")
+        sys.stderr.write("Interrupted. The next call starts again.\n")
         return INTERRUPTED
     if command == "run":
-        # -P: a folder named `app` where the person stands must not be taken for ours.
+        # -P: a folder named `app` in the current folder must not be imported instead of ours.
         return _become([str(environment.python), "-P", "-m", "app", *rest])
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     os.chdir(environment.root)

@@ -1,4 +1,4 @@
-"""Which build of torch this machine should get, and from where.
+"""Choice of the torch build for this machine, and of its source.
 
 PyPI's torch is a CPU build for Windows and a CUDA build (with gigabytes of CUDA libraries) for Linux. The
 other builds are on PyTorch's own package index and carry a local version: ``2.13.0+cpu``, ``2.13.0+cu130``.
@@ -30,12 +30,12 @@ class TorchSource:
     Attributes:
         requirement: What pip is asked for.
         index: pip's ``--index-url``; None: wherever this machine's pip looks.
-        words: What a person is told while it is tried.
+        label: Shown while it is tried.
     """
 
     requirement: str
     index: str | None
-    words: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def has_nvidia_driver(system: str) -> bool:
 
 
 def read_driver() -> NvidiaDriver:
-    """Asks `nvidia-smi`; a driver that does not answer is not known, which is no failure."""
+    """Asks `nvidia-smi`; a driver that does not answer counts as unknown."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return NvidiaDriver()
@@ -108,7 +108,7 @@ def torch_sources(
             TorchSource(f"{plain}+{tag}", None, build),
             TorchSource(f"{plain}+{tag}", f"{PYTORCH_INDEX}/{tag}", f"{build} from PyTorch's own index"),
         )
-        # PyPI's Windows build has no CUDA: taking it here would train on the CPU without a word.
+        # PyPI's Windows build has no CUDA: taking it here would silently train on the CPU.
         return tagged if system == "win32" else (*tagged, TorchSource(plain, None, f"torch {version}"))
     if system != "linux":
         return (TorchSource(plain, None, f"torch {version}"),)

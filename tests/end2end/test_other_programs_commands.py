@@ -113,7 +113,7 @@ def test_a_large_batch_with_sizes_left_at_their_defaults(folder: Path, capsys: p
         "--set hidden=8 --set eval_episodes=2 "
     )
     said = rankdeck(capsys, command + "--dataset-chunk-size 3000", code=2)
-    assert "3000 samples are no multiple of 2048" in said and "--dataset-chunk-size 2048" in said
+    assert "3000 samples are not a multiple of 2048" in said and "--dataset-chunk-size 2048" in said
     assert not list(folder.glob("runs/*/run.toml")), "refused before the start"
     said = rankdeck(capsys, command)
     assert "The chunk has 4,096 samples instead of 3,072 (block: 49,152): 4 passes over a global batch of 512." in said

@@ -301,5 +301,5 @@ def test_an_old_python_is_told_in_one_sentence(capfd: pytest.CaptureFixture[str]
     assert answer.returncode == 3
     assert capfd.readouterr().err.splitlines() == [
         "This Python is too old: Rankdeck needs Python 3.11 or newer, and this is Python 3.10.2.",
-        "Install Python 3.11 or newer, and run the same line with it.",
+        "Install Python 3.11 or newer, and run the same command with it.",
     ]

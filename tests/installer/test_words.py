@@ -120,7 +120,7 @@ def test_the_words_for_what_pip_does(tmp_path: Path) -> None:
         "a line that means nothing\n",
     ):
         activity.follow(line)
-        said.append(activity.words())
+        said.append(activity.text())
     assert said == [
         "package 1: torch",
         "package 1: torch, 2500.1 MB",
@@ -138,7 +138,7 @@ def test_a_download_shows_how_far_it_is(tmp_path: Path) -> None:
     activity.follow("  Downloading https://mirror/torch-2.13.0-cp311.whl (200.0 MB)\n")
     (tmp_path / "pip-unpack-x").mkdir()
     (tmp_path / "pip-unpack-x" / "torch-2.13.0-cp311.whl").write_bytes(b"x" * 3_000_000)
-    assert activity.words() == "package 1: torch, 3 MB of 200.0 MB"
+    assert activity.text() == "package 1: torch, 3 MB of 200.0 MB"
 
 
 class Terminal(io.StringIO):

@@ -343,7 +343,7 @@ def test_what_cannot_be_trained_is_said_before() -> None:
     with pytest.raises(ConfigError) as refused:
         check(Request(RunConfig(options={**GOOD, "n_embd": 60})))
     assert refused.value.field == "n_embd" and "60" in refused.value.cause and "64" in refused.value.next_step
-    with pytest.raises(ConfigError, match="no multiple of 8"):
+    with pytest.raises(ConfigError, match="not divisible by 8"):
         layer_shape(60, 4, 0.0)
     (note,) = check(Request(RunConfig(options={**GOOD, "halt_max_steps": 1, "l_cycles": 2})))
     assert "plain" in note

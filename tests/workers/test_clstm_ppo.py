@@ -354,7 +354,7 @@ def test_observations_with_limits_are_scaled_and_others_squeezed() -> None:
     several = observations_of(Dict({"a": Discrete(3), "b": box}), "several")
     row = several.flat({"a": 1, "b": np.array([2, 0], dtype=np.float32)})
     assert several.size == 5 and row.tolist() == [0, 1, 0, 2, 0]
-    with pytest.raises(ConfigError, match="not a row"):
+    with pytest.raises(ConfigError, match="are not 1 to"):
         observations_of(Sequence(Discrete(3)), "words")
 
 
@@ -402,7 +402,7 @@ BAD_SETTINGS = [
     ({"environment": "CartPole-v1", "environment_arguments": "{"}, "environment_arguments", "JSON object"),
     ({"environment": "CartPole-v1", "environment_arguments": '{"colour": 1}'}, "environment_arguments", "colour"),
     ({"environment": "CartPole-v1", "hide": "4"}, "hide", "entries 0 to 3"),
-    ({"environment": "CartPole-v1", "hide": "0,1,2,3"}, "hide", "is left"),
+    ({"environment": "CartPole-v1", "hide": "0,1,2,3"}, "hide", "are hidden"),
     ({"environment": "trading"}, "dataset_file", "--dataset-file prices.csv"),
 ]
 

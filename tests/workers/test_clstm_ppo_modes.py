@@ -144,4 +144,4 @@ def test_a_rank_says_what_only_it_can_know(tmp_path: Path) -> None:
     assert host(store) == 2
     error = store.state().error
     assert error is not None and error["title"] == "Rank 0: Invalid setting"
-    assert "no multiple of 8" in error["cause"] and "--dataset-chunk-size 32" in error["next_step"]
+    assert "not a multiple of 8" in error["cause"] and "--dataset-chunk-size 32" in error["next_step"]

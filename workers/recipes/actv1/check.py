@@ -1,4 +1,4 @@
-"""Checks before a rank is started; need no torch. See "check.py" in docs/recipes.md."""
+"""Checks of settings before a rank starts; they need no torch. See "check.py" in docs/recipes.md."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ def check(request: Request) -> list[str]:
     """Refuses what cannot be trained.
 
     Returns:
-        What a person should know though it stops nothing.
+        Notes for the user.
 
     Raises:
-        ConfigError: The first thing that cannot work.
-        MissingPackageError: The tokens that were asked for need a package.
+        ConfigError: The first invalid setting.
+        MissingPackageError: The chosen tokens need a package.
     """
     o, config = request.options, request.config
     check_width(o["n_embd"], o["n_head"])
     if o["tokenizer"] == "bpe" and importlib.util.find_spec("tokenizers") is None:
-        raise MissingPackageError(["tokenizers"], "Tokens of the kind bpe")
+        raise MissingPackageError(["tokenizers"], "BPE tokens")
     notes = check_model(o, config.model, config.strict) if config.model and not request.resumes else []
     cycles = o["h_cycles"] * o["l_cycles"]
     if o["halt_max_steps"] == 1 and cycles > 1:
@@ -53,9 +53,9 @@ def check_model(options: Mapping[str, Any], model: str, strict: bool) -> list[st
         raise ConfigError("model", error.cause, step, title=error.title) from None
     facts += [] if str(folder) == model else [str(folder)]
     about = f" ({', '.join(facts)})" if facts else ""
-    note = f"ACT-v1 takes only the tokenizer of {model}{about}; its weights are trained from scratch."
+    note = f"ACT-v1 uses only the tokenizer of {model}{about}; its weights are trained from scratch."
     if options["tokenizer"] == "bpe":
-        note += " The BPE that was asked for is not learned."
+        note += " The requested BPE is not learned."
     return [note]
 
 
@@ -69,6 +69,6 @@ def check_width(n_embd: int, n_head: int) -> None:
         fitting = max(1, round(n_embd / (2 * n_head))) * 2 * n_head
         raise ConfigError(
             "n_embd",
-            f"The width {n_embd} is no multiple of {2 * n_head}: each of the {n_head} heads needs an even share.",
-            f"Choose the width {fitting}, or other heads.",
+            f"The width {n_embd} is not divisible by {2 * n_head}: each of the {n_head} heads needs an even width.",
+            f"Choose the width {fitting}, or another number of heads.",
         )

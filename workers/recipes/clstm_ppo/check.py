@@ -1,4 +1,4 @@
-"""Checks before a rank is started; need no torch. One environment is made to look at.
+"""Checks of settings before a rank starts; they need no torch, and create one environment.
 
 The ranks look again: by then they know how many they are.
 """
@@ -19,13 +19,13 @@ def check(request: Request) -> Checked:
     """Refuses what cannot be trained.
 
     Args:
-        request: The run that was asked for.
+        request: The requested run.
 
     Returns:
-        What a person should know though it stops nothing, and sizes that are fitted to the batch.
+        Notes for the user, and sizes that are adapted to the batch.
 
     Raises:
-        ConfigError: The first thing that cannot work.
+        ConfigError: The first invalid setting.
         MissingPackageError: There is no gymnasium.
     """
     if importlib.util.find_spec("gymnasium") is None:
@@ -40,7 +40,7 @@ def check(request: Request) -> Checked:
         files, market = open_files(named, lambda: [Path(named)], options)
         notes += [
             f"{file.name}: {len(file.prices):,} prices in the column {file.column!r}, {file.bad_rows:,} of "
-            f"{file.rows:,} rows left out, {len(file.stretches) - 1} longer gaps."
+            f"{file.rows:,} rows skipped, {len(file.stretches) - 1} longer gaps."
             for file in files
         ]
     world = open_world(options, market)
@@ -56,7 +56,7 @@ def fit(request: Request, batch: int) -> Checked:
     """Fits the chunk and block sizes to the batch where they were left at their defaults.
 
     Args:
-        request: The run that was asked for.
+        request: The requested run.
         batch: Samples in an optimizer step.
 
     Returns:

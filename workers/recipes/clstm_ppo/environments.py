@@ -25,7 +25,7 @@ class World:
     """An environment that any number of can be made of.
 
     Attributes:
-        name: As it was asked for.
+        name: As requested.
         make: Makes one; True: for evaluation.
         observations: How it is seen.
         actions: How one acts in it.

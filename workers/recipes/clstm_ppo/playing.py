@@ -16,7 +16,7 @@ from workers.recipes.clstm_ppo.policy import CascadedLstm
 from workers.recipes.clstm_ppo.ppo import Floats, log_likelihood, with_time_limits
 
 LONGEST: Final = 10_000
-"""An evaluation episode that has not ended after so many steps is ended."""
+"""Maximum steps of an evaluation episode."""
 
 _ROUND, _EVALUATION = 0, 1
 _TOGETHER_EVERY: Final = 32
@@ -29,7 +29,7 @@ class Episode:
     Attributes:
         reward: All its rewards added up, as the environment gave them: the return.
         steps: How long it was.
-        summary: What the environment said of it at its end, in words.
+        summary: The environment's text about its end.
     """
 
     reward: float
@@ -80,7 +80,7 @@ class Stage:
         self._made: list[Any] = []
 
     def take(self, count: int) -> list[Any]:
-        """So many environments; each has to be reset with a seed."""
+        """A number of environments; each has to be reset with a seed."""
         while len(self._made) < count:
             self._made.append(self.world.make(self._held_out))
         return self._made[:count]
@@ -241,7 +241,7 @@ class _Record:
 
     @staticmethod
     def empty(count: int, steps: int, width: int) -> _Record:
-        """Room for so many environments and steps."""
+        """Empty arrays for a number of environments and steps."""
         flags = [np.zeros((count, steps), dtype=np.bool_) for _ in range(2)]
         numbers = [np.zeros((count, steps)) for _ in range(2)]
         observed = np.zeros((count, steps, width), dtype=np.float32)
@@ -263,5 +263,5 @@ class _Record:
 
 
 def _begin(environment: Any, world: World, generator: np.random.Generator) -> NDArray[np.float32]:
-    """The first observation of an environment that is begun anew, with a seed."""
+    """Resets an environment with a seed; returns its first observation."""
     return world.observations.flat(environment.reset(seed=int(generator.integers(2**31)))[0])

@@ -39,7 +39,7 @@ class PriceFile:
         column: What the prices' column is called, or its number.
         rows: Rows with anything in them, the header left out.
         bad_rows: Those left out: no price, a price that is not above 0, the same time as another.
-        examples: The first bad ones, in words.
+        examples: Texts about the first bad ones.
     """
 
     name: str
@@ -67,8 +67,8 @@ def read_prices(path: Path, column: str = "", max_gap: float = 10.0) -> PriceFil
     Args:
         path: A table in text, with or without a header; `.gz` as it is.
         column: The prices' column: its name, or its number from 1. Empty: guessed.
-        max_gap: Where more than so many usual intervals lie between two rows, or as many rows in a row are bad, a new
-            stretch begins; 0: never.
+        max_gap: Usual intervals between two rows, or bad rows in succession, above which a new stretch begins;
+            0: never.
 
     Raises:
         ConfigError: There is no such column, or which one it is cannot be guessed; it cannot be read, or holds no two
@@ -160,8 +160,8 @@ def _table(path: Path) -> list[tuple[int, list[str]]]:
 def _without_header(table: list[tuple[int, list[str]]]) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """Column names (empty where there are none), and the rows below them."""
     first = [cell.strip() for cell in table[0][1]]
-    words = [cell for cell in first if cell and number_in(cell) is None and moment_in(cell) is None]
-    if not words:
+    names = [cell for cell in first if cell and number_in(cell) is None and moment_in(cell) is None]
+    if not names:
         return [], table
     return first, table[1:] or table  # a file of nothing but a header: its words are no prices, and are said to be none
 
@@ -204,7 +204,7 @@ def _price_column(
         return numeric[0]
     raise ConfigError(
         "price_column",
-        f"Which column of {file} holds the prices cannot be guessed; it has {', '.join(names)}.",
+        f"The price column of {file} cannot be guessed. The columns are: {', '.join(names)}.",
         "Name it: --set price_column=NAME",
     )
 

@@ -19,7 +19,7 @@ from workers.recipes.clstm_ppo.policy import parts_of
 from workers.recipes.clstm_ppo.ppo import Floats, advantages
 
 _STOP_AT: Final = 1.5
-"""A round is over when the policy has moved so many times as far as it should (as in OpenAI's Spinning Up)."""
+"""A round ends when the policy has moved this many times the target (as in OpenAI's Spinning Up)."""
 
 _ROUNDING: Final = 1e-6
 """Episodes of three ranks come in thirds."""
@@ -33,7 +33,7 @@ class Column:
 
 
 class EpisodeGoal:
-    """So many episodes on each device, as the mean over the ranks that train in step.
+    """A number of episodes per device, as the mean over synchronised ranks.
 
     Args:
         wanted: How many; 0: no end.
@@ -48,11 +48,11 @@ class EpisodeGoal:
         self.played += episodes / ranks
 
     def is_reached(self) -> bool:
-        """Whether each device has played so many."""
+        """Whether each device has played the number."""
         return 0 < self.wanted <= self.played + _ROUNDING
 
     def progress(self) -> tuple[float, str] | None:
-        """The share that is played, and in words."""
+        """Progress as a fraction and as text."""
         return (self.played / self.wanted, f"{self.played:,.10g} of {self.wanted:,} episodes") if self.wanted else None
 
     def counters(self) -> dict[str, float]:

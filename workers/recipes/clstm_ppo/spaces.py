@@ -72,7 +72,7 @@ class Actions:
     shape: tuple[int, ...] = ()
 
     def noise(self, generator: np.random.Generator, steps: int) -> NDArray[np.float64]:
-        """What makes the actions of so many steps differ from what is likeliest: shape (steps,) or (steps, count)."""
+        """Random numbers that sample the actions of a number of steps: shape (steps,) or (steps, count)."""
         return generator.standard_normal((steps, self.count)) if self.continuous else generator.random(steps)
 
     def draw(self, likely: NDArray[np.float64], noise: NDArray[np.float64] | None) -> NDArray[Any]:
@@ -126,14 +126,14 @@ def observations_of(space: Any, name: str, hidden: str = "") -> Observations:
     if not isinstance(flat, Box) or not 0 < flat.shape[0] <= MAX_NUMBERS:
         raise ConfigError(
             "environment",
-            f"What {name} lets one observe ({space}) is not a row of 1 to {MAX_NUMBERS:,} numbers.",
+            f"The observations of {name} ({space}) are not 1 to {MAX_NUMBERS:,} numbers.",
             "Choose an environment whose observations are Box, Discrete, MultiDiscrete, or Tuple and Dict of them.",
         )
     low, high = flat.low.astype(np.float64), flat.high.astype(np.float64)
     limited = np.isfinite(low) & np.isfinite(high) & (high > low) & (np.maximum(abs(low), abs(high)) < 1e6)
     seen = np.array([entry for entry in range(len(low)) if entry not in _hidden(hidden, len(low), name)])
     if not len(seen):
-        raise ConfigError("hide", f"Nothing of the {len(low)} numbers of {name} is left.", "Hide fewer.")
+        raise ConfigError("hide", f"All {len(low)} numbers of {name} are hidden.", "Hide fewer.")
     span = np.where(limited, high - np.where(limited, low, 0), 0)
     return Observations(
         space, np.where(limited, low, 0)[seen].astype(np.float32), span[seen].astype(np.float32), seen.astype(np.int64)
@@ -155,19 +155,19 @@ def actions_of(space: Any, name: str) -> Actions:
         return Actions(space.low.size, True, 0, low, high, space.shape)
     raise ConfigError(
         "environment",
-        f"The actions of {name} are {space}; this recipe can choose one of several (Discrete) or make numbers (Box).",
+        f"The actions of {name} are {space}; this recipe supports Discrete and Box actions.",
         "Choose another environment, or wrap this one so that its actions are Discrete or Box.",
     )
 
 
-def _hidden(words: str, entries: int, name: str) -> set[int]:
+def _hidden(text: str, entries: int, name: str) -> set[int]:
     found = set()
-    for word in filter(None, (part.strip() for part in words.split(","))):
+    for word in filter(None, (part.strip() for part in text.split(","))):
         if not word.isdigit() or int(word) >= entries:
             raise ConfigError(
                 "hide",
-                f"hide names the entry {word}, and an observation of {name} has the entries 0 to {entries - 1}.",
-                "Give numbers with commas between them, or nothing.",
+                f"hide names the entry {word}, but an observation of {name} has the entries 0 to {entries - 1}.",
+                "Give numbers separated by commas, or leave it empty.",
             )
         found.add(int(word))
     return found

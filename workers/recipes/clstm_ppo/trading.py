@@ -90,13 +90,13 @@ def make_market(files: Sequence[PriceFile], held_out: float, window: int) -> Mar
             for part, low, high in ((parts[0], first, min(past, cut)), (parts[1], max(first, cut), past)):
                 if high - low >= needed:
                     part.append(Stretch(base + low, base + high, usual))
-    for part, words in zip(parts, ("to train on", "held out"), strict=True):
+    for part, purpose in zip(parts, ("to train on", "held out"), strict=True):
         if not part:
             names = ", ".join(file.name for file in files)
             longest = max(past - first for file in files for first, past in file.stretches)
             raise ConfigError(
                 "dataset_file",
-                f"{names}: too few prices in a row. The longest stretch has {longest}, and the part {words} needs "
+                f"{names}: too few prices in a row. The longest stretch has {longest}, and the part {purpose} needs "
                 f"{needed} (a window of {window} moves and {MIN_STEPS} steps).",
                 "Use a longer file, a smaller window (--set window=N), another val_fraction, or max_gap=0.",
                 title="The price file is too short",

@@ -1,8 +1,8 @@
 """Recurrent PPO: a cascaded-LSTM actor-critic that learns from episodes of an environment.
 
-A chunk of the ledger is a round: episodes are begun anew in every environment, played with the policy as it is then,
-trained on several times, and forgotten. What is played depends on the weights, the run's seed and the chunk's number
-only, so a run that is stopped or killed goes on bit for bit without a word about environments in what it saves.
+A chunk of the ledger is a round: every environment is reset and played with the current policy; the rollout is trained
+on several times and discarded. It depends only on the weights, the run's seed and the chunk's number, so a stopped or
+killed run resumes bit-identically without saving any environment.
 
     rankdeck train --recipe clstm_ppo --devices cpux2 --mode ddp
 
@@ -116,7 +116,7 @@ def prepare(run: Run, folder: Path) -> PreparedData:
         info = save_market(folder, market)
         bad, rows = sum(file.bad_rows for file in files), sum(file.rows for file in files)
         if bad:
-            examples = "; ".join(f"{file.name}, {words}" for file in files for words in file.examples)
+            examples = "; ".join(f"{file.name}, {example}" for file in files for example in file.examples)
             run.alert(
                 "bad_rows",
                 "Some rows of the price file are bad",

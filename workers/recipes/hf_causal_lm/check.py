@@ -1,4 +1,4 @@
-"""Checks before a rank is started; need no torch and no network.
+"""Checks of settings before a rank starts; they need no torch and no network.
 
 The ranks check the same again: between the two a folder may have changed.
 """
@@ -42,10 +42,10 @@ def check_model(
         shards_weights: Each device is to hold a part of the weights only.
 
     Returns:
-        What a person should know though it stops nothing.
+        Notes for the user.
 
     Raises:
-        ConfigError: The first thing that cannot work.
+        ConfigError: The first invalid setting.
         MissingPackageError: LoRA needs a package.
     """
     source = find_source(model)
@@ -61,7 +61,7 @@ def check_model(
     if source.folder is None:
         if not options["allow_download"]:
             raise not_here(source)
-        return [f"The model {source.name} is not on this machine and will be downloaded; its size is said before."]
+        return [f"The model {source.name} is not on this machine and will be downloaded; its size is shown before."]
     found = open_folder(source.folder)
     _check_length(found, seq_len)
     _check_tokenizer(found, named)
@@ -71,7 +71,7 @@ def check_model(
 
 
 def lora_targets(options: Mapping[str, Any]) -> list[str]:
-    """The names of modules that LoRA is asked for; empty: all linear layers."""
+    """The modules that LoRA adapts; empty: all linear layers."""
     names = [name.strip() for name in str(options["lora_targets"]).split(",")]
     return [name for name in names if name and name != "all-linear"]
 
@@ -115,13 +115,15 @@ def check_sizes(architecture: str, options: Mapping[str, Any]) -> None:
         if shared not in (0, heads):
             raise ConfigError(
                 "n_kv_head",
-                f"GPT-2 has as many key heads as heads ({heads}), and {shared} were asked for.",
+                f"GPT-2 has as many key-value heads as heads ({heads}), but {shared} were requested.",
                 "Leave n_kv_head at 0, or choose --model llama or qwen3.",
             )
         return
     if shared and heads % shared:
         raise ConfigError(
-            "n_kv_head", f"The {heads} heads cannot share {shared} key heads evenly.", "Choose a divisor of the heads."
+            "n_kv_head",
+            f"The {heads} heads cannot share {shared} key-value heads evenly.",
+            "Choose a divisor of the heads.",
         )
     if width // heads % 2:
         raise ConfigError(
@@ -153,9 +155,9 @@ def _check_lora(source: Source) -> None:
     if source.kind == "scratch":
         raise ConfigError(
             "training",
-            f"LoRA leaves a model's weights as they are and trains a few beside them; {source.name} would be made from "
-            "scratch and has learned nothing yet.",
-            "Name the folder of a trained model (--model FOLDER), or choose training full.",
+            f"LoRA freezes a pretrained model's weights, but {source.name} would be created from scratch and has "
+            "learned nothing yet.",
+            "Name the folder of a pretrained model (--model FOLDER), or choose training full.",
         )
 
 
@@ -163,8 +165,8 @@ def _check_formats(options: Mapping[str, Any], shards_weights: bool) -> None:
     if shards_weights and options["lora_frozen"] != "fp32":
         raise ConfigError(
             "lora_frozen",
-            "Where each device holds a part of the weights (fsdp, ZeRO stages 2 and 3), PyTorch wants all of a layer's "
-            f"in one format, and {options['lora_frozen']} was asked for those that are not trained.",
+            "If each device holds a shard of the weights (fsdp, ZeRO stages 2 and 3), PyTorch needs all of a layer's "
+            f"in one format, and {options['lora_frozen']} was chosen for the frozen ones.",
             "Choose lora_frozen fp32, or mode ddp.",
         )
 
@@ -174,7 +176,7 @@ def _check_length(model: ModelFolder, seq_len: int) -> None:
     if longest is not None and seq_len > longest:
         raise ConfigError(
             "seq_len",
-            f"The sequence length {seq_len:,} is more than the model was made for ({longest:,}).",
+            f"The sequence length {seq_len:,} exceeds the model's maximum ({longest:,}).",
             f"Choose at most {longest}: --seq-len {longest}",
         )
 
@@ -197,4 +199,4 @@ def _notes(training: str, lr: float) -> list[str]:
     if lr <= high:
         return []
     usual = "1e-5 to 1e-4" if training == "full" else "1e-4 to 5e-4"
-    return [f"The learning rate {lr:g} is high for a model that is trained already; usual is {usual} (--lr)."]
+    return [f"The learning rate {lr:g} is high for a pretrained model; usual values are {usual} (--lr)."]

@@ -31,12 +31,12 @@ def local_folder(source: Source, allow_download: bool, say: Callable[[str], None
         return source.folder
     if not allow_download:
         raise not_here(source)
-    words = f"downloading {source.name}: {ask_size(source)}"
-    sys.stderr.write(f"{words}\n")
-    say(words)
+    message = f"downloading {source.name}: {ask_size(source)}"
+    sys.stderr.write(f"{message}\n")
+    say(message)
     from huggingface_hub import snapshot_download
 
-    with _in_words(source):
+    with _explained(source):
         return Path(snapshot_download(source.name, revision=source.revision or None, allow_patterns=list(_WANTED)))
 
 
@@ -48,12 +48,12 @@ def ask_size(source: Source) -> str:
     """
     from huggingface_hub import HfApi
 
-    with _in_words(source):
+    with _explained(source):
         revision = source.revision or None
         info: Any = HfApi().model_info(source.name, revision=revision, files_metadata=True, timeout=_ANSWER_S)
     sizes = wanted_files([(file.rfilename, file.size or 0) for file in info.siblings or ()])
     _check_safetensors(source, [name for name, _ in sizes])
-    return f"{len(sizes)} files, {size_words(sum(size for _, size in sizes))}"
+    return f"{len(sizes)} files, {size_text(sum(size for _, size in sizes))}"
 
 
 def wanted_files(files: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -65,14 +65,14 @@ def wanted_files(files: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     return [file for file in files if any(fnmatch.fnmatch(file[0], pattern) for pattern in _WANTED)]
 
 
-def size_words(size_bytes: int) -> str:
+def size_text(size_bytes: int) -> str:
     """A size for people."""
     return f"{size_bytes / 1e9:,.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:,.1f} MB"
 
 
 @contextmanager
-def _in_words(source: Source) -> Iterator[None]:
-    """No network, no such model, no permission, a full disk: each comes in the package's own words."""
+def _explained(source: Source) -> Iterator[None]:
+    """Raises the package's errors (no network, no such model, no permission, a full disk) as `ConfigError`."""
     try:
         yield
     except Exception as error:

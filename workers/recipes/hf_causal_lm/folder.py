@@ -126,7 +126,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         what = (
             "is a LoRA adapter without its model"
             if (folder / "adapter_config.json").is_file()
-            else f"holds no {CONFIG}, so it is no model folder"
+            else f"contains no {CONFIG}, so it is not a model folder"
         )
         raise ConfigError(
             "model",
@@ -136,10 +136,10 @@ def _read_config(folder: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError) as error:
         raise ConfigError(
-            "model", f"{path} cannot be read ({error}).", "Copy the model folder anew.", title="The model is damaged"
+            "model", f"{path} cannot be read ({error}).", "Copy the model folder again.", title="The model is damaged"
         ) from None
     if not isinstance(config, dict):
-        raise ConfigError("model", f"{path} is not a table of settings.", "Copy the model folder anew.")
+        raise ConfigError("model", f"{path} is not a table of settings.", "Copy the model folder again.")
     return config
 
 
@@ -204,7 +204,7 @@ def _without_weights(folder: Path) -> ConfigError:
             "model",
             f"{folder} holds its weights as pickle only ({pickled[0]}). Opening such a file can run any code that is "
             "in it, so it is not opened.",
-            "Take the model's safetensors files: most models on the Hub have them; a folder of your own is converted "
+            "Use the model's safetensors files: most models on the Hub have them; convert your own folder "
             "by loading it where you trust it and calling save_pretrained.",
             title="The weights are not safetensors",
         )
@@ -217,7 +217,7 @@ def _without_weights(folder: Path) -> ConfigError:
 
 
 def _damaged(what: str) -> ConfigError:
-    return ConfigError("model", f"{what}.", "Download or copy the model anew.", title="The model is damaged")
+    return ConfigError("model", f"{what}.", "Download or copy the model again.", title="The model is damaged")
 
 
 def _shapes(files: list[Path]) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -235,7 +235,7 @@ def _shapes(files: list[Path]) -> Iterator[tuple[str, tuple[int, ...]]]:
             if path.stat().st_size < 8 + length + end:
                 raise ValueError("its end is missing")
         except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
-            raise _damaged(f"{path} is no whole safetensors file ({error})") from None
+            raise _damaged(f"{path} is not a complete safetensors file ({error})") from None
         for name, entry in header.items():
             if name != "__metadata__":
                 yield name, tuple(entry["shape"])

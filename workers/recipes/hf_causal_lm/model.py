@@ -128,7 +128,7 @@ def with_lora(model: nn.Module, options: Mapping[str, Any], name: str) -> nn.Mod
         name: What the adapter says it belongs to.
 
     Raises:
-        ConfigError: No module is called as asked.
+        ConfigError: No module has a requested name.
     """
     from peft import LoraConfig, TaskType, get_peft_model
 

@@ -21,7 +21,7 @@ from rankdeck.recipe import Indices
 
 IGNORED: Final = -100
 TRIED_TOKENS: Final = 7
-"""`keeps_documents_apart` puts so many into the model at once."""
+"""Documents that `keeps_documents_apart` passes to the model at once."""
 Ids = npt.NDArray[Any]
 
 

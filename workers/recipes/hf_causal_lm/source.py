@@ -55,8 +55,8 @@ def find_source(model: str) -> Source:
     if found is None or ".." in text or Path(text).is_absolute():
         raise ConfigError(
             "model",
-            f"{model!r} is no folder on this machine, no name owner/name of the Hugging Face Hub, and none of "
-            f"{', '.join(SCRATCH)}.",
+            f"{model!r} is neither a folder on this machine, nor a model of the Hugging Face Hub (owner/name), nor one "
+            f"of {', '.join(SCRATCH)}.",
             "Check the path, or write --model llama for a model from scratch.",
             title="There is no such model",
         )
@@ -72,13 +72,13 @@ def cached_folder(repo: str, revision: str = "") -> Path | None:
     return folder if any((*folder.glob("*.safetensors"), *folder.glob("*.bin"))) else None
 
 
-def not_here(source: Source, size_words: str = "") -> ConfigError:
+def not_here(source: Source, size_text: str = "") -> ConfigError:
     """The refusal of a Hub model that would have to be downloaded."""
-    size = size_words or "How large it is will be said before a download begins."
+    size = size_text or "The size is shown before a download begins."
     return ConfigError(
         "model",
-        f"The model {source.name} is not on this machine (looked in {hub_cache()}), and nothing is downloaded unasked. "
-        f"{size}",
-        "Allow it: --set allow_download=true; or name the folder of a model that is here: --model FOLDER",
+        f"The model {source.name} is not on this machine (looked in {hub_cache()}), and nothing is downloaded without "
+        f"asking. {size}",
+        "Allow it: --set allow_download=true; or name the folder of a local model: --model FOLDER",
         title="The model would have to be downloaded",
     )

@@ -149,7 +149,7 @@ def make_model(run: Run) -> nn.Module:
     """The model that is trained, alike on all ranks.
 
     Raises:
-        ConfigError: It cannot be opened, or not be trained as asked.
+        ConfigError: It cannot be opened, or not trained with these settings.
     """
     o, folder = run.options, run.info["model_folder"]
     model = trained_model(Path(folder)) if folder else empty_model(run.data_dir / KEPT)
@@ -157,7 +157,7 @@ def make_model(run: Run) -> nn.Module:
     if o["documents"] == "apart" and can_be_tried and not keeps_documents_apart(model):
         raise ConfigError(
             "documents",
-            f"In {type(model).__name__} a document would see those before it in the same sample: it takes no notice of "
+            f"In {type(model).__name__} a document would see earlier ones in the same sample: the model ignores "
             "positions that start again.",
             "Choose documents joined: --set documents=joined",
         )

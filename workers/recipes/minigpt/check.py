@@ -1,4 +1,4 @@
-"""Checks before a rank is started; need no torch. See "check.py" in docs/recipes.md."""
+"""Checks of settings before a rank starts; they need no torch. See "check.py" in docs/recipes.md."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def check(request: Request) -> list[str]:
 
     Raises:
         ConfigError: The heads cannot share the width.
-        MissingPackageError: Tokens of the kind bpe need a package.
+        MissingPackageError: BPE tokens need a package.
     """
     o = request.options
     check_width(o["n_embd"], o["n_head"])
     if o["tokenizer"] == "bpe" and importlib.util.find_spec("tokenizers") is None:
-        raise MissingPackageError(["tokenizers"], "Tokens of the kind bpe")
+        raise MissingPackageError(["tokenizers"], "BPE tokens")
     return []
 
 
@@ -30,6 +30,6 @@ def check_width(n_embd: int, n_head: int) -> None:
     if n_embd % n_head:
         raise ConfigError(
             "n_embd",
-            f"The width {n_embd} is no multiple of the {n_head} heads: each needs an even share of it.",
-            f"Choose the width {max(1, round(n_embd / n_head)) * n_head}, or other heads.",
+            f"The width {n_embd} is not divisible by the {n_head} heads.",
+            f"Choose the width {max(1, round(n_embd / n_head)) * n_head}, or another number of heads.",
         )

@@ -99,8 +99,8 @@ CASES = {
     "no weights": Case(without("model.safetensors"), {}, "model", "no weights"),
     "pickle only": Case(only_pickle, {}, "model", r"pickle only \(pytorch_model\.bin\)"),
     "a shard is missing": Case(lose_a_shard, {}, "model", "1 of 2 files of weights are missing"),
-    "cut off": Case(truncate, {}, "model", "no whole safetensors file"),
-    "no config": Case(without("config.json"), {}, "model", "no model folder"),
+    "cut off": Case(truncate, {}, "model", "not a complete safetensors file"),
+    "no config": Case(without("config.json"), {}, "model", "not a model folder"),
     "an adapter alone": Case(adapter_only, {}, "model", "LoRA adapter without its model"),
     "quantised": Case(with_config(quantization_config={"bits": 4}), {}, "model", "quantised"),
     "no tokenizer": Case(without("tokenizer.json"), {}, "tokenizer_file", "holds no tokenizer"),
@@ -112,7 +112,7 @@ CASES = {
         "cannot be read as a tokenizer",
     ),
     "tokenizer file not there": Case(lambda _: None, {"tokenizer_file": "/nowhere/t.json"}, "tokenizer_file", "t.json"),
-    "too long": Case(field="seq_len", words="65 is more than the model was made for", seq_len=65),
+    "too long": Case(field="seq_len", words="65 exceeds the model's maximum", seq_len=65),
 }  # fmt: skip
 
 
@@ -128,14 +128,14 @@ def test_a_model_folder_that_cannot_be_trained_is_refused(model: Path, case: Cas
 @pytest.mark.parametrize(
     ("name", "changes", "field", "words"),
     [
-        ("lama", {}, "model", "none of gpt2, llama, qwen3"),
-        ("/no/such/folder", {}, "model", "no folder on this machine"),
-        ("C:\\models\\mine", {}, "model", "no folder on this machine"),
-        ("", {}, "model", "no folder on this machine"),
+        ("lama", {}, "model", "nor one of gpt2, llama, qwen3"),
+        ("/no/such/folder", {}, "model", "neither a folder on this machine"),
+        ("C:\\models\\mine", {}, "model", "neither a folder on this machine"),
+        ("", {}, "model", "neither a folder on this machine"),
         ("llama", {"n_embd": 130}, "n_embd", "130 is not a multiple of the 4 heads"),
         ("llama", {"n_kv_head": 3}, "n_kv_head", "cannot share 3"),
         ("qwen3", {"n_embd": 36}, "n_embd", "9 numbers wide"),
-        ("gpt2", {"n_kv_head": 2}, "n_kv_head", "as many key heads"),
+        ("gpt2", {"n_kv_head": 2}, "n_kv_head", "as many key-value heads"),
     ],
 )
 def test_a_name_or_sizes_that_make_no_model_are_refused(
@@ -151,7 +151,7 @@ def test_names_of_models_from_scratch_are_taken(tmp_path: Path, monkeypatch: pyt
         assert check_model(name, 100_000, options()) == []
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gpt2").mkdir()
-    with pytest.raises(ConfigError, match="no model folder"):
+    with pytest.raises(ConfigError, match="not a model folder"):
         check_model("gpt2", 32, options())  # a folder that is there wins
 
 
@@ -176,7 +176,7 @@ def test_lora_needs_a_trained_model_and_modules_that_are_there(model: Path) -> N
     assert check_model(str(model), 32, options(**lora, lora_frozen="bf16")) == []
     with pytest.raises(ConfigError, match="in one format"):
         check_model(str(model), 32, options(**lora, lora_frozen="bf16"), shards_weights=True)
-    with pytest.raises(ConfigError, match="made from scratch"):
+    with pytest.raises(ConfigError, match="created from scratch"):
         check_model("llama", 32, options(**lora))
 
 
@@ -209,7 +209,7 @@ def test_all_this_is_known_before_a_run_is_started(model: Path) -> None:
 def test_a_model_that_is_not_here_is_not_downloaded_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(
-        ConfigError, match=r"owner/name is not on this machine.*nothing is downloaded unasked"
+        ConfigError, match=r"owner/name is not on this machine.*nothing is downloaded without asking"
     ) as caught:
         check_model("owner/name", 32, options())
     assert str(tmp_path) in caught.value.cause and "allow_download=true" in caught.value.next_step
