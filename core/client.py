@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError, RunBusyError
@@ -75,8 +75,8 @@ def resume_run(plan: ResumePlan) -> RunStore:
         store = RunStore.open(plan.run_dir)
         with store.lock():
             _check_not_starting(store)
-            if plan.goes_back and plan.generation is not None:
-                Generations(store.generations).go_back(plan.generation)
+            if plan.goes_back and plan.checkpoint is not None:
+                CheckpointStore(store.checkpoints).go_back(plan.checkpoint)
             if store.config() != plan.config:
                 write_atomic(store.run_toml, to_toml(plan.config))
             _say_starting(store)

@@ -26,7 +26,7 @@ def reach(name: str, number: int | None = None) -> None:
     In ranks: `before_claim`, `mid_chunk`, `before_staged`, `after_staged` (number: optimizer step), `weights_write` in
     the middle of a file (number: which file), `before_ballot`, `after_ballot`, `after_synchronisation` (number: round)
     and `mid_synchronisation` (number: how many). In the host: `before_manifest`, `manifest_written`, `ledger_replace`,
-    `ledger_replaced` (number: generation), and `replace:<folder>/<file>` between a new file and its name (number:
+    `ledger_replaced` (number: checkpoint), and `replace:<folder>/<file>` between a new file and its name (number:
     how often that has happened).
 
     Args:

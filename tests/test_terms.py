@@ -53,6 +53,7 @@ class Use(NamedTuple):
 
 
 RETIRED = (
+    Retired(r"(?<!Ada )generations?(?! token| code)", "checkpoint", PROSE | NAMES),
     Retired(r"nobody|somebody|whosever|whoever", "name the process, the file or the user"),
     Retired(r"it goes on|goes on with|go on with|went on", "continue, resume"),
     Retired(r"is not going", "isn't running"),

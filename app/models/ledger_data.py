@@ -24,14 +24,14 @@ class LedgerSnapshot:
     Attributes:
         progress: Epoch, blocks, chunks and samples done.
         blocks: One strip of chunks each, for the current epoch.
-        generation: The committed generation whose weights hold all that; None before the first.
+        checkpoint: The committed checkpoint whose weights hold all that; None before the first.
         chunk_size: Samples in a chunk.
         samples_per_block: Samples in a block.
     """
 
     progress: LedgerProgress
     blocks: tuple[BlockProgress, ...]
-    generation: int | None
+    checkpoint: int | None
     chunk_size: int
     samples_per_block: int
 
@@ -54,7 +54,7 @@ def read_ledger(path: Path) -> LedgerSnapshot:
         replace(block, in_progress={**block.in_progress, **claimed.get(block.block_id, {})})
         for block in ledger.blocks()
     )
-    return LedgerSnapshot(progress, blocks, ledger.generation, grid.chunk_size, grid.samples_per_block)
+    return LedgerSnapshot(progress, blocks, ledger.checkpoint, grid.chunk_size, grid.samples_per_block)
 
 
 class LedgerData(Feed):

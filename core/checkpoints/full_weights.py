@@ -163,4 +163,4 @@ def _copy(shard: IO[bytes], run: _Run, target: IO[bytes], path: Path) -> None:
 
 
 def _damaged(cause: str) -> StateFileError:
-    return StateFileError(cause, "Resume the run: an earlier generation is used, and the model is exported again.")
+    return StateFileError(cause, "Resume the run: an earlier checkpoint is used, and the model is exported again.")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from core.checkpoints.state_header import read_values
-from core.checkpoints.store import Generation
+from core.checkpoints.store import Checkpoint
 from core.config.mode import Mode
 
 AVERAGE: Final = "average"
@@ -64,7 +64,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class CarryOver:
-    """How an attempt takes up a generation.
+    """How an attempt takes up a checkpoint.
 
     Attributes:
         copies: For each rank whose weights and optimizer state it takes up: a rank's number, "average", or empty
@@ -81,20 +81,20 @@ class CarryOver:
 
 
 def policy_for(policy: str, fell_back: bool) -> str:
-    """The merge policy for a generation's copies: those that a fallback trained apart are never averaged."""
+    """The merge policy for a checkpoint's copies: those that a fallback trained apart are never averaged."""
     return "best" if fell_back and policy == AVERAGE else policy
 
 
 def carry_over(
-    generation: Generation | None, mode: str, world: int, policy: str, *, synchronise: bool = False
+    checkpoint: Checkpoint | None, mode: str, world: int, policy: str, *, synchronise: bool = False
 ) -> CarryOver:
-    """What of `generation` goes on on `world` ranks in `mode`.
+    """What of `checkpoint` goes on on `world` ranks in `mode`.
 
     A rank that goes on with its own copy goes on from that copy's step. Whoever takes up another's begins at the
     highest step of all, so that no curve runs backwards.
 
     Args:
-        generation: What the attempt goes on from; None begins with fresh weights.
+        checkpoint: What the attempt goes on from; None begins with fresh weights.
         mode: The mode to come, resolved.
         world: Its ranks.
         policy: The merge policy: "best" and "none" choose the copy with the lowest validation loss (where none was
@@ -103,14 +103,14 @@ def carry_over(
         synchronise: Copies are brought together every so many steps from now on. Such as were never brought together
             are too far apart to be averaged, so all ranks begin with one of them.
     """
-    if generation is None:
+    if checkpoint is None:
         return CarryOver(("",) * world, (0,) * world)
-    then, now = _groups(generation.mode, generation.world_size), _groups(mode, world)
+    then, now = _groups(checkpoint.mode, checkpoint.world_size), _groups(mode, world)
     if then == 1:
-        return CarryOver(("",) * world, (generation.step,) * world, same_groups=now == 1)
-    copies = [_copy(generation, rank) for rank in range(generation.world_size)]
+        return CarryOver(("",) * world, (checkpoint.step,) * world, same_groups=now == 1)
+    copies = [_copy(checkpoint, rank) for rank in range(checkpoint.world_size)]
     if now < then or (synchronise and not any(copy.synchronised for copy in copies)):
-        return _one_of(copies, world, generation.step, policy)
+        return _one_of(copies, world, checkpoint.step, policy)
     new = range(then, now)
     words = ""
     if new:
@@ -118,7 +118,7 @@ def carry_over(
         words = f"{_ranks(new)} start{'s' if len(new) == 1 else ''} from rank {best.rank}'s copy ({best.loss_words})"
     return CarryOver(
         (*map(str, range(then)), *(str(_best(copies).rank) for _ in new)),
-        (*(copy.step for copy in copies), *(generation.step for _ in new)),
+        (*(copy.step for copy in copies), *(checkpoint.step for _ in new)),
         same_groups=not new,
         words=words,
     )
@@ -146,16 +146,16 @@ def _best(copies: Sequence[Copy]) -> Copy:
     return max(copies, key=lambda copy: (copy.samples_seen, -copy.rank))
 
 
-def _copy(generation: Generation, rank: int) -> Copy:
-    counters = read_values(generation.folder / f"rank{rank}.safetensors").get("counters")
+def _copy(checkpoint: Checkpoint, rank: int) -> Copy:
+    counters = read_values(checkpoint.folder / f"rank{rank}.safetensors").get("counters")
     said: dict[str, Any] = counters if isinstance(counters, dict) else {}
-    position = generation.positions.get(rank)
+    position = checkpoint.positions.get(rank)
     val_loss = said.get("val_loss")
     measured = isinstance(val_loss, float) and math.isfinite(val_loss)
     alone = said.get("chunks_alone")
     return Copy(
         rank=rank,
-        step=generation.step if position is None else position.step,
+        step=checkpoint.step if position is None else position.step,
         samples_seen=0 if position is None else position.samples_seen,
         chunks_alone=alone if isinstance(alone, int) else None,
         part_alone=position is not None and bool(position.partial),

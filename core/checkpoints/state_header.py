@@ -1,4 +1,4 @@
-"""Plain values in the files that ranks write into a generation, read without torch: they stand in the file's head.
+"""Plain values in the files that ranks write into a checkpoint, read without torch: they stand in the file's head.
 
 The format is safetensors (https://github.com/huggingface/safetensors#format): eight bytes that say how long the head
 is, then the head as JSON. `workers.state_files.safetensors_files` keeps what is no tensor in the head's metadata, as

@@ -1,6 +1,6 @@
-"""Generations: weights, optimizer, random state, data position and ledger, committed as one.
+"""Checkpoints: weights, optimizer, random state, data position and ledger, committed as one.
 
-A generation is a folder `generations/<n>/`. What makes it exist is its `manifest.json`, written last and in one
+A checkpoint is a folder `checkpoints/<n>/`. What makes it exist is its `manifest.json`, written last and in one
 piece: before that it is a leftover which the next start removes. The manifest has size and SHA-256 of every file, so
 that a disk's fault is found before it is trained on.
 """
@@ -34,8 +34,8 @@ _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
-    """One committed generation, as its manifest says.
+class Checkpoint:
+    """One committed checkpoint, as its manifest says.
 
     Attributes:
         number: 1, 2, …
@@ -70,8 +70,8 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True)
-class DamagedGeneration:
-    """A generation that was committed and cannot be used.
+class DamagedCheckpoint:
+    """A checkpoint that was committed and cannot be used.
 
     Attributes:
         reason: One sentence that names the file, or says that the weights are not finite.
@@ -84,11 +84,11 @@ class DamagedGeneration:
     diverged_at: int | None = None
 
 
-class Generations:
-    """The generations of one run. The run host is the only writer.
+class CheckpointStore:
+    """The checkpoints of one run. The run host is the only writer.
 
     Args:
-        folder: The run's `generations` folder; made by the first `begin`.
+        folder: The run's `checkpoints` folder; made by the first `begin`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -101,11 +101,11 @@ class Generations:
     # making one
 
     def begin(self) -> tuple[int, Path]:
-        """Makes the next generation's folder, for ranks to write into, and removes what earlier ones left unfinished.
+        """Makes the next checkpoint's folder, for ranks to write into, and removes what earlier ones left unfinished.
 
         Returns:
             Its number and its folder. A number is never used twice by one host, so that a rank which writes too late
-            cannot spoil a newer generation.
+            cannot spoil a newer checkpoint.
 
         Raises:
             PreflightError: Disk full, no permission, drive missing.
@@ -133,20 +133,20 @@ class Generations:
         mode: str,
         world_size: int,
         details: Mapping[str, Any] | None = None,
-    ) -> Generation:
-        """Makes an open generation exist: the ledger's copy, then the manifest.
+    ) -> Checkpoint:
+        """Makes an open checkpoint exist: the ledger's copy, then the manifest.
 
         Args:
             number: As `begin` gave it.
             parts: What each rank staged.
-            ledger: The ledger as it is with this generation (`Ledger.preview`).
+            ledger: The ledger as it is with this checkpoint (`Ledger.preview`).
             mode: The run's mode.
             world_size: Ranks of the run.
             details: Anything else to keep, as JSON values.
 
         Raises:
             StateFileError: A staged file is missing, has another size than its rank said, or a name that is not one.
-            PreflightError: The disk refuses; the generation does not exist then.
+            PreflightError: The disk refuses; the checkpoint does not exist then.
         """
         folder = self._folder(number)
         staged = _checked_files(folder, [file for rank in sorted(parts) for file in parts[rank].files])
@@ -154,7 +154,7 @@ class Generations:
         write_atomic(copy, _json(ledger))
         files = (*staged, StagedFile(copy.name, copy.stat().st_size, sha256_file(copy)))
         losses = [p.val_loss for p in parts.values() if p.val_loss is not None and math.isfinite(p.val_loss)]
-        generation = Generation(
+        checkpoint = Checkpoint(
             number=number,
             folder=folder,
             step=max((part.position.step for part in parts.values()), default=0),
@@ -168,15 +168,15 @@ class Generations:
             diverged=tuple(rank for rank in sorted(parts) if parts[rank].diverged),
         )
         reach("before_manifest", number)
-        write_atomic(folder / MANIFEST, _json(_manifest(generation)))
+        write_atomic(folder / MANIFEST, _json(_manifest(checkpoint)))
         reach("manifest_written", number)
         self._open = None
-        if not generation.diverged:
+        if not checkpoint.diverged:
             self._in_use = number
-        return generation
+        return checkpoint
 
     def abandon(self, number: int) -> None:
-        """Gives up an open generation and removes what of it can be removed; a committed one is left alone."""
+        """Gives up an open checkpoint and removes what of it can be removed; a committed one is left alone."""
         if self._open == number:
             self._open = None
         if not (self._folder(number) / MANIFEST).exists():
@@ -193,7 +193,7 @@ class Generations:
         return [self._folder(number) for number in unfinished if not self._remove(number)]
 
     def prune(self, keep: int, protect: Collection[int] = ()) -> Sequence[int]:
-        """Removes old generations: all but the last `keep`, the best by validation loss, and the one in use.
+        """Removes old checkpoints: all but the last `keep`, the best by validation loss, and the one in use.
 
         Damaged ones are left for a person to look at. Diverged ones are not counted; a newer good one removes them.
 
@@ -204,8 +204,8 @@ class Generations:
         Returns:
             The numbers that were removed.
         """
-        known = [generation for generation in self.list() if generation.number not in self._damaged]
-        good = [generation for generation in known if not generation.diverged]
+        known = [checkpoint for checkpoint in self.list() if checkpoint.number not in self._damaged]
+        good = [checkpoint for checkpoint in known if not checkpoint.diverged]
         best = min(
             (g for g in good if g.val_loss is not None), key=lambda g: (g.val_loss or 0.0, -g.number), default=None
         )
@@ -217,8 +217,8 @@ class Generations:
 
     # finding one
 
-    def list(self) -> Sequence[Generation]:
-        """Every generation whose manifest can be read, oldest first. Hashes are not looked at."""
+    def list(self) -> Sequence[Checkpoint]:
+        """Every checkpoint whose manifest can be read, oldest first. Hashes are not looked at."""
         found = []
         for number in self._numbers():
             try:
@@ -228,8 +228,8 @@ class Generations:
                 continue  # `newest_valid` names it
         return found
 
-    def load(self, number: int) -> Generation:
-        """What a generation's manifest says, its files not looked at; also of one that lies aside.
+    def load(self, number: int) -> Checkpoint:
+        """What a checkpoint's manifest says, its files not looked at; also of one that lies aside.
 
         Raises:
             NewerVersionError: A newer Rankdeck wrote it.
@@ -239,16 +239,16 @@ class Generations:
         path = folder / MANIFEST
         return _parse(require_format(_upgraded(read_json(path)), path, FORMAT, VERSION), number, folder)
 
-    def verify(self, number: int) -> Generation:
-        """Reads a whole generation and holds it against its manifest.
+    def verify(self, number: int) -> Checkpoint:
+        """Reads a whole checkpoint and holds it against its manifest.
 
         Raises:
             NewerVersionError: A newer Rankdeck wrote it.
             StateFileError: Its manifest is damaged, or a file is missing or not the one that was written; names it.
         """
-        generation = self.load(number)
-        for file in generation.files:
-            path = generation.folder / file.name
+        checkpoint = self.load(number)
+        for file in checkpoint.files:
+            path = checkpoint.folder / file.name
             try:
                 size = path.stat().st_size
                 if size != file.size:
@@ -259,10 +259,10 @@ class Generations:
                 raise _damaged(f"{path} is missing.") from None
             except OSError as error:
                 raise _damaged(explain(error, f"{path} could not be read").cause) from error
-        return generation
+        return checkpoint
 
-    def newest_valid(self, known: int | None = None) -> tuple[Generation | None, Sequence[DamagedGeneration]]:
-        """The newest generation that is whole and not diverged, and the newer ones that are not so, newest first.
+    def newest_valid(self, known: int | None = None) -> tuple[Checkpoint | None, Sequence[DamagedCheckpoint]]:
+        """The newest checkpoint that is whole and not diverged, and the newer ones that are not so, newest first.
 
         Args:
             known: The number of one that was committed, from the run's state file: if it has no manifest any more it
@@ -277,24 +277,24 @@ class Generations:
             self._damaged.add(known)
             path = self._folder(known)
             lost = path / MANIFEST if path.exists() else path
-            damaged.append(DamagedGeneration(known, path, f"{lost} is missing, though it was committed."))
+            damaged.append(DamagedCheckpoint(known, path, f"{lost} is missing, though it was committed."))
         for number in reversed(self._numbers()):
             if not (self._folder(number) / MANIFEST).exists():
                 continue
             try:
-                generation = self.verify(number)
+                checkpoint = self.verify(number)
             except NewerVersionError:
                 raise
             except StateFileError as error:
                 self._damaged.add(number)
-                damaged.append(DamagedGeneration(number, self._folder(number), error.cause))
+                damaged.append(DamagedCheckpoint(number, self._folder(number), error.cause))
                 continue
-            if generation.diverged:
+            if checkpoint.diverged:
                 reason = "Its weights are not finite."
-                damaged.append(DamagedGeneration(number, generation.folder, reason, diverged_at=generation.step))
+                damaged.append(DamagedCheckpoint(number, checkpoint.folder, reason, diverged_at=checkpoint.step))
                 continue
             self._in_use = number
-            return generation, damaged
+            return checkpoint, damaged
         return None, damaged
 
     # going back to an older one
@@ -347,7 +347,7 @@ class Generations:
         return max((n for n in self._numbers() if (self._folder(n) / MANIFEST).exists()), default=0)
 
     def _remove(self, number: int) -> bool:
-        """Removes a folder, its manifest first, so that what a kill leaves of it does not pass for a generation."""
+        """Removes a folder, its manifest first, so that what a kill leaves of it does not pass for a checkpoint."""
         folder = self._folder(number)
         try:
             (folder / MANIFEST).unlink(missing_ok=True)
@@ -386,29 +386,29 @@ def _upgraded(document: Any) -> Any:
     return document
 
 
-def _manifest(generation: Generation) -> dict[str, Any]:
+def _manifest(checkpoint: Checkpoint) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "checkpoint": generation.number,
-        "step": generation.step,
-        "created": generation.created,
-        "world_size": generation.world_size,
-        "mode": generation.mode,
-        "val_loss": generation.val_loss,
-        "positions": {str(rank): dataclasses.asdict(position) for rank, position in generation.positions.items()},
-        "files": {file.name: {"size": file.size, "sha256": file.sha256} for file in generation.files},
-        "details": dict(generation.details),
-        "diverged": list(generation.diverged),
+        "checkpoint": checkpoint.number,
+        "step": checkpoint.step,
+        "created": checkpoint.created,
+        "world_size": checkpoint.world_size,
+        "mode": checkpoint.mode,
+        "val_loss": checkpoint.val_loss,
+        "positions": {str(rank): dataclasses.asdict(position) for rank, position in checkpoint.positions.items()},
+        "files": {file.name: {"size": file.size, "sha256": file.sha256} for file in checkpoint.files},
+        "details": dict(checkpoint.details),
+        "diverged": list(checkpoint.diverged),
     }
 
 
-def _parse(document: Mapping[str, Any], number: int, folder: Path) -> Generation:
+def _parse(document: Mapping[str, Any], number: int, folder: Path) -> Checkpoint:
     try:
         val_loss = document["val_loss"]
         if document["checkpoint"] != number:
             raise _damaged(f"{folder / MANIFEST} belongs to checkpoint {document['checkpoint']}, not {number}.")
-        return Generation(
+        return Checkpoint(
             number=number,
             folder=folder,
             step=int(document["step"]),

@@ -27,7 +27,7 @@ def export(arguments: argparse.Namespace, terminal: Terminal) -> int:
         store,
         arguments.to,
         Path(arguments.out) if arguments.out else None,
-        generation=arguments.checkpoint,
+        checkpoint=arguments.checkpoint,
         allow_diverged=arguments.allow_diverged,
         overwrite=arguments.overwrite,
         trust_recipe=arguments.trust_recipe,

@@ -58,7 +58,7 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return _samples(arguments, store, terminal)
     state, config = store.state(), store.config()
     command = command_text(to_command_line(config))
-    checkpoints = list_checkpoints(store.generations)
+    checkpoints = list_checkpoints(store.checkpoints)
     if arguments.json:
         values = {"path": str(store.dir), **state.as_dict(), "config": config.as_dict(), "command": command}
         terminal.json({**values, "checkpoints": [asdict(item) for item in checkpoints]})

@@ -39,9 +39,9 @@ class Exported:
     details: tuple[str, ...]
 
 
-def default_place(store: RunStore, kind: str, generation: int | None = None) -> Path:
+def default_place(store: RunStore, kind: str, checkpoint: int | None = None) -> Path:
     """Where an export goes when nobody says: below `exports` in the run's folder, where its host never looks."""
-    name = kind if generation is None else f"{kind}-checkpoint-{generation}"
+    name = kind if checkpoint is None else f"{kind}-checkpoint-{checkpoint}"
     folder = store.dir / _EXPORTS_FOLDER / name
     return folder / _MODEL_NAME if kind == "safetensors" else folder
 
@@ -51,7 +51,7 @@ def export_run(
     kind: str,
     out: Path | None = None,
     *,
-    generation: int | None = None,
+    checkpoint: int | None = None,
     allow_diverged: bool = False,
     overwrite: bool = False,
     trust_recipe: bool = False,
@@ -64,7 +64,7 @@ def export_run(
         store: The run, live or not.
         kind: One of `KINDS`.
         out: The file or folder; None: `default_place`, where an earlier export is replaced.
-        generation: Which committed state, for weights; see `core.export.weights.write_weights`.
+        checkpoint: Which committed state, for weights; see `core.export.weights.write_weights`.
         allow_diverged: Weights that are not finite are exported too.
         overwrite: Replace files of the same names in `out`.
         trust_recipe: The recipe's own code may run, though it was never started on this machine.
@@ -77,12 +77,12 @@ def export_run(
     """
     if out is None:
         refuse_links_below(store.dir / _EXPORTS_FOLDER)
-    place = (out or default_place(store, kind, generation)).expanduser().absolute()
+    place = (out or default_place(store, kind, checkpoint)).expanduser().absolute()
     overwrite = overwrite or out is None
-    if generation is not None and kind not in ("safetensors", "hf"):
+    if checkpoint is not None and kind not in ("safetensors", "hf"):
         raise refused(f"A checkpoint holds weights, and {KINDS[kind]} hold none.", "Leave --checkpoint out.")
     if kind == "safetensors":
-        return _weights(store, place, generation, overwrite, allow_diverged)
+        return _weights(store, place, checkpoint, overwrite, allow_diverged)
     check_folder_place(place, overwrite)
     if kind == "hf":
         config = store.config()
@@ -92,7 +92,7 @@ def export_run(
                 f"{code.text} It was never started on this machine.",
                 f"Read that code first. If you trust it: rankdeck export {store.dir.name} --to hf --trust-recipe",
             )
-        return _by_recipe(store, kind, place, generation, cancelled, allow_diverged)
+        return _by_recipe(store, kind, place, checkpoint, cancelled, allow_diverged)
     lines = MetricsLines(store.metrics, cancelled)
     write = {"csv": write_tables, "tensorboard": write_event_files}[kind]
     with staged_folder(place) as staging:
@@ -108,11 +108,11 @@ def export_run(
     return Exported(kind, place, tuple(details))
 
 
-def _weights(store: RunStore, place: Path, generation: int | None, overwrite: bool, allow_diverged: bool) -> Exported:
+def _weights(store: RunStore, place: Path, checkpoint: int | None, overwrite: bool, allow_diverged: bool) -> Exported:
     target = place / _MODEL_NAME if place.is_dir() or not place.suffix else place
     check_file_place(target, overwrite)
     recipe, _ = _recipe_of(store)
-    words = write_weights(store, recipe, generation, target, allow_diverged=allow_diverged)
+    words = write_weights(store, recipe, checkpoint, target, allow_diverged=allow_diverged)
     details = [f"{words}: {target.stat().st_size / 1e6:,.1f} MB"]
     tokenizer = next(iter(sorted(store.data.glob("**/tokenizer.json"))), None)
     if tokenizer is not None:  # without it the weights mean nothing
@@ -124,14 +124,14 @@ def _by_recipe(
     store: RunStore,
     kind: str,
     place: Path,
-    generation: int | None,
+    checkpoint: int | None,
     cancelled: Callable[[], bool],
     allow_diverged: bool,
 ) -> Exported:
     recipe = check_recipe(*_recipe_of(store), kind, store.dir.name)
     with staged_folder(place) as staging:
         weights, target = staging / _MODEL_NAME, staging / ".made"
-        words = write_weights(store, recipe, generation, weights, allow_diverged=allow_diverged)
+        words = write_weights(store, recipe, checkpoint, weights, allow_diverged=allow_diverged)
         target.mkdir()
         run_export(store, recipe, weights, target, cancelled=cancelled)
         weights.unlink()

@@ -1,4 +1,4 @@
-"""Weights for an export: the run's model, or the files of a committed generation."""
+"""Weights for an export: the run's model, or the files of a committed checkpoint."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from core.checkpoints.full_weights import export_weights
-from core.checkpoints.store import Generation, Generations
+from core.checkpoints.store import Checkpoint, CheckpointStore
 from core.errors import NewerVersionError, RankdeckError, StateFileError, UsageError
 from core.export.destination import refused
 from core.export.lines import MetricsLines
@@ -39,8 +39,8 @@ def write_weights(
     Args:
         store: The run; it may be live.
         recipe: What it trains; None when that cannot be found here any more.
-        number: The generation; None takes `model.safetensors` of a run that has ended in order, else the newest
-            generation that is whole.
+        number: The checkpoint; None takes `model.safetensors` of a run that has ended in order, else the newest
+            checkpoint that is whole.
         target: The file.
         allow_diverged: Weights that are not finite are exported too.
 
@@ -48,8 +48,8 @@ def write_weights(
         Which weights they are, for a person.
 
     Raises:
-        UsageError: There are none, or not that generation, or they are not finite.
-        StateFileError: The generation is damaged; names the file.
+        UsageError: There are none, or not that checkpoint, or they are not finite.
+        StateFileError: The checkpoint is damaged; names the file.
         PreflightError: The disk refuses.
     """
     if recipe is not None and recipe.self_contained:
@@ -64,7 +64,7 @@ def write_weights(
             export_weights(found.sources, target)
             return found.words
         except RankdeckError:
-            # A live run removes old generations: then there is a newer one now.
+            # A live run removes old checkpoints: then there is a newer one now.
             if not tries_left or all(path.exists() for path in found.sources):
                 raise
     raise AssertionError("unreachable")
@@ -79,24 +79,24 @@ def _make_folder(folder: Path) -> None:
 
 def find_weights(store: RunStore, number: int | None, *, allow_diverged: bool = False) -> Weights:
     """See `write_weights`."""
-    state, kept = store.state(), Generations(store.generations)
+    state, kept = store.state(), CheckpointStore(store.checkpoints)
     last = next((item for item in kept.list()[-1:] if item.diverged), None)
     # Ranks that train alone may have left a good model even where one of them has diverged.
     useless = last is not None and len(last.diverged) == len(last.positions)
     if number is None and not useless and state.state in ("finished", "stopped") and store.model.is_file():
         return Weights((store.model,), f"the weights of step {state.step:,}, as the run left them")
     if number is not None:
-        generation = _chosen(store, kept, number)
+        checkpoint = _chosen(store, kept, number)
     else:
-        generation = last if last is not None else _newest(store, kept)
-    if generation.diverged and not allow_diverged:
-        raise _diverged(store, kept, generation)
-    sources, whose = _parts(store, generation)
-    words = f"checkpoint {generation.number}, step {generation.step:,}{whose}"
-    return Weights(sources, f"{words}; these weights are not finite" if generation.diverged else words)
+        checkpoint = last if last is not None else _newest(store, kept)
+    if checkpoint.diverged and not allow_diverged:
+        raise _diverged(store, kept, checkpoint)
+    sources, whose = _parts(store, checkpoint)
+    words = f"checkpoint {checkpoint.number}, step {checkpoint.step:,}{whose}"
+    return Weights(sources, f"{words}; these weights are not finite" if checkpoint.diverged else words)
 
 
-def _diverged(store: RunStore, kept: Generations, bad: Generation) -> UsageError:
+def _diverged(store: RunStore, kept: CheckpointStore, bad: Checkpoint) -> UsageError:
     good = [item for item in kept.list() if not item.diverged]
     instead = "To export them anyway: --allow-diverged."
     if good:
@@ -107,20 +107,20 @@ def _diverged(store: RunStore, kept: Generations, bad: Generation) -> UsageError
     )
 
 
-def _newest(store: RunStore, kept: Generations) -> Generation:
-    generation, damaged = kept.newest_valid()
-    if generation is None:
+def _newest(store: RunStore, kept: CheckpointStore) -> Checkpoint:
+    checkpoint, damaged = kept.newest_valid()
+    if checkpoint is None:
         why = f" ({damaged[0].reason})" if damaged else ""
         raise refused(
             f"{store.dir.name} has no weights: no checkpoint was saved yet{why}.",
             "Let it train until its first checkpoint, or stop it: then it saves one.",
         )
-    return generation
+    return checkpoint
 
 
-def _chosen(store: RunStore, kept: Generations, number: int) -> Generation:
-    there = [generation.number for generation in kept.list()]
-    if number not in there and not (store.generations / str(number)).is_dir():
+def _chosen(store: RunStore, kept: CheckpointStore, number: int) -> Checkpoint:
+    there = [checkpoint.number for checkpoint in kept.list()]
+    if number not in there and not (store.checkpoints / str(number)).is_dir():
         listed = ", ".join(map(str, there)) or "none"
         raise refused(
             f"{store.dir.name} has no checkpoint {number}.", f"There are: {listed}. Older ones have been removed."
@@ -136,32 +136,32 @@ def _chosen(store: RunStore, kept: Generations, number: int) -> Generation:
         ) from None
 
 
-def _parts(store: RunStore, generation: Generation) -> tuple[tuple[Path, ...], str]:
-    """The files of a generation that make whole weights; where each rank has a copy of its own, the best rank's."""
-    names = sorted(file.name for file in generation.files if file.name.startswith("weights"))
+def _parts(store: RunStore, checkpoint: Checkpoint) -> tuple[tuple[Path, ...], str]:
+    """The files of a checkpoint that make whole weights; where each rank has a copy of its own, the best rank's."""
+    names = sorted(file.name for file in checkpoint.files if file.name.startswith("weights"))
     shards = [name for name in names if name.startswith("weights_shard")]
     if shards:
-        return tuple(generation.folder / name for name in shards), ""
+        return tuple(checkpoint.folder / name for name in shards), ""
     if not names:
-        raise refused(f"Checkpoint {generation.number} holds no weights.", "Choose another checkpoint: --checkpoint N.")
-    own = {rank: f"weights_rank{rank}.safetensors" for rank in generation.positions}
+        raise refused(f"Checkpoint {checkpoint.number} holds no weights.", "Choose another checkpoint: --checkpoint N.")
+    own = {rank: f"weights_rank{rank}.safetensors" for rank in checkpoint.positions}
     copies = {rank: name for rank, name in own.items() if name in names}
     if len(copies) < 2:
-        return (generation.folder / names[0],), ""
-    losses = _losses(store, generation)
+        return (checkpoint.folder / names[0],), ""
+    losses = _losses(store, checkpoint)
     best = min(copies, key=lambda rank: (losses.get(rank, float("inf")), rank))
     why = f", validation loss {losses[best]:.4g}" if best in losses else ", as none was measured"
-    return (generation.folder / copies[best],), f", rank {best}'s copy{why}"
+    return (checkpoint.folder / copies[best],), f", rank {best}'s copy{why}"
 
 
-def _losses(store: RunStore, generation: Generation) -> dict[int, float]:
-    """Each rank's newest validation loss up to the step at which the generation holds it."""
+def _losses(store: RunStore, checkpoint: Checkpoint) -> dict[int, float]:
+    """Each rank's newest validation loss up to the step at which the checkpoint holds it."""
     found: dict[int, float] = {}
     for line in MetricsLines(store.metrics).read():
         rank, step, loss = line.get("rank"), line.get("step"), line.get("val_loss")
         if line["event"] != "eval" or not isinstance(rank, int) or not isinstance(step, int):
             continue
-        position = generation.positions.get(rank)
+        position = checkpoint.positions.get(rank)
         if position is not None and step <= position.step and isinstance(loss, int | float):
             found[rank] = float(loss)
     return found

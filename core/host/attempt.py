@@ -66,7 +66,7 @@ class Attempt:
         self._ranks = Ranks(context.plan)
         self._commits = CommitRunner(
             context.plan,
-            context.generations,
+            context.checkpoints,
             context.keeper,
             context.disk,
             keep=context.keep_checkpoints,
@@ -92,7 +92,7 @@ class Attempt:
                 r.number, m.step, m.reason, m.round, m.join, m.diverged
             ),
             CommitStaged: lambda r, m: self._commits.coordinator.staged(r.number, m),
-            CommitFailed: lambda r, m: self._commits.coordinator.failed(r.number, m.generation, m.cause),
+            CommitFailed: lambda r, m: self._commits.coordinator.failed(r.number, m.checkpoint, m.cause),
             MergeReady: self._on_merge_ready,
             MergeDone: self._barrier.merge_done,
             RankDone: self._on_rank_done,
@@ -178,7 +178,7 @@ class Attempt:
         self._ranks.broadcast(Stop())
 
     def commit_asked(self) -> None:
-        """A client requests a generation now."""
+        """A client requests a checkpoint now."""
         if self._end.has_begun:
             self._ranks.broadcast(CommitPlease("asked for"))
 
@@ -228,14 +228,14 @@ class Attempt:
         plan, context = self._context.plan, self._context
         try:
             await asyncio.get_running_loop().run_in_executor(
-                context.disk, context.keeper.prepare, data, context.generation, plan.world_size, plan.replica_groups
+                context.disk, context.keeper.prepare, data, context.checkpoint, plan.world_size, plan.replica_groups
             )
         except RankdeckError as error:
             log.error("the ledger refuses: %s", error.cause)
             self._end.end(Outcome("failed", error.as_dict(), usage=isinstance(error, UsageError)))
             return
         assert context.keeper.ledger is not None
-        starts = rank_starts(context.run, context.keeper.ledger, context.generation, context.carry)
+        starts = rank_starts(context.run, context.keeper.ledger, context.checkpoint, context.carry)
         self._data = replace(data, starts=starts)
         self._events.data_ready()
         self._ranks.broadcast(self._data)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from core.checkpoints.restore_plan import CarryOver
-from core.checkpoints.store import Generation, Generations
+from core.checkpoints.store import Checkpoint, CheckpointStore
 from core.host.commits.ledger_keeper import LedgerKeeper
 from core.host.stop_ladder import StopLadder
 from core.launch.plan import LaunchPlan
@@ -38,8 +38,8 @@ class AttemptEvents(Protocol):
     def settle_metrics(self, timeout_s: float) -> bool:
         """Waits, on a thread, until the metrics up to now are safe on the disk; False: they are not."""
 
-    def committed(self, generation: Generation) -> None:
-        """A generation exists."""
+    def committed(self, checkpoint: Checkpoint) -> None:
+        """A checkpoint exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class AttemptContext:
 
     Attributes:
         plan: The ranks and how each one is started.
-        generation: Where the ranks continue from.
+        checkpoint: Where the ranks continue from.
         carry: What of it each rank restores.
         run: What this attempt trains.
         start_timeout_s: Limit for the first step, counted again from the moment the data is ready.
@@ -58,10 +58,10 @@ class AttemptContext:
     """
 
     plan: LaunchPlan
-    generation: Generation | None
+    checkpoint: Checkpoint | None
     carry: CarryOver
     run: ResolvedRun
-    generations: Generations
+    checkpoints: CheckpointStore
     keeper: LedgerKeeper
     disk: Executor
     ladder: StopLadder

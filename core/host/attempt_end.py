@@ -148,15 +148,15 @@ class AttemptEnd:
 
     def _completed(self) -> Outcome:
         finished = all(rank.done is not None and rank.done.finished for rank in self._ranks)
-        newest, good = self._commits.newest, self._commits.newest_good or self._context.generation
+        newest, good = self._commits.newest, self._commits.newest_good or self._context.checkpoint
         error = None if newest is None or not newest.diverged else diverged(newest, good)
-        model = self._barrier.model(self._context.generation)
+        model = self._barrier.model(self._context.checkpoint)
         return Outcome("finished" if finished else "stopped", error, model=model)
 
     def _stopped_short(self) -> Outcome:
         """A stop whose ranks are ended without a commit of where they stood."""
-        kept = self._commits.newest or self._context.generation
-        model = self._barrier.model(self._context.generation)
+        kept = self._commits.newest or self._context.checkpoint
+        model = self._barrier.model(self._context.checkpoint)
         step = max(rank.step for rank in self._ranks)
         if self._context.plan.self_contained and self._context.keeper.ledger is None:
             return Outcome("stopped")  # the script saves its own checkpoints, so there is nothing to commit
@@ -168,8 +168,8 @@ class AttemptEnd:
     def _failed(self) -> Outcome:
         failures = list(self._ranks.failures.values())
         root = root_cause(failures)
-        kept = self._commits.newest_good or self._context.generation
-        resume = f"Resume the run: it continues from generation {kept.number} (step {kept.step})." if kept else ""
+        kept = self._commits.newest_good or self._context.checkpoint
+        resume = f"Resume the run: it continues from checkpoint {kept.number} (step {kept.step})." if kept else ""
         error = describe(root, failures, resume)
         for failure in failures:
             role = "; this is the root cause" if failure is root else " as a secondary failure"

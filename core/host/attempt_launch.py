@@ -12,7 +12,7 @@ from typing import Final
 import orjson
 
 from core.checkpoints.restore_plan import CarryOver, carry_over, policy_for
-from core.checkpoints.store import Generation
+from core.checkpoints.store import Checkpoint
 from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.files.atomic import write_atomic
@@ -65,7 +65,7 @@ async def prepare_launch(
         driver: The GPU driver's version.
         fell_back: The run's last attempt trained in a lesser way than was asked for.
     """
-    run_dir, generation = services.store.dir, context.generation
+    run_dir, checkpoint = services.store.dir, context.checkpoint
     token = secrets.token_urlsafe(TOKEN_BYTES)
     rendezvous = rendezvous_folder(run_dir) / f".rendezvous-{number}-{secrets.token_hex(4)}"
     site = LaunchSite(
@@ -74,7 +74,7 @@ async def prepare_launch(
         rendezvous=rendezvous,
         port=port,
         token=token,
-        checkpoint=None if generation is None else generation.folder,
+        checkpoint=None if checkpoint is None else checkpoint.folder,
         python=sys.executable,
         host_pid=os.getpid(),
         restarts=restarts,
@@ -86,16 +86,16 @@ async def prepare_launch(
         describe_environment(context.machine, plan, run.devices, driver, number), option=orjson.OPT_INDENT_2
     )
     await services.on_disk(write_atomic, services.store.environment, environment)
-    carry = await services.on_disk(_carry_over, generation, plan, run.config, fell_back)
+    carry = await services.on_disk(_carry_over, checkpoint, plan, run.config, fell_back)
     await services.on_disk(write_atomic, run_dir / CONFIG_FILE, to_toml(run.config))
     return AttemptLaunch(plan, carry, rendezvous)
 
 
-def _carry_over(generation: Generation | None, plan: LaunchPlan, config: RunConfig, fell_back: bool) -> CarryOver:
+def _carry_over(checkpoint: Checkpoint | None, plan: LaunchPlan, config: RunConfig, fell_back: bool) -> CarryOver:
     if plan.self_contained:
-        positions = {} if generation is None else generation.positions
+        positions = {} if checkpoint is None else checkpoint.positions
         steps = tuple(positions[rank].step if rank in positions else 0 for rank in range(plan.world_size))
         return CarryOver(("",) * plan.world_size, steps)
     synchronise = plan.replica_groups > 1 and config.sync_every is not None
     policy = policy_for(config.merge_policy, fell_back)
-    return carry_over(generation, plan.mode, plan.world_size, policy, synchronise=synchronise)
+    return carry_over(checkpoint, plan.mode, plan.world_size, policy, synchronise=synchronise)

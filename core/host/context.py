@@ -1,4 +1,4 @@
-"""Run context: the devices, dataset and generations a host must know before it can plan.
+"""Run context: the devices, dataset and checkpoints a host must know before it can plan.
 
 Gathering it is slow, so it is done off the event loop.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from core.checkpoints.store import DamagedGeneration, Generation, Generations
+from core.checkpoints.store import Checkpoint, CheckpointStore, DamagedCheckpoint
 from core.config import RunConfig
 from core.data.dataset import identify
 from core.host.commits.ledger_keeper import LedgerKeeper
@@ -26,15 +26,15 @@ class RunContext:
     Attributes:
         run: What was asked, decided on this machine.
         machine: The machine itself.
-        generation: What the run continues from; None for a new run.
-        damaged: Newer generations that cannot be used.
+        checkpoint: What the run continues from; None for a new run.
+        damaged: Newer checkpoints that cannot be used.
         keeper: The ledger, to be made once the data is ready.
     """
 
     run: ResolvedRun
     machine: Platform
-    generation: Generation | None
-    damaged: tuple[DamagedGeneration, ...]
+    checkpoint: Checkpoint | None
+    damaged: tuple[DamagedCheckpoint, ...]
     keeper: LedgerKeeper
 
 
@@ -44,26 +44,26 @@ def gather_context(
     config: RunConfig,
     recipe: Recipe,
     monitor: DeviceMonitor,
-    generations: Generations,
+    checkpoints: CheckpointStore,
 ) -> RunContext:
-    """Looks at everything once; removes generations that were never finished.
+    """Looks at everything once; removes checkpoints that were never finished.
 
     Raises:
         ConfigError: The devices are not there.
         DatasetError: The dataset cannot be read.
-        NewerVersionError: A newer Rankdeck made the newest generation.
+        NewerVersionError: A newer Rankdeck made the newest checkpoint.
     """
     machine = this_platform()
     run = resolve(config, recipe, monitor.devices(), machine)
     dataset = identify(config.dataset_file)
     keeper = LedgerKeeper(store.ledger, run.config, dataset.as_dict(), run_id)
-    generation, damaged = generations.newest_valid(keeper.committed_generation())
-    generations.remove_unfinished()
-    return RunContext(run, machine, generation, tuple(damaged), keeper)
+    checkpoint, damaged = checkpoints.newest_valid(keeper.committed_checkpoint())
+    checkpoints.remove_unfinished()
+    return RunContext(run, machine, checkpoint, tuple(damaged), keeper)
 
 
-def damaged_alert(bad: DamagedGeneration, used: Generation | None) -> dict[str, Any]:
-    """The fields of the alert about a generation that cannot be used."""
+def damaged_alert(bad: DamagedCheckpoint, used: Checkpoint | None) -> dict[str, Any]:
+    """The fields of the alert about a checkpoint that cannot be used."""
     if bad.diverged_at is not None:
         return {
             "kind": "checkpoint_diverged",

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from core.checkpoints.full_weights import export_weights
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.config import RunConfig
 from core.errors import RankdeckError
 from core.host.attempt import Attempt
@@ -57,7 +57,7 @@ class RunHost:
         self._status = StatusPublisher(store, _starting(first, number), disk, lambda: self._listener.clients)
         self._stream = MetricsStream(self._listener, self._status, lambda: self._life.number)
         self._services = HostServices(
-            store, Generations(store.generations), disk, self._listener, self._status, self._stream
+            store, CheckpointStore(store.checkpoints), disk, self._listener, self._status, self._stream
         )
         self._life = RunLifecycle(self._services, first, number)
         self._store = store

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from core.checkpoints.store import Generation
+from core.checkpoints.store import Checkpoint
 from core.config import RunConfig
 from core.launch.mode import pytorch_engine_note
 from core.launch.plan import LaunchPlan
@@ -13,14 +13,14 @@ from core.launch.resolved import ResolvedRun
 
 
 def launch_fields(
-    run: ResolvedRun, plan: LaunchPlan, generation: Generation | None, resumed: dict[str, int] | None
+    run: ResolvedRun, plan: LaunchPlan, checkpoint: Checkpoint | None, resumed: dict[str, int] | None
 ) -> dict[str, Any]:
     """The event's fields, all but `notes`.
 
     Args:
         run: What the attempt trains, and on what.
         plan: Its ranks.
-        generation: Where they continue from.
+        checkpoint: Where they continue from.
         resumed: From `resumed_from`.
     """
     return {
@@ -29,7 +29,7 @@ def launch_fields(
         "world_size": plan.world_size,
         "backend": plan.backend,
         "resumed_from": resumed,
-        "checkpoint": None if generation is None else generation.number,
+        "checkpoint": None if checkpoint is None else checkpoint.number,
         "total_steps": run.config.steps,
         "tokens_per_step": None
         if plan.self_contained
@@ -39,13 +39,13 @@ def launch_fields(
 
 
 def resumed_from(
-    plan: LaunchPlan, generation: Generation | None, attempt: int, world_before: int
+    plan: LaunchPlan, checkpoint: Checkpoint | None, attempt: int, world_before: int
 ) -> dict[str, int] | None:
     """Rank → the step that its curve is taken back to.
 
     Args:
         plan: The attempt's ranks.
-        generation: Where they continue from.
+        checkpoint: Where they continue from.
         attempt: Its number.
         world_before: The number of ranks before this host.
 
@@ -54,9 +54,9 @@ def resumed_from(
     """
     if attempt <= 1 or plan.self_contained:
         return None
-    known = {} if generation is None else generation.positions
-    # Of a rank that had no part in the generation, what earlier attempts committed lies below its step.
-    otherwise = 0 if generation is None else generation.step
+    known = {} if checkpoint is None else checkpoint.positions
+    # Of a rank that had no part in the checkpoint, what earlier attempts committed lies below its step.
+    otherwise = 0 if checkpoint is None else checkpoint.step
     ranks = max(plan.world_size, world_before, *(rank + 1 for rank in known), 0)
     return {str(rank): known[rank].step if rank in known else otherwise for rank in range(ranks)}
 

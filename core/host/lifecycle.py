@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from core.checkpoints.restore_plan import CarryOver
-from core.checkpoints.store import Generation
+from core.checkpoints.store import Checkpoint
 from core.config import RunConfig
 from core.host.attempt import Attempt
 from core.host.attempt_context import AttemptContext
@@ -123,12 +123,12 @@ class RunLifecycle:
         self.monitor = monitor = DeviceMonitor()
         recipe = await asyncio.to_thread(get_recipe, config.recipe)
         self.ladder = self.ladder.with_timeout(config.stop_timeout_s, time.monotonic())
-        self.phase_changed("looking at devices, dataset and generations")
+        self.phase_changed("looking at devices, dataset and checkpoints")
         context = await services.on_disk(
-            gather_context, services.store, self._first.run_id, config, recipe, monitor, services.generations
+            gather_context, services.store, self._first.run_id, config, recipe, monitor, services.checkpoints
         )
         for bad in context.damaged:
-            self.emit("alert", **damaged_alert(bad, context.generation))
+            self.emit("alert", **damaged_alert(bad, context.checkpoint))
         uuids = await asyncio.to_thread(lambda: sampled(context.run.devices, monitor.devices()))
         self.sampler = DeviceSampler(monitor, uuids, lambda rows: services.stream.emit_from_thread("device", rows))
         return context
@@ -150,10 +150,10 @@ class RunLifecycle:
         self.attempt = Attempt(
             AttemptContext(
                 plan=launch.plan,
-                generation=context.generation,
+                checkpoint=context.checkpoint,
                 carry=launch.carry,
                 run=run,
-                generations=self._services.generations,
+                checkpoints=self._services.checkpoints,
                 keeper=context.keeper,
                 disk=self._services.disk,
                 ladder=self.ladder,
@@ -172,19 +172,19 @@ class RunLifecycle:
                 launch.rendezvous.unlink(missing_ok=True)
 
     def _announce(self, run: ResolvedRun, plan: LaunchPlan, context: RunContext) -> None:
-        generation, status = context.generation, self._services.status
+        checkpoint, status = context.checkpoint, self._services.status
         self._script_steps = ScriptSteps()
         status.change(
             attempt=self.number,
             mode=plan.mode,
             devices=tuple(command.device.uuid for command in plan.ranks),
             world_size=plan.world_size,
-            step=0 if generation is None else generation.step,
-            checkpoint=None if generation is None else generation.number,
+            step=0 if checkpoint is None else checkpoint.step,
+            checkpoint=None if checkpoint is None else checkpoint.number,
         )
-        resumed = resumed_from(plan, generation, self.number, self._first.world_size)
+        resumed = resumed_from(plan, checkpoint, self.number, self._first.world_size)
         notes = launch_notes(context.run, run.config, plan, status.state.fallback, self._carry.words)
-        self.emit("launch", **launch_fields(run, plan, generation, resumed), notes=notes)
+        self.emit("launch", **launch_fields(run, plan, checkpoint, resumed), notes=notes)
 
     def _may_restart(self, run: ResolvedRun, outcome: Outcome) -> bool:
         failed = outcome.kind == "failed" or (outcome.kind == "not_started" and run.recipe.self_contained)
@@ -192,17 +192,17 @@ class RunLifecycle:
         return failed and not final and self.lost is None and self._restarts < run.config.max_restarts
 
     async def _restart(self, limit: int, context: RunContext, outcome: Outcome) -> RunContext:
-        """Reports the restart, and finds the newest generation for the next attempt to continue from."""
+        """Reports the restart, and finds the newest checkpoint for the next attempt to continue from."""
         self._restarts += 1
         self.number += 1
         error = outcome.error or {}
         log.warning("restart %d of %d: %s", self._restarts, limit, error.get("cause", ""))
         self.emit("restart", number=self._restarts, of=limit, **error)
         self.enter(HostState.STARTING, phase=f"restart {self._restarts} of {limit}")
-        committed, generations = context.keeper.committed_generation, self._services.generations
-        generation, damaged = await self._services.on_disk(lambda: generations.newest_valid(committed()))
-        await self._services.on_disk(generations.remove_unfinished)
-        return replace(context, generation=generation, damaged=tuple(damaged))
+        committed, checkpoints = context.keeper.committed_checkpoint, self._services.checkpoints
+        checkpoint, damaged = await self._services.on_disk(lambda: checkpoints.newest_valid(committed()))
+        await self._services.on_disk(checkpoints.remove_unfinished)
+        return replace(context, checkpoint=checkpoint, damaged=tuple(damaged))
 
     def _fall_back(self, following: NextAttempt, *, narrowed: bool) -> None:
         """Reports which attempt follows one that could not start, and why."""
@@ -242,8 +242,8 @@ class RunLifecycle:
     def goal_moved(self, total_steps: int | None, text: str) -> None:
         self._services.status.change(total_steps=total_steps, goal=text)
 
-    def committed(self, generation: Generation) -> None:
-        self._services.status.change(checkpoint=generation.number)
+    def committed(self, checkpoint: Checkpoint) -> None:
+        self._services.status.change(checkpoint=checkpoint.number)
 
     def emit(self, event: str, **fields: Any) -> None:
         self._services.stream.emit(event, **fields)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from core.checkpoints.store import Generation
+from core.checkpoints.store import Checkpoint
 from core.host.failures import RankFailure
 
 EXIT_FAILED: Final = 1
@@ -43,8 +43,8 @@ def exit_code(outcome: Outcome, hurried: bool) -> int:
     return EXIT_USAGE if outcome.usage else EXIT_FAILED
 
 
-def stopped_short(step: int, kept: Generation | None, hurried: bool, trouble: str = "") -> dict[str, str]:
-    """The message for a stop that lost what came after the newest generation; `trouble` is why a commit failed."""
+def stopped_short(step: int, kept: Checkpoint | None, hurried: bool, trouble: str = "") -> dict[str, str]:
+    """The message for a stop that lost what came after the newest checkpoint; `trouble` is why a commit failed."""
     why = "immediately, as requested" if hurried else "at the stop limit, before its last checkpoint was saved"
     done = f"Checkpoint {kept.number} holds step {kept.step}" if kept else "No checkpoint was saved"
     return {
@@ -54,7 +54,7 @@ def stopped_short(step: int, kept: Generation | None, hurried: bool, trouble: st
     }
 
 
-def diverged(newest: Generation, good: Generation | None) -> dict[str, str]:
+def diverged(newest: Checkpoint, good: Checkpoint | None) -> dict[str, str]:
     """The message for a run that ended in order, but with weights that are not finite.
 
     Args:

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.host.metrics.status import StatusPublisher
 from core.host.metrics.stream import MetricsStream
 from core.protocol.server import Listener
@@ -23,7 +23,7 @@ class HostServices:
 
     Attributes:
         store: The run's folder.
-        generations: The run's checkpoints.
+        checkpoints: The run's checkpoints.
         disk: The single thread that writes the run's small files, in order.
         listener: The server for ranks and clients.
         status: Publishes the run's state.
@@ -31,7 +31,7 @@ class HostServices:
     """
 
     store: RunStore
-    generations: Generations
+    checkpoints: CheckpointStore
     disk: Executor
     listener: Listener
     status: StatusPublisher

@@ -30,7 +30,7 @@ class HostState(StrEnum):
         STARTING ─→ STOPPED      a stop: there is nothing to commit, so the ranks are ended at once
         STARTING ─→ FAILED       bad input, the machine is not ready, or ranks that cannot start
         TRAINING ─→ STOPPING     the first stop request
-        TRAINING ─→ FINISHED     every rank is done and the last generation is whole
+        TRAINING ─→ FINISHED     every rank is done and the last checkpoint is whole
         TRAINING ─→ STARTING     a rank died and restarts are left: all ranks are started again
         TRAINING ─→ FAILED       a rank died; the first failure by time is the root cause
         STOPPING ─→ STOPPED      committed and ended, or ended by the deadline or a request to end now (`error` says so)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from core.checkpoints.restore_plan import CarryOver
-from core.checkpoints.store import Generation
+from core.checkpoints.store import Checkpoint
 from core.config import RunConfig
 from core.config.batch import Batch
 from core.config.mode import Mode
@@ -31,14 +31,14 @@ def total_steps(run: ResolvedRun, ledger: Ledger, done: Mapping[int, int]) -> in
     return longest if asked is None else min(asked, longest)
 
 
-def rank_starts(run: ResolvedRun, ledger: Ledger, generation: Generation | None, carry: CarryOver) -> list[RankStart]:
+def rank_starts(run: ResolvedRun, ledger: Ledger, checkpoint: Checkpoint | None, carry: CarryOver) -> list[RankStart]:
     """Where each rank begins.
 
     A single replica group counts all samples that the ledger holds. One that begins with weights not its own counts on
     from the highest count of any, as it does with steps.
     """
     steps_left, groups = _steps_left(run, ledger), run.replica_groups
-    positions = {} if generation is None else generation.positions
+    positions = {} if checkpoint is None else checkpoint.positions
     most = max((position.samples_seen for position in positions.values()), default=0)
     starts = []
     for rank, (copy, step) in enumerate(zip(carry.copies, carry.steps, strict=True)):

@@ -34,7 +34,7 @@ from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
 
 MIN_FREE_BYTES: Final = 200 * 1_000_000
-"""Below this a run can't commit even a small model's generations."""
+"""Below this a run can't commit even a small model's checkpoints."""
 OLDEST_TORCH: Final = (2, 7)
 RUN_FILES: Final = ("run.toml", "state.json", "metrics.jsonl", "chunk_tracker_state.json", CHECKPOINTS, OLD_CHECKPOINTS)
 

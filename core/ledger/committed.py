@@ -1,4 +1,4 @@
-"""The committed half of the ledger: what is in the weights of a whole generation, and nothing else."""
+"""The committed half of the ledger: what is in the weights of a whole checkpoint, and nothing else."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ class Partial:
 
 @dataclass(slots=True)
 class Committed:
-    """What the newest committed generation of weights holds.
+    """What the newest checkpoint holds.
 
     Attributes:
         epoch: The lowest epoch that is not finished.
         done: Completed chunks by epoch and index, in the order of completion; from the epoch before `epoch` on.
         partial: Chunks of which the weights hold a part.
         samples_completed: Samples in all completed chunks, over all epochs.
-        generation: The generation's number; None before the first.
+        checkpoint: The checkpoint's number; None before the first.
     """
 
     epoch: int = 0
     done: dict[int, dict[int, CompletedChunk]] = field(default_factory=dict)
     partial: dict[ChunkKey, Partial] = field(default_factory=dict)
     samples_completed: int = 0
-    generation: int | None = None
+    checkpoint: int | None = None
 
     @property
     def samples_trained(self) -> int:
@@ -148,7 +148,7 @@ def restored(file: LedgerFile, grid: ChunkGrid) -> Committed:
     Raises:
         StateFileError: It names a chunk that the dataset does not have, or contradicts itself.
     """
-    committed = Committed(epoch=file.current_epoch, samples_completed=file.total_samples, generation=file.generation)
+    committed = Committed(epoch=file.current_epoch, samples_completed=file.total_samples, checkpoint=file.checkpoint)
     for chunk in file.completed:
         index = _index(file, grid, chunk.block_id, chunk.chunk_id)
         chunks = committed.done.setdefault(chunk.epoch, {})

@@ -2,7 +2,7 @@
 
 A dataset is cut into blocks, a block into chunks (`core.ledger.chunk_grid`). A *replica group* is an independent
 consumer of chunks: ranks that train in step share one, ranks that train independently have one each. It *claims* its
-next chunk and is granted it at once. A chunk counts as *completed* only when a committed generation of weights
+next chunk and is granted it at once. A chunk counts as *completed* only when a checkpoint
 holds all its samples; what a crash took away from the weights is granted again.
 
 Everything is deterministic: the order of chunks depends on seed and epoch alone, the owner of chunk i in epoch e
@@ -246,7 +246,7 @@ class Ledger:
         return round(left * (self._handed[group] + prior) / (sum(self._handed) + self.groups * prior))
 
     def release(self) -> None:
-        """Forgets all claims: the ranks are gone, and new ones start from the last committed generation."""
+        """Forgets all claims: the ranks are gone, and new ones start from the last committed checkpoint."""
         self._claimed: list[dict[ChunkKey, float]] = [{} for _ in range(self.groups)]
         self._handed = [0] * self.groups
         self._trained_before = self._committed.samples_trained
@@ -321,26 +321,26 @@ class Ledger:
 
     # commits
 
-    def preview(self, positions: Mapping[int, Position], generation: int | None = None) -> dict[str, Any]:
+    def preview(self, positions: Mapping[int, Position], checkpoint: int | None = None) -> dict[str, Any]:
         """The state file as it will be once `commit` is called with the same arguments; changes nothing.
 
         Raises:
             LedgerConflictError: As `commit`.
         """
-        return self._view(self._promoted(positions, generation)).as_dict()
+        return self._view(self._promoted(positions, checkpoint)).as_dict()
 
-    def commit(self, positions: Mapping[int, Position], generation: int | None = None) -> None:
-        """Takes what a generation of weights holds as trained. Called when its manifest lies on disk.
+    def commit(self, positions: Mapping[int, Position], checkpoint: int | None = None) -> None:
+        """Takes what a checkpoint holds as trained. Called when its manifest lies on disk.
 
         Args:
             positions: Each rank's (or replica group's) position; ranks of one replica group say the same.
-            generation: The generation's number.
+            checkpoint: The checkpoint's number.
 
         Raises:
             LedgerConflictError: A position that cannot be: a chunk that was not claimed, is said to be complete
                 without all its samples, or has gone backwards. Nothing is changed then.
         """
-        self._committed = self._promoted(positions, generation)
+        self._committed = self._promoted(positions, checkpoint)
         for group, grants in enumerate(self._grants):
             # From the left only: sequence numbers count without gaps, also where a later chunk is done before.
             while grants and self._is_done(grants[0]):
@@ -348,14 +348,14 @@ class Ledger:
                 self._first_sequence[group] += 1
                 self._claimed[group].pop(self._key(grant), None)
 
-    def _promoted(self, positions: Mapping[int, Position], generation: int | None) -> Committed:
+    def _promoted(self, positions: Mapping[int, Position], checkpoint: int | None) -> Committed:
         groups: dict[int, Position] = {}
         for rank, position in sorted(positions.items()):
             group = self.group_for(rank)
             if not 0 <= group < self.groups or groups.setdefault(group, position) != position:
                 raise LedgerConflictError(f"Rank {rank} is not where the others of its replica group are in the data.")
         after = self._committed.copy()  # a position that is refused must leave nothing changed
-        after.generation = self._committed.generation if generation is None else generation
+        after.checkpoint = self._committed.checkpoint if checkpoint is None else checkpoint
         for group, position in groups.items():
             after.take(position, self.grid, self._claimed[group], self._trainer(group))
         after.turn_epochs(self.grid.chunks)
@@ -374,9 +374,9 @@ class Ledger:
     # what it says
 
     @property
-    def generation(self) -> int | None:
-        """The generation of weights that `completed_chunks` belongs to."""
-        return self._committed.generation
+    def checkpoint(self) -> int | None:
+        """The checkpoint that `completed_chunks` belongs to."""
+        return self._committed.checkpoint
 
     @property
     def samples_trained(self) -> int:

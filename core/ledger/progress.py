@@ -157,7 +157,7 @@ class LedgerView:
             "world_size": self.world,
             "lanes": self.groups,
             "epochs": self.epochs,
-            "checkpoint": self.committed.generation,
+            "checkpoint": self.committed.checkpoint,
         }
 
     def _blocks_done(self, done: Mapping[int, CompletedChunk]) -> list[int]:

@@ -92,7 +92,7 @@ class LedgerFile:
         total_samples: Samples in all completed chunks of all epochs.
         chunk_size: From the file, or for AI-OS's from the name of its folder.
         notes: What was odd about AI-OS's file and how it was taken, one sentence each.
-        samples, samples_per_block, seed, dataset, world_size, groups, epochs, generation: Rankdeck's form only.
+        samples, samples_per_block, seed, dataset, world_size, groups, epochs, checkpoint: Rankdeck's form only.
     """
 
     path: Path
@@ -116,7 +116,7 @@ class LedgerFile:
     world_size: int | None = None
     groups: int | None = None
     epochs: int | None = None
-    generation: int | None = None
+    checkpoint: int | None = None
 
 
 def read_state_file(path: Path) -> LedgerFile:
@@ -125,7 +125,7 @@ def read_state_file(path: Path) -> LedgerFile:
     Raises:
         NewerVersionError: A newer Rankdeck wrote it.
         StateFileError: Missing, cut off, not such a file, or a field that cannot be right; the next step names the
-            generation that holds a whole copy, if one lies beside it.
+            checkpoint that holds a whole copy, if one lies beside it.
     """
     try:
         return parse_state(read_json(path), path)
@@ -196,7 +196,7 @@ def _parse_own(fields: _Fields) -> LedgerFile:
         world_size=fields.whole("world_size", least=1),
         groups=fields.whole("lanes", least=1),
         epochs=fields.whole_or_none("epochs"),
-        generation=fields.whole_or_none("generation" if "generation" in fields.document else "checkpoint"),  # 0.1
+        checkpoint=fields.whole_or_none("generation" if "generation" in fields.document else "checkpoint"),  # 0.1
     )
 
 
@@ -335,7 +335,7 @@ def _in_progress(fields: _Fields, aios_epoch: int | None) -> tuple[ChunkInProgre
 
 
 def _newest_copy(path: Path) -> int | None:
-    """The newest generation beside `path` that has a manifest and a copy of the ledger."""
+    """The newest checkpoint beside `path` that has a manifest and a copy of the ledger."""
     numbers = [
         int(manifest.parent.name)
         for folder in (CHECKPOINTS, OLD_CHECKPOINTS)

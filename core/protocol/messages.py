@@ -86,7 +86,7 @@ class Phase(Message):
 
 @dataclass(frozen=True, slots=True)
 class RankStart:
-    """Where a rank begins, by the ledger and the generation that it continues from (`core.checkpoints.restore_plan`).
+    """Where a rank begins, by the ledger and the checkpoint that it continues from (`core.checkpoints.restore_plan`).
 
     Attributes:
         step: Optimizer steps behind it.
@@ -153,7 +153,7 @@ class Position:
     Attributes:
         step: Optimizer steps done.
         samples_seen: Samples this replica group has trained on, over all attempts.
-        completed: Chunks completed since the last committed generation, oldest first.
+        completed: Chunks completed since the last committed checkpoint, oldest first.
         partial: Chunks begun and not finished: ``[[epoch, block_id, chunk_id, samples_done], …]``.
     """
 
@@ -169,8 +169,8 @@ class CommitBegin(Message):
     """A rank stands at the boundary after `step` and wants its state committed; answered by `CommitTo`.
 
     Attributes:
-        round: Rounds of local SGD behind it, 0 where there are none: parts of different rounds make no generation.
-        join: It takes part in a generation that is being made and begins none.
+        round: Rounds of local SGD behind it, 0 where there are none: parts of different rounds make no checkpoint.
+        join: It takes part in a checkpoint that is being made and begins none.
         diverged: Its weights are not finite: the part that it wrote last stands for it, where there is one.
     """
 
@@ -183,7 +183,7 @@ class CommitBegin(Message):
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A file that a rank wrote and fsynced into a generation's folder."""
+    """A file that a rank wrote and fsynced into a checkpoint's folder."""
 
     name: str
     size: int
@@ -193,13 +193,13 @@ class StagedFile:
 @_message("commit_staged")
 @dataclass(frozen=True, slots=True)
 class CommitStaged(Message):
-    """This rank's part of a generation lies on disk. With every rank's part there, the host commits it.
+    """This rank's part of a checkpoint lies on disk. With every rank's part there, the host commits it.
 
     Attributes:
         diverged: Its weights are not finite.
     """
 
-    generation: int
+    checkpoint: int
     position: Position
     files: list[StagedFile]
     val_loss: float | None = None
@@ -209,9 +209,9 @@ class CommitStaged(Message):
 @_message("commit_failed")
 @dataclass(frozen=True, slots=True)
 class CommitFailed(Message):
-    """This rank could not write its part (disk full, permission); the generation is dropped, training goes on."""
+    """This rank could not write its part (disk full, permission); the checkpoint is dropped, training goes on."""
 
-    generation: int
+    checkpoint: int
     cause: str
 
 
@@ -258,13 +258,13 @@ class MergeDone(Message):
     """Rank 0 has measured each rank and the merge, and written the chosen weights.
 
     Attributes:
-        file: Name under the generation's folder.
+        file: Name under the checkpoint's folder.
         chosen: ``"rank 0"``, ``"rank 1"``, … or ``"average"``.
         val_losses: Validation loss by candidate.
     """
 
     round: int
-    generation: int
+    checkpoint: int
     file: str
     chosen: str
     val_losses: dict[str, float]
@@ -336,21 +336,21 @@ class CommitPlease(Message):
 class CommitTo(Message):
     """Answer to `CommitBegin`: write your part into this folder (it exists), then say `CommitStaged`.
 
-    A negative `generation` means: write nothing. -1: the one before is still being written, go on training and ask
+    A negative `checkpoint` means: write nothing. -1: the one before is still being written, go on training and ask
     again; -2 (`core.host.commits.coordinator.KEPT`): this rank has diverged, and the part that it wrote last stands
     for it.
     """
 
-    generation: int
+    checkpoint: int
     folder: str = ""
 
 
 @_message("committed")
 @dataclass(frozen=True, slots=True)
 class Committed(Message):
-    """The generation is whole on disk; completed chunks in it need not be named again."""
+    """The checkpoint is whole on disk; completed chunks in it need not be named again."""
 
-    generation: int
+    checkpoint: int
 
 
 @_message("stop")
@@ -364,10 +364,10 @@ class Stop(Message):
 @_message("merge")
 @dataclass(frozen=True, slots=True)
 class Merge(Message):
-    """To rank 0, when every rank waits: measure and merge the weights that this generation holds."""
+    """To rank 0, when every rank waits: measure and merge the weights that this checkpoint holds."""
 
     round: int
-    generation: int
+    checkpoint: int
     folder: str
 
 
@@ -400,7 +400,7 @@ class StopRequest(Message):
 @_message("commit_request")
 @dataclass(frozen=True, slots=True)
 class CommitRequest(Message):
-    """Commit a generation at the next step boundary and go on."""
+    """Commit a checkpoint at the next step boundary and go on."""
 
 
 # --- host → client ---------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def plan_aios(
         run_dir=None,
         runs_dir=runs_dir,
         config=config,
-        generation=None,
+        checkpoint=None,
         step=0,
         progress=progress,
         mode_then="",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from core.checkpoints.state_header import read_values
-from core.checkpoints.store import Generation
+from core.checkpoints.store import Checkpoint
 from core.config.device_names import count_notes
 from core.config.layers import device_texts
 from core.config.mode import Mode
@@ -61,8 +61,8 @@ def change_lines(before: TrainedRun, now: ResolvedRun) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def check_optimizer(generation: Generation, config: RunConfig, mode: Mode) -> None:
-    """Refuses an optimizer of another kind than the one whose state the generation holds, where both are known.
+def check_optimizer(checkpoint: Checkpoint, config: RunConfig, mode: Mode) -> None:
+    """Refuses an optimizer of another kind than the one whose state the checkpoint holds, where both are known.
 
     The kind that is wanted is known beforehand where a DeepSpeed configuration names one, or the recipe has a field
     `optimizer`; a recipe that chooses by itself is refused by its ranks, when they take up the state.
@@ -74,8 +74,8 @@ def check_optimizer(generation: Generation, config: RunConfig, mode: Mode) -> No
     held = next(
         (
             str(values["kind"])
-            for file in generation.files
-            if file.name.startswith("optimizer") and "kind" in (values := read_values(generation.folder / file.name))
+            for file in checkpoint.files
+            if file.name.startswith("optimizer") and "kind" in (values := read_values(checkpoint.folder / file.name))
         ),
         None,
     )

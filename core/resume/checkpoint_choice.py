@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.checkpoints.store import ASIDE, Generation, Generations
+from core.checkpoints.store import ASIDE, Checkpoint, CheckpointStore
 from core.errors import StateFileError, UsageError
 
 
@@ -35,8 +35,8 @@ class CheckpointEntry:
 
 
 def list_checkpoints(folder: Path) -> tuple[CheckpointEntry, ...]:
-    """The checkpoints in a run's `generations` folder, oldest first; what cannot be read is left out."""
-    kept = Generations(folder)
+    """The checkpoints in a run's `checkpoints` folder, oldest first; what cannot be read is left out."""
+    kept = CheckpointStore(folder)
     aside = set(kept.set_aside())
     found = list(kept.list())
     for number in aside:
@@ -50,11 +50,11 @@ def list_checkpoints(folder: Path) -> tuple[CheckpointEntry, ...]:
     )
 
 
-def choose_checkpoint(folder: Path, text: str, run: str) -> Generation:
+def choose_checkpoint(folder: Path, text: str, run: str) -> Checkpoint:
     """The checkpoint that a person named, whole and with finite weights.
 
     Args:
-        folder: The run's `generations` folder.
+        folder: The run's `checkpoints` folder.
         text: Its number, as it was typed.
         run: The run's name.
 
@@ -79,7 +79,7 @@ def choose_checkpoint(folder: Path, text: str, run: str) -> Generation:
             title="This checkpoint is diverged",
         )
     try:
-        return Generations(folder).verify(number)
+        return CheckpointStore(folder).verify(number)
     except StateFileError as error:
         raise StateFileError(error.cause, f"Choose another checkpoint: {listed}.", title=error.title) from None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.checkpoints.restore_plan import carry_over, policy_for
-from core.checkpoints.store import DamagedGeneration, Generation, Generations
+from core.checkpoints.store import Checkpoint, CheckpointStore, DamagedCheckpoint
 from core.config.device_names import with_counts
 from core.config.layers import Given, config_from_given, normalise, with_absolute_paths
 from core.config.mode import Mode
@@ -45,7 +45,7 @@ class _Folder:
         store: The folder.
         state: The run's newest state.
         config: What was asked of the run so far.
-        generation: The committed state to resume from; None: fresh weights.
+        checkpoint: The committed state to resume from; None: fresh weights.
         damaged: Newer ones that are passed over.
         ledger: Which data is in these weights; None where none was written.
     """
@@ -53,31 +53,31 @@ class _Folder:
     store: RunStore
     state: RunState
     config: RunConfig
-    generation: Generation | None
-    damaged: Sequence[DamagedGeneration]
+    checkpoint: Checkpoint | None
+    damaged: Sequence[DamagedCheckpoint]
     ledger: Ledger | None
 
     @property
     def step(self) -> int:
         """Optimizer steps that the weights have seen."""
-        return 0 if self.generation is None else self.generation.step
+        return 0 if self.checkpoint is None else self.checkpoint.step
 
     @property
     def mode(self) -> str:
         """The mode that they were trained in."""
-        return self.state.mode if self.generation is None else self.generation.mode
+        return self.state.mode if self.checkpoint is None else self.checkpoint.mode
 
     @property
     def world_size(self) -> int:
         """The number of ranks that trained them."""
-        return self.state.world_size if self.generation is None else self.generation.world_size
+        return self.state.world_size if self.checkpoint is None else self.checkpoint.world_size
 
 
 def plan_own(
     store: RunStore,
     runs_dir: Path,
     changes: dict[str, Any],
-    checkpoint: str | None,
+    asked: str | None,
     available: Sequence[Device],
     platform: Platform,
     *,
@@ -89,7 +89,7 @@ def plan_own(
         store: Its folder.
         runs_dir: Where runs are looked up.
         changes: Settings to change.
-        checkpoint: The number of the one to go back to, as it was typed.
+        asked: The number of the one to go back to, as it was typed.
         available: This machine's devices.
         platform: This machine.
         accept_code: See `core.resume.planner.plan_resume`, which says what is raised too.
@@ -97,37 +97,37 @@ def plan_own(
     state = _idle_state(store)
     before = store.config()
     config = _changed(before, changes, store.dir)
-    folder = _read_folder(store, state, before, checkpoint)
+    folder = _read_folder(store, state, before, asked)
     _check_something_left(state, config, folder.step, changes)
     _check_data(config, folder.ledger)
     recipe = get_recipe(config.recipe)
     run = resolve(config, recipe, available, platform, keep_global_batch=not any(name in changes for name in BATCH))
-    _check_run(run, folder, checkpoint)
+    _check_run(run, folder, asked)
     code = outside_code(run.config.recipe, run.config.options)
     accepted = code is None or accept_code or code.is_known
     if accepted:
         check_by_recipe(run.config, recipe, global_batch=run.batch.global_, resumes=True)
-    checkpoints, generation = list_checkpoints(store.generations), folder.generation
+    checkpoints, checkpoint = list_checkpoints(store.checkpoints), folder.checkpoint
     return ResumePlan(
         run_dir=store.dir,
         runs_dir=runs_dir,
         config=run.config,
-        generation=None if generation is None else generation.number,
+        checkpoint=None if checkpoint is None else checkpoint.number,
         step=folder.step,
         progress=_progress(run, folder),
         mode_then=folder.mode,
         mode_now=run.mode,
         devices_then=state.devices,
         devices_now=tuple(device.uuid for device in run.devices),
-        damaged=tuple(_passed_over(item, generation) for item in folder.damaged),
+        damaged=tuple(_passed_over(item, checkpoint) for item in folder.damaged),
         copies=_copies_text(run, folder),
         changed=change_lines(trained_run(before, recipe, folder.mode, folder.world_size), run),
         code=code,
         code_accepted=accepted,
         warnings=(*device_count_notes(changes), *run.device_notes, *_warnings(run, folder)),
         checkpoints=() if recipe.self_contained else checkpoints,
-        set_aside=newer_than(generation.number, checkpoints) if checkpoint is not None and generation else (),
-        goes_back=checkpoint is not None,
+        set_aside=newer_than(checkpoint.number, checkpoints) if asked is not None and checkpoint else (),
+        goes_back=asked is not None,
     )
 
 
@@ -154,35 +154,35 @@ def _wait_for_host_to_leave(store: RunStore) -> RunState:
     return state
 
 
-def _read_folder(store: RunStore, state: RunState, config: RunConfig, checkpoint: str | None) -> _Folder:
+def _read_folder(store: RunStore, state: RunState, config: RunConfig, asked: str | None) -> _Folder:
     """Finds what to resume from.
 
     Raises:
         StateFileError: The state file or every checkpoint is damaged.
     """
     top = read_state_file(store.ledger) if store.ledger.exists() else None
-    generation, damaged = _resumed_from(store, top, checkpoint)
+    checkpoint, damaged = _resumed_from(store, top, asked)
     ledger = Ledger.from_file(top) if top is not None and top.form == "rankdeck" else None
-    if generation is not None:
-        ledger = Ledger.from_file(read_state_file(generation.folder / FILE_NAME))
+    if checkpoint is not None:
+        ledger = Ledger.from_file(read_state_file(checkpoint.folder / FILE_NAME))
     elif broken := [item for item in damaged if item.diverged_at is None]:
         raise StateFileError(
-            f"Every checkpoint in {store.generations} is damaged: {broken[0].reason}",
+            f"Every checkpoint in {store.checkpoints} is damaged: {broken[0].reason}",
             "Put a copy of that folder back, or start a new run.",
         )
-    return _Folder(store, state, config, generation, damaged, ledger)
+    return _Folder(store, state, config, checkpoint, damaged, ledger)
 
 
-def _check_run(run: ResolvedRun, folder: _Folder, checkpoint: str | None) -> None:
+def _check_run(run: ResolvedRun, folder: _Folder, asked: str | None) -> None:
     """Refuses what these weights, the recipe or this machine cannot be resumed with."""
     config, recipe = run.config, run.recipe
     check_packages(recipe.requires, f"The recipe {recipe.title}")
-    if folder.generation is not None:
-        check_optimizer(folder.generation, config, run.mode)
+    if folder.checkpoint is not None:
+        check_optimizer(folder.checkpoint, config, run.mode)
     check_engine(run)
     if not recipe.self_contained:
         check_torch(run.platform)
-    elif checkpoint is not None:
+    elif asked is not None:
         raise UsageError(
             f"{recipe.title} runs a program that decides itself where it continues.", "Leave --checkpoint out."
         )
@@ -193,14 +193,14 @@ def _check_run(run: ResolvedRun, folder: _Folder, checkpoint: str | None) -> Non
 
 def _resumed_from(
     store: RunStore, top: LedgerFile | None, asked: str | None
-) -> tuple[Generation | None, Sequence[DamagedGeneration]]:
+) -> tuple[Checkpoint | None, Sequence[DamagedCheckpoint]]:
     """The checkpoint that was asked for, else the newest good one; and those that are passed over for it."""
     if asked is not None:
-        return choose_checkpoint(store.generations, asked.strip(), store.dir.name), ()
-    return Generations(store.generations).newest_valid(None if top is None else top.generation)
+        return choose_checkpoint(store.checkpoints, asked.strip(), store.dir.name), ()
+    return CheckpointStore(store.checkpoints).newest_valid(None if top is None else top.checkpoint)
 
 
-def _passed_over(bad: DamagedGeneration, used: Generation | None) -> str:
+def _passed_over(bad: DamagedCheckpoint, used: Checkpoint | None) -> str:
     """Why a newer checkpoint is not resumed from, and which one is."""
     if bad.diverged_at is None:
         return f"Not used: checkpoint {bad.number}: {bad.reason}"
@@ -256,7 +256,7 @@ def _progress(run: ResolvedRun, folder: _Folder) -> LedgerProgress | None:
         UsageError: Nothing is left to train.
     """
     # All there is has diverged: what was trained goes with the weights.
-    fresh = folder.generation is None and bool(folder.damaged)
+    fresh = folder.checkpoint is None and bool(folder.damaged)
     # How often a self-contained program reads its data is its own business.
     if folder.ledger is None or run.recipe.self_contained or fresh:
         return None
@@ -283,11 +283,11 @@ def _copies_text(run: ResolvedRun, folder: _Folder) -> str:
     """Whose weights are resumed, where not every rank resumes its own."""
     synchronise = run.mode == Mode.INDEPENDENT and run.config.sync_every is not None
     policy = policy_for(run.config.merge_policy, folder.state.fallback is not None)
-    return carry_over(folder.generation, run.mode, run.world_size, policy, synchronise=synchronise).words
+    return carry_over(folder.checkpoint, run.mode, run.world_size, policy, synchronise=synchronise).words
 
 
 def _warnings(run: ResolvedRun, folder: _Folder) -> tuple[str, ...]:
-    state, fresh = folder.state, folder.generation is None
+    state, fresh = folder.state, folder.checkpoint is None
     warnings = []
     if state.state == "interrupted" and not fresh:
         warnings.append("It was interrupted; steps after that checkpoint are trained again.")

@@ -22,18 +22,18 @@ class ResumePlan:
         run_dir: The run's folder; None when a new run is made (AI-OS's state file).
         runs_dir: Where a new run's folder would be made.
         config: What will be asked of the run.
-        generation: The committed generation of weights it goes on from; None starts with fresh weights.
+        checkpoint: The checkpoint it goes on from; None starts with fresh weights.
         step: Optimizer steps those weights have seen.
         progress: Blocks and chunks done, and of how many, where that is known.
         mode_then, mode_now: The modes, resolved.
         devices_then, devices_now: UUIDs, or CPU devices.
-        damaged: Why newer generations are not used, one line each.
+        damaged: Why newer checkpoints are not used, one line each.
         warnings: What the person should know before agreeing.
         copies: Whose weights go on, where each rank wrote its own and not all of them do.
         changed: What else is not as it was: a setting now and then, one sentence each.
         state_file: AI-OS's file, which the new run's ledger starts from; None for a run of ours.
         checkpoints: Those that can be chosen from, and others that are there, oldest first.
-        set_aside: Numbers of newer checkpoints that are set aside, as `generation` was asked for by its number.
+        set_aside: Numbers of newer checkpoints that are set aside, as `checkpoint` was asked for by its number.
         goes_back: It was.
         code: A recipe or program that did not come with Rankdeck and that this run executes.
         code_accepted: Whether it may be executed: it was started on this machine before, or the person agrees.
@@ -42,7 +42,7 @@ class ResumePlan:
     run_dir: Path | None
     runs_dir: Path
     config: RunConfig
-    generation: int | None
+    checkpoint: int | None
     step: int
     progress: LedgerProgress | None
     mode_then: str
@@ -81,9 +81,9 @@ class ResumePlan:
         return [*lines, *(f"Note: {warning}" for warning in self.warnings)]
 
     def _from_where(self) -> str:
-        if self.generation is None or self.config.recipe == USER_SCRIPT:
+        if self.checkpoint is None or self.config.recipe == USER_SCRIPT:
             return ""
-        return f" from step {self.step:,} (checkpoint {self.generation})"
+        return f" from step {self.step:,} (checkpoint {self.checkpoint})"
 
     def _training_lines(self) -> list[str]:
         return [*self._weights_lines(), *self._data_lines(), self._target()]
@@ -91,13 +91,13 @@ class ResumePlan:
     def _script_lines(self) -> list[str]:
         lines = [f"Not used: {words}" for words in self.damaged]
         lines.append("The script is started again. Where it continues is up to the script.")
-        if self.generation is not None:
+        if self.checkpoint is not None:
             lines.append(f"rankdeck.last_checkpoint() gives it its own checkpoint of step {self.step:,}.")
         return lines
 
     def _weights_lines(self) -> list[str]:
         lines = list(self.damaged)
-        if self.generation is not None:
+        if self.checkpoint is not None:
             lines += [f"Weights: {self.copies}."] if self.copies else []
             return [*lines, aside_line(self.set_aside)] if self.set_aside else lines
         return [*lines, "Weights: there is no checkpoint, so the run starts with fresh ones."]

@@ -99,7 +99,7 @@ def _state_file_of(text: str) -> Path | None:
 
 
 def _store_around(path: Path) -> RunStore:
-    """The run whose state file, or whose generation's copy of it, this is."""
+    """The run whose state file, or whose checkpoint's copy of it, this is."""
     for folder in (path.parent, path.parent.parent.parent):
         if (folder / "run.toml").exists():
             return RunStore.open(folder)

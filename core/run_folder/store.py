@@ -100,7 +100,7 @@ class RunStore:
         self.lock_file = run_dir / "host.lock"
 
     @property
-    def generations(self) -> Path:
+    def checkpoints(self) -> Path:
         """The folder of checkpoints; a run of 0.1 keeps the name it has for it."""
         new, old = self.dir / CHECKPOINTS, self.dir / OLD_CHECKPOINTS
         return old if old.is_dir() and not new.is_dir() else new
@@ -249,7 +249,7 @@ class RunStore:
         """
         for path in (self.metrics, self.lock_file):
             refuse_link(path)
-        for folder in (self.logs, self.columns, self.data, self.generations):
+        for folder in (self.logs, self.columns, self.data, self.checkpoints):
             refuse_links_below(folder)
 
     def is_locked(self) -> bool:

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from app.views.window.close_question import CloseQuestion
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from tests.helpers.host_fixture import STOPPED, FakeRun, MakeRun, make_run
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, shut
 
@@ -44,7 +44,7 @@ def test_stop_and_commit(make_run: MakeRun, open_window: OpenWindow, qtbot: QtBo
     qtbot.waitUntil(lambda: not rankdeck.window.isVisible(), timeout=TRAIN_MS)
     state = run.end()
     assert (state.state, state.exit_code) == (STOPPED, 0)
-    newest, damaged = Generations(run.store.generations).newest_valid()
+    newest, damaged = CheckpointStore(run.store.checkpoints).newest_valid()
     assert newest is not None and not damaged
     assert newest.step == state.step >= 5 and run.ledger()["checkpoint"] == newest.number == state.checkpoint
 

@@ -43,7 +43,7 @@ class Training:
         self.order: list[tuple[int, int]] = []
         self.saved_weights: Counter[Sample] = Counter()
         self.saved_ledger = json.dumps(ledger.as_dict())
-        self.generation = 0
+        self.checkpoint = 0
         self.start()
 
     def start(self) -> None:
@@ -71,11 +71,11 @@ class Training:
             samples = self._train(group, group.grant, samples)
 
     def commit(self) -> None:
-        """Every replica group stages at its boundary, and the generation becomes whole."""
-        self.generation += 1
+        """Every replica group stages at its boundary, and the checkpoint becomes whole."""
+        self.checkpoint += 1
         positions = {group.number: group.position() for group in self.groups}
-        text = json.dumps(self.ledger.preview(positions, self.generation))
-        self.ledger.commit(positions, self.generation)
+        text = json.dumps(self.ledger.preview(positions, self.checkpoint))
+        self.ledger.commit(positions, self.checkpoint)
         assert json.loads(text) == self.ledger.as_dict()
         self.saved_ledger, self.saved_weights = text, self.weights.copy()
         for group in self.groups:

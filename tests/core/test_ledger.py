@@ -119,7 +119,7 @@ def test_epoch_two_trains_every_chunk_again() -> None:
     assert len(training.order) == 20
 
 
-def test_nothing_is_completed_before_a_generation_holds_it() -> None:
+def test_nothing_is_completed_before_a_checkpoint_holds_it() -> None:
     ledger = make()
     grant = ledger.claim(0, 0)
     assert ledger.as_dict()["completed_chunks"] == []
@@ -131,7 +131,7 @@ def test_nothing_is_completed_before_a_generation_holds_it() -> None:
     assert ledger.as_dict() == before
     ledger.commit(positions, 3)
     assert ledger.as_dict() == after
-    assert after["checkpoint"] == ledger.generation == 3
+    assert after["checkpoint"] == ledger.checkpoint == 3
     chunk = {"block_id": grant.block_id, "chunk_id": grant.chunk_id, "gpu_id": ledger.owner(8, 0), "epoch": 0}
     assert after["completed_chunks"] == [chunk | {"optimizer_step": 5, "steps": grant.count}]
     assert after["in_progress_chunks"] == []

@@ -55,7 +55,7 @@ def test_our_own_form(tmp_path: Path) -> None:
     file = read_state_file(write(tmp_path, own()))
     assert file.form == "rankdeck"
     assert (file.chunk_size, file.samples_per_block, file.samples, file.seed, file.epochs) == (12, 40, 100, 7, 2)
-    assert (file.world_size, file.groups, file.generation, file.brain_id) == (2, 1, 1, "run-1")
+    assert (file.world_size, file.groups, file.checkpoint, file.brain_id) == (2, 1, 1, "run-1")
     assert file.dataset == DATASET
     assert file.completed == (CompletedChunk(0, 2, 0, 0, 5, 12),)
     assert [item.samples_done for item in file.in_progress] == [0]
@@ -225,12 +225,12 @@ def test_a_missing_file_is_said(tmp_path: Path) -> None:
         read_state_file(tmp_path / "chunk_tracker_state.json")
 
 
-def test_a_damaged_file_beside_generations_says_where_a_whole_copy_is(tmp_path: Path) -> None:
+def test_a_damaged_file_beside_checkpoints_says_where_a_whole_copy_is(tmp_path: Path) -> None:
     path = write(tmp_path, '{"format": "rank')
     for number in (2, 10):
-        write(tmp_path / "generations" / str(number), own())
-        (tmp_path / "generations" / str(number) / "manifest.json").write_bytes(b"{}")
-    write(tmp_path / "generations" / "11", own())  # no manifest: does not exist
+        write(tmp_path / "checkpoints" / str(number), own())
+        (tmp_path / "checkpoints" / str(number) / "manifest.json").write_bytes(b"{}")
+    write(tmp_path / "checkpoints" / "11", own())  # no manifest: does not exist
     with pytest.raises(StateFileError) as caught:
         read_state_file(path)
     assert "checkpoint 10 holds a whole copy" in caught.value.next_step

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.errors import (
     ConfigError,
     DatasetError,
@@ -45,10 +45,10 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_stopped_run_goes_on_from_its_newest_generation(runs: Path) -> None:
+def test_a_stopped_run_goes_on_from_its_newest_checkpoint(runs: Path) -> None:
     store = make_run(runs)
     result = plan(store.dir, runs)
-    assert (result.run_dir, result.generation, result.step, result.is_new_run) == (store.dir, 2, 20, False)
+    assert (result.run_dir, result.checkpoint, result.step, result.is_new_run) == (store.dir, 2, 20, False)
     assert result.config == store.config()
     assert result.progress is not None
     assert (result.progress.chunks_done, result.progress.chunks_total) == (2, 12)
@@ -60,60 +60,60 @@ def test_a_stopped_run_goes_on_from_its_newest_generation(runs: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["id", "start of the id", "state file", "copy in a generation"])
+@pytest.mark.parametrize("name", ["id", "start of the id", "state file", "copy in a checkpoint"])
 def test_a_run_goes_by_several_names(runs: Path, name: str) -> None:
     store = make_run(runs)
     text = {
         "id": store.dir.name,
         "start of the id": store.dir.name[:-1],
         "state file": str(store.ledger),
-        "copy in a generation": str(store.generations / "1" / "chunk_tracker_state.json"),
+        "copy in a checkpoint": str(store.checkpoints / "1" / "chunk_tracker_state.json"),
     }[name]
     assert plan(text, runs).run_dir == store.dir
 
 
-def test_a_damaged_generation_is_named_and_the_one_before_is_used(runs: Path) -> None:
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(runs: Path) -> None:
     store = make_run(runs)
-    (store.generations / "2" / "weights0.safetensors").write_bytes(b"x" * 100)
+    (store.checkpoints / "2" / "weights0.safetensors").write_bytes(b"x" * 100)
     result = plan(store.dir, runs)
-    assert (result.generation, result.step) == (1, 10)
+    assert (result.checkpoint, result.step) == (1, 10)
     assert result.progress is not None and result.progress.chunks_done == 1
     assert any("Not used: checkpoint 2" in line and "SHA-256" in line for line in result.lines())
 
 
-def test_a_generation_that_is_gone_is_named_and_the_one_before_is_used(runs: Path) -> None:
+def test_a_checkpoint_that_is_gone_is_named_and_the_one_before_is_used(runs: Path) -> None:
     store = make_run(runs)
-    (store.generations / "2" / "manifest.json").unlink()
+    (store.checkpoints / "2" / "manifest.json").unlink()
     found = plan(store.dir, runs)
-    assert found.generation == 1
+    assert found.checkpoint == 1
     assert "manifest.json is missing" in found.damaged[0]
 
 
-def test_when_every_generation_is_gone_nothing_begins_anew_unasked(runs: Path) -> None:
+def test_when_every_checkpoint_is_gone_nothing_begins_anew_unasked(runs: Path) -> None:
     store = make_run(runs)
-    shutil.rmtree(store.generations)
+    shutil.rmtree(store.checkpoints)
     with pytest.raises(StateFileError, match="missing, though it was committed") as caught:
         plan(store.dir, runs)
     assert "copy of that folder" in caught.value.next_step
 
 
-def test_when_every_generation_is_damaged_nothing_is_trained_twice_unasked(runs: Path) -> None:
-    store = make_run(runs, generations=1)
-    (store.generations / "1" / "weights0.safetensors").unlink()
+def test_when_every_checkpoint_is_damaged_nothing_is_trained_twice_unasked(runs: Path) -> None:
+    store = make_run(runs, checkpoints=1)
+    (store.checkpoints / "1" / "weights0.safetensors").unlink()
     with pytest.raises(StateFileError, match="Every checkpoint"):
         plan(store.dir, runs)
 
 
 def test_a_run_that_never_committed_begins_again(runs: Path) -> None:
-    result = plan(make_run(runs, "failed", generations=0).dir, runs)
-    assert (result.generation, result.step, result.progress) == (None, 0, None)
+    result = plan(make_run(runs, "failed", checkpoints=0).dir, runs)
+    assert (result.checkpoint, result.step, result.progress) == (None, 0, None)
     assert "Weights: there is no checkpoint, so the run starts with fresh ones." in result.lines()
 
 
 def test_a_missing_top_level_file_is_no_obstacle(runs: Path) -> None:
     store = make_run(runs)
     store.ledger.unlink()
-    assert plan(store.dir, runs).generation == 2
+    assert plan(store.dir, runs).checkpoint == 2
 
 
 def test_a_live_run_is_busy(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def test_a_mode_that_the_recipe_cannot_be_trained_in(runs: Path) -> None:
     text = 'format = "rankdeck-recipe"\nversion = 1\nname = "only_alone"\ntitle = "Alone"\nmodes = ["single"]\n'
     (recipe / "recipe.toml").write_text(text, encoding="utf-8")
     (recipe / "train.py").write_text("def main(run): ...\n", encoding="utf-8")
-    store = make_run(runs, "stopped", generations=0, recipe=str(recipe), mode="auto", options={})
+    store = make_run(runs, "stopped", checkpoints=0, recipe=str(recipe), mode="auto", options={})
     with pytest.raises(ConfigError, match="Alone does not support mode 'ddp'"):
         plan(store.dir, runs)
 
@@ -344,20 +344,20 @@ def test_aios_file_with_everything_done(runs: Path) -> None:
 
 
 def test_going_back_to_a_checkpoint_sets_newer_ones_aside_and_takes_its_ledger(runs: Path) -> None:
-    store = make_run(runs, generations=3)
+    store = make_run(runs, checkpoints=3)
     result = plan(store.dir, runs, checkpoint="1")
-    assert (result.generation, result.step, result.set_aside) == (1, 10, (2, 3))
+    assert (result.checkpoint, result.step, result.set_aside) == (1, 10, (2, 3))
     assert result.progress is not None and result.progress.chunks_done == 1
     assert any(
         "their folders are now 2.aside and 3.aside" in line and "choose checkpoint 3" in line for line in result.lines()
     )
     assert [item.text for item in result.checkpoints] == ["1 (step 10)", "2 (step 20)", "3 (step 30)"]
-    assert (store.generations / "3").is_dir(), "a plan changes nothing"
-    Generations(store.generations).go_back(1)
+    assert (store.checkpoints / "3").is_dir(), "a plan changes nothing"
+    CheckpointStore(store.checkpoints).go_back(1)
     again = plan(store.dir, runs)
-    assert (again.generation, again.damaged) == (1, ()), "also the next resume continues from there"
+    assert (again.checkpoint, again.damaged) == (1, ()), "also the next resume continues from there"
     back = plan(store.dir, runs, checkpoint="3")
-    assert (back.generation, back.step, back.set_aside) == (3, 30, ())
+    assert (back.checkpoint, back.step, back.set_aside) == (3, 30, ())
 
 
 @pytest.mark.parametrize("named", ["7", "x", "-1", "9" * 40])
@@ -370,7 +370,7 @@ def test_a_checkpoint_that_is_not_there_is_refused_with_those_that_are(runs: Pat
 
 def test_a_damaged_checkpoint_that_was_asked_for_is_refused(runs: Path) -> None:
     store = make_run(runs)
-    (store.generations / "1" / "weights0.safetensors").write_bytes(b"x" * 100)
+    (store.checkpoints / "1" / "weights0.safetensors").write_bytes(b"x" * 100)
     with pytest.raises(StateFileError, match="SHA-256") as caught:
         plan(store.dir, runs, checkpoint="1")
     assert "Choose another checkpoint" in caught.value.next_step

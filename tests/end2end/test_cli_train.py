@@ -154,7 +154,7 @@ def test_detached_stopped_from_elsewhere_and_resumed(shell: CommandLine) -> None
     assert "stopped at step" in shell.run("stop", run_id)
     assert "Stopped at step" in shell.end(watching)
     step = store.state().step
-    assert step > 0 and store.state().generation is not None
+    assert step > 0 and store.state().checkpoint is not None
     out = shell.run("resume", str(store.ledger), "--steps", str(step + 20))
     assert f"step {step:,}" in out and "Finished at step" in out
     assert store.state().step >= step + 20

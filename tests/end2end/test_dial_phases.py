@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from core.checkpoints.state_header import read_values
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.run_folder.store import RunStore
 from tests.workers.hosted_run import curve, host, lines, make_run, processes, write_text
 
@@ -42,15 +42,15 @@ MOMENTS = {
 
 
 def newest(store: RunStore) -> int:
-    """The newest whole generation's number, 0 for none; a damaged one is a failure."""
-    found, damaged = Generations(store.generations).newest_valid()
+    """The newest whole checkpoint's number, 0 for none; a damaged one is a failure."""
+    found, damaged = CheckpointStore(store.checkpoints).newest_valid()
     assert not damaged, damaged
     return 0 if found is None else found.number
 
 
 def rounds_of(store: RunStore) -> list[int]:
-    """The round that each rank's part of the newest generation is of."""
-    folder = store.generations / str(newest(store))
+    """The round that each rank's part of the newest checkpoint is of."""
+    folder = store.checkpoints / str(newest(store))
     return [read_values(folder / f"rank{rank}.safetensors")["counters"]["dial"]["round"] for rank in range(2)]
 
 
@@ -91,11 +91,11 @@ def test_killed_and_stopped_around_rounds(undisturbed: RunStore, tmp_path: Path)
     kept = 0
     for moment, fault in MOMENTS.items():
         assert host(store, fault.format(next=kept + 1)) != 0, f"{moment}: nothing was killed"
-        assert newest(store) >= kept, f"{moment}: a generation was lost"
+        assert newest(store) >= kept, f"{moment}: a checkpoint was lost"
         kept = newest(store)
         if kept:
             first, second = rounds_of(store)
-            assert first == second, f"{moment}: a generation is mixed of two rounds"
+            assert first == second, f"{moment}: a checkpoint is mixed of two rounds"
     assert host(store) == 0
     assert store.model.read_bytes() == undisturbed.model.read_bytes()
     assert curve(store) == curve(undisturbed)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.run_folder.store import RunStore
 from tests.workers.hosted_run import curve, host, lines, make_run, processes, write_text
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 STEPS = 80
 
 # What each moment is numbered by stands in core.fault_points; a moment without a number is the first of its kind in
-# that attempt. "{next}" becomes the number of the next generation.
+# that attempt. "{next}" becomes the number of the next checkpoint.
 MOMENTS = {
     "before a claim": "before_claim@8",
     "mid-chunk": "mid_chunk@14",
@@ -36,8 +36,8 @@ IN_DDP_ONLY = ("before a part is named", "after the replacing of the ledger")
 
 
 def newest(store: RunStore) -> int:
-    """The newest whole generation's number, 0 for none; a damaged one is a failure."""
-    found, damaged = Generations(store.generations).newest_valid()
+    """The newest whole checkpoint's number, 0 for none; a damaged one is a failure."""
+    found, damaged = CheckpointStore(store.checkpoints).newest_valid()
     assert not damaged, damaged
     return 0 if found is None else found.number
 
@@ -63,7 +63,7 @@ def test_killed_at_every_moment_and_resumed(mode: str, tmp_path: Path) -> None:
     for moment, fault in moments.items():
         assert host(store, fault.format(next=kept + 1)) != 0, f"{moment}: nothing was killed"
         assert_all_dead(store)
-        assert newest(store) >= kept, f"{moment}: a generation was lost"
+        assert newest(store) >= kept, f"{moment}: a checkpoint was lost"
         kept = newest(store)
     assert host(store) == 0
 

@@ -88,7 +88,7 @@ def test_what_only_the_other_machine_has_is_named(
     tmp_path: Path, runs_dir: Path, capsys: pytest.CaptureFixture[str], setting: str, value: str, words: str
 ) -> None:
     (tmp_path / "text.txt").write_bytes(TEXT)
-    store = make_run(tmp_path, generations=0)
+    store = make_run(tmp_path, checkpoints=0)
     text = re.sub(rf"(?m)^{setting} = (\[[^\]]*\]|.*)\n", "", store.run_toml.read_text(encoding="utf-8"))
     shown = f'["{value}"]' if setting == "devices" else f'"{value}"'
     store.run_toml.write_text(f"{setting} = {shown}\n{text}", encoding="utf-8", newline="\n")

@@ -97,7 +97,7 @@ def test_fsdp_killed_and_resumed_ends_as_if_nothing_had_happened(tmp_path: Path,
     killed = make_run(tmp_path / "run", text, "fsdp", 2, **SHARDED)
     assert host(killed, "mid_chunk@25") != 0
     assert host(killed) == 0
-    # The generation of step 20 is written beside the training: a slow disk may not have it yet at step 25.
+    # The checkpoint of step 20 is written beside the training: a slow disk may not have it yet at step 25.
     assert lines(killed, "launch")[-1]["resumed_from"] in ({"0": 20, "1": 20}, {"0": 10, "1": 10})
     assert killed.model.read_bytes() == fsdp.model.read_bytes()
     assert curve(killed) == curve(fsdp)

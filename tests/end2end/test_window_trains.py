@@ -106,7 +106,7 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     assert steps_shown(rankdeck, 0) == list(range(1, stopped_at + 41)), "the curve goes on, no step missing or twice"
     assert len(json.loads(store.ledger.read_text(encoding="utf-8"))["completed_chunks"]) > done_before
     snapshot = rankdeck.ledger.snapshot
-    qtbot.waitUntil(lambda: rankdeck.ledger.snapshot is not None and rankdeck.ledger.snapshot.generation is not None)
+    qtbot.waitUntil(lambda: rankdeck.ledger.snapshot is not None and rankdeck.ledger.snapshot.checkpoint is not None)
     assert snapshot is not None and window.tabs.samples.text.toPlainText().startswith("step ")
     qtbot.waitUntil(lambda: window.tabs.log.source.count() == 3)
 

@@ -59,8 +59,8 @@ def test_killed_at_any_moment_again_and_again_it_ends_in_the_same_weights(make_r
     rng, kept = random.Random(11), 0
     for _ in range(KILLS):
         kill_something(broken, rng)
-        newest = max(broken.generations(), default=0)
-        assert newest >= kept, "a committed generation was lost"
+        newest = max(broken.checkpoints(), default=0)
+        assert newest >= kept, "a committed checkpoint was lost"
         kept = newest
         if broken.store.state().state == FINISHED:
             break
@@ -140,27 +140,27 @@ def test_a_run_with_nothing_left_to_train_still_says_where_it_stands(make_run: M
 
 @pytest.fixture
 def stopped(make_run: MakeRun) -> Iterator[FakeRun]:
-    """A run that has committed three generations of its 60 steps and may go on to 80."""
+    """A run that has committed three checkpoints of its 60 steps and may go on to 80."""
     run = make_run(steps=60).behave(steps=60, commit_every=20, step_s=0.002).start()
     assert run.end().state == FINISHED
     run.behave(steps=80)
     yield run
 
 
-def test_a_generation_without_its_manifest_is_named_and_the_one_before_is_used(stopped: FakeRun) -> None:
-    *_, before, newest = stopped.generations()
-    (stopped.store.generations / str(newest) / "manifest.json").unlink()
+def test_a_checkpoint_without_its_manifest_is_named_and_the_one_before_is_used(stopped: FakeRun) -> None:
+    *_, before, newest = stopped.checkpoints()
+    (stopped.store.checkpoints / str(newest) / "manifest.json").unlink()
     assert stopped.resume(steps=80).end().state == FINISHED
     (alert,) = stopped.events("alert")
     assert alert["title"] == f"Checkpoint {newest} is damaged"
     assert "manifest.json is missing, though it was committed" in alert["cause"]
     assert alert["next_step"].startswith(f"The run continues from checkpoint {before}, step ")
-    assert newest not in stopped.generations()
+    assert newest not in stopped.checkpoints()
 
 
 def test_one_wrong_byte_in_the_weights_is_named_and_the_one_before_is_used(stopped: FakeRun) -> None:
-    *_, before, newest = stopped.generations()
-    weights = stopped.store.generations / str(newest) / "weights.safetensors"
+    *_, before, newest = stopped.checkpoints()
+    weights = stopped.store.checkpoints / str(newest) / "weights.safetensors"
     data = bytearray(weights.read_bytes())
     data[len(data) // 2] ^= 1
     weights.write_bytes(data)
@@ -170,8 +170,8 @@ def test_one_wrong_byte_in_the_weights_is_named_and_the_one_before_is_used(stopp
     assert stopped.events("launch")[-1]["checkpoint"] == before
 
 
-def test_without_any_generation_it_does_not_begin_anew_unasked(stopped: FakeRun) -> None:
-    shutil.rmtree(stopped.store.generations)
+def test_without_any_checkpoint_it_does_not_begin_anew_unasked(stopped: FakeRun) -> None:
+    shutil.rmtree(stopped.store.checkpoints)
     with pytest.raises(StateFileError, match="though it was committed") as caught:
         stopped.resume(steps=80)
     assert caught.value.exit_code == 2
@@ -194,7 +194,7 @@ def test_one_full_disk_is_one_alert_whichever_rank_meets_it(make_run: MakeRun) -
     run = make_run().behave(steps=60, commit_every=5, step_s=0.01, failing_commits=2).start()
     assert run.end().state == FINISHED
     assert len(run.events("alert")) == 1
-    assert run.generations()
+    assert run.checkpoints()
 
 
 def test_a_stop_that_cannot_commit_says_why(make_run: MakeRun) -> None:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.windows
 ROUNDS: Final = int(os.environ.get("RANKDECK_FUZZ_ROUNDS", "6"))
 SEED: Final = int(os.environ.get("RANKDECK_FUZZ_SEED", "17"))
 JSON_FILES: Final = ("state.json", "chunk_tracker_state.json", "host.json", "host.spawned.json", "metrics.jsonl")
-FILES: Final = (*JSON_FILES, "run.toml", "generations/2/manifest.json", "generations/2/chunk_tracker_state.json")
+FILES: Final = (*JSON_FILES, "run.toml", "checkpoints/2/manifest.json", "checkpoints/2/chunk_tracker_state.json")
 VALUES: Final[tuple[Any, ...]] = (
     *(None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, 10**299, 10**400, 0.5, -0.0, 1e308, -1e18, 5e-324),
     *(float("nan"), float("inf"), float("-inf"), "", " ", "x" * 5000, "\0", "\x1b[2J", "\ud800", "../..", "/", "NaN"),

@@ -103,4 +103,4 @@ def test_a_stop_while_the_disk_is_full_ends_within_bounds_and_says_what_is_lost(
     assert time.monotonic() - began < 50.0  # 20 s for the stop, 10 for the lines, and a slow machine
     assert (state.state, state.exit_code) == (STOPPED, 1)
     assert state.error is not None and "lines of metrics could not be written" in state.error["cause"]
-    assert run.generations()
+    assert run.checkpoints()

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.config.config_file import read_config
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunState
@@ -67,7 +67,7 @@ def test_a_rank_killed_in_training_is_named_and_what_was_committed_stays(make_ru
     assert "Rank 0 ended because of it." in cause(state)
     (failed,) = run.events("failed")
     assert (failed["title"], failed["ranks"]) == ("Rank 1 exited unexpectedly", [1])
-    assert Generations(run.store.generations).newest_valid()[0] is not None
+    assert CheckpointStore(run.store.checkpoints).newest_valid()[0] is not None
     assert not run.ranks()
 
 
@@ -92,7 +92,7 @@ def test_an_independent_rank_that_dies_fails_the_run_and_the_others_commit_first
     state = run.fail_at(rank=1, step=35, how="exit:3", fail_attempts=[1]).start().end()
     assert state.state == FAILED and state.fallback is None
     assert cause(state).startswith("Rank 1 exited unexpectedly")
-    newest, damaged = Generations(run.store.generations).newest_valid()
+    newest, damaged = CheckpointStore(run.store.checkpoints).newest_valid()
     assert newest is not None and not damaged
     assert newest.positions[0].step == run.steps(0)[-1]  # all that rank 0 has learned
     assert newest.positions[1].step < 35
@@ -115,7 +115,7 @@ def test_an_independent_rank_that_does_not_commit_in_time_is_not_waited_for(make
 def test_a_rank_that_dies_while_staging_leaves_no_leftover(make_run: MakeRun) -> None:
     run = make_run().behave(steps=500, commit_every=5).fail_at(rank=1, step="staging").start()
     assert run.end().state == FAILED
-    assert run.generations() == [] and list(run.store.generations.glob("*")) == []
+    assert run.checkpoints() == [] and list(run.store.checkpoints.glob("*")) == []
     assert run.ledger()["completed_chunks"] == []
 
 
@@ -123,7 +123,7 @@ def test_a_rank_that_dies_while_staging_leaves_no_leftover(make_run: MakeRun) ->
 def test_a_rank_that_commits_while_it_is_being_ended_leaves_no_leftover(make_run: MakeRun) -> None:
     run = make_run(mode="independent").behave(steps=100_000, commit_every=1).behave(0, ignore_sigterm=True)
     assert run.fail_at(rank=1, step="staging").start().end().state == FAILED
-    assert run.generations() == [] and list(run.store.generations.glob("*")) == []
+    assert run.checkpoints() == [] and list(run.store.checkpoints.glob("*")) == []
 
 
 def test_a_rank_that_dies_after_its_last_commit_costs_nothing_but_a_resume(make_run: MakeRun) -> None:
@@ -329,7 +329,7 @@ def test_a_commit_that_fails_is_told_and_tried_again(make_run: MakeRun) -> None:
     (alert,) = run.events("alert")
     assert (alert["title"], alert["kind"]) == ("A checkpoint could not be saved", "commit_failed")
     assert "The disk is full" in alert["cause"]
-    assert run.generations()
+    assert run.checkpoints()
 
 
 def test_a_last_commit_that_fails_is_tried_again_before_the_end(make_run: MakeRun) -> None:
@@ -338,11 +338,11 @@ def test_a_last_commit_that_fails_is_tried_again_before_the_end(make_run: MakeRu
     assert run.events("commit")[-1]["step"] == 10
 
 
-def test_a_damaged_generation_is_named_and_the_one_before_is_used(make_run: MakeRun) -> None:
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(make_run: MakeRun) -> None:
     run = make_run().behave(steps=30, commit_every=10, step_s=0.01).start()
     assert run.end().state == FINISHED
-    *_, before, newest = run.generations()
-    (run.store.generations / str(newest) / "rank1.json").write_text("{}", encoding="utf-8")
+    *_, before, newest = run.checkpoints()
+    (run.store.checkpoints / str(newest) / "rank1.json").write_text("{}", encoding="utf-8")
     run.behave(steps=40)
     assert run.resume(steps=40).end().state == FINISHED
     (alert,) = run.events("alert")

@@ -140,7 +140,7 @@ class ReplicaGroup:
         self.samples_seen = 0
         self.chunks_done = 0
         self.completed: list[ChunkDone] = []
-        self._in_generation: dict[int, int] = {}
+        self._in_checkpoint: dict[int, int] = {}
         self.weights = hashlib.sha256(b"fake").hexdigest()
 
     def train(self, step: int, samples: int) -> Grant | None:
@@ -163,16 +163,16 @@ class ReplicaGroup:
                 self._grant = None
         return last
 
-    def position(self, step: int, generation: int) -> Position:
-        self._in_generation[generation] = len(self.completed)
+    def position(self, step: int, checkpoint: int) -> Position:
+        self._in_checkpoint[checkpoint] = len(self.completed)
         grant, done = self._grant, self._done_in_grant
         partial = [] if grant is None or not done else [[grant.epoch, grant.block_id, grant.chunk_id, done]]
         return Position(step, self.samples_seen, list(self.completed), partial)
 
-    def committed(self, generation: int) -> None:
-        held = self._in_generation.pop(generation, 0)
+    def committed(self, checkpoint: int) -> None:
+        held = self._in_checkpoint.pop(checkpoint, 0)
         del self.completed[:held]
-        self._in_generation = {n: max(0, count - held) for n, count in self._in_generation.items()}
+        self._in_checkpoint = {n: max(0, count - held) for n, count in self._in_checkpoint.items()}
 
     def _current(self) -> Grant | None:
         if self._grant is None:
@@ -339,7 +339,7 @@ class FakeRank:
         elif isinstance(message, DataReady):
             self.data = message
         elif isinstance(message, Committed):
-            self.group.committed(message.generation)
+            self.group.committed(message.checkpoint)
         elif isinstance(message, Merge | Merged):
             self.orders.append(message)
         else:
@@ -436,7 +436,7 @@ class FakeRank:
         best = min(range(self.world_size), key=lambda r: losses[f"rank {r}"])
         weights = (folder / f"weights_rank{best}.safetensors").read_text(encoding="utf-8")
         (folder / "merged.safetensors").write_text(weights, encoding="utf-8")
-        self.send(MergeDone(order.round, order.generation, "merged.safetensors", f"rank {best}", losses))
+        self.send(MergeDone(order.round, order.checkpoint, "merged.safetensors", f"rank {best}", losses))
 
     # committing
 
@@ -444,7 +444,7 @@ class FakeRank:
         while True:
             self.send(CommitBegin(self.step, reason))
             answer = self.wait_for(CommitTo)
-            if answer.generation >= 0:
+            if answer.checkpoint >= 0:
                 break
             if not surely:
                 return
@@ -453,8 +453,8 @@ class FakeRank:
         for saver in self._savers:
             saver.join()
         part = self._part()
-        position = self.group.position(self.step, answer.generation)
-        saver = threading.Thread(target=self._save, args=(Path(answer.folder), answer.generation, part, position))
+        position = self.group.position(self.step, answer.checkpoint)
+        saver = threading.Thread(target=self._save, args=(Path(answer.folder), answer.checkpoint, part, position))
         self._savers = [saver]
         saver.start()
         if surely:
@@ -472,19 +472,19 @@ class FakeRank:
             files["weights.safetensors"] = self.group.weights
         return files
 
-    def _save(self, folder: Path, generation: int, part: dict[str, str], position: Position) -> None:
+    def _save(self, folder: Path, checkpoint: int, part: dict[str, str], position: Position) -> None:
         self._misbehave("staging")
         time.sleep(self.does.commit_s)
         if self.does.failing_commits > 0:
             self.does.failing_commits -= 1
-            self.send(CommitFailed(generation, "The disk is full (a fake one)."))
+            self.send(CommitFailed(checkpoint, "The disk is full (a fake one)."))
             return
         staged = []
         for name, text in part.items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
             data = text.encode()
             staged.append(StagedFile(name, len(data), hashlib.sha256(data).hexdigest()))
-        self.send(CommitStaged(generation, position, staged, self.does.val_loss if self.does.eval_every else None))
+        self.send(CommitStaged(checkpoint, position, staged, self.does.val_loss if self.does.eval_every else None))
 
     # misbehaving
 

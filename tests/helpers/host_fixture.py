@@ -175,9 +175,9 @@ class FakeRun:
         keys = ("epoch", "block_id", "chunk_id", "gpu_id", "optimizer_step", "steps")
         return {tuple(chunk[key] for key in keys) for chunk in self.ledger()["completed_chunks"]}
 
-    def generations(self) -> list[int]:
-        """Numbers of the generations that exist."""
-        return sorted(int(path.parent.name) for path in self.store.generations.glob("*/manifest.json"))
+    def checkpoints(self) -> list[int]:
+        """Numbers of the checkpoints that exist."""
+        return sorted(int(path.parent.name) for path in self.store.checkpoints.glob("*/manifest.json"))
 
     def weights(self) -> str:
         """The exported model."""

@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 from typing import Any, Final
 
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.config.run_config import RunConfig
 from core.data.dataset import identify
 from core.ledger.ledger import Ledger
@@ -39,17 +39,17 @@ def make_run(
     place: Path,
     state: str = "stopped",
     *,
-    generations: int = 2,
+    checkpoints: int = 2,
     runs_dir: Path | None = None,
     optimizer: str | None = None,
     **changes: Any,
 ) -> RunStore:
-    """A run of two ranks, on `place`/text.txt, that has committed a chunk in each of its generations.
+    """A run of two ranks, on `place`/text.txt, that has committed a chunk in each of its checkpoints.
 
     Args:
         place: Where its folder is made.
         state: What `state.json` says.
-        generations: How many there are.
+        checkpoints: How many there are.
         runs_dir: Another folder for it.
         optimizer: The kind that its optimizer files name; None writes none.
         changes: Settings.
@@ -61,8 +61,8 @@ def make_run(
     groups = 2 if config.mode == "independent" else 1
     identity = identify(config.dataset_file)
     ledger = Ledger.new(identity.as_dict(), 590, config.samples_per_block, CHUNK, config.seed, 2, groups)
-    kept = Generations(store.generations)
-    for number in range(generations):
+    kept = CheckpointStore(store.checkpoints)
+    for number in range(checkpoints):
         grants = [ledger.claim(group, number) for group in range(groups)]
         number, folder = kept.begin()
         parts = {}
@@ -79,12 +79,12 @@ def make_run(
         positions = {rank: part.position for rank, part in parts.items()}
         kept.commit(number, parts, ledger.preview(positions, number), mode=config.mode, world_size=2)
         ledger.commit(positions, number)
-    if generations:
+    if checkpoints:
         store.ledger.write_text(json.dumps(ledger.as_dict()), encoding="utf-8")
     now = store.stored_state().replace(
-        state=state, mode=config.mode, devices=("cpu:0", "cpu:1"), step=generations * 10, world_size=2
+        state=state, mode=config.mode, devices=("cpu:0", "cpu:1"), step=checkpoints * 10, world_size=2
     )
-    store.write_state(now.replace(checkpoint=generations or None))
+    store.write_state(now.replace(checkpoint=checkpoints or None))
     return store
 
 

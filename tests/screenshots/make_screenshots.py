@@ -129,7 +129,7 @@ def all_pictures(studio: Studio) -> None:
     studio.wait(lambda: studio.state() == "stopped")
     runs = studio.rankdeck.runs.model
     studio.wait(lambda: all(entry.word == "stopped" for entry in runs.entries()))
-    studio.wait(lambda: getattr(studio.rankdeck.ledger.snapshot, "generation", None) is not None)
+    studio.wait(lambda: getattr(studio.rankdeck.ledger.snapshot, "checkpoint", None) is not None)
     studio.picture("stopped")
     actions.resume.trigger()
     dialog = studio.rankdeck.control.dialog

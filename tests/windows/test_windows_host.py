@@ -52,7 +52,7 @@ def test_files_that_another_program_reads_do_not_stop_a_run(make_run: MakeRun) -
         scanner.kill()
         scanner.wait()
     assert (state.state, state.exit_code, state.error) == (STOPPED, 0, None)
-    assert run.ledger()["checkpoint"] == run.generations()[-1]
+    assert run.ledger()["checkpoint"] == run.checkpoints()[-1]
 
 
 def test_the_lock_falls_with_its_host(make_run: MakeRun) -> None:

@@ -1,8 +1,8 @@
-"""One of three real processes that write generations in every mode and read them in every other.
+"""One of three real processes that write checkpoints in every mode and read them in every other.
 
 Run by `test_change_of_mode`; prints one JSON line. The processes take turns as one, two and three ranks: what is not
 needed for a world waits. First every mode trains a few steps, commits, and makes one step more; then every mode takes
-up each of those generations (`sources`), makes that same step, and says how far its weights are from the writer's.
+up each of those checkpoints (`sources`), makes that same step, and says how far its weights are from the writer's.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def run(rank: int, folder: Path) -> dict[str, float]:
 
 
 def sources(reader: Way) -> list[tuple[Way, str]]:
-    """Whose generations a way takes up: every mode's and every number of ranks', but not each mode's of each number.
+    """Whose checkpoints a way takes up: every mode's and every number of ranks', but not each mode's of each number.
 
     One rank takes up all. Others take up what one rank and as many as they are wrote, and what their own mode wrote on
     another number. DeepSpeed's stages, whose start is slow, share all out.
@@ -127,7 +127,7 @@ def wait_for_all(rank: int, sign: Path) -> None:
 
 
 def write(way: Way, strategy: Strategy, folder: Path) -> None:
-    """A few steps, a generation, and the step after it."""
+    """A few steps, a checkpoint, and the step after it."""
     replica, data = begin(strategy)
     for step in range(STEPS):
         # Ranks that train alone see samples of their own, so that their copies differ.
@@ -145,16 +145,16 @@ def write(way: Way, strategy: Strategy, folder: Path) -> None:
 
 
 def read(strategy: Strategy, folder: Path, source: Way, copy: str, scratch: Path) -> float:
-    """Takes up a generation, makes the next step, and compares."""
+    """Takes up a checkpoint, makes the next step, and compares."""
     replica, data = begin(strategy)
-    generation = folder / str(source)
-    load_part(generation, strategy, replica, copy)
+    checkpoint = folder / str(source)
+    load_part(checkpoint, strategy, replica, copy)
     train_step(strategy, replica, data[STEPS])
     after = whole_weights(strategy, replica, scratch)
     if copy == "average":
-        expected = average_and_step(generation, source.world, data[STEPS])
+        expected = average_and_step(checkpoint, source.world, data[STEPS])
     else:
-        expected = safetensors_files.read(generation / f"next_{copy}.safetensors")[0]
+        expected = safetensors_files.read(checkpoint / f"next_{copy}.safetensors")[0]
     assert expected.keys() == after.keys()
     if all(torch.equal(after[name], expected[name]) for name in expected):
         return -1.0
@@ -192,14 +192,14 @@ def whole_weights(strategy: Strategy, replica: Replica, scratch: Path) -> dict[s
     return {name: saved.weight(name) for name in saved.weight_names()}
 
 
-def average_and_step(generation: Path, world: int, batch: Tensor) -> dict[str, Tensor]:
+def average_and_step(checkpoint: Path, world: int, batch: Tensor) -> dict[str, Tensor]:
     """The step after the mean of all copies' weights and moments, made with torch alone."""
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(4, 16), nn.GELU(), nn.Linear(16, 17), nn.LayerNorm(17), nn.Linear(17, 1))
-    weights = [safetensors_files.read(generation / f"weights_rank{r}.safetensors")[0] for r in range(world)]
+    weights = [safetensors_files.read(checkpoint / f"weights_rank{r}.safetensors")[0] for r in range(world)]
     model.load_state_dict({name: sum(w[name].double() for w in weights).div(world).float() for name in weights[0]})
     optimizer = RULE.optimizer(model, LR)
-    moments = [safetensors_files.read(generation / f"optimizer_rank{r}.safetensors")[0] for r in range(world)]
+    moments = [safetensors_files.read(checkpoint / f"optimizer_rank{r}.safetensors")[0] for r in range(world)]
     state: dict[int, dict[str, Any]] = {}
     for name, first in moments[0].items():
         number, _, key = name.partition(".")

@@ -127,7 +127,7 @@ def stopped(strategy: LocalSgdStrategy) -> dict[str, Any]:
 
 
 def joined(strategy: LocalSgdStrategy) -> dict[str, Any]:
-    """Rank 0 has a part in generation 5, of which the others do not know."""
+    """Rank 0 has a part in checkpoint 5, of which the others do not know."""
     dial, replica, data = begin(strategy)
     own_step(strategy, replica, data[0])
     before = flat(replica.model)

@@ -38,10 +38,10 @@ from workers.training.batches import ChunkPlan
 
 
 class HostStub:
-    """Accepts ranks and answers them; generations get a manifest with what the ranks staged.
+    """Accepts ranks and answers them; checkpoints get a manifest with what the ranks staged.
 
     Args:
-        run_dir: Where generations go.
+        run_dir: Where checkpoints go.
         plan: How the dataset is cut; None takes the samples from `DataReady`.
         epochs: Passes over the data.
         world_size: Ranks that will come.
@@ -75,7 +75,7 @@ class HostStub:
         self._plan: ChunkPlan | None = None
         self._open: dict[int, dict[int, CommitStaged]] = {}
         self._by_step: dict[int, int] = {}
-        self._next_generation = 1
+        self._next_checkpoint = 1
         self._ranks: dict[int, socket.socket] = {}
         self._done: set[int] = set()
         self._merging = False
@@ -139,7 +139,7 @@ class HostStub:
             case CommitStaged():
                 self._staged(rank, message)
             case CommitFailed():
-                self._open.pop(message.generation, None)
+                self._open.pop(message.checkpoint, None)
             case RankDone():
                 self._done.add(rank)
                 self._finish_if_done()
@@ -182,25 +182,25 @@ class HostStub:
             self._send(rank, CommitTo(-1))
             return
         if known is None:
-            known, self._next_generation = self._next_generation, self._next_generation + 1
+            known, self._next_checkpoint = self._next_checkpoint, self._next_checkpoint + 1
             self._open[known] = {}
             self._by_step[message.step] = known
             if self.groups > 1:
                 self.tell_all(CommitPlease("another replica group"), but=rank)
-        folder = self.run_dir / "generations" / str(known)
+        folder = self.run_dir / "checkpoints" / str(known)
         folder.mkdir(parents=True, exist_ok=True)
         self._send(rank, CommitTo(known, str(folder)))
 
     def _staged(self, rank: int, message: CommitStaged) -> None:
-        parts = self._open[message.generation]
+        parts = self._open[message.checkpoint]
         parts[rank] = message
         if len(parts) < self.world_size:
             return
-        del self._open[message.generation]
+        del self._open[message.checkpoint]
         files = [{"name": f.name, "size": f.size, "sha256": f.sha256} for part in parts.values() for f in part.files]
-        manifest = self.run_dir / "generations" / str(message.generation) / "manifest.json"
+        manifest = self.run_dir / "checkpoints" / str(message.checkpoint) / "manifest.json"
         manifest.write_text(json.dumps({"files": files}), encoding="utf-8")
-        self.tell_all(Committed(message.generation))
+        self.tell_all(Committed(message.checkpoint))
         self._finish_if_done()
 
     def _finish_if_done(self) -> None:
@@ -208,8 +208,8 @@ class HostStub:
             return
         if self.merge and not self._merging:
             self._merging = True
-            number = self._next_generation - 1
-            self._send(0, Merge(1, number, str(self.run_dir / "generations" / str(number))))
+            number = self._next_checkpoint - 1
+            self._send(0, Merge(1, number, str(self.run_dir / "checkpoints" / str(number))))
         elif not self._merging:
             self.tell_all(Finish())
 

@@ -107,7 +107,7 @@ def test_what_is_resumed_goes_on_with_the_very_next_sample(
     assert second.progress.chunks_done == sum(len(batch.finished) for batch in whole)
 
 
-def test_completed_chunks_are_named_until_a_generation_holds_them() -> None:
+def test_completed_chunks_are_named_until_a_checkpoint_holds_them() -> None:
     plan = ChunkPlan(samples=40, samples_per_block=40, chunk_size=4, seed=1)
     batches = group(plan, ledger_of(plan, 1, 1, 1), 0, 4, 4, 0, 1)
 
@@ -115,16 +115,16 @@ def test_completed_chunks_are_named_until_a_generation_holds_them() -> None:
         return len(position.completed)
 
     batches.next(1)
-    assert named(batches.position(1, generation=1)) == 1
+    assert named(batches.position(1, checkpoint=1)) == 1
     batches.next(2)
-    assert named(batches.position(2, generation=2)) == 2, "generation 1 is not committed yet"
+    assert named(batches.position(2, checkpoint=2)) == 2, "checkpoint 1 is not committed yet"
     batches.committed(1)
     assert named(batches.position(2)) == 1
     batches.next(3)
     batches.committed(2)
     assert named(batches.position(3)) == 1
     batches.committed(9)
-    assert named(batches.position(3)) == 1, "a generation this rank had no part in changes nothing"
+    assert named(batches.position(3)) == 1, "a checkpoint this rank had no part in changes nothing"
 
 
 def test_chunks_are_numbered_as_the_ledger_numbers_them() -> None:

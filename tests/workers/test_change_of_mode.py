@@ -1,4 +1,4 @@
-"""A generation that any mode on any number of ranks wrote goes on in any other, as if nothing had changed."""
+"""A checkpoint that any mode on any number of ranks wrote goes on in any other, as if nothing had changed."""
 
 from __future__ import annotations
 

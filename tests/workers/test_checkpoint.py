@@ -1,4 +1,4 @@
-"""A rank's part of a generation: back bit by bit, or refused in words."""
+"""A rank's part of a checkpoint: back bit by bit, or refused in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a generation is due by the clock."""
+"""When a checkpoint is due by the clock."""
 
 from __future__ import annotations
 

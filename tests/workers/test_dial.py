@@ -48,7 +48,7 @@ def test_one_that_stops_stops_all_before_the_weights_are_touched(ranks: list[dic
     assert all(rank["untouched"] and rank["round_after_stop"] == 0 for rank in ranks)
 
 
-def test_a_generation_of_this_round_gets_its_parts_before_the_weights_are_touched(ranks: list[dict[str, Any]]) -> None:
+def test_a_checkpoint_of_this_round_gets_its_parts_before_the_weights_are_touched(ranks: list[dict[str, Any]]) -> None:
     assert [rank["parts"] for rank in ranks] == [[], [True], [True]]
 
 

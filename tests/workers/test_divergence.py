@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="trains for real")
 
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.cli import main
 from core.errors import UsageError
 from core.export.weights import find_weights
@@ -37,7 +37,7 @@ def diverging(folder: Path, mode: str = "single", world: int = 1, **settings: An
 
 def steps_kept(store: RunStore) -> dict[int, int]:
     """Step by number, of the checkpoints that are good."""
-    return {kept.number: kept.step for kept in Generations(store.generations).list() if not kept.diverged}
+    return {kept.number: kept.step for kept in CheckpointStore(store.checkpoints).list() if not kept.diverged}
 
 
 def alerts(store: RunStore, kind: str) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def test_a_diverged_run_keeps_its_good_checkpoints_and_resumes_from_one(
     good = steps_kept(store)
     assert list(good.values()) in ([10, 20], [10]), "a slow disk may still be busy with the first at step 20"
     number, step = max(good.items())
-    (last,) = [kept for kept in Generations(store.generations).list() if kept.diverged]
+    (last,) = [kept for kept in CheckpointStore(store.checkpoints).list() if kept.diverged]
     assert (last.number, last.step, last.diverged) == (number + 1, 40, tuple(range(world)))
     (alert,) = alerts(store, "diverged")
     assert alert["step"] == 30 and "checkpoint" in alert["cause"] and f"step {step}" in alert["next_step"]
@@ -84,10 +84,10 @@ def test_a_diverged_run_keeps_its_good_checkpoints_and_resumes_from_one(
     plan = plan_resume(str(store.dir), store.dir.parent, {"steps": "50", "lr": "0.1"})
     passed_over = f"Checkpoint {last.number} (step 40) is diverged (weights are not finite); "
     assert f"{passed_over}continuing from checkpoint {number}, step {step}." in plan.lines()
-    assert (plan.generation, plan.step) == (number, step)
+    assert (plan.checkpoint, plan.step) == (number, step)
     store.run_toml.write_text(store.run_toml.read_text().replace("lr = 1.0", "lr = 0.1"), encoding="utf-8")
     assert host(store) == 0
-    after = Generations(store.generations).list()
+    after = CheckpointStore(store.checkpoints).list()
     assert after[-1].step == 40 and not any(kept.diverged for kept in after)
     assert last.number not in [kept.number for kept in after], "a newer good one removes the diverged one"
     again = [line["step"] for line in lines(store, "step") if line["attempt"] == 2 and line["rank"] == 0]
@@ -108,9 +108,9 @@ def test_deepspeed_keeps_its_weights_finite_and_leaves_out_the_checkpoint(stage:
     assert launch["engine"] == "deepspeed"
     (alert,) = alerts(store, "diverged")
     assert (alert["step"], alert["cause"].partition(" at step")[0]) == (30, "The loss or the gradients are not finite")
-    kept = Generations(store.generations).list()
-    assert 30 not in [generation.step for generation in kept] and not any(generation.diverged for generation in kept)
-    weights = [path for generation in kept for path in generation.folder.glob("weights*.safetensors")]
+    kept = CheckpointStore(store.checkpoints).list()
+    assert 30 not in [checkpoint.step for checkpoint in kept] and not any(checkpoint.diverged for checkpoint in kept)
+    weights = [path for checkpoint in kept for path in checkpoint.folder.glob("weights*.safetensors")]
     assert weights and all(bool(tensor.isfinite().all()) for path in weights for tensor in read(path)[0].values())
 
 
@@ -125,7 +125,7 @@ def test_a_diverged_rank_that_trains_alone_keeps_its_last_good_part(tmp_path: Pa
     """The other rank's work is committed beside it, and a merge finds no weights that are not finite."""
     store = diverging(tmp_path, "independent", 2, options={"bad_rank": 1})
     assert host(store) == 0
-    newest, passed_over = Generations(store.generations).newest_valid()
+    newest, passed_over = CheckpointStore(store.checkpoints).newest_valid()
     assert newest is not None and not passed_over and not newest.diverged
     assert newest.positions[0].step == 40 and newest.positions[1].step < 23
     (merge,) = lines(store, "merge")
@@ -145,7 +145,7 @@ def test_a_local_sgd_round_leaves_out_the_rank_that_diverged(method: str, tmp_pa
     assert "round 3" in alert["cause"] and "Rank 1" in alert["cause"]
     lost = {(line["rank"], line["step"]) for line in lines(store, "step") if not is_finite(line["loss"])}
     assert lost == {(1, step) for step in range(23, 31)}
-    newest, _ = Generations(store.generations).newest_valid()
+    newest, _ = CheckpointStore(store.checkpoints).newest_valid()
     assert newest is not None and not newest.diverged and newest.step == 40
     weights = [(newest.folder / f"weights_rank{rank}.safetensors").read_bytes() for rank in range(2)]
     assert weights[0] == weights[1] and store.model.exists()
@@ -169,7 +169,7 @@ def test_a_run_that_diverges_before_its_first_checkpoint_starts_again(tmp_path: 
     state = store.state()
     assert state.error is not None and "start the run again" in state.error["next_step"]
     plan = plan_resume(str(store.dir), store.dir.parent, {"steps": "20", "lr": "0.1"})
-    assert plan.generation is None and any("starting with fresh weights" in line for line in plan.lines())
+    assert plan.checkpoint is None and any("starting with fresh weights" in line for line in plan.lines())
     assert "Data: from the beginning." in plan.lines()
     store.run_toml.write_text(store.run_toml.read_text().replace("lr = 1.0", "lr = 0.1"), encoding="utf-8")
     assert host(store) == 0
@@ -184,13 +184,13 @@ def test_going_back_to_a_checkpoint_trains_the_same_steps_again(tmp_path: Path) 
     before = {line["step"]: line["loss"] for line in lines(store, "step")}
     kept = steps_kept(store)
     newest = max(kept)
-    first = store.generations / "1" / "rank0.safetensors"
+    first = store.checkpoints / "1" / "rank0.safetensors"
     content = first.read_bytes()
     assert main(["resume", str(store.dir), "--checkpoint", "1", "--yes"]) == 0
     assert first.read_bytes() == content
     again = {line["step"]: line["loss"] for line in lines(store, "step") if line["attempt"] == 2}
     assert again == {step: loss for step, loss in before.items() if step > kept[1]}
-    aside = Generations(store.generations).set_aside()
+    aside = CheckpointStore(store.checkpoints).set_aside()
     assert list(aside) == [number for number in kept if number > 1]
     assert max(steps_kept(store)) > newest, "no number is given twice"
     assert Ledger.from_file(read_state_file(store.ledger)).samples_trained == 40 * 4

@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("numpy", reason="cuts batches")
 
 from core.checkpoints.restore_plan import AVERAGE, CarryOver, carry_over
-from core.checkpoints.store import Generation
+from core.checkpoints.store import Checkpoint
 from core.config import RunConfig
 from core.host.work_plan import rank_starts
 from core.ledger.ledger import Ledger
@@ -69,7 +69,7 @@ class Saved:
     """What is on the disk: the ledger's text, the manifest, each copy's weights."""
 
     ledger: str
-    generation: Generation | None = None
+    checkpoint: Checkpoint | None = None
     copies: list[Counter[Sample]] = field(default_factory=lambda: [Counter()])
 
 
@@ -90,8 +90,8 @@ class Run:
         self.ledger = Ledger.from_dict(json.loads(self.saved.ledger))
         self.ledger.rescale(world, groups)
         config = RunConfig(mode=mode, batch_size=micro, epochs=EPOCHS, merge_policy=policy)
-        carry = carry_over(self.saved.generation, mode, world, policy)
-        starts = rank_starts(resolved_run(config, mode, world), self.ledger, self.saved.generation, carry)
+        carry = carry_over(self.saved.checkpoint, mode, world, policy)
+        starts = rank_starts(resolved_run(config, mode, world), self.ledger, self.saved.checkpoint, carry)
         assert all(start.step >= self.highest[rank] for rank, start in enumerate(starts)), "no curve runs backwards"
         self.groups = []
         for group in range(groups):
@@ -111,8 +111,8 @@ class Run:
             )
 
     def commit(self, how: str, between: Sequence[int]) -> None:
-        """Groups stage one after the other while others train on, then the host makes it a generation, or dies."""
-        number = 1 if self.saved.generation is None else self.saved.generation.number + 1
+        """Groups stage one after the other while others train on, then the host makes it a checkpoint, or dies."""
+        number = 1 if self.saved.checkpoint is None else self.saved.checkpoint.number + 1
         positions: dict[int, Position] = {}
         copies = []
         for group, count in zip(self.groups, [*between, *[0] * self.world], strict=False):
@@ -124,7 +124,7 @@ class Run:
         if how == "killed before the manifest":
             return
         step = max(position.step for position in positions.values())
-        made = Generation(number, Path("nowhere"), step, 0.0, self.world, self.mode, None, positions, (), {})
+        made = Checkpoint(number, Path("nowhere"), step, 0.0, self.world, self.mode, None, positions, (), {})
         self.saved = Saved(text, made, copies)
         for rank, position in positions.items():
             self.highest[rank] = position.step
@@ -167,7 +167,7 @@ class Run:
 
     def _progress(self, rank: int, carry: CarryOver, start: RankStart) -> GroupProgress:
         """As a rank finds it: in the file of whoever's copy it takes up, its own or else rank 0's."""
-        known = {} if self.saved.generation is None else self.saved.generation.positions
+        known = {} if self.saved.checkpoint is None else self.saved.checkpoint.positions
         copy = carry.copies[rank]
         saved = known.get(int(copy) if copy.isdecimal() else rank, known.get(0, Position(0)))
         counters = {"samples_seen": saved.samples_seen, "chunks_done": 0, "merges_done": 0}

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="trains for real")
 
-from core.checkpoints.store import Generations  # noqa: E402
+from core.checkpoints.store import CheckpointStore  # noqa: E402
 from tests.helpers.rank_processes import run_rank_processes  # noqa: E402
 from tests.workers.hosted_run import ROOT, host, lines, make_run, write_text  # noqa: E402
 from tests.workers.precision_rank import MODES, OVERFLOW, SCALE, STEPS, fp16, train  # noqa: E402
@@ -55,7 +55,7 @@ def test_master_weights_and_gradients_stay_in_fp32() -> None:
 
 
 def test_the_scale_is_told_saved_and_resumed(tmp_path: Path) -> None:
-    """Rank 1 overflows in step 4; generations after step 6 are taken away, and the run goes on from there."""
+    """Rank 1 overflows in step 4; checkpoints after step 6 are taken away, and the run goes on from there."""
     store = make_run(
         tmp_path / "run",
         write_text(tmp_path / "text.txt"),
@@ -71,9 +71,9 @@ def test_the_scale_is_told_saved_and_resumed(tmp_path: Path) -> None:
     told = {(line["rank"], line["step"]): line["loss_scale"] for line in lines(store, "step")}
     for rank in (0, 1):
         assert [told[rank, step] for step in range(1, 10)] == [65536.0] * 3 + [32768.0] * 6
-    for generation in Generations(store.generations).list():
-        if generation.step > 6:
-            shutil.rmtree(generation.folder)
+    for checkpoint in CheckpointStore(store.checkpoints).list():
+        if checkpoint.step > 6:
+            shutil.rmtree(checkpoint.folder)
     before = {(line["rank"], line["step"]): line["loss"] for line in lines(store, "step")}
     assert host(store) == 0
     again = {(line["rank"], line["step"]): line for line in lines(store, "step") if line["attempt"] == 2}

@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="trains for real")
 
-from core.checkpoints.store import Generations  # noqa: E402
+from core.checkpoints.store import CheckpointStore  # noqa: E402
 from core.ledger.state_file import read_state_file  # noqa: E402
 from core.run_folder.store import RunStore  # noqa: E402
 from tests.helpers.rank_processes import run_rank_processes  # noqa: E402
@@ -66,7 +66,7 @@ def measured_run(folder: Path, text: Path) -> RunStore:
 
 
 def test_measured_shares_are_told_saved_and_kept_by_a_resumed_run(tmp_path: Path) -> None:
-    """With all generations after step 6 gone the run goes on from there: the same steps, bit by bit."""
+    """With all checkpoints after step 6 gone the run goes on from there: the same steps, bit by bit."""
     store = measured_run(tmp_path / "run", write_text(tmp_path / "text.txt"))
     assert host(store) == 0
     told = lines(store, "balance")
@@ -74,7 +74,7 @@ def test_measured_shares_are_told_saved_and_kept_by_a_resumed_run(tmp_path: Path
     shares = told[0]["shares"]
     assert sum(shares) == 16 and shares[0] > shares[1] >= 1
     assert f"{shares[0]} + {shares[1]} of 16" in told[0]["text"]
-    found = {generation.step: generation.folder for generation in Generations(store.generations).list()}
+    found = {checkpoint.step: checkpoint.folder for checkpoint in CheckpointStore(store.checkpoints).list()}
     assert 6 in found and 14 in found
     for step, folder in found.items():
         if step > 6:

@@ -37,7 +37,7 @@ class Inbox:
         commit_asked: The host wants a commit at the next boundary.
         finish: The host has nothing more to ask.
         data: What rank 0 prepared, once the host has passed it on.
-        committed: Generations that are whole on disk and not yet taken note of.
+        committed: Checkpoints that are whole on disk and not yet taken note of.
         orders: `Merge` and `Merged` that wait to be carried out.
     """
 
@@ -118,7 +118,7 @@ class Inbox:
         elif isinstance(message, DataReady):
             self.data = message
         elif isinstance(message, Committed):
-            self.committed.append(message.generation)
+            self.committed.append(message.checkpoint)
         elif isinstance(message, Merge | Merged):
             self.orders.append(message)
         else:

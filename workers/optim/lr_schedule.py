@@ -63,10 +63,10 @@ class Schedule:
         return Schedule(ends, self.length, step, min(self.length, self.place(step)), self.asked)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a generation keeps it."""
+        """As a checkpoint keeps it."""
         return asdict(self)
 
 
 def saved_schedule(values: Mapping[str, Any] | None) -> Schedule | None:
-    """What `Schedule.as_dict` gave; None for a generation that says nothing of it."""
+    """What `Schedule.as_dict` gave; None for a checkpoint that says nothing of it."""
     return None if values is None else Schedule(**{**values, "asked": tuple(values["asked"])})

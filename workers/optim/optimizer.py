@@ -51,7 +51,7 @@ class Optimization:
 
     def groups(self, model: nn.Module) -> list[dict[str, Any]]:
         """`model`'s trainable parameters in groups, always in the same order: their numbers in it are their names
-        in a generation's optimizer state."""
+        in a checkpoint's optimizer state."""
         parameters = [p for p in model.parameters() if p.requires_grad]
         groups = [
             {"params": [p for p in parameters if p.dim() >= 2], "weight_decay": self.weight_decay},

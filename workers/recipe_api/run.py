@@ -306,7 +306,7 @@ class Run:
         return self.info
 
     def fit(self, task: Task) -> None:
-        """Trains until the work is done or the run is stopped; resumes where the newest generation stands."""
+        """Trains until the work is done or the run is stopped; resumes where the newest checkpoint stands."""
         self._session.phase("rendezvous")
         self._session.strategy.setup()
         Trainer(self._session, task).fit()

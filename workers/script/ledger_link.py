@@ -1,6 +1,6 @@
 """`rankdeck.chunks` and `rankdeck.checkpoint`, between the user's program and the run's ledger.
 
-A chunk that the program claims is one of the ledger's. A commit makes a generation that holds no weights, only each
+A chunk that the program claims is one of the ledger's. A commit makes a checkpoint that holds no weights, only each
 rank's word on which checkpoint of the program's own belongs to it (`script_rank<r>.json`). With the manifest it
 exists, and only then does the program give the checkpoint its name; if it died in between, that is done at the next
 start.
@@ -46,13 +46,13 @@ Answer = Callable[..., None]
 
 
 def record_name(rank: int) -> str:
-    """The file in a generation that holds a rank's word."""
+    """The file in a checkpoint that holds a rank's word."""
     return f"script_rank{rank}.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a rank has put into a generation.
+    """What a rank has put into a checkpoint.
 
     Attributes:
         checkpoint: The program's own checkpoint; None where this rank saved none.
@@ -68,7 +68,7 @@ class Record:
 
 
 def read_record(folder: Path | None, rank: int) -> Record:
-    """A rank's word in a generation; an empty one where there is none."""
+    """A rank's word in a checkpoint; an empty one where there is none."""
     if folder is None:
         return Record()
     try:
@@ -105,7 +105,7 @@ class _Commit:
     record: Record
     deadline: float
     ask_at: float | None = None
-    generation: int | None = None
+    number: int | None = None
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class LedgerLink:
         rank: Which.
         independent: The rank has chunks of its own and commits by itself.
         send: Sends a message to the host.
-        before: This rank's word in the generation that the run goes on from.
+        before: This rank's word in the checkpoint that the run goes on from.
         max_chunk: The largest chunk where the program names no size.
     """
 
@@ -186,7 +186,7 @@ class LedgerLink:
         elif isinstance(message, CommitTo):
             self._commit_to(message)
         elif isinstance(message, Committed):
-            self._committed(message.generation)
+            self._committed(message.checkpoint)
         elif isinstance(message, CommitPlease):
             self._please()
 
@@ -230,12 +230,12 @@ class LedgerLink:
 
     def _commit_to(self, message: CommitTo) -> None:
         commit = self._commit
-        if message.generation < 0:
+        if message.checkpoint < 0:
             if commit is not None:
                 commit.ask_at = time.monotonic() + BUSY_PAUSE_S
             return
         if commit is not None:
-            commit.generation = message.generation
+            commit.number = message.checkpoint
             position, record = commit.position, commit.record
         elif self._last is not None:
             position, record = self._last
@@ -250,14 +250,14 @@ class LedgerLink:
         try:
             write_atomic(path, data)
         except RankdeckError as error:
-            self.send(CommitFailed(message.generation, error.cause))
+            self.send(CommitFailed(message.checkpoint, error.cause))
             return
         file = StagedFile(path.name, len(data), hashlib.sha256(data).hexdigest())
-        self.send(CommitStaged(message.generation, position, [file]))
+        self.send(CommitStaged(message.checkpoint, position, [file]))
 
-    def _committed(self, generation: int) -> None:
+    def _committed(self, checkpoint: int) -> None:
         commit = self._commit
-        if commit is None or commit.generation != generation:
+        if commit is None or commit.number != checkpoint:
             return
         self._commit = None
         whole = {(chunk.epoch, chunk.block_id, chunk.chunk_id) for chunk in commit.position.completed}
@@ -268,13 +268,13 @@ class LedgerLink:
         }
         self.before = dataclasses.replace(commit.record, staged=None)
         self._last = (dataclasses.replace(commit.position, completed=[]), self.before)
-        commit.answer(ok={"generation": generation})
+        commit.answer(ok={"checkpoint": checkpoint})
 
     def _please(self) -> None:
         commit = self._commit
         if commit is not None:
-            if commit.generation is not None:  # the host had to drop it
-                commit.generation, commit.ask_at = None, time.monotonic()
+            if commit.number is not None:  # the host had to drop it
+                commit.number, commit.ask_at = None, time.monotonic()
         elif self.independent:
             step = self.before.step if self._last is None else self._last[0].step
             self.send(CommitBegin(step, "with another rank", join=True))

@@ -156,7 +156,7 @@ def _telling(path: Path) -> Iterator[None]:
         yield
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise StateFileError(
-            f"{path} cannot be read ({error}).", "Resume from an earlier generation: move this one's folder away."
+            f"{path} cannot be read ({error}).", "Resume from an earlier checkpoint: move this one's folder away."
         ) from error
 
 

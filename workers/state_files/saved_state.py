@@ -1,6 +1,6 @@
-"""Reads weights and optimizer state of a generation, whichever mode and number of ranks wrote it.
+"""Reads weights and optimizer state of a checkpoint, whichever mode and number of ranks wrote it.
 
-A generation holds weights in one of three forms, and its optimizer state likewise:
+A checkpoint holds weights in one of three forms, and its optimizer state likewise:
 
 * whole: `weights.safetensors` (one device, DDP);
 * in shards: `weights_shard<r>.safetensors`, whose tensors are whole or slices (`workers.state_files.slices`);
@@ -35,10 +35,10 @@ AVERAGE: Final = "average"
 
 
 class SavedState:
-    """The weights and the optimizer state of one generation, as one rank takes them up.
+    """The weights and the optimizer state of one checkpoint, as one rank takes them up.
 
     Args:
-        folder: The generation's.
+        folder: The checkpoint's.
         copy: Whose copy is taken where each rank wrote its own: a rank's number, or "average" for the mean of all.
 
     Raises:
@@ -118,8 +118,8 @@ class SavedState:
             if found:
                 return _Files([self._checked(path) for path in found])
         raise StateFileError(
-            f"The generation in {self.folder} has no {what}.safetensors.",
-            "Resume from an earlier generation: move this one's folder away.",
+            f"The checkpoint in {self.folder} has no {what}.safetensors.",
+            "Resume from an earlier checkpoint: move this one's folder away.",
         )
 
     def _checked(self, path: Path) -> Path:
@@ -128,17 +128,17 @@ class SavedState:
         if expected is not None and sha256_file(path) != expected:
             raise StateFileError(
                 f"{path} is not what was committed: its SHA-256 differs from the manifest's.",
-                "Resume from an earlier generation: move this one's folder away.",
+                "Resume from an earlier checkpoint: move this one's folder away.",
             )
         return path
 
     def read(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """All of another file of the generation, compared with the manifest."""
+        """All of another file of the checkpoint, compared with the manifest."""
         path = self.folder / name
         return safetensors_files.read(self._checked(path) if path.is_file() else path)
 
     def has(self, name: str) -> bool:
-        """Whether the generation has this file."""
+        """Whether the checkpoint has this file."""
         return (self.folder / name).is_file()
 
 
@@ -223,5 +223,5 @@ def _manifest_hashes(folder: Path) -> dict[str, str]:
         return {row["name"]: row["sha256"] for row in rows}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StateFileError(
-            f"{path} cannot be read ({error}).", "Resume from an earlier generation: move this one's folder away."
+            f"{path} cannot be read ({error}).", "Resume from an earlier checkpoint: move this one's folder away."
         ) from error

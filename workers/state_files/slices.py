@@ -36,7 +36,7 @@ class TensorSlice:
 
 @dataclass(frozen=True, slots=True)
 class StatePart:
-    """One file of a rank's part of a generation.
+    """One file of a rank's part of a checkpoint.
 
     Attributes:
         name: File name: `weights….safetensors`, `optimizer….safetensors`, or what else a mode needs to go on.
@@ -80,6 +80,6 @@ def join(name: str, slices: Iterable[TensorSlice]) -> Tensor:
     if end != whole.numel():
         raise StateFileError(
             f"The pieces of {name} do not make a whole of shape {list(first.shape)}.",
-            "Resume from an earlier generation: move this one's folder away.",
+            "Resume from an earlier checkpoint: move this one's folder away.",
         )
     return whole.reshape(first.shape)

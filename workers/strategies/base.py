@@ -115,7 +115,7 @@ class Strategy(ABC):
 
     @property
     def copy(self) -> int:
-        """Whose weights this rank takes up where each rank of a generation wrote its own."""
+        """Whose weights this rank takes up where each rank of a checkpoint wrote its own."""
         return 0
 
     def recall(self, counters: Mapping[str, Any]) -> None:

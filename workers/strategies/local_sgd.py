@@ -118,7 +118,7 @@ class LocalSgdReplica(Replica):
         return [*super().parts(), *([StatePart(OUTER_FILE, shared, {})] if shared else [])]
 
     def load(self, saved: SavedState) -> None:
-        """As `Replica.load`, and the shared weights; a generation of another mode has none."""
+        """As `Replica.load`, and the shared weights; a checkpoint of another mode has none."""
         super().load(saved)
         self.outer.load(saved.read(OUTER_FILE)[0] if saved.has(OUTER_FILE) else {})
 

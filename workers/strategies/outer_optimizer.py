@@ -108,7 +108,7 @@ class OuterOptimizer:
             base.sub_(delta.add_(momentum, alpha=self._rule.outer_momentum), alpha=self._rule.outer_lr)
         return torch.cat([self._base[name] for name in names])
 
-    # in a generation
+    # in a checkpoint
 
     def tensors(self) -> dict[str, Tensor]:
         """θ and b by name; nothing where the mean is taken."""

@@ -112,7 +112,7 @@ class Replica:
         return (parameter.detach() for parameter in self._parameters)
 
     def parts(self) -> list[StatePart]:
-        """The files that this rank writes into a generation; live tensors, to be copied before the next step."""
+        """The files that this rank writes into a checkpoint; live tensors, to be copied before the next step."""
         if self._suffix is None:
             return []
         state, values = optimizer_part(self.optimizer, self._optimization)
@@ -123,7 +123,7 @@ class Replica:
         ]
 
     def load(self, saved: SavedState) -> None:
-        """Takes over a generation's weights and optimizer state, whichever mode and number of ranks wrote it.
+        """Takes over a checkpoint's weights and optimizer state, whichever mode and number of ranks wrote it.
 
         Raises:
             StateFileError: It is of another model or another optimizer, or damaged.

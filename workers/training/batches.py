@@ -226,28 +226,28 @@ class GroupBatches:
         place = (last.epoch, last.block_id, last.chunk_id)
         return StepBatch(micro_batches, share, taken, *place, tuple(finished), waited, batch, first)
 
-    def position(self, step: int, generation: int | None = None) -> Position:
+    def position(self, step: int, checkpoint: int | None = None) -> Position:
         """Where the replica group stands after optimizer step `step`.
 
         Args:
             step: Steps done.
-            generation: The generation that this position is staged for; once it is committed, see `committed`.
+            checkpoint: The checkpoint that this position is staged for; once it is committed, see `committed`.
         """
-        if generation is not None:
-            self._named_in[generation] = self.progress.chunks_done
+        if checkpoint is not None:
+            self._named_in[checkpoint] = self.progress.chunks_done
         partial = []
         if self._chunk is not None and self._chunk.done > 0:
             grant = self._chunk.grant
             partial.append([grant.epoch, grant.block_id, grant.chunk_id, self._chunk.done])
         return Position(step, self.progress.samples_seen, list(self._uncommitted), partial)
 
-    def committed(self, generation: int) -> None:
-        """The host holds what `position` named for that generation: those chunks need not be named again."""
-        named = self._named_in.pop(generation, None)
+    def committed(self, checkpoint: int) -> None:
+        """The host holds what `position` named for that checkpoint: those chunks need not be named again."""
+        named = self._named_in.pop(checkpoint, None)
         if named is not None:
             newer = self.progress.chunks_done - named
             self._uncommitted = self._uncommitted[len(self._uncommitted) - newer :]
-            self._named_in = {n: count for n, count in self._named_in.items() if n > generation}
+            self._named_in = {n: count for n, count in self._named_in.items() if n > checkpoint}
 
     def _ensure_chunk(self) -> float:
         """Claims the next chunk if none is at hand.

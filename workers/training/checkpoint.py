@@ -1,11 +1,11 @@
-"""A rank's part of a generation: what it writes, and how it comes back from it.
+"""A rank's part of a checkpoint: what it writes, and how it comes back from it.
 
 Which of weights and optimizer state a rank writes is the replica's business (`strategies.replica`); the state of its
 generators, its place in the data and its counters every rank writes itself (`rank<r>.safetensors`). Weights have
 their canonical names and optimizer state is keyed by the parameter's number, whole or in slices, so any mode can read
 what another wrote (`saved_state`).
 
-The run host makes the parts a generation by writing the manifest last (`core.checkpoints.store`).
+The run host makes the parts a checkpoint by writing the manifest last (`core.checkpoints.store`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from workers.strategies import Replica, Strategy
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A rank's part of a generation, in memory that training does not touch.
+    """A rank's part of a checkpoint, in memory that training does not touch.
 
     Attributes:
         step: Optimizer steps behind it.
@@ -77,7 +77,7 @@ def write_part(folder: Path, part: Part) -> list[StagedFile]:
 
 
 def saved_counters(folder: Path) -> dict[str, Any]:
-    """The counters that rank 0 saved with a generation.
+    """The counters that rank 0 saved with a checkpoint.
 
     Raises:
         StateFileError: Its file is missing or damaged.
@@ -87,13 +87,13 @@ def saved_counters(folder: Path) -> dict[str, Any]:
 
 
 def load_part(folder: Path, strategy: Strategy, replica: Replica, copy: str = "") -> dict[str, Any]:
-    """Puts a generation's state into the live objects.
+    """Puts a checkpoint's state into the live objects.
 
     Random generators continue where as many ranks train in as many replica groups as before; else their state means
     nothing here.
 
     Args:
-        folder: The generation's.
+        folder: The checkpoint's.
         strategy: Says which rank this is.
         replica: Takes up its share of weights and optimizer state.
         copy: Whose copy is taken where each rank wrote its own (`SavedState`); empty is the strategy's choice.

@@ -20,7 +20,7 @@ BUSY: Final = -1
 KEPT: Final = -2
 """This rank has diverged, and the part that it wrote last stands for it."""
 FIRST_AFTER_S: Final = 60.0
-"""A run that dies young has a generation all the same, and a disk that takes none is found out early."""
+"""A run that dies young has a checkpoint all the same, and a disk that takes none is found out early."""
 _ASK_AGAIN_S: Final = 0.05
 
 
@@ -35,15 +35,15 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """What a rank offers for a generation.
+    """What a rank offers for a checkpoint.
 
     Attributes:
         step: Optimizer steps done.
         reason: For the log.
         take: Copies the state; called once the host has agreed.
-        position: The place in the data, for the generation that the host named.
+        position: The place in the data, for the checkpoint that the host named.
         val_loss: Of this very step, or None.
-        round: Local SGD rounds behind this rank; parts of one generation are of the same round.
+        round: Local SGD rounds behind this rank; parts of one checkpoint are of the same round.
         diverged: The weights are not finite.
     """
 
@@ -57,7 +57,7 @@ class CommitRequest:
 
 
 class Commits:
-    """Stages this rank's parts, one generation after the other.
+    """Stages this rank's parts, one checkpoint after the other.
 
     Args:
         reporter: Where messages go.
@@ -65,7 +65,7 @@ class Commits:
 
     Attributes:
         last: The newest part that was begun; None before the first of this attempt.
-        newest: The number of its generation; 0 before the first.
+        newest: The number of its checkpoint; 0 before the first.
         considered: The step of the newest part that was begun or left out; None before the first.
     """
 
@@ -90,21 +90,21 @@ class Commits:
         self._last_s = time.monotonic()
 
     def begin(self, request: CommitRequest, *, join: bool = False) -> int:
-        """Asks for a generation and stages this rank's part of it in the background.
+        """Asks for a checkpoint and stages this rank's part of it in the background.
 
         Args:
             request: What to stage.
-            join: Take part in the generation that is being made, if one is; begin none.
+            join: Take part in the checkpoint that is being made, if one is; begin none.
 
         Returns:
-            The generation, `BUSY` when the one before is still being made, or `KEPT`.
+            The checkpoint, `BUSY` when the one before is still being made, or `KEPT`.
         """
         self._reporter.send(CommitBegin(request.step, request.reason, request.round, join, request.diverged))
         answer = self._inbox.wait_for(CommitTo)
-        number = answer.generation
+        number = answer.checkpoint
         if number < 0:
             return number
-        self._inbox.commit_asked = False  # a request that came meanwhile gets this generation, not one more
+        self._inbox.commit_asked = False  # a request that came meanwhile gets this checkpoint, not one more
         self.wait_written()
         self.last, self.newest = Begun(request.step, request.val_loss, request.round), number
         self.considered = request.step
@@ -161,7 +161,7 @@ class Commits:
             self._reporter.send(replace(staged, files=files))
             reach("after_staged", part.step)
         except OSError as error:
-            self._reporter.send(CommitFailed(staged.generation, _cause(error, folder)))
+            self._reporter.send(CommitFailed(staged.checkpoint, _cause(error, folder)))
         except BaseException as error:  # raised in the training thread, see wait_written
             self._error = error
 

@@ -83,7 +83,7 @@ class RankCheckpoints:
     def is_taken(self) -> bool:
         """This very step is in a part of this attempt already, with its validation loss.
 
-        If that generation should fail after all, the host asks for another.
+        If that checkpoint should fail after all, the host asks for another.
         """
         last, step = self.commits.last, self._session.step
         if last is None or (self._local_sgd is not None and last.round != self._local_sgd.round):
@@ -114,14 +114,14 @@ class RankCheckpoints:
         if counters.get("scaler"):
             self._setup.precision.scaler.load_state_dict(counters["scaler"])
 
-    def _position(self, generation: int) -> Position:
-        """The place in the data, for the generation that the host has just named.
+    def _position(self, number: int) -> Position:
+        """The place in the data, for the checkpoint that the host has just named.
 
         By then it has told every rank of the one before, and each must leave out of its position what that one holds,
         or ranks of one replica group would name different chunks.
         """
         self.note_committed()
-        return self._batches.position(self._session.step, generation)
+        return self._batches.position(self._session.step, number)
 
     def _counters(self) -> dict[str, Any]:
         """This rank's counters, JSON values; `restore` takes them up."""

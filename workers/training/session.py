@@ -25,7 +25,7 @@ class Session:
         batch: The batch arithmetic of this rank's replica group.
         reporter: Lines to the host.
         inbox: Lines from the host.
-        resume_folder: The generation to go on from, or None.
+        resume_folder: The checkpoint to go on from, or None.
         data: What rank 0 prepared; set before training.
         first_step: The first step of this attempt, known after resuming.
         step: Optimizer steps done.

@@ -52,7 +52,7 @@ class Trainer:
         self._reports = StepReports(session, setup.batches, setup.precision, divergence, task.tokens_per_sample)
 
     def fit(self) -> None:
-        """Trains from the newest generation until done or stopped, and stays until the host lets this rank go."""
+        """Trains from the newest checkpoint until done or stopped, and stays until the host lets this rank go."""
         self._warm_up.run()
         self._resume()
         self._session.phase("ready")

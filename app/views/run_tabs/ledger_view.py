@@ -142,7 +142,7 @@ class LedgerStrip(QWidget):
 
 
 class LedgerView(QWidget):
-    """Epoch, generation and the strips of the run that is shown."""
+    """Epoch, checkpoint and the strips of the run that is shown."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -186,7 +186,7 @@ class LedgerView(QWidget):
             return
         done = snapshot.progress
         epochs = f" of {done.epochs}" if done.epochs else ""
-        kept = "no checkpoint yet" if snapshot.generation is None else f"checkpoint {snapshot.generation} saved"
+        kept = "no checkpoint yet" if snapshot.checkpoint is None else f"checkpoint {snapshot.checkpoint} saved"
         share = math.floor(100 * done.chunks_done / max(1, done.chunks_total))
         cell = f"each cell is {count(snapshot.chunk_size)} samples" if snapshot.blocks else ""
         self.headline.setText(

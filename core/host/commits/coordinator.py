@@ -1,7 +1,7 @@
 """Commit coordinator: the pure half of a commit. The effects (folders, manifests, sockets) are the host's.
 
 It is a two-phase commit (https://en.wikipedia.org/wiki/Two-phase_commit_protocol) in which the manifest decides: what a
-lost rank or host leaves without one never counts. One generation is open at a time. It goes through three phases:
+lost rank or host leaves without one never counts. One checkpoint is open at a time. It goes through three phases:
 
 * **opening**: a rank stands at a step boundary and wants to commit; the host makes the folder;
 * **staging**: every rank writes its part (training goes on meanwhile) and says so;
@@ -30,28 +30,28 @@ KEPT: Final = -2
 class CommitEffects(Protocol):
     """What the coordinator has done by others. Nothing here may call back into it before returning."""
 
-    def open_generation(self, reason: str) -> None:
-        """Make the next generation's folder, then call `CommitCoordinator.opened` or `open_failed`."""
+    def open_checkpoint(self, reason: str) -> None:
+        """Make the next checkpoint's folder, then call `CommitCoordinator.opened` or `open_failed`."""
 
-    def answer(self, rank: int, generation: int, folder: str) -> None:
+    def answer(self, rank: int, checkpoint: int, folder: str) -> None:
         """Send `CommitTo`."""
 
     def ask(self, rank: int, reason: str) -> None:
         """Send `CommitPlease`."""
 
-    def write_generation(self, generation: int, parts: Mapping[int, CommitStaged]) -> None:
+    def write_checkpoint(self, checkpoint: int, parts: Mapping[int, CommitStaged]) -> None:
         """Write ledger copy and manifest, then call `CommitCoordinator.written` or `write_failed`."""
 
-    def leave_out_generation(self, generation: int, folder: str, cause: str) -> None:
-        """As `drop_generation`, where to try again is of no use: a rank has diverged, and has said so itself."""
+    def leave_out_checkpoint(self, checkpoint: int, folder: str, cause: str) -> None:
+        """As `drop_checkpoint`, where to try again is of no use: a rank has diverged, and has said so itself."""
 
-    def drop_generation(self, generation: int, folder: str, cause: str) -> None:
-        """Remove the leftovers of a generation that will not be; `generation` is negative if it had no folder yet."""
+    def drop_checkpoint(self, checkpoint: int, folder: str, cause: str) -> None:
+        """Remove the leftovers of a checkpoint that will not be; `checkpoint` is negative if it had no folder yet."""
 
 
 @dataclass(slots=True, eq=False)
 class _Open:
-    """The generation that is being made."""
+    """The checkpoint that is being made."""
 
     reason: str
     phase: Literal["opening", "staging", "writing", "over"] = "opening"
@@ -63,21 +63,21 @@ class _Open:
 
 
 class CommitCoordinator:
-    """Answers `CommitBegin` so that the parts of a generation belong together.
+    """Answers `CommitBegin` so that the parts of a checkpoint belong together.
 
-    Ranks that train in step must get the same answer to the same question, or a generation would mix two steps and
+    Ranks that train in step must get the same answer to the same question, or a checkpoint would mix two steps and
     another would never be whole. The question is "step s, for the k-th time" (a rank that was told *busy* at its last
     step asks again), so the answers of each step are kept as a list and every rank walks down the same one.
 
     Args:
-        world_size: Ranks whose parts make a generation.
+        world_size: Ranks whose parts make a checkpoint.
         synchronised: True when all ranks train in step (one replica group); False when each has a replica group of
             its own: then the first that begins has the others asked to join at their own next boundary.
         effects: Carries things out.
 
     Attributes:
-        positions: Each rank's position in the newest generation that this attempt has committed.
-        generation: Its number, None before the first.
+        positions: Each rank's position in the newest checkpoint that this attempt has committed.
+        checkpoint: Its number, None before the first.
     """
 
     _STEPS_REMEMBERED: Final = 4
@@ -93,27 +93,27 @@ class CommitCoordinator:
         self._carried: dict[int, CommitStaged] = {}
         self._newest: dict[int, CommitStaged] = {}
         self.positions: dict[int, Position] = {}
-        self.generation: int | None = None
+        self.checkpoint: int | None = None
         self._abandoned = False
 
     @property
     def busy(self) -> bool:
-        """A generation is being made."""
+        """A checkpoint is being made."""
         return self._open is not None
 
     @property
     def open_number(self) -> int | None:
-        """The number of the generation being made, once it has one."""
+        """The number of the checkpoint being made, once it has one."""
         return None if self._open is None or self._open.number < 0 else self._open.number
 
     @property
     def missing(self) -> list[int]:
-        """Ranks that the generation being made still lacks a word of; all of them when none is being made."""
+        """Ranks that the checkpoint being made still lacks a word of; all of them when none is being made."""
         joined = {} if self._open is None else self._open.joined
         return [rank for rank in range(self._world_size) if rank not in joined and rank not in self._carried]
 
     def holds(self, steps: Mapping[int, int]) -> bool:
-        """The newest committed generation has every rank at exactly these steps, or its stand-in."""
+        """The newest committed checkpoint has every rank at exactly these steps, or its stand-in."""
         at = {rank: position.step for rank, position in self.positions.items()}
         return all(rank in at and (at[rank] == step or rank in self._carried) for rank, step in steps.items())
 
@@ -142,15 +142,15 @@ class CommitCoordinator:
     def staged(self, rank: int, part: CommitStaged) -> None:
         """A rank's part lies on disk (`CommitStaged`)."""
         current = self._open
-        if current is None or current.number != part.generation or current.phase != "staging":
-            log.info("rank %d staged generation %d, which is no longer being made", rank, part.generation)
+        if current is None or current.number != part.checkpoint or current.phase != "staging":
+            log.info("rank %d staged checkpoint %d, which is no longer being made", rank, part.checkpoint)
             return
         current.staged[rank] = part
         self._write_if_whole(current)
 
-    def failed(self, rank: int, generation: int, cause: str) -> None:
+    def failed(self, rank: int, checkpoint: int, cause: str) -> None:
         """A rank could not write its part (`CommitFailed`)."""
-        if self._open is not None and self._open.number == generation and self._open.phase == "staging":
+        if self._open is not None and self._open.number == checkpoint and self._open.phase == "staging":
             self._drop(f"Rank {rank} could not write its part: {cause}")
 
     def rank_lost(self, rank: int) -> None:
@@ -160,9 +160,9 @@ class CommitCoordinator:
             self._drop(f"Rank {rank} exited before its part was written.")
 
     def carry(self, rank: int, part: CommitStaged) -> None:
-        """A rank with a replica group of its own is gone: from now on generations hold its part of the one before.
+        """A rank with a replica group of its own is gone: from now on checkpoints hold its part of the one before.
 
-        So the others can commit once more. The host copies the files (`write_generation` names the part as it was).
+        So the others can commit once more. The host copies the files (`write_checkpoint` names the part as it was).
         """
         self._carried[rank] = part
         current = self._open
@@ -178,35 +178,35 @@ class CommitCoordinator:
 
     # what the host's effects came to
 
-    def opened(self, generation: int, folder: str) -> None:
+    def opened(self, checkpoint: int, folder: str) -> None:
         """The folder exists: every rank that waits gets its answer."""
         current = self._open
         if current is None or current.phase != "opening":
-            self._effects.drop_generation(generation, folder, "It was no longer wanted.")
+            self._effects.drop_checkpoint(checkpoint, folder, "It was no longer wanted.")
             return
-        current.number, current.folder, current.phase = generation, folder, "staging"
+        current.number, current.folder, current.phase = checkpoint, folder, "staging"
         for rank in current.joined:
-            self._effects.answer(rank, generation, folder)
+            self._effects.answer(rank, checkpoint, folder)
 
     def open_failed(self, cause: str) -> None:
         """The folder could not be made."""
         if self._open is not None and self._open.phase == "opening":
             self._drop(cause)
 
-    def written(self, generation: int) -> None:
+    def written(self, checkpoint: int) -> None:
         """The manifest is on disk."""
         current = self._open
-        if current is not None and current.number == generation:
-            self.generation = generation
+        if current is not None and current.number == checkpoint:
+            self.checkpoint = checkpoint
             self._newest = dict(current.staged)
             self.positions = {rank: part.position for rank, part in current.staged.items()}
             # One that was being written when a rank was lost may hold a newer part of that rank.
             self._carried = {rank: current.staged[rank] for rank in self._carried}
             current.phase, self._open = "over", None
 
-    def write_failed(self, generation: int, cause: str) -> None:
+    def write_failed(self, checkpoint: int, cause: str) -> None:
         """Ledger copy or manifest could not be written."""
-        if self._open is not None and self._open.number == generation:
+        if self._open is not None and self._open.number == checkpoint:
             self._drop(cause)
 
     # inside
@@ -215,7 +215,7 @@ class CommitCoordinator:
         """Answers a rank with a replica group of its own whose weights are not finite; False: it may write them.
 
         Its last good part stands for it, so that the other ranks' work is committed and what it trained since is
-        trained again. Parts of one generation are of one round, so between rounds there is nothing to fall back on.
+        trained again. Parts of one checkpoint are of one round, so between rounds there is nothing to fall back on.
         """
         part = self._newest.get(rank) if round_ == 0 else None
         if join:
@@ -223,7 +223,7 @@ class CommitCoordinator:
             if current is not None and current.phase != "writing" and rank not in current.joined:
                 if part is None:
                     cause = f"The weights of rank {rank} are not finite at step {step}."
-                    self._drop(cause, self._effects.leave_out_generation)
+                    self._drop(cause, self._effects.leave_out_checkpoint)
                 elif rank not in current.staged:
                     current.staged[rank] = part
                     self._write_if_whole(current)
@@ -238,7 +238,7 @@ class CommitCoordinator:
     def _choose_alone(self, rank: int, reason: str, round_: int, join: bool) -> _Open | None:
         current = self._open
         if current is not None and current.joined and rank not in current.joined and current.round != round_:
-            # Ranks see to it that this cannot be (workers.training.independent.local_sgd); a generation mixed of two
+            # Ranks see to it that this cannot be (workers.training.independent.local_sgd); a checkpoint mixed of two
             # rounds would lose exactness.
             self._drop(f"Rank {rank} is in round {round_} and the others committed in round {current.round}.")
             return None
@@ -276,12 +276,12 @@ class CommitCoordinator:
     def _write_if_whole(self, current: _Open) -> None:
         if current.phase == "staging" and len(current.staged) == self._world_size:
             current.phase = "writing"
-            self._effects.write_generation(current.number, current.staged)
+            self._effects.write_checkpoint(current.number, current.staged)
 
     def _start(self, reason: str) -> _Open:
         self._open = _Open(reason)
         self._open.staged.update(self._carried)
-        self._effects.open_generation(reason)
+        self._effects.open_checkpoint(reason)
         return self._open
 
     def _drop(self, cause: str, carry_out: Callable[[int, str, str], None] | None = None) -> None:
@@ -293,7 +293,7 @@ class CommitCoordinator:
         current.phase, self._open = "over", None
         for rank in waiting:
             self._effects.answer(rank, BUSY, "")
-        (carry_out or self._effects.drop_generation)(current.number, current.folder, cause)
+        (carry_out or self._effects.drop_checkpoint)(current.number, current.folder, cause)
 
     def _forget_old_steps(self) -> None:
         while len(self._answers) > self._STEPS_REMEMBERED:

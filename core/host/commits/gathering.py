@@ -59,8 +59,8 @@ def next_action(
 
     Args:
         gathered: The ranks.
-        committing: A generation is being made.
-        holds_all: The newest committed generation has every rank exactly where it waits.
+        committing: A checkpoint is being made.
+        holds_all: The newest committed checkpoint has every rank exactly where it waits.
         merging: Rank 0 is at it.
         merged_steps: Where the ranks stood at the newest merge that is done; None before the first.
     """

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from core.checkpoints.store import Generation
+from core.checkpoints.store import Checkpoint
 from core.config import RunConfig
 from core.errors import StateFileError
 from core.fault_points import reach
@@ -42,18 +42,18 @@ class LedgerKeeper:
         self._next_write = 0.0
         self.ledger: Ledger | None = None
 
-    def committed_generation(self) -> int | None:
-        """The generation that the state file says was committed; None when it says none, or cannot be read."""
+    def committed_checkpoint(self) -> int | None:
+        """The checkpoint that the state file says was committed; None when it says none, or cannot be read."""
         if not self.path.exists():
             return None
         try:
-            return read_state_file(self.path).generation
+            return read_state_file(self.path).checkpoint
         except StateFileError as error:
             log.warning("%s", error)  # a resume refuses such a file before it starts a host
             return None
 
-    def prepare(self, data: DataReady, generation: Generation | None, world: int, groups: int) -> None:
-        """Makes the ledger for an attempt: that of the generation it continues from, else a new one. Reads the disk.
+    def prepare(self, data: DataReady, checkpoint: Checkpoint | None, world: int, groups: int) -> None:
+        """Makes the ledger for an attempt: that of the checkpoint it continues from, else a new one. Reads the disk.
 
         Raises:
             StateFileError: The dataset, or how it is cut, is not what the run was started with.
@@ -64,8 +64,8 @@ class LedgerKeeper:
         cut = (data.samples, block_size, chunk_size, config.seed)
         # A program with data of its own says itself how often it reads it (`chunk_size` is how it is known here).
         epochs = config.epochs if data.chunk_size else config.epoch_limit
-        if generation is not None:
-            ledger = Ledger.from_dict(generation.ledger(), generation.folder)
+        if checkpoint is not None:
+            ledger = Ledger.from_dict(checkpoint.ledger(), checkpoint.folder)
             ledger.check_same(self._dataset, chunk_size, block_size, data.samples)
             ledger.rescale(world, groups)
             ledger.limit_epochs(epochs)
@@ -80,15 +80,15 @@ class LedgerKeeper:
     def _imported(self, data: DataReady, world: int, groups: int) -> Ledger | None:
         """The ledger of an AI-OS state file that this run was made from; its weights stay where they are.
 
-        An attempt that ended before its first generation has replaced that file by one in our form, which holds the
-        same chunks. Without a generation of ours completed chunks can come from nowhere else.
+        An attempt that ended before its first checkpoint has replaced that file by one in our form, which holds the
+        same chunks. Without a checkpoint of ours completed chunks can come from nowhere else.
         """
         if not self.path.exists():
             return None
         file = read_state_file(self.path)
         config = self._config
         if file.form == "rankdeck":
-            if file.generation is not None or not file.completed:
+            if file.checkpoint is not None or not file.completed:
                 return None
             ledger = Ledger.from_file(file)
             ledger.check_same(self._dataset, config.dataset_chunk_size, config.samples_per_block, data.samples)
@@ -112,16 +112,16 @@ class LedgerKeeper:
         self._dirty = True
         return self.ledger.claim(self.ledger.group_for(rank), claim.sequence)
 
-    def preview(self, positions: Mapping[int, Position], generation: int) -> dict[str, Any]:
-        """The ledger as a generation's copy holds it; raises `LedgerConflictError`."""
+    def preview(self, positions: Mapping[int, Position], checkpoint: int) -> dict[str, Any]:
+        """The ledger as a checkpoint's copy holds it; raises `LedgerConflictError`."""
         if self.ledger is None:
             raise StateFileError("A rank commits before the data was ready.", "Start the run again.")
-        return self.ledger.preview(positions, generation)
+        return self.ledger.preview(positions, checkpoint)
 
-    def commit(self, positions: Mapping[int, Position], generation: int) -> None:
-        """The generation's manifest is on disk."""
+    def commit(self, positions: Mapping[int, Position], checkpoint: int) -> None:
+        """The checkpoint's manifest is on disk."""
         if self.ledger is not None:
-            self.ledger.commit(positions, generation)
+            self.ledger.commit(positions, checkpoint)
             self._dirty = True
             self._next_write = 0.0
 
@@ -141,8 +141,8 @@ class LedgerKeeper:
         self._dirty = True
 
 
-def write_ledger(path: Path, document: Mapping[str, Any], generation: int = -1) -> None:
+def write_ledger(path: Path, document: Mapping[str, Any], checkpoint: int = -1) -> None:
     """Replaces the state file. Runs on the disk thread; raises `PreflightError` when the disk refuses."""
-    reach("ledger_replace", generation)
+    reach("ledger_replace", checkpoint)
     write_atomic(path, json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")
-    reach("ledger_replaced", generation)
+    reach("ledger_replaced", checkpoint)

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Final
 
-from core.checkpoints.store import Generation
+from core.checkpoints.store import Checkpoint
 from core.host.commits.gathering import Gathered, Next, next_action
 from core.host.commits.runner import CommitRunner
 from core.host.ranks import Rank, Ranks
@@ -75,11 +75,11 @@ class RankBarrier:
         self._merged_steps, self._merging = self._merging, None
         self._merged = newest.folder / message.file
 
-    def model(self, resumed: Generation | None) -> tuple[Path, ...]:
-        """The weights to export: the last merge, or those of the newest generation (rank 0's where each has its own).
+    def model(self, resumed: Checkpoint | None) -> tuple[Path, ...]:
+        """The weights to export: the last merge, or those of the newest checkpoint (rank 0's where each has its own).
 
         Args:
-            resumed: The generation that the attempt continued from.
+            resumed: The checkpoint that the attempt continued from.
 
         Returns:
             One file, or every rank's shards, as `core.checkpoints.full_weights.export_weights` takes them; empty for
@@ -97,9 +97,9 @@ class RankBarrier:
         return tuple(kept.folder / name for name in (shards or names[:1]))
 
     def _complete_commit(self, action: Next, now: float) -> str:
-        """Every rank waits and the newest generation does not hold them all: asks for one, and again if it stalls.
+        """Every rank waits and the newest checkpoint does not hold them all: asks for one, and again if it stalls.
 
-        A generation stalls when a rank's part of the one before could not be written: that rank believes it is done.
+        A checkpoint stalls when a rank's part of the one before could not be written: that rank believes it is done.
         """
         limit_s = ASK_AGAIN_S if self._commits.coordinator.busy or self._commits.retry_at is not None else 0.0
         if now - self._asked_at < limit_s or not self._commits.coordinator.missing:
@@ -108,7 +108,7 @@ class RankBarrier:
         self._commits.ask_missing("every rank waits")
         return "committing"
 
-    def _merge(self, gathered: Gathered, newest: Generation) -> str:
+    def _merge(self, gathered: Gathered, newest: Checkpoint) -> str:
         self._merging = gathered.steps
         self._rounds = gathered.round or self._rounds + 1
         self._ranks[0].send(Merge(self._rounds, newest.number, str(newest.folder)))

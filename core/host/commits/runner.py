@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from typing import Any, Final, TypeVar
 
-from core.checkpoints.store import Generation, Generations
+from core.checkpoints.store import Checkpoint, CheckpointStore
 from core.errors import RankdeckError
 from core.fault_points import reach
 from core.files.atomic import copy_atomic
@@ -22,7 +22,7 @@ from core.protocol.messages import CommitPlease, CommitStaged, Committed, Commit
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 5.0
-"""After a generation that could not be written, ranks are asked for another one."""
+"""After a checkpoint that could not be written, ranks are asked for another one."""
 METRICS_TIMEOUT_S: Final = 2.0
 SAME_ALERT_S: Final = 60.0
 _NUMBERS: Final = re.compile(r"\d+")
@@ -36,18 +36,18 @@ class CommitRunner:
 
     Args:
         plan: Who takes part.
-        generations: Where generations lie.
+        checkpoints: Where checkpoints lie.
         keeper: The ledger.
         disk: The single thread that all writing of the run's small files goes through.
-        keep: How many of the newest generations stay.
+        keep: How many of the newest checkpoints stay.
         send: Sends a message to a rank.
         emit: Writes an event into the metrics.
         settle: Waits until the metrics up to now are safe on the disk, for the seconds given at most.
-        on_committed: Told of each generation once it exists.
+        on_committed: Told of each checkpoint once it exists.
 
     Attributes:
         coordinator: Decides.
-        newest: The newest generation of this attempt.
+        newest: The newest checkpoint of this attempt.
         newest_good: The newest that a run can be resumed from: its weights are finite.
         retry_at: When ranks are to be asked again after a failed commit; None when none failed since the last.
         trouble: Why the newest commit failed; empty when none failed since the last that succeeded.
@@ -56,7 +56,7 @@ class CommitRunner:
     def __init__(
         self,
         plan: LaunchPlan,
-        generations: Generations,
+        checkpoints: CheckpointStore,
         keeper: LedgerKeeper,
         disk: Executor,
         *,
@@ -64,16 +64,16 @@ class CommitRunner:
         send: Callable[[int, Message], None],
         emit: Emit,
         settle: Callable[[float], bool],
-        on_committed: Callable[[Generation], None],
+        on_committed: Callable[[Checkpoint], None],
     ) -> None:
         self.coordinator = CommitCoordinator(plan.world_size, synchronised=plan.replica_groups == 1, effects=self)
-        self.newest: Generation | None = None
-        self.newest_good: Generation | None = None
+        self.newest: Checkpoint | None = None
+        self.newest_good: Checkpoint | None = None
         self.retry_at: float | None = None
         self.trouble = ""
         self.quiet = False
         self._plan = plan
-        self._generations = generations
+        self._checkpoints = checkpoints
         self._keeper = keeper
         self._disk = disk
         self._keep = keep
@@ -101,7 +101,7 @@ class CommitRunner:
             self.ask(rank, reason)
 
     def carry(self, rank: int) -> bool:
-        """Goes on committing without a rank that is gone, with its part of the newest generation.
+        """Goes on committing without a rank that is gone, with its part of the newest checkpoint.
 
         Returns:
             False when there is no such part.
@@ -122,65 +122,65 @@ class CommitRunner:
         A rank that still writes into a folder while it is being removed makes the removal fail: a file that appears
         between the listing and the rmdir (ENOTEMPTY), or that is open (Windows).
         """
-        self._start(self._generations.remove_unfinished, lambda _: None, self._log_error)
+        self._start(self._checkpoints.remove_unfinished, lambda _: None, self._log_error)
         await self.settle(timeout_s)
 
     # CommitEffects
 
-    def open_generation(self, reason: str) -> None:
-        log.info("a generation is begun: %s", reason)
+    def open_checkpoint(self, reason: str) -> None:
+        log.info("a checkpoint is begun: %s", reason)
         self._start(
-            self._generations.begin,
+            self._checkpoints.begin,
             lambda made: self.coordinator.opened(made[0], str(made[1])),
             lambda error: self.coordinator.open_failed(error.cause),
         )
 
-    def answer(self, rank: int, generation: int, folder: str) -> None:
-        self._send(rank, CommitTo(generation, folder))
+    def answer(self, rank: int, checkpoint: int, folder: str) -> None:
+        self._send(rank, CommitTo(checkpoint, folder))
 
     def ask(self, rank: int, reason: str) -> None:
         self._send(rank, CommitPlease(reason))
 
-    def write_generation(self, generation: int, parts: Mapping[int, CommitStaged]) -> None:
+    def write_checkpoint(self, checkpoint: int, parts: Mapping[int, CommitStaged]) -> None:
         positions = {rank: part.position for rank, part in parts.items()}
         staged = dict(parts)
 
         older = self.newest
-        carried = [part for part in staged.values() if part.generation != generation]
+        carried = [part for part in staged.values() if part.checkpoint != checkpoint]
 
-        def write() -> Generation:
+        def write() -> Checkpoint:
             if older is not None:
                 for file in (file for part in carried for file in part.files):
-                    copy_atomic(older.folder / file.name, self._generations.dir / str(generation) / file.name)
-            # The steps that a generation holds have their lines before it is one.
+                    copy_atomic(older.folder / file.name, self._checkpoints.dir / str(checkpoint) / file.name)
+            # The steps that a checkpoint holds have their lines before it is one.
             if not self._settle(METRICS_TIMEOUT_S):
-                log.warning("generation %d is committed before all metrics up to it are on the disk", generation)
-            reach("before_manifest", generation)
-            made = self._generations.commit(
-                generation, staged, ledger, mode=self._plan.mode, world_size=self._plan.world_size
+                log.warning("checkpoint %d is committed before all metrics up to it are on the disk", checkpoint)
+            reach("before_manifest", checkpoint)
+            made = self._checkpoints.commit(
+                checkpoint, staged, ledger, mode=self._plan.mode, world_size=self._plan.world_size
             )
-            reach("manifest_written", generation)
+            reach("manifest_written", checkpoint)
             return made
 
         try:
-            ledger = self._keeper.preview(positions, generation)
+            ledger = self._keeper.preview(positions, checkpoint)
         except RankdeckError as error:
-            log.error("generation %d cannot be committed: %s", generation, error.cause)
-            asyncio.get_running_loop().call_soon(self.coordinator.write_failed, generation, error.cause)
+            log.error("checkpoint %d cannot be committed: %s", checkpoint, error.cause)
+            asyncio.get_running_loop().call_soon(self.coordinator.write_failed, checkpoint, error.cause)
             return
         self._start(
             write,
             lambda made: self._written(made, staged, ledger),
-            lambda error: self.coordinator.write_failed(generation, error.cause),
+            lambda error: self.coordinator.write_failed(checkpoint, error.cause),
         )
 
-    def leave_out_generation(self, generation: int, folder: str, cause: str) -> None:
-        log.warning("checkpoint %d (%s) is left out: %s", generation, folder, cause)
-        if generation > 0:
-            self._start(lambda: self._generations.abandon(generation), lambda _: None, self._log_error)
+    def leave_out_checkpoint(self, checkpoint: int, folder: str, cause: str) -> None:
+        log.warning("checkpoint %d (%s) is left out: %s", checkpoint, folder, cause)
+        if checkpoint > 0:
+            self._start(lambda: self._checkpoints.abandon(checkpoint), lambda _: None, self._log_error)
 
-    def drop_generation(self, generation: int, folder: str, cause: str) -> None:
-        self.leave_out_generation(generation, folder, cause)
+    def drop_checkpoint(self, checkpoint: int, folder: str, cause: str) -> None:
+        self.leave_out_checkpoint(checkpoint, folder, cause)
         if self.quiet:
             return
         now = time.monotonic()
@@ -198,7 +198,7 @@ class CommitRunner:
 
     # inside
 
-    def _written(self, made: Generation, parts: dict[int, CommitStaged], ledger: dict[str, Any]) -> None:
+    def _written(self, made: Checkpoint, parts: dict[int, CommitStaged], ledger: dict[str, Any]) -> None:
         self._keeper.commit({rank: part.position for rank, part in parts.items()}, made.number)
         self._parts = parts
         self._start(lambda: write_ledger(self._keeper.path, ledger, made.number), lambda _: None, self._ledger_failed)
@@ -217,7 +217,7 @@ class CommitRunner:
             self._send(rank, Committed(made.number))
         if not made.diverged:
             self._on_committed(made)
-        self._start(lambda: self._generations.prune(self._keep), lambda _: None, self._log_error)
+        self._start(lambda: self._checkpoints.prune(self._keep), lambda _: None, self._log_error)
 
     def _ledger_written(self, _: None) -> None:
         self._writing_ledger = False

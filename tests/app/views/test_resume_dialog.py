@@ -76,7 +76,7 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
 
 
 def test_an_older_checkpoint_can_be_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
-    store = make_run(place, generations=3, runs_dir=runs_dir)
+    store = make_run(place, checkpoints=3, runs_dir=runs_dir)
     dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"], DDP)
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
@@ -90,7 +90,7 @@ def test_an_older_checkpoint_can_be_chosen(place: Path, runs_dir: Path, qtbot: Q
     assert dialog.checkpoint.currentData() == 1, "the answer keeps what was chosen"
     with qtbot.waitSignal(dialog.resume_requested) as asked:
         dialog.go.click()
-    assert asked.args[0].goes_back and asked.args[0].generation == 1
+    assert asked.args[0].goes_back and asked.args[0].checkpoint == 1
     dialog.run.setEditText("another")
     assert dialog.asked()[1] == {}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.cli import main
 from core.errors import RankdeckError, StateFileError, UsageError
 from core.export import export as module
@@ -57,17 +57,17 @@ def write_metrics(store: RunStore, *lines: dict[str, Any]) -> None:
 
 def commit(store: RunStore, step: int, files: dict[int, StagedFile | None], folder: Path, number: int) -> None:
     parts = {rank: CommitStaged(number, Position(step), [file] if file else []) for rank, file in files.items()}
-    Generations(store.generations).commit(number, parts, {}, mode="fsdp", world_size=len(files))
+    CheckpointStore(store.checkpoints).commit(number, parts, {}, mode="fsdp", world_size=len(files))
     assert (folder / "manifest.json").is_file()
 
 
 @pytest.fixture
 def store(tmp_path: Path, runs_dir: Path) -> RunStore:
-    """A run that was killed after two generations: the first one file, the second in shards."""
+    """A run that was killed after two checkpoints: the first one file, the second in shards."""
     (tmp_path / "text.txt").write_bytes(TEXT)
-    store = make_run(tmp_path, "interrupted", generations=0, runs_dir=runs_dir)
+    store = make_run(tmp_path, "interrupted", checkpoints=0, runs_dir=runs_dir)
     write_metrics(store, {"event": "step", "step": 1, "loss": 2.0}, {"event": "eval", "step": 1, "val_loss": 1.5})
-    kept = Generations(store.generations)
+    kept = CheckpointStore(store.checkpoints)
     number, folder = kept.begin()
     commit(store, 10, {0: tensor_file(folder / "weights.safetensors", {"w": [1.0, 2.0]})}, folder, number)
     number, folder = kept.begin()
@@ -93,11 +93,11 @@ def test_tables_and_event_files_go_below_the_run(store: RunStore) -> None:
     assert {**before, "metrics.jsonl": ""} == {**after, "metrics.jsonl": ""}
 
 
-def test_weights_of_a_killed_run_are_its_newest_generation_put_together(store: RunStore, tmp_path: Path) -> None:
+def test_weights_of_a_killed_run_are_its_newest_checkpoint_put_together(store: RunStore, tmp_path: Path) -> None:
     made = export_run(store, "safetensors")
     assert made.path == store.dir / "exports" / "safetensors" / "model.safetensors"
     assert tensors_of(made.path) == {"w": [3.0, 4.0]} and "checkpoint 2, step 20" in made.details[0]
-    older = export_run(store, "safetensors", tmp_path / "a b" / "first.safetensors", generation=1)
+    older = export_run(store, "safetensors", tmp_path / "a b" / "first.safetensors", checkpoint=1)
     assert tensors_of(older.path) == {"w": [1.0, 2.0]} and older.path.name == "first.safetensors"
     (tmp_path / "there").mkdir()
     assert export_run(store, "safetensors", tmp_path / "there").path == tmp_path / "there" / "model.safetensors"
@@ -108,11 +108,11 @@ def test_a_model_counts_only_where_the_run_ended_in_order(store: RunStore) -> No
     assert tensors_of(export_run(store, "safetensors").path) == {"w": [3.0, 4.0]}, "it was resumed and killed since"
     store.write_state(store.stored_state().replace(state="stopped"))
     assert tensors_of(export_run(store, "safetensors").path) == {"w": [9.0, 9.0]}
-    assert tensors_of(export_run(store, "safetensors", generation=1).path) == {"w": [1.0, 2.0]}
+    assert tensors_of(export_run(store, "safetensors", checkpoint=1).path) == {"w": [1.0, 2.0]}
 
 
 def test_of_copies_that_trained_apart_the_best_is_taken(store: RunStore) -> None:
-    number, folder = Generations(store.generations).begin()
+    number, folder = CheckpointStore(store.checkpoints).begin()
     own = {r: tensor_file(folder / f"weights_rank{r}.safetensors", {"w": [float(r)]}) for r in range(3)}
     commit(store, 30, dict(own), folder, number)
     losses = [(0, 30, 2.0), (1, 20, 3.0), (1, 30, 1.0), (1, 40, 9.0), (2, 40, 0.1)]
@@ -124,12 +124,12 @@ def test_of_copies_that_trained_apart_the_best_is_taken(store: RunStore) -> None
     assert tensors_of(made.path) == {"w": [0.0]} and "none was measured" in made.details[0]
 
 
-def test_a_damaged_newest_generation_is_passed_over_but_not_where_it_was_asked_for(store: RunStore) -> None:
-    shard = store.generations / "2" / "weights_shard1.safetensors"
+def test_a_damaged_newest_checkpoint_is_passed_over_but_not_where_it_was_asked_for(store: RunStore) -> None:
+    shard = store.checkpoints / "2" / "weights_shard1.safetensors"
     shard.write_bytes(shard.read_bytes()[:-1] + b"x")
     assert "checkpoint 1" in export_run(store, "safetensors").details[0]
     with pytest.raises(StateFileError, match="SHA-256 differs") as caught:
-        export_run(store, "safetensors", generation=2)
+        export_run(store, "safetensors", checkpoint=2)
     assert caught.value.next_step == "Choose another checkpoint: 1."
 
 
@@ -137,9 +137,9 @@ BAD: dict[str, tuple[list[str], str]] = {
     "no such run": (["nobody", "--to", "csv"], "matches 'nobody'"),
     "no kind": (["RUN"], "--to"),
     "unknown kind": (["RUN", "--to", "onnx"], "onnx"),
-    "no such generation": (["RUN", "--to", "safetensors", "--checkpoint", "7"], "no checkpoint 7"),
-    "a generation that is no number": (["RUN", "--to", "safetensors", "--checkpoint", "last"], "last"),
-    "a generation of tables": (["RUN", "--to", "csv", "--generation", "1"], "holds weights"),
+    "no such checkpoint": (["RUN", "--to", "safetensors", "--checkpoint", "7"], "no checkpoint 7"),
+    "a checkpoint that is no number": (["RUN", "--to", "safetensors", "--checkpoint", "last"], "last"),
+    "a checkpoint of tables": (["RUN", "--to", "csv", "--generation", "1"], "holds weights"),
     "a recipe that cannot": (["RUN", "--to", "hf"], "MiniGPT cannot export its weights as"),
     "a folder with something in it": (["RUN", "--to", "csv", "--out", "FULL"], "is not empty"),
     "a file where a folder belongs": (["RUN", "--to", "csv", "--out", "FILE"], "is a file"),
@@ -167,7 +167,7 @@ def test_what_cannot_be_exported_is_said_and_nothing_is_written(
 
 def test_a_run_that_has_measured_and_committed_nothing(tmp_path: Path, runs_dir: Path) -> None:
     (tmp_path / "text.txt").write_bytes(TEXT)
-    store = make_run(tmp_path, generations=0, runs_dir=runs_dir)
+    store = make_run(tmp_path, checkpoints=0, runs_dir=runs_dir)
     for kind, words in (("csv", "no metrics yet"), ("tensorboard", "no metrics yet"), ("safetensors", "no checkpoint")):
         with pytest.raises(UsageError, match=words):
             export_run(store, kind)
@@ -256,7 +256,7 @@ def own_recipe(store: RunStore, code: str) -> RunStore:
 @pytest.mark.slow
 def test_a_recipe_makes_a_hugging_face_folder(store: RunStore, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="recipes need it")
-    made = export_run(own_recipe(store, CODE), "hf", tmp_path / "out", generation=2)
+    made = export_run(own_recipe(store, CODE), "hf", tmp_path / "out", checkpoint=2)
     assert sorted(path.name for path in made.path.iterdir()) == ["config.json", "model.safetensors"]
     assert tensors_of(made.path / "model.safetensors") == {"w": [3.0, 4.0]}
     assert "checkpoint 2" in made.details[0]

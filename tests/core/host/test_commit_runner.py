@@ -1,4 +1,4 @@
-"""The effects of commits: what lies on the disk after a generation that was not finished."""
+"""The effects of commits: what lies on the disk after a checkpoint that was not finished."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.host.commits.ledger_keeper import LedgerKeeper
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.windows
 def test_a_folder_into_which_a_rank_wrote_while_it_was_removed_goes_once_no_rank_lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remove, generations = shutil.rmtree, Generations(tmp_path / "generations")
+    remove, checkpoints = shutil.rmtree, CheckpointStore(tmp_path / "checkpoints")
 
     def written_into(folder: Path) -> None:
         raise OSError(errno.ENOTEMPTY, "Directory not empty", str(folder))
@@ -33,7 +33,7 @@ def test_a_folder_into_which_a_rank_wrote_while_it_was_removed_goes_once_no_rank
         with ThreadPoolExecutor(1) as disk:
             commits = CommitRunner(
                 LaunchPlan(Mode.DDP, 2, 1, "gloo", ()),
-                generations,
+                checkpoints,
                 LedgerKeeper(tmp_path / "chunk_tracker_state.json", RunConfig(), {}, "run"),
                 disk,
                 keep=1,
@@ -44,7 +44,7 @@ def test_a_folder_into_which_a_rank_wrote_while_it_was_removed_goes_once_no_rank
             )
             commits.coordinator.begin(0, 5, "steps")
             await commits.settle(5.0)
-            (folder,) = generations.dir.iterdir()
+            (folder,) = checkpoints.dir.iterdir()
             (folder / "rank0.json").write_text("{}", encoding="utf-8")
             monkeypatch.setattr(shutil, "rmtree", written_into)
             commits.coordinator.abandon("The attempt has ended.")
@@ -55,4 +55,4 @@ def test_a_folder_into_which_a_rank_wrote_while_it_was_removed_goes_once_no_rank
             await commits.remove_unfinished(5.0)
 
     asyncio.run(story())
-    assert list(generations.dir.iterdir()) == []
+    assert list(checkpoints.dir.iterdir()) == []

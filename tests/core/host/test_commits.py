@@ -1,4 +1,4 @@
-"""The commit coordinator: parts of one generation belong together, whatever comes between them."""
+"""The commit coordinator: parts of one checkpoint belong together, whatever comes between them."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ class Effects:
 
     done: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def open_generation(self, reason: str) -> None:
+    def open_checkpoint(self, reason: str) -> None:
         self.done.append(("open", reason))
 
-    def answer(self, rank: int, generation: int, folder: str) -> None:
+    def answer(self, rank: int, checkpoint: int, folder: str) -> None:
         del folder
-        self.done.append(("answer", rank, generation))
+        self.done.append(("answer", rank, checkpoint))
 
     def ask(self, rank: int, reason: str) -> None:
         del reason
         self.done.append(("ask", rank))
 
-    def write_generation(self, generation: int, parts: Mapping[int, CommitStaged]) -> None:
-        self.done.append(("write", generation, sorted(parts)))
+    def write_checkpoint(self, checkpoint: int, parts: Mapping[int, CommitStaged]) -> None:
+        self.done.append(("write", checkpoint, sorted(parts)))
 
-    def drop_generation(self, generation: int, folder: str, cause: str) -> None:
+    def drop_checkpoint(self, checkpoint: int, folder: str, cause: str) -> None:
         del folder, cause
-        self.done.append(("drop", generation))
+        self.done.append(("drop", checkpoint))
 
-    def leave_out_generation(self, generation: int, folder: str, cause: str) -> None:
+    def leave_out_checkpoint(self, checkpoint: int, folder: str, cause: str) -> None:
         del folder, cause
-        self.done.append(("leave out", generation))
+        self.done.append(("leave out", checkpoint))
 
     def take(self) -> list[tuple[Any, ...]]:
         """What was done since the last call."""
@@ -62,7 +62,7 @@ class Story:
         return self.effects.take()
 
     def opened(self, number: int) -> list[tuple[Any, ...]]:
-        self.commits.opened(number, f"generations/{number}")
+        self.commits.opened(number, f"checkpoints/{number}")
         return self.effects.take()
 
     def staged(self, rank: int, number: int, step: int = 10) -> list[tuple[Any, ...]]:
@@ -80,7 +80,7 @@ class Story:
         assert self.effects.take() == []
 
 
-def test_all_ranks_at_a_step_get_the_same_generation_and_it_is_written_when_all_have_staged() -> None:
+def test_all_ranks_at_a_step_get_the_same_checkpoint_and_it_is_written_when_all_have_staged() -> None:
     story = Story()
     assert story.begin(0, 10) == [("open", "test")]
     assert story.begin(1, 10) == []  # the folder is being made
@@ -91,10 +91,10 @@ def test_all_ranks_at_a_step_get_the_same_generation_and_it_is_written_when_all_
     assert story.commits.busy
     story.commits.written(1)
     assert story.commits.holds({0: 10, 1: 10}) and not story.commits.holds({0: 10, 1: 11})
-    assert not story.commits.busy and story.commits.generation == 1
+    assert not story.commits.busy and story.commits.checkpoint == 1
 
 
-def test_a_rank_that_comes_late_to_a_step_joins_the_generation_of_that_step() -> None:
+def test_a_rank_that_comes_late_to_a_step_joins_the_checkpoint_of_that_step() -> None:
     story = Story()
     story.begin(0, 10)
     story.opened(1)
@@ -116,7 +116,7 @@ def test_busy_at_a_step_means_busy_for_every_rank_at_that_step() -> None:
     assert story.begin(0, 30) == [("open", "test")]
 
 
-def test_ranks_that_ask_again_at_their_last_step_end_up_in_one_generation() -> None:
+def test_ranks_that_ask_again_at_their_last_step_end_up_in_one_checkpoint() -> None:
     story = Story()
     story.begin(0, 10)
     story.opened(1)
@@ -132,7 +132,7 @@ def test_ranks_that_ask_again_at_their_last_step_end_up_in_one_generation() -> N
     assert answers == [[("answer", 1, BUSY)], [("answer", 1, BUSY)], [("answer", 1, 2)]]
 
 
-def test_a_part_that_could_not_be_written_drops_the_generation_for_all() -> None:
+def test_a_part_that_could_not_be_written_drops_the_checkpoint_for_all() -> None:
     story = Story()
     story.begin(0, 10)
     story.opened(1)
@@ -152,7 +152,7 @@ def test_a_folder_that_cannot_be_made_is_a_busy_answer() -> None:
     story.committed(1, 20)
 
 
-def test_a_manifest_that_cannot_be_written_leaves_the_generation_before() -> None:
+def test_a_manifest_that_cannot_be_written_leaves_the_checkpoint_before() -> None:
     story = Story()
     story.committed(1, 10)
     story.begin(0, 20)
@@ -162,7 +162,7 @@ def test_a_manifest_that_cannot_be_written_leaves_the_generation_before() -> Non
     story.staged(1, 2, 20)
     story.commits.write_failed(2, "disk full")
     assert story.effects.take() == [("drop", 2)]
-    assert story.commits.generation == 1 and story.commits.holds({0: 10, 1: 10})
+    assert story.commits.checkpoint == 1 and story.commits.holds({0: 10, 1: 10})
 
 
 @pytest.mark.parametrize("phase", ["opening", "staging"])
@@ -192,7 +192,7 @@ def test_a_rank_that_dies_after_staging_does_not_take_its_part_along() -> None:
     assert story.effects.take() == []  # being written: it is whole
 
 
-def test_a_rank_that_passed_a_step_without_joining_ends_that_generation() -> None:
+def test_a_rank_that_passed_a_step_without_joining_ends_that_checkpoint() -> None:
     story = Story()
     story.begin(0, 10)
     story.opened(1)
@@ -224,7 +224,7 @@ def test_who_only_joins_begins_nothing() -> None:
     assert story.staged(1, 1, 20) == [("write", 1, [0, 1])]
 
 
-def test_parts_of_two_rounds_make_no_generation() -> None:
+def test_parts_of_two_rounds_make_no_checkpoint() -> None:
     story = Story(2, synchronised=False)
     story.begin(0, 17, 1)
     story.opened(1)
@@ -270,7 +270,7 @@ def test_a_rank_that_is_lost_while_its_part_is_written_is_carried_with_that_part
     assert story.commits.holds({0: 20, 1: 10})
 
 
-def test_a_generation_begun_before_the_loss_was_known_is_completed_by_the_carried_part() -> None:
+def test_a_checkpoint_begun_before_the_loss_was_known_is_completed_by_the_carried_part() -> None:
     story = Story(2, synchronised=False)
     story.begin(0, 10)
     story.opened(2)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.client import connect
 from core.metrics.columns import is_current
 from core.protocol.messages import Appended, CommitRequest, RunStatus
@@ -51,10 +51,10 @@ def test_a_run_from_start_to_finish_leaves_what_the_contract_says(make_run: Make
     assert "finished" in run.log()
 
 
-def test_the_ledger_holds_what_the_newest_generation_holds(make_run: MakeRun) -> None:
+def test_the_ledger_holds_what_the_newest_checkpoint_holds(make_run: MakeRun) -> None:
     run = make_run(epochs=1).behave(steps=10_000, samples=1_000, batch=40, step_s=0).start()
     assert run.end().state == FINISHED
-    newest, damaged = Generations(run.store.generations).newest_valid()
+    newest, damaged = CheckpointStore(run.store.checkpoints).newest_valid()
     assert newest is not None and not damaged
     ledger = run.ledger()
     assert ledger == newest.ledger()
@@ -63,10 +63,10 @@ def test_the_ledger_holds_what_the_newest_generation_holds(make_run: MakeRun) ->
     assert run.end().total_steps == 250  # 1,000 samples by 2 ranks of micro-batch 2: the host's own arithmetic
 
 
-def test_old_generations_go_and_the_best_stays(make_run: MakeRun) -> None:
+def test_old_checkpoints_go_and_the_best_stays(make_run: MakeRun) -> None:
     run = make_run(keep_checkpoints=2).behave(steps=50, commit_every=10, commit_s=0.0, step_s=0.01).start()
     assert run.end().state == FINISHED
-    assert len(run.generations()) == 2
+    assert len(run.checkpoints()) == 2
 
 
 def test_a_stop_commits_at_the_next_boundary_and_a_resume_ends_in_the_same_weights(make_run: MakeRun) -> None:
@@ -93,7 +93,7 @@ def test_independent_ranks_commit_together_merge_and_export_the_best(make_run: M
     run.behave(0, val_loss=2.5).behave(1, val_loss=1.5, step_s=0.004).start()
     state = run.end()
     assert (state.state, state.exit_code, state.error) == (FINISHED, 0, None)
-    newest, _ = Generations(run.store.generations).newest_valid()
+    newest, _ = CheckpointStore(run.store.checkpoints).newest_valid()
     assert newest is not None
     assert {rank: position.step for rank, position in newest.positions.items()} == {0: 40, 1: 40}
     assert run.weights() == (newest.folder / "weights_rank1.safetensors").read_text(encoding="utf-8")
@@ -103,7 +103,7 @@ def test_independent_ranks_commit_together_merge_and_export_the_best(make_run: M
 def test_an_independent_rank_that_is_done_early_commits_again_with_the_others(make_run: MakeRun) -> None:
     run = make_run(mode="independent").behave(0, steps=5).behave(1, steps=60, step_s=0.01, commit_every=20).start()
     assert run.end().state == FINISHED
-    newest, _ = Generations(run.store.generations).newest_valid()
+    newest, _ = CheckpointStore(run.store.checkpoints).newest_valid()
     assert newest is not None
     assert {rank: position.step for rank, position in newest.positions.items()} == {0: 5, 1: 60}
 

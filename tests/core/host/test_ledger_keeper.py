@@ -1,4 +1,4 @@
-"""Where an attempt's ledger comes from: a generation, AI-OS's state file, what an attempt before left, or nothing."""
+"""Where an attempt's ledger comes from: a checkpoint, AI-OS's state file, what an attempt before left, or nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def chunks_claimed(kept: LedgerKeeper) -> int:
     return sum(not grant.exhausted for grant in grants)
 
 
-def test_imported_chunks_survive_an_attempt_that_dies_before_its_first_generation(tmp_path: Path) -> None:
+def test_imported_chunks_survive_an_attempt_that_dies_before_its_first_checkpoint(tmp_path: Path) -> None:
     path = aios_file(tmp_path, chunks=3)
     first = keeper(path)
     first.prepare(DATA, None, 2, 1)
@@ -47,7 +47,7 @@ def test_imported_chunks_survive_an_attempt_that_dies_before_its_first_generatio
     assert chunks_claimed(third) == 7
 
 
-def test_what_an_attempt_without_a_generation_claimed_is_trained_again(tmp_path: Path) -> None:
+def test_what_an_attempt_without_a_checkpoint_claimed_is_trained_again(tmp_path: Path) -> None:
     path = tmp_path / "chunk_tracker_state.json"
     first = keeper(path)
     first.prepare(DATA, None, 2, 1)

@@ -163,7 +163,7 @@ def grad_norm(engine: Any, device: torch.device) -> torch.Tensor:
 
 
 class LossScale:
-    """Keeps DeepSpeed's loss scale and the run's scaler alike: the scaler is charted, and saved with a generation.
+    """Keeps DeepSpeed's loss scale and the run's scaler alike: the scaler is charted, and saved with a checkpoint.
 
     Args:
         engine: DeepSpeed's.
@@ -181,7 +181,7 @@ class LossScale:
         self.give()
 
     def take(self) -> None:
-        """Before a step: a generation may have been loaded."""
+        """Before a step: a checkpoint may have been loaded."""
         if self._own is None:
             return
         state = self._scaler.state_dict()

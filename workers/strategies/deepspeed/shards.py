@@ -2,7 +2,7 @@
 
 Stages 1 and 2 lay a group's parameters end to end in one buffer and give each rank a run of it, so a rank holds whole
 parameters, and parts of two. Stage 3 cuts every parameter by itself. Either way a rank has consecutive elements of a
-parameter, which is what a generation's files hold (`workers.state_files.slices`). DeepSpeed's own checkpoints are not
+parameter, which is what a checkpoint's files hold (`workers.state_files.slices`). DeepSpeed's own checkpoints are not
 used: they are pickled, and only DeepSpeed reads them.
 """
 

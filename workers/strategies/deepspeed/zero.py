@@ -3,7 +3,7 @@
 The optimizer is the recipe's own (torch's AdamW), so nothing is compiled. Losses are those of DDP: bit for bit in
 stage 1, and in stage 2 too where a step is one micro-batch (with several, stage 2 averages each one's gradient over
 the ranks and DDP their sum); stage 3 differs by rounding. bf16 and fp16 are DeepSpeed's: weights stand in that format
-on each device, and the fp32 masters, spread over the ranks, are what a generation holds.
+on each device, and the fp32 masters, spread over the ranks, are what a checkpoint holds.
 
 Method: Rajbhandari et al., ZeRO (arXiv 1910.02054).
 """
@@ -129,7 +129,7 @@ class Before:
     """A model as it was before DeepSpeed took it over.
 
     Attributes:
-        numbered: Trainable parameters by their number in a generation.
+        numbered: Trainable parameters by their number in a checkpoint.
         sizes: How many of them each group of the optimizer has.
         dtypes: Of each entry of the model's `state_dict`.
     """

@@ -1,19 +1,19 @@
 """Rounds of local SGD: when ranks that step by themselves synchronise their weights, and why no stop or kill harms.
 
 A round is due by a rank's own step number, every H steps. The rank then casts a ballot: its round, whether it has been
-told to stop, whether it has steps left, the newest generation it has a part in, the samples it trained in this round,
+told to stop, whether it has steps left, the newest checkpoint it has a part in, the samples it trained in this round,
 and whether its weights are finite. With all ballots in, all ranks know the same and do the same:
 
 * one was told to stop: no rank synchronises; each commits where it stands and stops;
-* a generation was begun that this rank has no part in yet: it writes its part first, with the weights as they were;
+* a checkpoint was begun that this rank has no part in yet: it writes its part first, with the weights as they were;
 * then the weights are averaged, each rank's counting by its samples of this round. A rank whose weights are not finite
   (`LocalSgd.left_out`) puts nothing into the mean, takes it, and starts its optimizer's state again; where no rank's
   weights are finite, there is no mean and all keep what they have;
 * no rank has steps left: that was the last round, which takes the mean itself.
 
-So all parts of a generation are of the same round, at whatever steps, and since ranks have nothing to do with each
+So all parts of a checkpoint are of the same round, at whatever steps, and since ranks have nothing to do with each
 other within a round, a run that resumes from such parts comes to the same next round with the same weights. For that a
-rank that has cast its ballot begins no generation, it only joins: the rank that did begin one has not voted yet and
+rank that has cast its ballot begins no checkpoint, it only joins: the rank that did begin one has not voted yet and
 will name it. A ballot binds: a rank that is told to stop after casting one waits for what comes of it.
 
 A rank that is out of data continues to vote, with no samples, until the last round, so all ranks end with the same
@@ -47,7 +47,7 @@ class Ballot(NamedTuple):
         round: The round it has come to, from 1.
         stop: 1 when it was told to stop.
         active: 1 when it has steps left after this round.
-        generation: The newest it has a part in.
+        checkpoint: The newest it has a part in.
         samples: Trained since the last round.
         finite: 1 when its weights are finite.
     """
@@ -55,7 +55,7 @@ class Ballot(NamedTuple):
     round: int
     stop: int
     active: int
-    generation: int
+    checkpoint: int
     samples: int
     finite: int
 
@@ -105,7 +105,7 @@ class LocalSgd:
         """Before the first step, on all ranks at once, after weights were loaded.
 
         Args:
-            counters: Of the generation this attempt goes on from; None for a fresh run, whose ranks are alike.
+            counters: Of the checkpoint this attempt goes on from; None for a fresh run, whose ranks are alike.
             step: Optimizer steps behind this rank.
             samples_seen: Samples behind it.
         """
@@ -148,9 +148,9 @@ class LocalSgd:
             samples_seen: Samples behind it.
             active: It has steps left.
             stop: It was told to stop.
-            newest: The newest generation it has a part in.
-            meanwhile: Called now and then while it waits for others; may join a generation, not begin one.
-            join: Writes its part into the generation that is being made.
+            newest: The newest checkpoint it has a part in.
+            meanwhile: Called now and then while it waits for others; may join a checkpoint, not begin one.
+            join: Writes its part into the checkpoint that is being made.
 
         Returns:
             False when a rank was told to stop and the weights were left as they were; the round is then due again
@@ -161,7 +161,7 @@ class LocalSgd:
             return False
         began = time.perf_counter()
         # One small all-reduce over gloo, cast without waiting: while slower ranks still train, this one can join a
-        # generation that one of them began (`meanwhile`); that generation is whole only with every rank's part.
+        # checkpoint that one of them began (`meanwhile`); that checkpoint is whole only with every rank's part.
         reach("before_ballot", self.round + 1)
         self._strategy.cast(self._ballot(samples_seen, active=active, stop=False, newest=newest()))
         ballots = [Ballot(*row) for row in self._strategy.count(meanwhile)]
@@ -170,8 +170,8 @@ class LocalSgd:
         if any(ballot.stop for ballot in ballots):
             self._voted_to_stop = True
             return False
-        # With the weights of before the round: the other parts of that generation hold those too.
-        if max(ballot.generation for ballot in ballots) > newest():
+        # With the weights of before the round: the other parts of that checkpoint hold those too.
+        if max(ballot.checkpoint for ballot in ballots) > newest():
             join()
         self.over = not any(ballot.active for ballot in ballots)
         self._average(ballots)
@@ -230,5 +230,5 @@ class LocalSgd:
         rounds = [ballot.round for ballot in ballots]
         if len(set(rounds)) > 1:
             raise RoundsDifferError(
-                f"The ranks came to rounds {rounds} at the same time.", "Resume the run from its last generation."
+                f"The ranks came to rounds {rounds} at the same time.", "Resume the run from its last checkpoint."
             )

@@ -70,13 +70,13 @@ class MergeRounds:
 def merge(
     order: Merge, session: Session, model: nn.Module, evaluation: Evaluation | None, policy: str, *, final: bool
 ) -> None:
-    """Measures the ranks' weights of a generation and their average, and writes the chosen ones beside them.
+    """Measures the ranks' weights of a checkpoint and their average, and writes the chosen ones beside them.
 
     `model` is borrowed for measuring and gets its own weights back. A rank whose weights are not finite is left out,
     and named in the event.
 
     Args:
-        order: Which generation.
+        order: Which checkpoint.
         session: Reports the figures.
         model: The bare model.
         evaluation: None when nothing is held out: then nothing can be compared and rank 0's weights are taken.
@@ -101,14 +101,14 @@ def merge(
     session.reporter.event(
         "merge",
         round=order.round,
-        generation=order.generation,
+        checkpoint=order.checkpoint,
         policy=policy,
         chosen=chosen,
         val_losses=losses,
         diverged=diverged,
         warning=_WARNING if policy == AVERAGE and session.config.sync_every is None else None,
     )
-    session.reporter.send(MergeDone(order.round, order.generation, MERGED_FILE, chosen, _finite(losses)))
+    session.reporter.send(MergeDone(order.round, order.checkpoint, MERGED_FILE, chosen, _finite(losses)))
 
 
 def average(ranks: Sequence[Weights]) -> Weights:
@@ -155,7 +155,7 @@ def _read(path: Path) -> Weights:
     except StateFileError as error:
         raise StateFileError(
             f"The ranks cannot be merged: {error.cause}",
-            "Every rank's weights are in the generation's folder. Resume the run.",
+            "Every rank's weights are in the checkpoint's folder. Resume the run.",
         ) from error
 
 

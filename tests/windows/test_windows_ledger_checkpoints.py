@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from core.checkpoints.store import Generations
+from core.checkpoints.store import CheckpointStore
 from core.errors import PreflightError
 from core.files.atomic import explain, read_json, replace_with_retry, write_atomic
 from core.ledger.ledger import Ledger, read_state_file
@@ -116,23 +116,23 @@ def test_a_reader_meets_whole_files_while_they_are_replaced(tmp_path: Path) -> N
     assert set(reads) == {5000}
 
 
-def test_an_old_generation_that_is_open_is_removed_later(tmp_path: Path) -> None:
-    generations = Generations(tmp_path / "generations")
+def test_an_old_checkpoint_that_is_open_is_removed_later(tmp_path: Path) -> None:
+    checkpoints = CheckpointStore(tmp_path / "checkpoints")
     for step in (1, 2):
-        number, folder = generations.begin()
+        number, folder = checkpoints.begin()
         (folder / "model.safetensors").write_bytes(b"w")
         staged = StagedFile("model.safetensors", 1, "50e721e49c013f00c62cf59f2163542a9d8df02464efeb615d31051b0fddc326")
         part = CommitStaged(number, Position(step), [staged])
-        generations.commit(number, {0: part}, make_ledger().as_dict(), mode="single", world_size=1)
-    first = tmp_path / "generations" / "1"
+        checkpoints.commit(number, {0: part}, make_ledger().as_dict(), mode="single", world_size=1)
+    first = tmp_path / "checkpoints" / "1"
     with held(first / "model.safetensors"):
-        assert generations.prune(1) == []
-        assert [g.number for g in generations.list()] == [2]
-        assert generations.remove_unfinished() == [first]
-        assert generations.begin()[0] == 3
-    assert generations.remove_unfinished() == []
+        assert checkpoints.prune(1) == []
+        assert [g.number for g in checkpoints.list()] == [2]
+        assert checkpoints.remove_unfinished() == [first]
+        assert checkpoints.begin()[0] == 3
+    assert checkpoints.remove_unfinished() == []
     assert not first.exists()
-    found, damaged = generations.newest_valid()
+    found, damaged = checkpoints.newest_valid()
     assert found is not None
     assert found.number == 2
     assert not damaged
