@@ -10,11 +10,11 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Lane(Generic[T]):
-    """Makes one call after another in a daemon thread of its own, so that a driver that hangs blocks nobody else.
+class DriverThread(Generic[T]):
+    """Makes one call after another in a daemon thread of its own, so that a driver that hangs blocks no other thread.
 
-    Whoever wants a value asks (`ask`) and waits as long as he likes (`wait`); the answer of a call that took longer
-    is kept for the next one who asks. While a call is under way no second one is started.
+    A caller asks for a value (`ask`) and waits up to a deadline (`wait`); the answer of a call that took longer is kept
+    for the next caller. While a call is under way no second one is started.
 
     Args:
         name: The thread's name.

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from core.machine.devices.cpu import HostReader, cpu_slots
 from core.machine.devices.device import Device, DeviceSample, HostSample
-from core.machine.devices.driver_thread import Lane
+from core.machine.devices.driver_thread import DriverThread
 from core.machine.devices.messages import why_no_gpu
 from core.machine.devices.nvml import Found, GpuReader, find_gpus
 
@@ -27,18 +27,18 @@ class _Gpu:
         self.device = device
         self._hang_s = hang_s
         self.reader = GpuReader(device)
-        self.lane: Lane[DeviceSample] = Lane(f"rankdeck-nvml-{device.index}", self.reader.read)
+        self.thread: DriverThread[DeviceSample] = DriverThread(f"rankdeck-nvml-{device.index}", self.reader.read)
 
     def sample(self, ticket: int, deadline: float) -> DeviceSample:
-        lane, uuid = self.lane, self.device.uuid
-        hang_s = max(self._hang_s, min(2 * lane.took_s, PATIENCE * self._hang_s))
-        hangs = lane.silent_for_s >= hang_s  # then there is no point in waiting for it again
-        fresh = lane.wait(ticket, time.monotonic() if hangs else deadline)
-        if lane.failure is not None:
-            return DeviceSample(uuid, time.time(), error=f"cannot be read: {lane.failure}")
-        silent_s = lane.silent_for_s
+        thread, uuid = self.thread, self.device.uuid
+        hang_s = max(self._hang_s, min(2 * thread.took_s, PATIENCE * self._hang_s))
+        hangs = thread.silent_for_s >= hang_s  # then there is no point in waiting for it again
+        fresh = thread.wait(ticket, time.monotonic() if hangs else deadline)
+        if thread.failure is not None:
+            return DeviceSample(uuid, time.time(), error=f"cannot be read: {thread.failure}")
+        silent_s = thread.silent_for_s
         if fresh or silent_s < hang_s:
-            return lane.latest or DeviceSample(uuid, time.time())  # nothing is known yet
+            return thread.latest or DeviceSample(uuid, time.time())  # nothing is known yet
         asking = f" ({self.reader.asking})" if self.reader.asking else ""
         words = f"has not answered for {silent_s:.0f} s{asking}"
         return DeviceSample(uuid, time.time(), error=words, is_unusable=True)
@@ -76,7 +76,7 @@ class DeviceMonitor:
         self._slots: list[Device] | None = None
         self._gpus: list[_Gpu] | None = None
         self._closed = False
-        self._look: Lane[Found] = Lane("rankdeck-nvml-list", find_gpus)
+        self._look: DriverThread[Found] = DriverThread("rankdeck-nvml-list", find_gpus)
         self._look_ticket = self._look.ask()
         self._first_look_deadline = time.monotonic() + first_look_limit_s
 
@@ -109,7 +109,7 @@ class DeviceMonitor:
         """A reading of each of `devices` that is not hidden, in their order; then of the other watched CPU devices."""
         gpus = self._known_gpus() or []
         deadline = time.monotonic() + self._sample_limit_s
-        tickets = [gpu.lane.ask() for gpu in gpus]
+        tickets = [gpu.thread.ask() for gpu in gpus]
         samples = [gpu.sample(ticket, deadline) for gpu, ticket in zip(gpus, tickets, strict=True)]
         slots = {slot.uuid: slot for slot in [*self._listed_slots(gpus), *self._host.watched_slots()]}
         host = self._host.host() if slots else None
@@ -156,18 +156,18 @@ class DeviceMonitor:
             now = _visible(found)
             self._gpus = [before.get(device.uuid) or _Gpu(device, self._hang_s) for device in now]
             for uuid in before.keys() - {device.uuid for device in now}:
-                before[uuid].lane.close(time.monotonic())
+                before[uuid].thread.close(time.monotonic())
 
     def close(self, limit_s: float = 2.0) -> None:
         """Ends the threads; one that hangs in the driver is not waited for: it ends with the process."""
         with self._lock:
             self._closed = True
-            lanes: list[Lane[Any]] = [self._look, *(gpu.lane for gpu in self._gpus or [])]
-            for lane in lanes:
-                lane.end()
+            threads: list[DriverThread[Any]] = [self._look, *(gpu.thread for gpu in self._gpus or [])]
+            for thread in threads:
+                thread.end()
             deadline = time.monotonic() + limit_s
-            for lane in lanes:
-                lane.close(time.monotonic() if lane.silent_for_s >= self._hang_s else deadline)
+            for thread in threads:
+                thread.close(time.monotonic() if thread.silent_for_s >= self._hang_s else deadline)
 
     def _known_gpus(self) -> list[_Gpu] | None:
         """The GPUs; None while the driver has not answered yet."""

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from core.machine.devices.driver_thread import Lane
+from core.machine.devices.driver_thread import DriverThread
 
 pytestmark = pytest.mark.windows
 
@@ -21,18 +21,18 @@ def soon() -> float:
 
 def test_each_ask_brings_a_fresh_answer() -> None:
     answers = iter(range(10))
-    lane = Lane("test-lane", lambda: next(answers))
+    thread = DriverThread("test-thread", lambda: next(answers))
     for expected in range(3):
-        assert lane.wait(lane.ask(), soon())
-        assert lane.latest == expected
-    assert lane.silent_for_s == 0.0
-    assert lane.close(soon())
+        assert thread.wait(thread.ask(), soon())
+        assert thread.latest == expected
+    assert thread.silent_for_s == 0.0
+    assert thread.close(soon())
 
 
 def test_a_call_that_hangs_blocks_neither_its_caller_nor_another_lane() -> None:
     released = threading.Event()
-    hanging = Lane("test-hanging", lambda: released.wait(LIMIT_S))
-    healthy = Lane("test-healthy", lambda: "fine")
+    hanging = DriverThread("test-hanging", lambda: released.wait(LIMIT_S))
+    healthy = DriverThread("test-healthy", lambda: "fine")
     ticket = hanging.ask()
     assert not hanging.wait(ticket, time.monotonic())
     assert hanging.ask() == ticket  # no second call while one is under way
@@ -48,13 +48,13 @@ def test_a_call_that_hangs_blocks_neither_its_caller_nor_another_lane() -> None:
 
 def test_an_answer_that_comes_late_is_kept() -> None:
     released = threading.Event()
-    lane = Lane("test-late", lambda: released.wait(LIMIT_S))
-    ticket = lane.ask()
-    assert not lane.wait(ticket, time.monotonic())
+    thread = DriverThread("test-late", lambda: released.wait(LIMIT_S))
+    ticket = thread.ask()
+    assert not thread.wait(ticket, time.monotonic())
     released.set()
-    assert lane.wait(ticket, soon())
-    assert lane.latest is True
-    assert lane.close(soon())
+    assert thread.wait(ticket, soon())
+    assert thread.latest is True
+    assert thread.close(soon())
 
 
 def test_a_failure_is_kept_and_does_not_end_the_lane() -> None:
@@ -65,10 +65,10 @@ def test_a_failure_is_kept_and_does_not_end_the_lane() -> None:
             raise RuntimeError("driver in trouble")
         return "fine again"
 
-    lane = Lane("test-failure", call)
-    assert lane.wait(lane.ask(), soon())
-    assert str(lane.failure) == "driver in trouble"
-    assert lane.wait(lane.ask(), soon())
-    assert lane.failure is None
-    assert lane.latest == "fine again"
-    assert lane.close(soon())
+    thread = DriverThread("test-failure", call)
+    assert thread.wait(thread.ask(), soon())
+    assert str(thread.failure) == "driver in trouble"
+    assert thread.wait(thread.ask(), soon())
+    assert thread.failure is None
+    assert thread.latest == "fine again"
+    assert thread.close(soon())
