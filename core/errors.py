@@ -9,6 +9,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 
+def with_option(next_step: str, option: str) -> str:
+    """A next step as the command line words it: "Choose another folder: --run-dir PATH"."""
+    return f"{next_step.rstrip('.')}: {option}" if option else next_step
+
+
 class RankdeckError(Exception):
     """A failure in words a person can act on.
 
@@ -16,21 +21,28 @@ class RankdeckError(Exception):
         cause: One sentence: what is wrong, with the values concerned.
         next_step: One sentence: what the person can do now.
         title: A few words; the class has a default.
+        option: The command-line option that does the next step. The window has a field for it and leaves it out.
+
+    Attributes:
+        next_step: For the command line, `option` included.
+        window_step: For the window, without it.
     """
 
     title: str = "The run failed"
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, cause: str, next_step: str, *, title: str | None = None) -> None:
+    def __init__(self, cause: str, next_step: str, *, title: str | None = None, option: str = "") -> None:
         super().__init__(cause)
         self.cause = cause
-        self.next_step = next_step
+        self.window_step = next_step
+        self.next_step = with_option(next_step, option)
         if title is not None:
             self.title = title
 
     def as_dict(self) -> dict[str, str]:
-        """The three parts, as `state.json` and the window carry them."""
-        return {"title": self.title, "cause": self.cause, "next_step": self.next_step}
+        """The three parts, as `state.json` and the window carry them; `window_step` where it is another one."""
+        parts = {"title": self.title, "cause": self.cause, "next_step": self.next_step}
+        return parts if self.window_step == self.next_step else {**parts, "window_step": self.window_step}
 
     def __str__(self) -> str:
         return f"{self.title}: {self.cause} {self.next_step}"
@@ -51,12 +63,13 @@ class ConfigError(UsageError):
         cause: See `RankdeckError`.
         next_step: See `RankdeckError`.
         title: A few words; the class has a default.
+        option: See `RankdeckError`.
     """
 
     title = "Invalid setting"
 
-    def __init__(self, field: str, cause: str, next_step: str, *, title: str | None = None) -> None:
-        super().__init__(cause, next_step, title=title)
+    def __init__(self, field: str, cause: str, next_step: str, *, title: str | None = None, option: str = "") -> None:
+        super().__init__(cause, next_step, title=title, option=option)
         self.field = field
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.config.mode import Mode
@@ -30,14 +31,14 @@ class RunOutcome:
 def run_outcome(state: RunState) -> RunOutcome | None:
     """Why a run failed or was interrupted, or that it fell back; None when there is nothing to tell."""
     error = state.error or {}
-    text = " ".join(part for part in (error.get("cause"), error.get("next_step")) if part)
+    text = _cause_and_step(error)
     if state.state == "failed":
         title = error.get("title", "The run failed")
         return RunOutcome("error", title, text, _blamed(title))
     if state.state == "interrupted":
         return RunOutcome("warning", error.get("title", "The run was interrupted"), text, resumes=True)
     if state.trouble and state.is_live:
-        text = " ".join(part for part in (state.trouble.get("cause"), state.trouble.get("next_step")) if part)
+        text = _cause_and_step(state.trouble)
         return RunOutcome("error", state.trouble.get("title", "The run cannot be saved"), text)
     if state.fallback:
         again = "stop the run and resume it" if state.is_live else "resume the run"
@@ -47,6 +48,10 @@ def run_outcome(state: RunState) -> RunOutcome | None:
             text += f" To try {what} again, {again}."
         return RunOutcome("warning", title, text, _blamed(state.fallback))
     return None
+
+
+def _cause_and_step(error: Mapping[str, str]) -> str:
+    return " ".join(part for part in (error.get("cause"), error.get("window_step") or error.get("next_step")) if part)
 
 
 def _fallen_back(state: RunState) -> tuple[str, str]:

@@ -137,7 +137,10 @@ def _text_of(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8 text"
         raise ConfigError(
-            "deepspeed_config", f"{path}: {why}.", "Name a JSON file of DeepSpeed settings: --deepspeed-config FILE"
+            "deepspeed_config",
+            f"{path}: {why}.",
+            "Name a JSON file of DeepSpeed settings.",
+            option="--deepspeed-config FILE",
         ) from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
@@ -58,6 +59,11 @@ _LABELS: Final = {
 }
 RESOLVED_MODES: Final = tuple(mode for mode in Mode if mode is not Mode.AUTO)
 """The modes a run can train in, once it is decided."""
+
+
+def mode_choices(names: Iterable[str]) -> str:
+    """The modes for several devices among `names`, as a sentence lists them."""
+    return " or ".join(Mode.read(name).label for name in names if name != Mode.SINGLE) or "one device"
 
 
 def mode_label(name: str, default: str = "") -> str:

@@ -26,7 +26,7 @@ DECIDED: Final[Mapping[str, tuple[str, str]]] = {
         ("It sets the rendezvous address of the processes, which Rankdeck chooses for each attempt.", "Leave it out."),
     ),
     **dict.fromkeys(
-        _CARDS, ("Each process sees only the device that was chosen for it.", "Choose devices: Devices, or --devices.")
+        _CARDS, ("Each process sees only the device that was chosen for it.", "Choose devices for the run instead.")
     ),
     "RANKDECK_*": ("Rankdeck uses these variables for its own processes.", "Leave it out."),
 }

@@ -191,11 +191,12 @@ def check_size(identity: DatasetIdentity, seq_len: int) -> None:
     """
     needed_bytes = 2 * (seq_len + 1) if identity.is_counted and identity.kind != "none" else 0
     if identity.size_bytes < needed_bytes:
-        raise _error(
+        raise DatasetError(
             f"{identity.path} has {identity.size_bytes:,} bytes; with sequences of {seq_len} tokens, one to train on "
             f"and one to measure with, at least {needed_bytes:,} are needed.",
-            "Choose more text or a shorter sequence length (--seq-len).",
-            "The dataset is too small",
+            "Choose more text or a shorter sequence length.",
+            title="The dataset is too small",
+            option="--seq-len TOKENS",
         )
 
 

@@ -96,7 +96,8 @@ def not_here(name: HubName, size_words: str = "") -> DownloadNeededError:
     size = size_words or "rankdeck preview says how large it is."
     return DownloadNeededError(
         f"{name} is not on this machine (looked in {cache_folder()}), and downloads are off. {size}",
-        f"Allow it: --set {ALLOW_DOWNLOAD}=true; or name a file or folder.",
+        "Choose a file or folder, or allow the download.",
+        option=f"--set {ALLOW_DOWNLOAD}=true",
     )
 
 

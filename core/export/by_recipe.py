@@ -47,7 +47,8 @@ def check_recipe(recipe: Recipe | None, problem: str, kind: str, run: str) -> Re
     if kind not in recipe.exports:
         raise refused(
             f"{recipe.title} cannot export its weights as {WHAT[kind]}.",
-            f"Take the weights as they are: rankdeck export {run} --to safetensors",
+            "Export the weights as safetensors.",
+            f"rankdeck export {run} --to safetensors",
         )
     return recipe
 

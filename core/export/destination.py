@@ -22,9 +22,9 @@ def check_folder_place(out: Path, overwrite: bool) -> None:
     """
     try:
         if out.exists() and not out.is_dir():
-            raise refused(f"{out} is a file, but this export needs a folder.", "Choose a folder: --out PATH")
+            raise refused(f"{out} is a file, but this export needs a folder.", "Choose a folder.", "--out PATH")
         if not overwrite and out.is_dir() and any(out.iterdir()):
-            raise refused(f"{out} is not empty.", "Choose another folder, or add --overwrite to replace files in it.")
+            raise refused(f"{out} is not empty.", "Choose another folder, or replace the files in it.", "--overwrite")
     except OSError as error:
         raise explain(error, f"{out} could not be looked into") from error
 
@@ -36,9 +36,9 @@ def check_file_place(out: Path, overwrite: bool) -> None:
         UsageError: It is there, and `overwrite` is not asked for; or it is a folder.
     """
     if out.is_dir():
-        raise refused(f"{out} is a folder.", "Name a file: --out model.safetensors")
+        raise refused(f"{out} is a folder.", "Name a file.", "--out model.safetensors")
     if not overwrite and out.exists():
-        raise refused(f"{out} already exists.", "Choose another name, or add --overwrite to replace it.")
+        raise refused(f"{out} already exists.", "Choose another name, or replace it.", "--overwrite")
 
 
 @contextmanager
@@ -68,6 +68,6 @@ def staged_folder(out: Path) -> Iterator[Path]:
                 out.rmdir()
 
 
-def refused(cause: str, next_step: str) -> UsageError:
+def refused(cause: str, next_step: str, option: str = "") -> UsageError:
     """Nothing was exported, by the person's own words."""
-    return UsageError(cause, next_step, title="Nothing was exported")
+    return UsageError(cause, next_step, title="Nothing was exported", option=option)

@@ -90,7 +90,8 @@ def export_run(
         if code is not None and not trust_recipe and not code.is_known:
             raise OutsideCodeError(
                 f"{code.text} It was never started on this machine.",
-                f"Read that code first. If you trust it: rankdeck export {store.dir.name} --to hf --trust-recipe",
+                "Read that code first. If you trust it, export the run on the command line.",
+                option=f"rankdeck export {store.dir.name} --to hf --trust-recipe",
             )
         return _by_recipe(store, kind, place, checkpoint, cancelled, allow_diverged)
     lines = MetricsLines(store.metrics, cancelled)

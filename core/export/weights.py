@@ -98,13 +98,12 @@ def find_weights(store: RunStore, number: int | None, *, allow_diverged: bool = 
 
 def _diverged(store: RunStore, kept: CheckpointStore, bad: Checkpoint) -> UsageError:
     good = [item for item in kept.list() if not item.diverged]
-    instead = "To export them anyway: --allow-diverged."
-    if good:
-        number = good[-1].number
-        instead = f"Export checkpoint {number} (step {good[-1].step:,}): --checkpoint {number}. {instead}"
-    return refused(
-        f"The weights of {store.dir.name} at step {bad.step:,} (checkpoint {bad.number}) are not finite.", instead
-    )
+    cause = f"The weights of {store.dir.name} at step {bad.step:,} (checkpoint {bad.number}) are not finite."
+    if not good:
+        return refused(cause, "Train the run again, or export them anyway.", "--allow-diverged")
+    number = good[-1].number
+    instead = f"Export checkpoint {number} (step {good[-1].step:,}), or these anyway."
+    return refused(cause, instead, f"--checkpoint {number}, or --allow-diverged")
 
 
 def _newest(store: RunStore, kept: CheckpointStore) -> Checkpoint:
@@ -143,7 +142,9 @@ def _parts(store: RunStore, checkpoint: Checkpoint) -> tuple[tuple[Path, ...], s
     if shards:
         return tuple(checkpoint.folder / name for name in shards), ""
     if not names:
-        raise refused(f"Checkpoint {checkpoint.number} holds no weights.", "Choose another checkpoint: --checkpoint N.")
+        raise refused(
+            f"Checkpoint {checkpoint.number} holds no weights.", "Choose another checkpoint.", "--checkpoint N"
+        )
     own = {rank: f"weights_rank{rank}.safetensors" for rank in checkpoint.positions}
     copies = {rank: name for rank, name in own.items() if name in names}
     if len(copies) < 2:

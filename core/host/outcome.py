@@ -70,6 +70,7 @@ def diverged(newest: Checkpoint, good: Checkpoint | None) -> dict[str, str]:
         "title": "Training has diverged",
         "cause": f"The weights{whose} are not finite at step {newest.step} (checkpoint {newest.number}).",
         "next_step": f"Lower the learning rate (--lr) and {resume}.",
+        "window_step": f"Lower the learning rate and {resume}.",
     }
 
 

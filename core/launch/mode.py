@@ -344,7 +344,8 @@ def _nothing_to_share(mode: Mode, stage: int, device: Device) -> ConfigError:
     return ConfigError(
         "devices",
         f"{what} a model's state among devices, but only one was chosen ({device.uuid}).",
-        "Choose at least two devices, for example --devices cpux2, or mode single.",
+        "Choose at least two devices, or the mode single device.",
+        option="--devices cpux2, or --mode single",
     )
 
 

@@ -193,8 +193,9 @@ def check_folder(folder: Path, needed_bytes: int = MIN_FREE_BYTES) -> None:
     if free < needed_bytes:
         raise PreflightError(
             f"{folder} has {free / 1e6:,.0f} MB free; this run needs at least {needed_bytes / 1e6:,.0f} MB.",
-            "Free some space or choose another drive: --runs-dir.",
+            "Free some space or choose another drive.",
             title="The disk is too full",
+            option="--runs-dir PATH",
         )
 
 
@@ -204,7 +205,9 @@ def _machine_words(error: RankdeckError) -> PreflightError:
 
 def _check_log_file(path: Path) -> None:
     if path.is_dir():
-        raise ConfigError("log_file", f"{path} is a folder, not a file.", "Name a file: --log-file metrics.jsonl")
+        raise ConfigError(
+            "log_file", f"{path} is a folder, not a file.", "Name a file.", option="--log-file metrics.jsonl"
+        )
     try:
         if path.exists():
             with path.open("ab"):
@@ -241,7 +244,7 @@ def _notes(run: ResolvedRun, samples: int) -> tuple[str, ...]:
     if alone and 0 < chunks < run.world_size:
         notes.append(
             f"The dataset makes only {chunks} chunks for {run.world_size} devices, so some have nothing to do in an "
-            "epoch; a smaller --dataset-chunk-size shares it out better."
+            "epoch; a smaller chunk size spreads it more evenly."
         )
     if alone and config.merge_policy == "average" and config.sync_every is None:
         notes.append(

@@ -8,7 +8,7 @@ from typing import Final
 
 from core.config.batch import Batch, resolve_batch
 from core.config.fields import Needs
-from core.config.mode import Mode
+from core.config.mode import Mode, mode_choices
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
 from core.launch.mode import TORCH, ModeChoice, choose_devices, choose_mode, platform_of
@@ -134,8 +134,9 @@ def _resolved(
     if mode not in recipe.modes:
         raise ConfigError(
             "mode",
-            f"{recipe.title} does not support mode {mode.value!r}.",
-            f"Choose one of: auto, {', '.join(recipe.modes)}.",
+            f"{recipe.title} does not support {mode.label}.",
+            f"Choose {mode_choices(recipe.modes)}.",
+            option=f"--mode {'|'.join(recipe.modes)}",
         )
     if config.precision == "bf16" and not recipe.self_contained:
         _check_bf16(devices)

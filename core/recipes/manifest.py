@@ -40,7 +40,7 @@ from typing import Any, Final, get_args
 
 from core.config.config_file import MAX_FILE_BYTES
 from core.config.fields import FieldSpec, FieldType, FieldValue, Picks
-from core.config.mode import RESOLVED_MODES, Mode
+from core.config.mode import RESOLVED_MODES, Mode, mode_choices
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import ConfigError
 from core.parsing import ParseError, decode_utf8, parse_toml
@@ -227,8 +227,9 @@ def apply_recipe(config: RunConfig, recipe: Recipe | None = None) -> RunConfig:
     if config.mode != Mode.AUTO and config.mode not in recipe.modes:
         raise ConfigError(
             "mode",
-            f"{recipe.title} does not support mode {config.mode.value!r}.",
-            f"Choose one of: auto, {', '.join(recipe.modes)}.",
+            f"{recipe.title} does not support {config.mode.label}.",
+            f"Choose {mode_choices(recipe.modes)}.",
+            option=f"--mode {'|'.join(recipe.modes)}",
         )
     if config.mode == Mode.AUTO and recipe.self_contained:
         config = config.replace(mode=Mode.DDP)  # several devices: one world, on every platform; one alone: single

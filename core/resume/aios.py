@@ -70,8 +70,9 @@ def _config(file: LedgerFile, changes: dict[str, Any]) -> RunConfig:
         named = f" (it was called {file.dataset_name!r})" if file.dataset_name else ""
         raise DatasetError(
             f"{file.path} does not contain its dataset's path{named}.",
-            "Name it: in the window under Dataset, on the command line with --dataset-file FILE.",
+            "Choose the dataset.",
             title="The dataset's path is unknown",
+            option="--dataset-file FILE",
         )
     chunk_size = file.chunk_size
     given = with_absolute_paths(normalise(changes), Path.cwd())
@@ -100,7 +101,8 @@ def _progress(file: LedgerFile, config: RunConfig, identity: DatasetIdentity, wo
         raise StateFileError(
             f"{file.path} was made with a dataset of {file.total_blocks} blocks; {identity.path} has at most "
             f"{grid.blocks} of {config.samples_per_block} samples.",
-            "Name the dataset that the file was made with: --dataset-file.",
+            "Choose the dataset that the file was made with.",
+            option="--dataset-file FILE",
         )
     cut = (samples, config.samples_per_block, config.dataset_chunk_size, config.seed)
     ledger = Ledger.new(identity.as_dict(), *cut, world, mode.replica_groups(world), config.epochs)
@@ -109,8 +111,9 @@ def _progress(file: LedgerFile, config: RunConfig, identity: DatasetIdentity, wo
     if progress.finished:
         raise UsageError(
             f"Every chunk of {file.path} is done for the {config.epochs} epochs asked for.",
-            f"Train longer: --epochs {(config.epochs or 0) + 1}",
+            "Train longer.",
             title="Nothing is left to train",
+            option=f"--epochs {(config.epochs or 0) + 1}",
         )
     return progress
 
@@ -130,6 +133,6 @@ def _warnings(file: LedgerFile) -> tuple[str, ...]:
     if file.chunk_size is None:
         warnings.append(
             f"The folder's name does not say the chunk size; {RunConfig().dataset_chunk_size} is taken unless "
-            "another one is given (Chunk size, or --dataset-chunk-size)."
+            "you give another chunk size."
         )
     return tuple(warnings)

@@ -56,7 +56,7 @@ def change_lines(before: TrainedRun, now: ResolvedRun) -> tuple[str, ...]:
     if before.batch is not None and before.batch.global_ != now.batch.global_:
         lines.append(
             f"Samples per step: {now.batch} (micro-batch × devices in step × accumulation); it was {before.batch}. "
-            "To choose it: Global batch, or --global-batch-size."
+            "Set the global batch to change it."
         )
     return tuple(lines)
 
@@ -117,5 +117,6 @@ def other_chunk_size(where: str, before: int, now: int) -> StateFileError:
     """The error for a chunk size that is not the run's."""
     return StateFileError(
         f"The chunk size is not the same: {where} was made with {before} samples, and {now} is requested now.",
-        f"Resume with --dataset-chunk-size {before}, or start a new run.",
+        "Start a new run, or resume with the chunk size from before.",
+        option=f"--dataset-chunk-size {before}",
     )

@@ -233,7 +233,7 @@ def _check_something_left(state: RunState, config: RunConfig, step: int, changes
     if config.steps is not None and extended and config.steps <= step:
         raise ConfigError(
             "steps",
-            f"The run has done {step:,} steps already, so --steps {config.steps} leaves nothing to train.",
+            f"The run has done {step:,} steps already, so training up to step {config.steps:,} leaves nothing to do.",
             f"Give more than {step}.",
         )
     if state.state == "finished" and not extended and step >= state.step:
@@ -244,8 +244,9 @@ def _check_something_left(state: RunState, config: RunConfig, step: int, changes
 def _nothing_left(state: RunState, done: str, more: str) -> UsageError:
     return UsageError(
         f"{state.run_id} has finished ({done}).",
-        f"Train longer: rankdeck resume {state.run_id} {more}",
+        "Train longer.",
         title="Nothing is left to train",
+        option=f"rankdeck resume {state.run_id} {more}",
     )
 
 

@@ -273,7 +273,7 @@ def test_torch_for_windows_with_gloo_is_taken(version: str) -> None:
 def test_a_recipe_is_trained_only_in_the_modes_it_has() -> None:
     recipe = Recipe("one", "One", "", Path("one"), modes=("single",))
     assert plan("auto", SLOTS[:1], LINUX, recipe=recipe).mode == "single"
-    with pytest.raises(ConfigError, match="One does not support mode 'ddp'"):
+    with pytest.raises(ConfigError, match="One does not support DDP"):
         plan("auto", SLOTS[:2], LINUX, recipe=recipe)
 
 

@@ -194,7 +194,7 @@ def test_options_are_completed_and_checked(mine: Recipe) -> None:
 
 
 def test_a_mode_the_recipe_does_not_have_is_refused(mine: Recipe) -> None:
-    with pytest.raises(ConfigError, match="does not support mode 'independent'"):
+    with pytest.raises(ConfigError, match="does not support parallel-independent"):
         apply_recipe(RunConfig(recipe="mine", mode="independent"), mine)
 
 

@@ -192,7 +192,7 @@ def test_a_mode_that_the_recipe_cannot_be_trained_in(runs: Path) -> None:
     (recipe / "recipe.toml").write_text(text, encoding="utf-8")
     (recipe / "train.py").write_text("def main(run): ...\n", encoding="utf-8")
     store = make_run(runs, "stopped", checkpoints=0, recipe=str(recipe), mode="auto", options={})
-    with pytest.raises(ConfigError, match="Alone does not support mode 'ddp'"):
+    with pytest.raises(ConfigError, match="Alone does not support DDP"):
         plan(store.dir, runs)
 
 

@@ -42,7 +42,8 @@ def alert_text(event: Mapping[str, Any]) -> str:
         return f"{event.get('reason', '')} Retrying.".strip()
     error = event.get("error")
     source: Mapping[str, Any] = error if isinstance(error, Mapping) else event
-    parts = [str(source[key]) for key in ("title", "message", "reason", "cause", "next_step") if source.get(key)]
+    step = "window_step" if source.get("window_step") else "next_step"
+    parts = [str(source[key]) for key in ("title", "message", "reason", "cause", step) if source.get(key)]
     if event.get("kind") == NOT_CHARTED and event.get("names"):
         parts.append("To chart them, open Charts in Setup")
     if parts:

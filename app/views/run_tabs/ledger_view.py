@@ -24,6 +24,7 @@ from core.ledger.ledger import BlockProgress
 NOTHING: Final = "Data progress appears once the data is prepared: what is trained, in progress and remaining."
 LEGEND: Final = "▮ trained, in the device's colour   ▨ in progress   ▯ remaining"
 ROW: Final = 20
+MARGIN: Final = 12
 STRIP: Final = 12
 MAX_CELL: Final = 24
 
@@ -72,7 +73,7 @@ class LedgerStrip(QWidget):
         left, width = self._span(block)
         top = row * ROW + (ROW - STRIP) // 2
         painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
-        label = QRect(0, row * ROW, left - 8, ROW)
+        label = QRect(MARGIN, row * ROW, left - MARGIN - 8, ROW)
         painter.drawText(
             label,
             Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
@@ -106,7 +107,7 @@ class LedgerStrip(QWidget):
 
     def _span(self, block: BlockProgress) -> tuple[int, int]:
         metrics = self.fontMetrics()
-        left = metrics.horizontalAdvance(self._widest) + 8
+        left = MARGIN + metrics.horizontalAdvance(self._widest) + 8
         most = self.width() - left - metrics.horizontalAdvance("0000 / 0000") - 12
         return left, max(16, min(most, block.chunks * MAX_CELL))
 
@@ -150,10 +151,11 @@ class LedgerView(QWidget):
         self.headline = QLabel()
         self.headline.setFont(tabular(self.headline.font()))
         self.headline.setWordWrap(True)
-        self.headline.setContentsMargins(12, 8, 12, 4)
+        self.headline.setContentsMargins(MARGIN, 8, MARGIN, 4)
         self.legend = QLabel(LEGEND)
         self.legend.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.legend.setContentsMargins(12, 0, 12, 4)
+        self.legend.setContentsMargins(MARGIN, 0, MARGIN, 4)
+        self.legend.setWordWrap(True)
         self.strip = LedgerStrip()
         scroll = QScrollArea()
         scroll.setWidget(self.strip)

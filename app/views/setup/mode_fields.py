@@ -54,6 +54,7 @@ class ModeFields(QWidget):
             if isinstance(row.editor, QCheckBox):
                 row.editor.setText(row.spec.label)
                 row.label.setText("")
+                grid.addWidget(row.editor, line - 2, 0, 1, 3)  # its text is too long for the column of editors
 
     def texts(self) -> dict[str, str]:
         """What was entered, by field."""

@@ -12,7 +12,8 @@ from app.views.widgets.field_row import FieldRow
 from core.config.fields import FieldSpec
 from core.errors import RankdeckError
 
-LABEL_WIDTH = 116
+LABEL_WIDTH = 120
+"""Room for the longest label of one line, so that editors of all sections stand in one column."""
 
 
 class RecipeForm(QWidget):

@@ -46,6 +46,7 @@ class SetupPanel(QWidget):
         self._listed = list(recipes)
         self._recipes = _usable(recipes)
         self._interpreters: tuple[Interpreter, ...] = ()
+        self._problems: Mapping[str, RankdeckError] = {}
         self.notice = NoticeBar()
         self.needs = NoticeBar()
         self.recipe = QComboBox()
@@ -68,6 +69,7 @@ class SetupPanel(QWidget):
         self._show_recipe()
         self.recipe.currentIndexChanged.connect(self._on_recipe_changed)
         self.mode.shown_changed.connect(self._show_settings_of_mode)
+        self.summary.fix_requested.connect(self._show_first_problem)
         self.mode.deepspeed_requested.connect(self._on_deepspeed_requested)
         for edited in (self.data.edited, self.devices.selection_changed, self.mode.changed, self.form.edited):
             edited.connect(self.draft_changed)
@@ -190,6 +192,7 @@ class SetupPanel(QWidget):
 
     def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
         """Marks the fields that are wrong, and no others."""
+        self._problems = problems
         self.form.show_problems(problems)
         self.devices.show_problem(problems.get("devices"))
         self.mode.show_problems(problems)
@@ -198,10 +201,25 @@ class SetupPanel(QWidget):
         """Marks the field that a start was refused for, and brings it into sight with the cursor in it."""
         self.show_problems({error.field: error})
         if error.field in self.form.names():
-            row = self.form.row(error.field)
-            row.editor.setFocus(Qt.FocusReason.OtherFocusReason)
-            # Unfolded and with its reason it has another place, from the next turn of the event loop on.
-            QTimer.singleShot(0, row.problem, lambda: self._scroll.ensureWidgetVisible(row.problem))
+            self._go_to(error.field)
+
+    def _show_first_problem(self) -> None:
+        """Brings the topmost wrong setting into sight."""
+        order = ["recipe", "dataset_file", "devices", *self.form.names()]
+        wrong = [name for name in order if name in self._problems] or list(self._problems)
+        if wrong:
+            self._go_to(wrong[0])
+
+    def _go_to(self, field: str) -> None:
+        if field in self.form.names():
+            editor: QWidget = self.form.row(field).editor
+            shown: QWidget = self.form.row(field).problem
+        else:
+            shown = {"recipe": self.recipe, "dataset_file": self.data, "devices": self.devices}.get(field, self.mode)
+            editor = self.data.line if shown is self.data else shown
+        editor.setFocus(Qt.FocusReason.OtherFocusReason)
+        # Unfolded and with its reason it has another place, from the next turn of the event loop on.
+        QTimer.singleShot(0, shown, lambda: self._scroll.ensureWidgetVisible(shown))
 
     def plan_text(self, checked: CheckedDraft) -> str:
         """What pressing Start will do, in a sentence or two."""

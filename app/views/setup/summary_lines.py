@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QFontDatabase, QGuiApplication, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QLineEdit, QStyle, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QStyle,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.state.setup_form import CheckedDraft
 from app.views.style.fonts import tabular
@@ -19,13 +29,24 @@ COPIED_MS: Final = 1500
 
 
 class SummaryLines(QFrame):
-    """Always current: global = micro × ranks × accumulation, steps an epoch, the command line that does the same."""
+    """Always current: global = micro × ranks × accumulation, steps an epoch, the command line that does the same.
+
+    Signals:
+        fix_requested: The line that counts wrong settings was clicked.
+    """
+
+    fix_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._arithmetic = QLabel()
         self._arithmetic.setWordWrap(True)
         self._arithmetic.setFont(tabular(self._arithmetic.font()))
+        self.fix = QPushButton()
+        self.fix.setFlat(True)
+        self.fix.setToolTip("Go to the first of them")
+        self.fix.clicked.connect(self.fix_requested)
+        self.fix.hide()
         self._epoch = QLabel()
         self._epoch.setWordWrap(True)
         self._epoch.setForegroundRole(QPalette.ColorRole.PlaceholderText)
@@ -52,13 +73,14 @@ class SummaryLines(QFrame):
         column.setSpacing(4)
         column.addWidget(Line())
         column.addWidget(self._arithmetic)
+        column.addWidget(self.fix, 0, Qt.AlignmentFlag.AlignLeft)
         column.addWidget(self._epoch)
         column.addLayout(row)
 
     @property
     def arithmetic(self) -> str:
-        """The line with the batch arithmetic."""
-        return self._arithmetic.text()
+        """The line with the batch arithmetic, or with what has to be fixed first."""
+        return self._arithmetic.text() or self.fix.text()
 
     @property
     def epoch(self) -> str:
@@ -82,7 +104,8 @@ class SummaryLines(QFrame):
             self._epoch.setText("")
         elif checked.batch is None or checked.config is None:
             wrong = len(checked.problems)
-            self._arithmetic.setText(f"✕ Fix {wrong} {'setting' if wrong == 1 else 'settings'} to start")
+            self._arithmetic.setText("")
+            self.fix.setText(f"✕ Fix {wrong} {'setting' if wrong == 1 else 'settings'} to start")
             self._epoch.setText("")
         else:
             batch = checked.batch
@@ -94,6 +117,8 @@ class SummaryLines(QFrame):
                 if steps_per_epoch
                 else ""
             )
+        self._arithmetic.setVisible(bool(self._arithmetic.text()))
+        self.fix.setVisible(not self._arithmetic.text())
         if self.command.text() != checked.command:
             self.command.setText(checked.command)
             self.command.setCursorPosition(0)

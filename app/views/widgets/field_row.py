@@ -42,7 +42,7 @@ class ProblemLabel(QLabel):
 
     def set_problem(self, error: RankdeckError | None) -> None:
         """Shows an error's cause and next step, or nothing."""
-        text = "" if error is None else f"✕ {_capital(_short(error))} {error.next_step}".strip()
+        text = "" if error is None else f"✕ {_capital(_short(error))} {error.window_step}".strip()
         self.setText(re.sub(r"\d{7,}", lambda number: f"{int(number[0]):,}", text))
         self.setVisible(error is not None)
 
@@ -220,7 +220,7 @@ class FieldRow(QObject):
     def mark(self, error: RankdeckError | None) -> None:
         """Marks the field as wrong, with the reason, or as right."""
         self.problem.set_problem(error)
-        description = self.spec.help if error is None else f"Wrong: {error.cause} {error.next_step}"
+        description = self.spec.help if error is None else f"Wrong: {error.cause} {error.window_step}"
         self.editor.setAccessibleDescription(description)
         palette = QPalette()
         if error is not None:

@@ -89,7 +89,7 @@ class NoticeBar(QFrame):
 
     def show_error(self, error: RankdeckError, step: Step | None = None) -> None:
         """Says what went wrong, why, and what to do."""
-        self.say("error", error.title, f"{error.cause} {error.next_step}".strip(), step)
+        self.say("error", error.title, f"{error.cause} {error.window_step}".strip(), step)
 
     def say(self, kind: str, title: str, text: str, step: Step | None = None) -> None:
         """Shows a message; `kind` is "error", "warning", "info" or "success"."""

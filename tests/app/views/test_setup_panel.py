@@ -285,6 +285,17 @@ def test_the_summary_shows_the_arithmetic_and_copies_the_command(panel: SetupPan
     assert "Fix the marked" in panel.summary.copy.toolTip()
 
 
+def test_a_click_on_the_count_of_wrong_settings_goes_to_the_first(panel: SetupPanel, qtbot: QtBot) -> None:
+    panel.show()
+    qtbot.waitExposed(panel)
+    panel.activateWindow()
+    wrong = check_draft(Draft(fields={"weight_decay": "x", "lr": "x"}), get_recipe("minigpt"), [A, B], LINUX)
+    panel.show_checked(wrong)
+    panel.summary.show_checked(wrong, None)
+    panel.summary.fix.click()
+    qtbot.waitUntil(lambda: panel.focusWidget() is panel.form.row("lr").editor)
+
+
 def test_deepspeed_settings_can_be_changed_and_put_back(panel: SetupPanel, qtbot: QtBot) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero")))
