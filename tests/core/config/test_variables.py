@@ -71,7 +71,7 @@ def test_flags_are_laid_over_a_file_by_name(tmp_path: Path) -> None:
         ("MASTER_ADDR=10.0.0.1", "Leave it out"),
         ("MASTER_PORT=1", "Leave it out"),
         ("RANKDECK_TOKEN=x", "RANKDECK_TOKEN"),
-        ("CUDA_VISIBLE_DEVICES=0", "--devices"),
+        ("CUDA_VISIBLE_DEVICES=0", "Choose devices for the run"),
         ("ROLE_RANK=0", "ROLE_RANK"),
         ("NCCL_DEBUG", "NAME=VALUE"),
         ("two words=1", "name"),
