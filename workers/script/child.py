@@ -21,7 +21,7 @@ def ignore_interrupts() -> None:
     """This process outlives the Ctrl+C that it sends; what it starts must hear it. Called first thing.
 
     Under Windows a process started in a new process group, as the run host is, ignores Ctrl+C, and so does everything
-    that it starts, until it is said otherwise.
+    that it starts, until that is changed.
     """
     signal.signal(signal.SIGINT, _pass_over)
     if sys.platform == "win32":
@@ -65,7 +65,7 @@ class Script:
             return
         with contextlib.suppress(OSError):
             if sys.platform == "win32":
-                # Each rank has a console of its own, never shown: its processes and nobody else's hear this.
+                # Each rank has a console of its own, never shown: only its processes hear this.
                 event = signal.CTRL_BREAK_EVENT if terminate else signal.CTRL_C_EVENT
                 os.kill(0, event)
             elif terminate:
@@ -87,12 +87,12 @@ class Script:
 
 
 def _start(argv: Sequence[str], env: Mapping[str, str], folder: Path) -> subprocess.Popen[bytes]:
-    words = list(argv)
+    command = list(argv)
     if sys.platform != "win32":
         from core.processes.posix import LAUNCHER
 
         # The launcher asks for the death signal and becomes the program. In our session: so the run host, which owns
         # that, also owns whatever the program starts and leaves behind.
-        words = [*LAUNCHER, "exec", str(os.getpid()), *words]
+        command = [*LAUNCHER, "exec", str(os.getpid()), *command]
     group = None if sys.platform == "win32" else 0  # a group of its own: a program that signals its group means itself
-    return subprocess.Popen(words, stdin=subprocess.DEVNULL, cwd=folder, env=dict(env), process_group=group)
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=folder, env=dict(env), process_group=group)

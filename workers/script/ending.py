@@ -81,7 +81,7 @@ class Launched(Enum):
 def describe_failure(
     returncode: int, log: str, *, name: str, python: str, launched: Launched, folders: Sequence[Path] = ()
 ) -> RankFailed:
-    """The last words of a rank whose program failed.
+    """The last message of a rank whose program failed.
 
     Args:
         returncode: As `subprocess` gives it.
@@ -96,14 +96,14 @@ def describe_failure(
         returncode, log = 1, until_abort  # it aborted on its way out; the exception is what counts
     trace = last_traceback(log)
     error = _error_of(trace)
-    words = describe_exit(returncode)
+    exit_text = describe_exit(returncode)
     if returncode < 0 or returncode > 255 or not error:
-        cause = f"{name} {words}."
+        cause = f"{name} {exit_text}."
         last = _last_line(log)
         cause += f" {error}" if error else f" It last printed: “{last}”." if last else ""
     else:
         cause = f"{name}{_place_of(log, name, OwnCode(folders, python))}: {error}"
-        cause += "" if returncode == 1 else f" ({words})"
+        cause += "" if returncode == 1 else f" ({exit_text})"
     return RankFailed(_title(error, returncode), cause, _next_step(log[-8000:], error, python, launched), False, trace)
 
 
@@ -138,7 +138,7 @@ def _traceback_at(lines: list[str], start: int) -> str:
 
 
 def _raised_last(log: str) -> bool:
-    """Whether the last that a program printed, up to native code's own messages, is an exception that nobody caught."""
+    """Whether the last that a program printed, up to native code's own messages, is an uncaught exception."""
     lines = _lines(log)
     starts = [number for number, line in enumerate(lines) if _TRACEBACK in line]
     after = [line for line in lines[starts[-1] + 1 :] if not _NATIVE.match(line)] if starts else []
@@ -216,7 +216,7 @@ def _last_line(log: str) -> str:
 def _next_step(log: str, error: str, python: str, launched: Launched) -> str:
     if launched is not Launched.GPU and _NO_CUDA.search(error or log[-2000:]):
         return {Launched.ONE_CPU: _PLAIN_HINT, Launched.CPU: _GPU_HINT}.get(launched, _NEEDS_GPU)
-    for pattern, words in _HINTS:
+    for pattern, hint in _HINTS:
         if pattern.search(log):
-            return words.replace("{python}", python)
+            return hint.replace("{python}", python)
     return "See the rank's log for its full output."

@@ -25,7 +25,7 @@ class Place:
     Attributes:
         rank, world_size: As the run counts.
         mode: The run's: ranks of "independent" know nothing of each other.
-        restarts: How often the group was started anew.
+        restarts: How often the group was restarted.
         max_restarts: How often it may be.
         run_id: The run's name.
         own_port: A free port, for ranks that have a world of their own.

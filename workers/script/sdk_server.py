@@ -56,7 +56,7 @@ class SdkServer:
     """Listens on an ephemeral port of 127.0.0.1.
 
     Args:
-        welcome: What every process is told first; asked anew for each.
+        welcome: What every process is told first; asked again for each.
         handle: Called with each message of a welcomed process.
 
     Attributes:
@@ -133,11 +133,11 @@ class SdkServer:
             self._close(peer)
 
     def _take(self, peer: Peer, line: bytes) -> bool:
-        """False: not somebody to talk with."""
+        """Takes a line; False where the connection must be closed."""
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
-            return peer.welcome  # a line that was garbled on its way is no reason to lose all others
+            return peer.welcome  # a line that was garbled on its way must not lose all others
         if not isinstance(message, dict):
             return peer.welcome
         if not peer.welcome:

@@ -40,9 +40,9 @@ def can_host(script: UserScript, env: Mapping[str, str]) -> bool:
     if sys.platform != "linux" or any(name in script.environment for name in _VARIABLES) or _meets_elsewhere(script):
         return False
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        words = [script.python, "-c", _FIND_TORCH]
+        command = [script.python, "-c", _FIND_TORCH]
         done = subprocess.run(
-            words,
+            command,
             env=dict(env),
             cwd=script.folder,
             capture_output=True,

@@ -119,9 +119,9 @@ def _connections() -> dict[tuple[int, int], tuple[str, str]]:
             lines = Path(name).read_text(encoding="ascii").splitlines()[1:]
         except OSError:
             continue
-        for words in map(str.split, lines):
-            local, remote = (int(words[i].rpartition(":")[2], 16) for i in (1, 2))
-            found[local, remote] = (words[3], words[9])
+        for fields in map(str.split, lines):
+            local, remote = (int(fields[i].rpartition(":")[2], 16) for i in (1, 2))
+            found[local, remote] = (fields[3], fields[9])
     return found
 
 

@@ -55,11 +55,11 @@ def take_bar(text: str, reading: Reading, names: Names) -> str:
         for chart, value in {**postfix.values, **postfix.evaluation}.items():
             reading.add(chart, value, names)
     title = title.strip().rstrip(":").replace("|", " | ")
-    words = re.match(r"^(\d+)\s\|\s(\d+)\s\|", title)  # torchtune: epoch|step|Loss: 2.3
-    if words is not None:
-        reading.epoch = float(words[1])
-        reading.count(Counter(STEP, int(words[2])))
-        title = title[words.end() :]
+    found = re.match(r"^(\d+)\s\|\s(\d+)\s\|", title)  # torchtune: epoch|step|Loss: 2.3
+    if found is not None:
+        reading.epoch = float(found[1])
+        reading.count(Counter(STEP, int(found[2])))
+        title = title[found.end() :]
     return f"{title if training else ''} | {behind}"
 
 

@@ -17,7 +17,7 @@ _STEP_KEYS: Final = ("global_step", "step", "steps", "num_updates", "iteration",
 
 
 def take_dict(text: str) -> tuple[str, Mapping[str, Any] | None, str]:
-    """The first dict in a line, and what stands around it. Text in braces that is no dict is taken out all the same."""
+    """The first dict in a line, and what stands around it. Text in braces that is not a dict is taken out too."""
     start = text.find("{")
     if start < 0:
         return text, None, ""

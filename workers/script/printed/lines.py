@@ -56,7 +56,7 @@ def read_line(text: str, names: Names, evaluating: bool = False) -> Reading | No
     read_pairs(rest, reading, names, evaluating, in_bar=reading.bar is not None)
     place = reading.counter
     if evaluating and place is not None and place.kind >= BATCH:
-        reading.counter = None  # a place within the evaluation is no step of training
+        reading.counter = None  # a place within the evaluation is not a training step
         if place.number != place.total or _RUNNING_MEAN.search(rest):
             reading.evaluation.clear()
     if reading.evaluation and not any(names.begins_record(chart) for chart in reading.values):

@@ -116,9 +116,9 @@ class Names:
             logged: The script said it by `rankdeck.log`, so it is meant to be charted whatever it is called.
         """
         key, factor = (plain(name), 1.0) if logged else _without_unit(plain(name))
-        told = self.charts.get(plain(name), self.charts.get(key))
-        if told is not None:
-            return ("" if told == DROP or told in RESERVED - {STEP} else told), factor
+        given = self.charts.get(plain(name), self.charts.get(key))
+        if given is not None:
+            return ("" if given == DROP or given in RESERVED - {STEP} else given), factor
         if key in RESERVED:
             return "", factor
         if ((key in _NOT_METRICS or "_every_" in key) and not logged) or not re.search(r"[a-z]", key):

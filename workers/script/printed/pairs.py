@@ -22,7 +22,7 @@ _UNIT_NAME: Final = re.compile(r"\s*\((ms|us|s|sec|seconds|min)\)(?=\s*[:=])")
 _LIST: Final = re.compile(r"([:=])\s*\[\s*(?=[-+.\d])")
 _SPLITTERS: Final = re.compile(r"[|,;`\t()\[\]{}<>*•·—→]|\s{2,}|\.\s|(?<=\w):\s(?=[A-Za-z])|\s-\s")
 _NAMED_NEXT: Final = re.compile(r"\s*[:=]?\s*[-+]?\.?\d")
-_STOP_WORDS: Final = frozenset(
+_IGNORED_NAMES: Final = frozenset(
     [
         "in",
         "at",
@@ -118,20 +118,20 @@ def _pairs(text: str, names: Names, evaluating: bool) -> Iterator[tuple[str, flo
 
 def _chosen_name(label: str, sure: bool, names: Names) -> str:
     """The name in the words before a number; empty where they are prose."""
-    words = label.split()
-    while words and words[0][0].isdigit():  # `1234.5/s/gpu LR`
-        words.pop(0)
-    label = " ".join(words)
-    if not words or not re.search(r"[A-Za-z]", words[-1]) or len(label) > 64:
+    parts = label.split()
+    while parts and parts[0][0].isdigit():  # `1234.5/s/gpu LR`
+        parts.pop(0)
+    label = " ".join(parts)
+    if not parts or not re.search(r"[A-Za-z]", parts[-1]) or len(label) > 64:
         return ""
-    if sure and len(words) <= 5:
+    if sure and len(parts) <= 5:
         return label
     for count in (3, 2, 1):  # `train loss 2.3`, `Acc@1 50`
-        if len(words) >= count and names.is_known(names.chart(" ".join(words[-count:]))[0]):
-            return " ".join(words[-count:])
+        if len(parts) >= count and names.is_known(names.chart(" ".join(parts[-count:]))[0]):
+            return " ".join(parts[-count:])
     if sure:
-        return words[-1]
-    if len(words) > 2 or words[-1].lower() in _STOP_WORDS or words[0].lower() in _STOP_WORDS:
+        return parts[-1]
+    if len(parts) > 2 or parts[-1].lower() in _IGNORED_NAMES or parts[0].lower() in _IGNORED_NAMES:
         return ""
     return label
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from workers.script.printed.evidence import Evidence
+from workers.script.printed.counter_filter import CounterFilter
 from workers.script.printed.lines import read_line
 from workers.script.printed.names import Names
 from workers.script.printed.readings import BAR, ITERATION, STEP, Bar, Counter, Reading
@@ -49,7 +49,7 @@ class _Pending:
 
 
 class StepCounter:
-    """Turns counters that begin anew into steps that only rise."""
+    """Turns counters that restart into steps that only rise."""
 
     def __init__(self) -> None:
         self.step = 0
@@ -119,7 +119,7 @@ class PrintedMetrics:
         self._names = names or Names()
         self._segments = Segments()
         self._tables = Tables()
-        self._evidence = Evidence(self._names)
+        self._counters = CounterFilter(self._names)
         self._unread = Unread(self._names)
         self._counter = StepCounter()
         self._pending: _Pending | None = None
@@ -172,7 +172,7 @@ class PrintedMetrics:
         """The output has ended."""
         points = self._take(self._tables.join(self._segments.finish()))
         points += self._take(self._tables.finish())
-        for reading in self._evidence.finish():
+        for reading in self._counters.finish():
             self._note(reading)
         return [*points, *self.flush()]
 
@@ -185,7 +185,7 @@ class PrintedMetrics:
                 continue
             if reading.heading is not None or reading.evaluation:
                 self._evaluating = reading.heading is True and not reading.evaluation
-            for settled in self._evidence.take(reading):
+            for settled in self._counters.take(reading):
                 self._note(settled)
         return self._taken()
 
@@ -196,7 +196,7 @@ class PrintedMetrics:
     def _note(self, reading: Reading) -> None:
         """Takes a reading; numbers printed beside a bar wait for the bar to be drawn again.
 
-        A bar is drawn ten times a second at most, so it lags; behind something printed it is drawn anew, as it is.
+        A bar is drawn ten times a second at most, so it lags; behind something printed it is drawn again, as it is.
         """
         held, self._held = self._held, None
         if held is not None:

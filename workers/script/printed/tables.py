@@ -10,7 +10,7 @@ Stable-Baselines3 and its relatives::
     ---------------------------------
 
 and Spinning Up (``|      AverageEpRet |            22.7 |``), and Rich draws Lightning's test results. A row alone says
-nothing about its step, so a table is held until a line comes that is no row of it. Pure.
+nothing about its step, so a table is held until a line comes that is not a row of it. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Evidence for counters: a printed number is a step only where it stands in the line of a loss, or was seen to rise.
+"""Counter filter: a printed number is a step only where it stands in the line of a loss, or was seen to rise.
 
 ``gradient accumulation steps = 8``, ``steps: 100`` and ``Resuming from step 500`` look like steps and are none. So a
 counter without a loss beside it waits until a line of the same words shows a greater number; what is read meanwhile
@@ -17,7 +17,7 @@ MOST_HELD: Final = 50
 """Readings that wait for the proof of a counter, at most."""
 
 
-class Evidence:
+class CounterFilter:
     """Passes readings on in their order, without the counters that nothing speaks for.
 
     Args:
