@@ -1,4 +1,4 @@
-"""What the setup panel holds, as text and ticks, turned into a `RunConfig` or into what is wrong with it."""
+"""Contents of the setup panel, as text and ticks, turned into a `RunConfig` or into its errors."""
 
 from __future__ import annotations
 

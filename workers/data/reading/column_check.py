@@ -1,7 +1,6 @@
-"""Whether a table has a text column, asked before a run is made: ``python -m workers.data.reading.column_check
-SETTINGS.json``.
+"""Check for a text column before a run is created: ``python -m workers.data.reading.column_check SETTINGS.json``.
 
-`core.recipes.check` starts it and says what it prints.
+`core.recipes.check` starts it and reports its output.
 """
 
 from __future__ import annotations
