@@ -65,7 +65,8 @@ def test_powersgd_killed_and_resumed_ends_as_if_nothing_had_happened(
     runs = [make_run(tmp_path / name, text, mode, 2, **settings) for name in ("whole", "killed")]
     whole, killed = runs
     assert host(whole) == 0
-    assert host(killed, "mid_chunk@37") != 0
+    # At the second checkpoint, not at a step: on a slow machine the host is still writing the first when step 37 comes.
+    assert host(killed, "ledger_replaced@2") != 0
     assert host(killed) == 0
     resumed_from = lines(killed, "launch")[-1]["resumed_from"]["0"]
     assert resumed_from >= 20, "the first ten steps send whole gradients"

@@ -67,6 +67,13 @@ def test_a_loss_alone_is_its_own_figure_and_holds_no_graph() -> None:
     assert not beside.metrics["size"].requires_grad
 
 
+def test_the_older_name_is_still_read() -> None:
+    from workers.recipe_api import Measured
+
+    returned = LossAndMetrics.of(Measured(torch.ones(()), figures={"size": torch.ones(()) * 3}))
+    assert {name: float(value) for name, value in returned.metrics.items()} == {"loss": 1.0, "size": 3.0}
+
+
 TRAIN = """
 import numpy as np
 import torch
