@@ -139,7 +139,7 @@ class AttemptEnd:
             return SurvivorCheckpoint([], now)
         if not all(self._commits.carry(rank) for rank in failed):
             return SurvivorCheckpoint([], now)
-        self._events.phase_changed("committing what the other ranks have learned")
+        self._events.phase_changed("saving what the other ranks have learned")
         for rank in survivors:
             rank.send(Stop("another rank failed"))
         return SurvivorCheckpoint(survivors, now + self._context.survivor_timeout_s)

@@ -94,10 +94,10 @@ def aside_line(numbers: Sequence[int]) -> str:
     names = [f"{number}{ASIDE}" for number in numbers]
     if len(names) == 1:
         return (
-            f"A newer checkpoint is set aside: its folder is now {names[0]}. It is kept but not used; "
+            f"A newer checkpoint is set aside: its folder is renamed to {names[0]}. It is kept but not used; "
             f"choose checkpoint {numbers[0]} to go back to it."
         )
     return (
-        f"Newer checkpoints are set aside: their folders are now {', '.join(names[:-1])} and {names[-1]}. They "
+        f"Newer checkpoints are set aside: their folders are renamed to {', '.join(names[:-1])} and {names[-1]}. They "
         f"are kept but not used; choose checkpoint {numbers[-1]} to go back to the newest."
     )

@@ -349,7 +349,8 @@ def test_going_back_to_a_checkpoint_sets_newer_ones_aside_and_takes_its_ledger(r
     assert (result.checkpoint, result.step, result.set_aside) == (1, 10, (2, 3))
     assert result.progress is not None and result.progress.chunks_done == 1
     assert any(
-        "their folders are now 2.aside and 3.aside" in line and "choose checkpoint 3" in line for line in result.lines()
+        "their folders are renamed to 2.aside and 3.aside" in line and "choose checkpoint 3" in line
+        for line in result.lines()
     )
     assert [item.text for item in result.checkpoints] == ["1 (step 10)", "2 (step 20)", "3 (step 30)"]
     assert (store.checkpoints / "3").is_dir(), "a plan changes nothing"

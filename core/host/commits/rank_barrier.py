@@ -106,7 +106,7 @@ class RankBarrier:
             return ""
         self._asked_at = now + (ASK_AGAIN_S if action is Next.COMMIT else 0.0)
         self._commits.ask_missing("every rank waits")
-        return "committing"
+        return "saving"
 
     def _merge(self, gathered: Gathered, newest: Checkpoint) -> str:
         self._merging = gathered.steps

@@ -86,7 +86,7 @@ def test_an_older_checkpoint_can_be_chosen(place: Path, runs_dir: Path, qtbot: Q
     assert offered == ["Newest: 3 (step 30)", "2 (step 20)", "1 (step 10)"]
     dialog.checkpoint.setCurrentIndex(2)
     dialog.checkpoint.activated.emit(2)
-    qtbot.waitUntil(lambda: "their folders are now 2.aside and 3.aside" in dialog.message.text())
+    qtbot.waitUntil(lambda: "their folders are renamed to 2.aside and 3.aside" in dialog.message.text())
     assert dialog.checkpoint.currentData() == 1, "the answer keeps what was chosen"
     with qtbot.waitSignal(dialog.resume_requested) as asked:
         dialog.go.click()
