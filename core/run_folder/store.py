@@ -188,18 +188,26 @@ class RunStore:
         return stored if seen.state == INTERRUPTED and self.is_locked() else seen
 
     def seen_without_lock(self, stored: RunState) -> RunState:
-        """`seen` for whoever holds the lock itself.
+        """`seen` for the process that holds the lock itself.
 
         A host that has not written its name yet is known by the note of the program that started it.
         """
+        seen = self._seen(stored)
+        if seen.state != INTERRUPTED:
+            return seen
+        # Its host may have written its name, or its end, and exited in the moment since `stored` was read.
+        try:
+            newest = self.stored_state()
+        except StateFileError:
+            return seen
+        return seen if newest == stored else self._seen(newest)
+
+    def _seen(self, stored: RunState) -> RunState:
         is_unnamed = stored.state == "starting" and stored.host is None
         spawned = read_spawned_host(self.dir, stored.attempt) if is_unnamed else None
         if spawned is None:
             return stored.seen()
-        if is_alive(spawned):
-            return stored
-        newest = self.stored_state()  # it may have written its name, or its end, since `stored` was read
-        return newest.seen() if newest != stored else stored.replace(host=spawned).seen()
+        return stored if is_alive(spawned) else stored.replace(host=spawned).seen()
 
     def write_state(self, state: RunState) -> None:
         """Replaces `state.json`; raises `PreflightError` when the disk refuses."""

@@ -135,6 +135,15 @@ def test_a_live_state_with_a_dead_host_is_interrupted(store: RunStore, word: str
     assert store.stored_state().state == word
 
 
+@pytest.mark.parametrize("word", ["failed", "finished", "stopped"])
+def test_a_host_that_ends_its_run_while_it_is_looked_at_is_not_interrupted(store: RunStore, word: str) -> None:
+    stale = store.state().replace(state="training", host=DEAD, step=12)
+    store.write_state(stale.replace(state=word, step=13))
+    assert store.seen(stale) == store.stored_state()
+    store.state_json.unlink()
+    assert store.seen(stale).state == "interrupted"
+
+
 def test_a_recycled_pid_is_not_the_host(store: RunStore) -> None:
     me = own()
     store.write_state(store.state().replace(state="training", host=ProcessId(me.pid, me.started - 1000)))
