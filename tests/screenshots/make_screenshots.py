@@ -152,7 +152,7 @@ def all_pictures(studio: Studio) -> None:
 
 
 def pictures_of_modes(studio: Studio) -> None:
-    """The dial with its price, measured for real, and ZeRO's third stage; a run is shown, stopped."""
+    """The sync interval with its price, measured for real, and ZeRO's third stage; a run is shown, stopped."""
     mode = studio.window.setup.mode
     mode.radio("independent").click()
     mode.sync_interval.slider.setValue(STOPS.index(10))
@@ -160,7 +160,7 @@ def pictures_of_modes(studio: Studio) -> None:
     mode.sync_interval.measure.click()
     studio.wait(lambda: "Predicted" in mode.sync_interval.price.text() and mode.sync_interval.measure.isEnabled())
     studio.window.tabs.setCurrentWidget(studio.window.tabs.config)
-    studio.picture("dial")
+    studio.picture("sync-interval")
     mode.radio("zero").click()
     choose(mode.zero.row("zero_stage"), "3")
     studio.picture("zero")
