@@ -175,7 +175,7 @@ class RankLog(Feed):
                 if not lines:
                     stopping.wait(POLL_S)
 
-        self._start("rank log", work)
+        self._start("log", work)
 
     def close(self, *, wait: bool = True) -> None:
         """Ends following and forgets the lines."""

@@ -129,7 +129,7 @@ class ResumeDialog(QDialog):
         self.steps.setPlaceholderText(UNCHANGED)
         self.steps.setToolTip("Total number of optimizer steps")
         self.chunk_size.setPlaceholderText("4000")
-        self.chunk_size.setToolTip("The chunk size in samples that the state file was written with")
+        self.chunk_size.setToolTip("The value that the state file was written with, in samples")
         self.data.setPlaceholderText(UNCHANGED)
         self.data.setToolTip("Needed only if the dataset has moved, or if the state file doesn't name its path")
 

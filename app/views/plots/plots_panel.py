@@ -41,8 +41,8 @@ HAVE_PLACES: Final = frozenset((
 REDRAW_S: Final = 0.05
 SLOWEST_REDRAW_S: Final = 1.0
 LARGEST_SHARE: Final = 0.05
-"""Of a processor, for drawing what is new: on CPU devices what the window takes is taken from the ranks, and in DDP the
-others wait for the one it is taken from."""
+"""Of a processor, for drawing what is new: on CPU devices the window takes time from training, and in DDP all devices
+wait for the slowest."""
 PLOTTED: Final = ("rank", "eval", "device/")
 
 

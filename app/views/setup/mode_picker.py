@@ -47,7 +47,7 @@ _WORDING: Final = {
         "2": "2: optimizer + gradients",
         "3": "3: + weights",
     },
-    "zero_engine": {"auto": "automatic", **_ENGINES},
+    "zero_engine": {"auto": "auto", **_ENGINES},
 }
 _ZERO_ROWS: Final = ("zero_stage", "zero_engine", "offload_optimizer", "offload_parameters")
 _MERGE_ROWS: Final = ("merge_policy", "merge_every_chunks")
@@ -213,7 +213,7 @@ class ModePicker(QWidget):
         missing = reasons.get("deepspeed_config", "")
         auto = _ENGINES[self._options.engine({"zero_engine": "auto"})]
         engine = self.zero.row("zero_engine")
-        engine.set_choice("auto", f"automatic ({auto})")
+        engine.set_choice("auto", f"auto ({auto})")
         engine.set_choice("deepspeed", "DeepSpeed (not installed)" if missing else "DeepSpeed", missing)
         self.deepspeed.setText("DeepSpeed settings (edited)…" if self._deepspeed else "DeepSpeed settings…")
         self.deepspeed.setEnabled(not missing or bool(self._deepspeed))

@@ -124,14 +124,14 @@ def test_what_means_nothing_here_says_why(panel: SetupPanel) -> None:
     panel.mode.radio("zero").click()
     box, engine = panel.mode.zero.row("offload_optimizer").editor, panel.mode.zero.row("zero_engine").editor
     assert not box.isEnabled() and "CPU devices already keep everything" in box.toolTip()
-    assert isinstance(engine, QComboBox) and engine.itemText(0) == "automatic (PyTorch)"
+    assert isinstance(engine, QComboBox) and engine.itemText(0) == "auto (PyTorch)"
     deepspeed = engine.model().index(engine.findData("deepspeed"), 0)
     assert not deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled and "pip install" in deepspeed.data(
         Qt.ItemDataRole.ToolTipRole
     )
     assert not panel.mode.deepspeed.isEnabled() and "pip install" in panel.mode.deepspeed.toolTip()
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero"), deepspeed=True))
-    assert box.isEnabled() and panel.mode.deepspeed.isEnabled() and engine.itemText(0) == "automatic (DeepSpeed)"
+    assert box.isEnabled() and panel.mode.deepspeed.isEnabled() and engine.itemText(0) == "auto (DeepSpeed)"
     assert deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled
     choose(panel.mode.zero.row("zero_engine"), "torch")
     assert not box.isEnabled() and "stage 1 keeps" in box.toolTip()
