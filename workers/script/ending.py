@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import Enum, auto
-from pathlib import Path, PureWindowsPath
+from pathlib import PurePath, PureWindowsPath
 from typing import Final
 
 from core.processes import describe_exit
@@ -79,7 +79,7 @@ class Launched(Enum):
 
 
 def describe_failure(
-    returncode: int, log: str, *, name: str, python: str, launched: Launched, folders: Sequence[Path] = ()
+    returncode: int, log: str, *, name: str, python: str, launched: Launched, folders: Sequence[PurePath] = ()
 ) -> RankFailed:
     """The last message of a rank whose program failed.
 

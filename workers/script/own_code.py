@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Final
 
 _INSTALLED: Final = re.compile(r"(^|[/\\])(site-packages|dist-packages)[/\\]|[/\\]lib(64)?[/\\](pypy|python)\d")
@@ -19,7 +19,7 @@ class OwnCode:
         python: Its interpreter.
     """
 
-    def __init__(self, folders: Sequence[Path], python: str) -> None:
+    def __init__(self, folders: Sequence[PurePath], python: str) -> None:
         self._folders = [_parts(str(folder)) for folder in folders]
         program = _path(python)
         prefix = program.parent.parent if program.parent.name.lower() in ("bin", "scripts") else program.parent

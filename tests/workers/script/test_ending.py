@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import pytest
 
@@ -13,7 +13,7 @@ from workers.script.ending import Launched, describe_failure, last_traceback
 
 pytestmark = pytest.mark.windows
 
-FOLDERS = (Path("/home/u/project"), Path("D:\\My Project"))
+FOLDERS = (PurePosixPath("/home/u/project"), PureWindowsPath("D:\\My Project"))
 
 TRACE = """Traceback (most recent call last):
   File "/home/u/project/train.py", line 41, in <module>
