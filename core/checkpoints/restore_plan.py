@@ -134,7 +134,7 @@ def _one_of(copies: Sequence[Copy], world: int, step: int, policy: str) -> Carry
     others = [copy for copy in copies if copy is not best and copy.alone_words]
     lost = [f"rank {copy.rank} learned {copy.alone_words}" for copy in others]
     if lost:
-        words += f"; what {_listed(lost)} is missing from {'them' if len(lost) == 1 else 'these weights'}"
+        words += f"; what {_listed(lost)} is missing from these weights"
         words += ", though the ledger counts it as trained"
     return CarryOver((str(best.rank),) * world, (step,) * world, same_groups=False, words=words)
 

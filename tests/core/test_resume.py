@@ -151,7 +151,7 @@ def test_independent_copies_become_one_and_it_is_said_which(runs: Path) -> None:
     assert one.mode_now == "ddp"
     assert (
         "Weights: rank 0's copy (100 samples seen); what rank 1 learned by itself is "
-        "missing from them, though the ledger counts it as trained." in one.lines()
+        "missing from these weights, though the ledger counts it as trained." in one.lines()
     )
     assert plan(store.dir, runs, mode="single", devices="cpu:1").copies == one.copies
     both = plan(store.dir, runs, mode="ddp", merge_policy="average")

@@ -50,7 +50,7 @@ CHAINS = {
         Leg("--mode single --devices cpu:1", "stop"),
         Leg("--mode zero --zero-stage 1 --zero-engine torch --devices cpu:2", "kill"),
         Leg("--mode independent", "stop"),
-        Leg("--mode ddp", "finish", "is missing from them, though the ledger counts it as trained"),
+        Leg("--mode ddp", "finish", "is missing from these weights, though the ledger counts it as trained"),
     ),
     "by the average": (
         Leg("--mode independent --devices cpu:3", "stop"),

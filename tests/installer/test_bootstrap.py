@@ -190,7 +190,7 @@ def ready(killed: Checkout) -> Checkout:
     code, said, err = killed.run("run", "train", "--set", "a b=ü", "7")
     assert said.get("argv") == ["train", "--set", "a b=ü", "7"], err
     assert code == 7
-    assert "removing the old .venv" in err and [line for line in err.splitlines() if "making .venv" in line]
+    assert "removing the old .venv" in err and [line for line in err.splitlines() if "creating .venv" in line]
     return killed
 
 
@@ -241,7 +241,7 @@ def test_test_adds_what_tests_need_and_runs_pytest_offscreen(ready: Checkout) ->
     assert said["env"]["QT_QPA_PLATFORM"] == "offscreen"
     assert Path(said["cwd"]).samefile(ready.root)
     assert ready.state["extras"] == ["bpe", *(["deepspeed"] if sys.platform == "linux" else []), "test"]
-    assert "making .venv" not in err, "what is there is kept"
+    assert "creating .venv" not in err, "what is there is kept"
 
 
 def test_without_arguments_the_whole_suite_runs_offscreen(ready: Checkout) -> None:
@@ -255,7 +255,7 @@ def test_a_changed_requirement_is_installed_into_what_is_there(ready: Checkout) 
     ready.write("pyproject.toml", PYPROJECT.replace('["torch"]', '["torch", "newcomer"]'))
     code, _, err = ready.run("run", "devices")
     assert code == 0, err
-    assert "making .venv" not in err
+    assert "creating .venv" not in err
     assert list(ready.venv.rglob("newcomer.py"))
 
 
@@ -278,7 +278,7 @@ def test_two_at_once_make_one_environment_and_keep_what_was_there_before(tmp_pat
         answers = [process.communicate(timeout=LIMIT_S) for process in (first, second)]
     assert [process.returncode for process in (first, second)] == [0, 0], answers
     assert sorted(json.loads(out)["argv"][0] for out, _ in answers) == ["one", "two"]
-    assert sum("making .venv" in err for _, err in answers) == 1
+    assert sum("creating .venv" in err for _, err in answers) == 1
     (aside,) = checkout.root.glob(".venv-*")
     assert (aside / "precious.txt").exists()
 

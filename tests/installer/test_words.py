@@ -150,7 +150,7 @@ class Terminal(io.StringIO):
 def test_on_a_terminal_one_line_is_rewritten() -> None:
     stream = Terminal()
     with ProgressLine(stream) as progress:
-        progress.say("making .venv")
+        progress.say("creating .venv")
         progress.show("package 1: torch, with a long description")
         progress.say("ready")
     text = stream.getvalue()
@@ -165,11 +165,11 @@ def test_on_a_terminal_one_line_is_rewritten() -> None:
 def test_off_a_terminal_each_thing_is_said_once() -> None:
     stream = io.StringIO()
     with ProgressLine(stream) as progress:
-        progress.say("making .venv")
+        progress.say("creating .venv")
         for _ in range(5):
             progress.show("package 1: torch")
         progress.say("ready")
-    assert [line.split("] ")[1] for line in stream.getvalue().splitlines()] == ["making .venv", "ready"]
+    assert [line.split("] ")[1] for line in stream.getvalue().splitlines()] == ["creating .venv", "ready"]
 
 
 LDD = """\

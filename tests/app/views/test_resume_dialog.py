@@ -208,7 +208,7 @@ def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, run
     pick(dialog.mode, 1)
     pick(dialog.devices, 1)
     dialog.choose(str(store.dir))
-    assert "rank 0's copy" in dialog.message.text() and "is missing from them" in dialog.message.text(), (
+    assert "rank 0's copy" in dialog.message.text() and "is missing from these weights" in dialog.message.text(), (
         dialog.notice.text
     )
     assert "Devices: cpu:0 alone" in dialog.message.text()
