@@ -21,7 +21,7 @@ from workers.recipe_api.refusals import Checked, Request
 
 
 def main(argv: Sequence[str]) -> None:
-    """Prints what the recipe says: notes, or why it cannot train as asked."""
+    """Prints what the recipe says: notes, or why it cannot train with these settings."""
     folder, settings = argv
     asked = json.loads(Path(settings).read_text(encoding="utf-8"))
     config = config_from_mapping(upgrade(asked.pop("config"), Path(settings)))

@@ -33,8 +33,8 @@ def main(argv: Sequence[str]) -> int:
     except Exception as error:
         traceback.print_exc()
         sys.stderr.flush()
-        words = explain(error, "this machine")
-        print(json.dumps({"title": words.title, "cause": words.cause, "next_step": words.next_step}), flush=True)
+        failed = explain(error, "this machine")
+        print(json.dumps({"title": failed.title, "cause": failed.cause, "next_step": failed.next_step}), flush=True)
         return 1
     return 0
 

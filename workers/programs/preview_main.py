@@ -239,10 +239,10 @@ def main(folder: Path) -> int:
     """Looks, and writes what it found or what went wrong; the exit code."""
     next_say = [0.0]
 
-    def say(words: str) -> None:
+    def say(text: str) -> None:
         if time.monotonic() >= next_say[0]:
             next_say[0] = time.monotonic() + _SAY_EVERY_S
-            write_atomic(folder / "progress.txt", words, durable=False)
+            write_atomic(folder / "progress.txt", text, durable=False)
 
     try:
         request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
@@ -252,8 +252,8 @@ def main(folder: Path) -> int:
             answer = look(config, recipe, Path(made), request, say)
     except Exception as error:
         traceback.print_exc()
-        words = explain(error, "this machine")
-        answer = {"error": {"title": words.title, "cause": words.cause, "next_step": words.next_step}}
+        failed = explain(error, "this machine")
+        answer = {"error": {"title": failed.title, "cause": failed.cause, "next_step": failed.next_step}}
         answer["error"]["kind"] = type(error).__name__ if isinstance(error, RankdeckError) else ""
         answer["error"]["field"] = getattr(error, "field", "")
         answer["error"]["packages"] = list(getattr(error, "packages", ()))

@@ -44,7 +44,7 @@ from workers.script.store import HostedStore, can_host
 POLL_S: Final = 0.025
 BUSY_POLL_S: Final = 0.005
 QUIET_S: Final = 0.3
-"""A step whose lines have stopped coming for so long is charted as it is."""
+"""A step whose lines have stopped coming for this long is charted as it is."""
 _READ_BYTES: Final = 1 << 20
 _TAIL_BYTES: Final = 1 << 16
 _FAILED: Final = 1
@@ -72,7 +72,7 @@ def main() -> int:
         last, code = _Wrapper(context, connection, reporter).run()
     except Exception as error:
         traceback.print_exc()
-        last, code = _own_words(error), _USAGE if isinstance(error, UsageError) else _FAILED
+        last, code = _own_failure(error), _USAGE if isinstance(error, UsageError) else _FAILED
     connection.expect_close()
     delivered = reporter.close(last)
     connection.close()
@@ -412,11 +412,11 @@ def _place(context: RankContext, run_id: str, max_restarts: int) -> Place:
     return Place(context.rank, context.world_size, context.mode, context.restarts, max_restarts, run_id, own_port)
 
 
-def _own_words(error: Exception) -> RankFailed:
+def _own_failure(error: Exception) -> RankFailed:
     text = "".join(traceback.format_exception(error))[-50_000:]
     if isinstance(error, RankdeckError):
         return RankFailed(error.title, error.cause, error.next_step, isinstance(error, UsageError), text)
-    words = f"{type(error).__name__}: {error}"
+    cause = f"{type(error).__name__}: {error}"
     return RankFailed(
-        "Rankdeck's launcher of the script failed", words, "Look at the rank's log and report it.", False, text
+        "Rankdeck's launcher of the script failed", cause, "Look at the rank's log and report it.", False, text
     )

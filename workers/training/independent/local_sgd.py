@@ -160,13 +160,7 @@ class LocalSgd:
             self.leave()
             return False
         began = time.perf_counter()
-        # One small all-reduce over gloo, cast without waiting: while slower ranks still train, this one can join a
-        # checkpoint that one of them began (`meanwhile`); that checkpoint is whole only with every rank's part.
-        reach("before_ballot", self.round + 1)
-        self._strategy.cast(self._ballot(samples_seen, active=active, stop=False, newest=newest()))
-        ballots = [Ballot(*row) for row in self._strategy.count(meanwhile)]
-        reach("after_ballot", self.round + 1)
-        self._check(ballots)
+        ballots = self._vote(self._ballot(samples_seen, active=active, stop=False, newest=newest()), meanwhile)
         if any(ballot.stop for ballot in ballots):
             self._voted_to_stop = True
             return False
@@ -209,6 +203,17 @@ class LocalSgd:
     def _ballot(self, samples_seen: int, *, active: bool, stop: bool, newest: int) -> Ballot:
         finite = not stop and self._replica.outer.is_finite()
         return Ballot(self.round + 1, int(stop), int(active), newest, samples_seen - self._samples_at, int(finite))
+
+    def _vote(self, ballot: Ballot, meanwhile: Callable[[], None]) -> list[Ballot]:
+        """Casts this rank's ballot and waits for all others; every rank gets the same."""
+        # One small all-reduce over gloo, cast without waiting: while slower ranks still train, this one can join a
+        # checkpoint that one of them began (`meanwhile`); that checkpoint is whole only with every rank's part.
+        reach("before_ballot", self.round + 1)
+        self._strategy.cast(ballot)
+        ballots = [Ballot(*row) for row in self._strategy.count(meanwhile)]
+        reach("after_ballot", self.round + 1)
+        self._check(ballots)
+        return ballots
 
     def _average(self, ballots: list[Ballot]) -> None:
         self.left_out = tuple(rank for rank, ballot in enumerate(ballots) if not ballot.finite)
