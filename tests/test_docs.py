@@ -149,3 +149,10 @@ def test_the_decisions_are_numbered_and_listed() -> None:
     assert [int(name[:4]) for name in files] == list(range(1, len(files) + 1))
     index = (folder / "README.md").read_text(encoding="utf-8")
     assert all(f"({name})" in index for name in files)
+
+
+def test_the_changelog_says_each_thing_once() -> None:
+    """Lines that two branches moved come back when both sides of a conflict are kept."""
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    beginnings = [line[:30] for line in text.splitlines() if line.startswith("* ")]
+    assert [line for line in set(beginnings) if beginnings.count(line) > 1] == []
