@@ -15,6 +15,7 @@ A recipe is never imported here. A user's broken recipe is listed with its probl
     exports = ["hf"]                       # optional: what `export(given)` in the entry file can make
     requires = ["transformers"]            # optional: packages it imports that Rankdeck itself does not need
     check = true                           # optional: check.py has `check(request)`, asked before a run is started
+    options = "train.py"                   # optional: this file has the class `Options`, see core.recipes.options_class
     own_samples = true                     # optional: an epoch is samples_per_block, not what a dataset comes to
     uses_model = true                      # optional: reads the common field `model`; so does one with a default for it
     [defaults]                             # optional: RunConfig fields
@@ -45,6 +46,7 @@ from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import ConfigError
 from core.parsing import ParseError, decode_utf8, parse_toml
 from core.paths import PACKAGE_FOLDER, data_folder
+from core.recipes.options_class import find_difference
 
 FORMAT: Final = "rankdeck-recipe"
 CHECK: Final = "check.py"
@@ -61,7 +63,7 @@ _KINDS: Final = {"label": str, "help": str, "unit": str, "common": bool, "option
 _SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec))
 _MANIFEST_KEYS: Final = (
     "format", "version", "name", "title", "description", "entry", "program", "self_contained", "uses", "modes",
-    "defaults", "fields", "exports", "requires", "check", "own_samples", "uses_model",
+    "defaults", "fields", "exports", "requires", "check", "options", "own_samples", "uses_model",
 )  # fmt: skip
 _EXPORTS: Final = ("hf",)
 _NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env")
@@ -142,7 +144,8 @@ def recipes_stamp() -> tuple[tuple[str, int, int], ...]:
     """Equal for two moments between which nobody touched a recipe of the person's: cheap enough to ask each second."""
     stamp = []
     for folder in user_recipes_folders():
-        for path in (folder, *sorted(folder.glob("*")), *sorted(folder.glob("*/recipe.toml"))):
+        files = (*folder.glob("*/recipe.toml"), *folder.glob("*/*.py"))
+        for path in (folder, *sorted(folder.glob("*")), *sorted(files)):
             try:
                 found = path.stat()
             except OSError:
@@ -192,7 +195,7 @@ def get_recipe(name: str, extra: Sequence[Path] = ()) -> Recipe:
         raise ConfigError(
             "recipe",
             f"The recipe {recipe.name!r} cannot be used: {recipe.problem}",
-            f"Correct {recipe.folder / 'recipe.toml'} or choose another recipe.",
+            f"Correct the files in {recipe.folder}, or choose another recipe.",
         )
     return recipe
 
@@ -318,19 +321,24 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
     entry = _text(manifest, "entry", program or "train.py")
     checks_in_function = manifest.get("check") is True
     check = CHECK if checks_in_function else _text(manifest, "check", "")
-    for key, file in (("entry", entry), ("program", program), ("check", check)):
+    options = _text(manifest, "options", "")
+    for key, file in (("entry", entry), ("program", program), ("check", check), ("options", options)):
         if file and (Path(file).name != file or not (folder / file).is_file()):
             raise _ManifestError(f"{key} is {file!r}, and there is no such file in the folder.")
     self_contained = manifest.get("self_contained", False)
     if not isinstance(self_contained, bool) or (self_contained and not program):
         raise _ManifestError("self_contained must be true or false, and belongs to recipes with a program.")
     defaults, uses = _defaults(manifest.get("defaults", {})), _uses(manifest.get("uses", []))
+    fields = _fields(manifest.get("fields", []))
+    difference = find_difference(folder / options, fields) if options else ""
+    if difference:
+        raise _ManifestError(difference)
     return Recipe(
         name=name,
         title=_text(manifest, "title", name),
         description=_text(manifest, "description", ""),
         folder=folder,
-        fields=_fields(manifest.get("fields", [])),
+        fields=fields,
         defaults=defaults,
         modes=_modes(manifest.get("modes", list(RESOLVED_MODES))),
         entry=entry,

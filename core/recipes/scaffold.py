@@ -27,6 +27,7 @@ version = 1
 name = "NAME"
 title = "NAME"
 description = "Learns which byte comes after which."
+options = "train.py"
 
 [defaults]
 steps = 200
@@ -49,12 +50,18 @@ help = "Numbers that stand for one byte inside the model."
 TRAIN: Final = '''\
 """Learns which byte comes after which in a text. It trains as it stands; make it yours."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-from rankdeck.recipe import PreparedData, Run, Task
+from rankdeck.recipe import PreparedData, Run, Task, read_options
+
+
+@dataclass(frozen=True)
+class Options:  # the fields of recipe.toml
+    width: int
 
 
 def build(run, folder):  # once, on rank 0: the dataset as one array; a sample is seq_len bytes and the next one
@@ -66,24 +73,20 @@ def build(run, folder):  # once, on rank 0: the dataset as one array; a sample i
 
 
 def main(run: Run) -> None:  # on every rank: data, model, loss; the rest is the trainer's business
+    options = read_options(run, Options)
     run.prepare(lambda folder: build(run, folder))
-    text, length, width = np.load(run.data_dir / "bytes.npy"), run.config.seq_len, run.options["width"]
+    text, length, width = np.load(run.data_dir / "bytes.npy"), run.config.seq_len, options.width
 
-    def windows(samples):  # numbers of samples, (batch,) -> bytes, (batch, seq_len + 1)
+    def batch(samples):  # numbers of samples, (batch,) -> bytes, (batch, seq_len + 1)
         places = samples[:, None] * length + np.arange(length + 1)
         return torch.from_numpy(text[places].astype(np.int64))
 
     def loss(model, window):  # call the model that is given: it may be wrapped
-        return F.cross_entropy(model(window[:, :-1]).flatten(0, 1).float(), window[:, 1:].flatten())
+        return nn.functional.cross_entropy(model(window[:, :-1]).flatten(0, 1).float(), window[:, 1:].flatten())
 
+    model = nn.Sequential(nn.Embedding(256, width), nn.Linear(width, width), nn.GELU(), nn.Linear(width, 256))
     run.fit(
-        Task(
-            model=nn.Sequential(nn.Embedding(256, width), nn.Linear(width, width), nn.GELU(), nn.Linear(width, 256)),
-            batch=windows,
-            val_batch=lambda samples: windows(run.samples + samples),
-            loss=loss,
-            tokens_per_sample=length,
-        )
+        Task(model=model, batch=batch, val_batch=lambda i: batch(run.samples + i), loss=loss, tokens_per_sample=length)
     )
 '''
 

@@ -8,6 +8,7 @@ import torch
 
 from core.recipes.manifest import get_recipe
 from workers.recipes.clstm_ppo.environments import World, open_world
+from workers.recipes.clstm_ppo.options import Options
 from workers.recipes.clstm_ppo.playing import Player
 from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape
 
@@ -17,9 +18,14 @@ def options(**changes: Any) -> dict[str, Any]:
     return {spec.name: spec.default for spec in get_recipe("clstm_ppo").fields} | changes
 
 
+def typed_options(**changes: Any) -> Options:
+    """The same as an object, as the recipe reads them."""
+    return Options(**options(**changes))
+
+
 def world_of(**changes: Any) -> World:
     """An environment; CartPole without velocities if nothing else is said."""
-    return open_world(options(**changes))
+    return open_world(typed_options(**changes))
 
 
 def player_of(world: World, hidden: int = 6) -> Player:

@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from core.config import RunConfig
+from core.recipes.manifest import get_recipe
 from rankdeck.recipe import ConfigError, Request
 from tests.workers.plain_transformer import PlainTransformer
 from workers.recipes.actv1.check import check
@@ -335,7 +336,8 @@ def test_the_halting_head_learns_which_tokens_it_will_get_right_and_that_more_st
 # --- bad input --------------------------------------------------------------------------------------------
 
 
-GOOD = {"n_embd": 64, "n_head": 4, "tokenizer": "byte", "halt_max_steps": 3, "h_cycles": 1, "l_cycles": 1}
+DEFAULTS = {spec.name: spec.default for spec in get_recipe("actv1").fields}
+GOOD = DEFAULTS | {"n_embd": 64, "n_head": 4, "tokenizer": "byte", "halt_max_steps": 3, "h_cycles": 1, "l_cycles": 1}
 
 
 def test_what_cannot_be_trained_is_said_before() -> None:

@@ -20,7 +20,7 @@ from core.machine.packages import check_packages
 from core.recipes.check import check_by_recipe
 from core.recipes.manifest import apply_recipe, get_recipe
 from rankdeck.recipe import Checked, ConfigError, Request
-from tests.workers.clstm_ppo_parts import options, player_of, world_of
+from tests.workers.clstm_ppo_parts import options, player_of, typed_options, world_of
 from workers.recipe_api import StepSamples
 from workers.recipes.clstm_ppo.check import check, fit
 from workers.recipes.clstm_ppo.environments import World, open_world
@@ -424,7 +424,7 @@ def test_an_environment_with_other_actions_is_refused() -> None:
     gymnasium.register("Switches-v0", Switches)
     try:
         with pytest.raises(ConfigError, match="Discrete"):
-            open_world(options(environment="Switches-v0"))
+            open_world(typed_options(environment="Switches-v0"))
     finally:
         gymnasium.registry.pop("Switches-v0")
 

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("gymnasium", reason="the trading environment has its spaces")
 
 from rankdeck.recipe import ConfigError
+from tests.workers.clstm_ppo_parts import typed_options
 from workers.recipes.clstm_ppo.market_data import load_market, open_files, save_market
 from workers.recipes.clstm_ppo.prices import PriceFile, moment_in, number_in, read_prices
 from workers.recipes.clstm_ppo.trading import Market, Stretch, Terms, Trading, make_market
@@ -112,7 +113,7 @@ def test_a_file_that_cannot_be_traded_on_is_refused(
 ) -> None:
     path = write(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
-        open_files(str(path), lambda: [path], PLAIN | changes)
+        open_files(str(path), lambda: [path], typed_options(**PLAIN | changes))
     assert caught.value.field == field and caught.value.next_step
     assert said in f"{caught.value.cause} {caught.value.next_step}"
 

@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from workers.recipe_api.options import *  # noqa: F403
     from workers.recipe_api.refusals import *  # noqa: F403
     from workers.recipe_api.run import *  # noqa: F403
     from workers.recipe_api.text import *  # noqa: F403
 
-_BY_COST: Final = ("refusals", "text", "run")
+_BY_COST: Final = ("refusals", "options", "text", "run")
 """Nothing, NumPy (a tenth of a second), torch (two seconds)."""
 
 

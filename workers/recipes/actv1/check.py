@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
-from typing import Any
 
-from rankdeck.recipe import ConfigError, MissingPackageError, Request
+from rankdeck.recipe import ConfigError, MissingPackageError, Request, read_options
+from workers.recipes.actv1.options import Options
 
 
 def check(request: Request) -> list[str]:
@@ -19,31 +18,31 @@ def check(request: Request) -> list[str]:
         ConfigError: The first invalid setting.
         MissingPackageError: The chosen tokens need a package.
     """
-    o, config = request.options, request.config
-    check_width(o["n_embd"], o["n_head"])
-    if o["tokenizer"] == "bpe" and importlib.util.find_spec("tokenizers") is None:
+    o, config = read_options(request, Options), request.config
+    check_width(o.n_embd, o.n_head)
+    if o.tokenizer == "bpe" and importlib.util.find_spec("tokenizers") is None:
         raise MissingPackageError(["tokenizers"], "BPE tokens")
     notes = check_model(o, config.model, config.strict) if config.model and not request.resumes else []
-    cycles = o["h_cycles"] * o["l_cycles"]
-    if o["halt_max_steps"] == 1 and cycles > 1:
+    cycles = o.h_cycles * o.l_cycles
+    if o.halt_max_steps == 1 and cycles > 1:
         notes.append(
             f"halt_max_steps is 1, and h_cycles × l_cycles = {cycles}: a plain model's cost needs both cycles at 1."
         )
     return notes
 
 
-def check_model(options: Mapping[str, Any], model: str, strict: bool) -> list[str]:
+def check_model(options: Options, model: str, strict: bool) -> list[str]:
     """Whether the tokens can be those of the model; as `check`."""
     # Imported where it is needed: NumPy comes along, a tenth of a second that most runs can do without.
     from rankdeck.recipe import TOKENIZER, TokenizerError, tokens_in
     from workers.recipes.actv1.tokens import find_source, is_refused
 
-    instead = "a BPE learned from the text" if options["tokenizer"] == "bpe" else "bytes"
+    instead = "a BPE learned from the text" if options.tokenizer == "bpe" else "bytes"
     try:
         folder = find_source(model)
         facts = [f"{tokens_in(folder).spec.open().vocab_size:,} tokens"] if (folder / TOKENIZER).is_file() else []
     except TokenizerError as error:
-        if options["allow_download"] and error.downloadable:
+        if options.allow_download and error.downloadable:
             return [f"The tokenizer of {model} is not on this machine and will be downloaded."]
         if not is_refused(error, strict=strict, allow_download=False):
             return [f"{error.cause} The run trains on {instead} instead. {error.next_step}"]
@@ -54,7 +53,7 @@ def check_model(options: Mapping[str, Any], model: str, strict: bool) -> list[st
     facts += [] if str(folder) == model else [str(folder)]
     about = f" ({', '.join(facts)})" if facts else ""
     note = f"ACT-v1 uses only the tokenizer of {model}{about}; its weights are trained from scratch."
-    if options["tokenizer"] == "bpe":
+    if options.tokenizer == "bpe":
         note += " The requested BPE is not learned."
     return [note]
 

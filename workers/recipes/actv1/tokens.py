@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rankdeck.recipe import (
     DATA_JSON,
@@ -22,10 +21,12 @@ from rankdeck.recipe import (
     copy_tokenizer,
     download_tokenizer,
     find_tokenizer_folder,
+    read_options,
     tokenizer_in,
     tokens_in,
 )
 from rankdeck.recipe import make_tokenizer as make_own_tokenizer
+from workers.recipes.actv1.options import Options
 
 KEPT: Final = "tokenizer"
 """Below the run's data folder: the named model's tokenizer."""
@@ -55,9 +56,9 @@ def keep_own_tokens(folder: Path) -> None:
         (folder / KEPT).mkdir(exist_ok=True)
 
 
-def tokens_of(folder: Path, options: Mapping[str, Any]) -> Tokens:
-    """What `make_tokenizer` made below `folder`, on any rank."""
-    return tokens_of_model(folder) if keeps_model(folder) else Tokens(tokenizer_in(folder, options["tokenizer"]))
+def tokens_of(folder: Path, kind: str) -> Tokens:
+    """What `make_tokenizer` made below `folder`, on any rank: the model's tokens, or the option `tokenizer`."""
+    return tokens_of_model(folder) if keeps_model(folder) else Tokens(tokenizer_in(folder, kind))
 
 
 def tokens_of_model(folder: Path) -> Tokens:
@@ -94,7 +95,7 @@ def is_refused(error: TokenizerError, *, strict: bool, allow_download: bool) -> 
 
 def _keep(data: TextSource, kept: Path) -> None:
     """Copies the named model's tokenizer to `kept`, which stays empty where it cannot be had."""
-    part, allowed = kept.with_name(f"{KEPT}.part"), data.options["allow_download"]
+    part, allowed = kept.with_name(f"{KEPT}.part"), read_options(data, Options).allow_download
     _empty(part)
     try:
         try:

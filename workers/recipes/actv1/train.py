@@ -8,43 +8,44 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from rankdeck.recipe import LossAndMetrics, Optimization, Run, Task, WindowBatches
+from rankdeck.recipe import LossAndMetrics, Optimization, Run, Task, WindowBatches, read_options
 from workers.recipes.actv1.check import check_width
 from workers.recipes.actv1.halting import Rule, judge
 from workers.recipes.actv1.layers import LayerShape
 from workers.recipes.actv1.model import HierarchicalModel, Shape
+from workers.recipes.actv1.options import Options
 from workers.recipes.actv1.tokens import keep_own_tokens, keeps_model, make_tokenizer, tokens_of
 
 
 def main(run: Run) -> None:
     """Data, model, loss, training: on every rank."""
-    o = run.options
-    layer = layer_shape(o["n_embd"], o["n_head"], o["dropout"])
+    o = read_options(run, Options)
+    layer = layer_shape(o.n_embd, o.n_head, o.dropout)
     windows = prepare(run)
-    tokens = tokens_of(run.data_dir, o)
+    tokens = tokens_of(run.data_dir, o.tokenizer)
     tokenizer = tokens.spec.open()
     model = HierarchicalModel(
         Shape(
             vocab_size=run.info["vocab_size"],
             seq_len=run.config.seq_len,
             layer=layer,
-            h_layers=o["h_layers"],
-            l_layers=o["l_layers"],
-            h_cycles=o["h_cycles"],
-            l_cycles=o["l_cycles"],
-            halt_max_steps=o["halt_max_steps"],
-            halt_exploration=o["halt_exploration"],
+            h_layers=o.h_layers,
+            l_layers=o.l_layers,
+            h_cycles=o.h_cycles,
+            l_cycles=o.l_cycles,
+            halt_max_steps=o.halt_max_steps,
+            halt_exploration=o.halt_exploration,
             every_segment=run.forward_is_collective,
-            grad_checkpointing=o["grad_checkpointing"],
+            grad_checkpointing=o.grad_checkpointing,
         )
     )
-    rule = Rule(o["halt_max_steps"], o["q_weight"], o["step_price"])
+    rule = Rule(o.halt_max_steps, o.q_weight, o.step_price)
 
     # sampled text: the same generator each time, so that two evaluations differ by what was learned only
     def sample(_: nn.Module) -> str:
-        prompt = torch.tensor(tokens.prompt(tokenizer, o["sample_prompt"] or "\n"), device=run.device)
+        prompt = torch.tensor(tokens.prompt(tokenizer, o.sample_prompt or "\n"), device=run.device)
         generator = torch.Generator().manual_seed(run.config.seed)
-        asked = (o["sample_tokens"], o["sample_temperature"], generator, run.keep_sampling)
+        asked = (o.sample_tokens, o.sample_temperature, generator, run.keep_sampling)
         text = model.generate(prompt, *asked)
         return tokenizer.decode(text[len(prompt) :].tolist())
 
@@ -54,17 +55,17 @@ def main(run: Run) -> None:
             batch=windows.train,
             val_batch=windows.held_out,
             loss=lambda model, window: loss_and_metrics(model, window, rule),
-            sample=sample if o["sample_tokens"] else None,
-            sample_prompt=o["sample_prompt"],
+            sample=sample if o.sample_tokens else None,
+            sample_prompt=o.sample_prompt,
             optimization=Optimization(
-                options={"betas": (o["beta1"], o["beta2"])},
-                weight_decay=o["weight_decay"],
-                warmup_steps=o["warmup_steps"],
-                min_lr_ratio=o["min_lr_ratio"],
-                clip_norm=o["clip_norm"],
+                options={"betas": (o.beta1, o.beta2)},
+                weight_decay=o.weight_decay,
+                warmup_steps=o.warmup_steps,
+                min_lr_ratio=o.min_lr_ratio,
+                clip_norm=o.clip_norm,
             ),
             tokens_per_sample=run.config.seq_len,
-            val_batches=o["val_batches"],
+            val_batches=o.val_batches,
         )
     )
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from rankdeck.recipe import Checked, ConfigError, MissingPackageError, Request
+from rankdeck.recipe import Checked, ConfigError, MissingPackageError, Request, read_options
 from workers.recipes.clstm_ppo.environments import is_trading, open_world
 from workers.recipes.clstm_ppo.grid import BLOCK, CHUNK, fitted_sizes, make_grid
 from workers.recipes.clstm_ppo.market_data import open_files
+from workers.recipes.clstm_ppo.options import Options
 from workers.recipes.clstm_ppo.trading import Market
 
 
@@ -30,7 +31,7 @@ def check(request: Request) -> Checked:
     """
     if importlib.util.find_spec("gymnasium") is None:
         raise MissingPackageError(["gymnasium"], "The recipe Recurrent PPO")
-    options = request.options
+    options = read_options(request, Options)
     notes: list[str] = []
     market: Market | None = None
     if is_trading(options):
@@ -65,7 +66,7 @@ def fit(request: Request, batch: int) -> Checked:
     Raises:
         ConfigError: The sizes that were chosen do not fit the batch.
     """
-    config, passes = request.config, request.options["passes"]
+    config, passes = request.config, read_options(request, Options).passes
     asked = (config.dataset_chunk_size, config.samples_per_block)
     sizes = fitted_sizes(*asked, passes * batch, request.at_default)
     try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rankdeck.recipe import ConfigError
+from workers.recipes.clstm_ppo.options import Options
 from workers.recipes.clstm_ppo.spaces import Actions, Observations, actions_of, observations_of
 from workers.recipes.clstm_ppo.trading import Market, Terms, Trading
 
@@ -37,12 +38,12 @@ class World:
     actions: Actions
 
 
-def is_trading(options: Mapping[str, Any]) -> bool:
+def is_trading(options: Options) -> bool:
     """Whether the trading environment is asked for, which needs prices."""
-    return str(options["environment"]).strip() == TRADING
+    return options.environment.strip() == TRADING
 
 
-def open_world(options: Mapping[str, Any], market: Market | None = None) -> World:
+def open_world(options: Options, market: Market | None = None) -> World:
     """The environment that the options ask for; one is made to look at, and closed again.
 
     Args:
@@ -52,14 +53,14 @@ def open_world(options: Mapping[str, Any], market: Market | None = None) -> Worl
     Raises:
         ConfigError: There is no such environment, it cannot be made here, or it cannot be seen or acted in.
     """
-    name = options["environment"].strip()
+    name = options.environment.strip()
     if is_trading(options):
         assert market is not None, "the price file is read first"
-        terms = Terms(options["fee"], options["window"], options["trading_steps"], options["allow_short"])
-        return _looked_at(name, lambda held_out: Trading(market, terms, held_out), options["hide"])
-    arguments, limit = environment_arguments(options["environment_arguments"]), options["max_episode_steps"]
+        terms = Terms(options.fee, options.window, options.trading_steps, options.allow_short)
+        return _looked_at(name, lambda held_out: Trading(market, terms, held_out), options.hide)
+    arguments, limit = environment_arguments(options.environment_arguments), options.max_episode_steps
     id_ = _CARTPOLE if name == MASKED else name
-    hide = options["hide"] or (_VELOCITIES if name == MASKED else "")
+    hide = options.hide or (_VELOCITIES if name == MASKED else "")
     return _looked_at(name, lambda _: _make(id_, arguments, limit or None), hide)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from rankdeck.recipe import ConfigError
+from workers.recipes.clstm_ppo.options import Options
 from workers.recipes.clstm_ppo.prices import PRICES, PriceFile, read_prices
 from workers.recipes.clstm_ppo.trading import Market, Stretch, make_market
 
@@ -16,9 +17,7 @@ NO_FILE: Final = "none://"
 _PRICES: Final = "prices.npy"
 
 
-def open_files(
-    named: str, files: Callable[[], Sequence[Path]], options: Mapping[str, Any]
-) -> tuple[list[PriceFile], Market]:
+def open_files(named: str, files: Callable[[], Sequence[Path]], options: Options) -> tuple[list[PriceFile], Market]:
     """Reads the price files and makes the market of them.
 
     Args:
@@ -36,17 +35,17 @@ def open_files(
             "Name one: --dataset-file prices.csv",
             title=PRICES,
         )
-    read = [read_prices(path, options["price_column"], options["max_gap"]) for path in files()]
+    read = [read_prices(path, options.price_column, options.max_gap) for path in files()]
     for file in read:
-        if file.bad_rows > options["max_bad_rows"] * file.rows:
+        if file.bad_rows > options.max_bad_rows * file.rows:
             raise ConfigError(
                 "max_bad_rows",
                 f"{file.name}: {file.bad_rows} of {file.rows} rows of the column {file.column!r} cannot be used, more "
-                f"than the share {options['max_bad_rows']:g} that is allowed: {'; '.join(file.examples)}.",
+                f"than the share {options.max_bad_rows:g} that is allowed: {'; '.join(file.examples)}.",
                 "Correct the file, name another column (--set price_column=NAME), or allow more: --set max_bad_rows=1",
                 title=PRICES,
             )
-    return read, make_market(read, options["val_fraction"], options["window"])
+    return read, make_market(read, options.val_fraction, options.window)
 
 
 def save_market(folder: Path, market: Market) -> dict[str, Any]:

@@ -11,17 +11,17 @@ Methods: PPO (arXiv 1707.06347), generalized advantages (arXiv 1506.02438), the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 from torch import nn
 
-from rankdeck.recipe import LossAndMetrics, Optimization, PreparedData, Run, Task
+from rankdeck.recipe import LossAndMetrics, Optimization, PreparedData, Run, Task, read_options
 from workers.recipes.clstm_ppo.environments import is_trading, open_world
 from workers.recipes.clstm_ppo.grid import make_grid
 from workers.recipes.clstm_ppo.market_data import load_market, open_files, save_market
+from workers.recipes.clstm_ppo.options import Options
 from workers.recipes.clstm_ppo.playing import LONGEST, Episode, Player, Stage
 from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape
 from workers.recipes.clstm_ppo.ppo import Rule, losses
@@ -36,32 +36,32 @@ SMALL: Final = 256
 
 def main(run: Run) -> None:
     """Environment, policy, loss, training: on every rank."""
-    o, config = run.options, run.config
+    o, config = read_options(run, Options), run.config
     sizes = (config.dataset_chunk_size, config.samples_per_block, run.global_batch)
-    grid = make_grid(*sizes, o["passes"], config.seq_len)
-    run.prepare(lambda folder: prepare(run, folder), depends_on=prepared_from(o))
+    grid = make_grid(*sizes, o.passes, config.seq_len)
+    run.prepare(lambda folder: prepare(run, o, folder), depends_on=prepared_from(o))
     world = open_world(o, load_market(run.data_dir, run.info) if is_trading(o) else None)
 
-    if run.device.type == "cpu" and o["hidden"] <= SMALL:
+    if run.device.type == "cpu" and o.hidden <= SMALL:
         torch.set_num_threads(1)
 
     # model
-    shape = Shape(world.observations.size, world.actions.count, world.actions.continuous, o["hidden"])
+    shape = Shape(world.observations.size, world.actions.count, world.actions.continuous, o.hidden)
     policy = CascadedLstm(shape)
 
     # episodes: to learn from, and to see how good the policy is
-    player = Player(policy, run.device, config.seed, o["discount"], o["reward_scale"])
+    player = Player(policy, run.device, config.seed, o.discount, o.reward_scale)
     stage, examination = Stage(world, held_out=False), Stage(world, held_out=True)
-    goal = EpisodeGoal(o["num_episodes"])
-    rounds = Rounds(player, stage, grid, o["trace"], o["kl_target"], run.total, run.forward_is_collective, goal)
+    goal = EpisodeGoal(o.num_episodes)
+    rounds = Rounds(player, stage, grid, o.trace, o.kl_target, run.total, run.forward_is_collective, goal)
     together = (lambda value: run.total([value])[0]) if run.forward_is_collective else None
 
     def examine(numbers: list[int]) -> list[Episode]:
-        limit = o["max_episode_steps"] or LONGEST
-        return player.episodes(examination, numbers, limit, o["sampled_evaluation"], together)
+        limit = o.max_episode_steps or LONGEST
+        return player.episodes(examination, numbers, limit, o.sampled_evaluation, together)
 
     # loss: PPO's; of evaluation episodes the return, turned round, so that less is better
-    rule = Rule(o["clip"], o["value_clip"], o["value_weight"], o["entropy_weight"])
+    rule = Rule(o.clip, o.value_clip, o.value_weight, o.entropy_weight)
 
     def loss(model: nn.Module, batch: dict[str, Any]) -> LossAndMetrics:
         if EPISODES in batch:
@@ -79,16 +79,16 @@ def main(run: Run) -> None:
                 batch=rounds.batch,
                 val_batch=lambda numbers: {EPISODES: torch.from_numpy(numbers)},
                 loss=loss,
-                sample=lambda _: written(examine(list(range(min(SHOWN, o["eval_episodes"]))))),
+                sample=lambda _: written(examine(list(range(min(SHOWN, o.eval_episodes))))),
                 sample_prompt=f"{world.name}, seed {config.seed}\n",
                 optimization=Optimization(
                     options={"eps": 1e-5},
-                    warmup_steps=o["warmup_steps"],
-                    min_lr_ratio=o["min_lr_ratio"],
-                    clip_norm=o["clip_norm"],
+                    warmup_steps=o.warmup_steps,
+                    min_lr_ratio=o.min_lr_ratio,
+                    clip_norm=o.clip_norm,
                 ),
                 tokens_per_sample=config.seq_len,
-                val_batches=o["eval_episodes"],
+                val_batches=o.eval_episodes,
                 before_step=rounds.before_step,
                 shuffled=False,
                 whole_chunks=True,
@@ -100,19 +100,19 @@ def main(run: Run) -> None:
         examination.close()
 
 
-def prepared_from(options: Mapping[str, Any]) -> dict[str, Any]:
+def prepared_from(options: Options) -> dict[str, Any]:
     """The settings that what is prepared depends on."""
     names = ["environment", "eval_episodes"]
     if is_trading(options):
         names += ["price_column", "max_gap", "max_bad_rows", "val_fraction", "window"]
-    return {name: options[name] for name in names}
+    return {name: getattr(options, name) for name in names}
 
 
-def prepare(run: Run, folder: Path) -> PreparedData:
+def prepare(run: Run, options: Options, folder: Path) -> PreparedData:
     """An epoch is one block of chunks, played as it is trained; only prices are something to prepare."""
     info: dict[str, Any] = {}
-    if is_trading(run.options):
-        files, market = open_files(run.config.dataset_file, run.dataset_files, run.options)
+    if is_trading(options):
+        files, market = open_files(run.config.dataset_file, run.dataset_files, options)
         info = save_market(folder, market)
         bad, rows = sum(file.bad_rows for file in files), sum(file.rows for file in files)
         if bad:
@@ -123,7 +123,7 @@ def prepare(run: Run, folder: Path) -> PreparedData:
                 f"{bad} of {rows} rows have no usable price: {examples}.",
                 "They are skipped. To make a run fail instead, set max_bad_rows.",
             )
-    return PreparedData(run.config.samples_per_block, run.options["eval_episodes"], info)
+    return PreparedData(run.config.samples_per_block, options.eval_episodes, info)
 
 
 def judged(episodes: list[Episode]) -> LossAndMetrics:

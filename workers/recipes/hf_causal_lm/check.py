@@ -6,17 +6,17 @@ The ranks check the same again: between the two a folder may have changed.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from rankdeck.recipe import ConfigError, MissingPackageError, Request, has_tokenizer
+from rankdeck.recipe import ConfigError, MissingPackageError, Request, has_tokenizer, read_options
 from workers.recipes.hf_causal_lm.folder import (
     ModelFolder,
     check_tokenizer_fits,
     largest_token,
     open_folder,
 )
+from workers.recipes.hf_causal_lm.options import Options
 from workers.recipes.hf_causal_lm.source import Source, find_source, not_here
 
 _HIGH_LR = {"full": 2e-4, "lora": 2e-3}
@@ -26,11 +26,13 @@ def check(request: Request) -> list[str]:
     """Refuses what cannot be trained; as `check_model`."""
     config = request.config
     shards = config.mode == "fsdp" or (config.mode == "zero" and config.zero_stage > 1)
-    return check_model(config.model or "", config.seq_len, request.options, config.lr, shards_weights=shards)
+    return check_model(
+        config.model or "", config.seq_len, read_options(request, Options), config.lr, shards_weights=shards
+    )
 
 
 def check_model(
-    model: str, seq_len: int, options: Mapping[str, Any], lr: float = 0.0, *, shards_weights: bool = False
+    model: str, seq_len: int, options: Options, lr: float = 0.0, *, shards_weights: bool = False
 ) -> list[str]:
     """Refuses what cannot be trained.
 
@@ -49,30 +51,30 @@ def check_model(
         MissingPackageError: LoRA needs a package.
     """
     source = find_source(model)
-    if options["training"] == "lora":
+    if options.training == "lora":
         _check_lora(source)
         _check_formats(options, shards_weights)
-    named = str(options.get("tokenizer_file") or "")
+    named = options.tokenizer_file or ""
     if named:
         tokenizer_path(named)
     if source.kind == "scratch":
         check_sizes(source.name, options)
         return []
     if source.folder is None:
-        if not options["allow_download"]:
+        if not options.allow_download:
             raise not_here(source)
         return [f"The model {source.name} is not on this machine and will be downloaded; its size is shown before."]
     found = open_folder(source.folder)
     _check_length(found, seq_len)
     _check_tokenizer(found, named)
-    if options["training"] == "lora":
+    if options.training == "lora":
         check_targets(found, lora_targets(options))
-    return _notes(options["training"], lr)
+    return _notes(options.training, lr)
 
 
-def lora_targets(options: Mapping[str, Any]) -> list[str]:
+def lora_targets(options: Options) -> list[str]:
     """The modules that LoRA adapts; empty: all linear layers."""
-    names = [name.strip() for name in str(options["lora_targets"]).split(",")]
+    names = [name.strip() for name in options.lora_targets.split(",")]
     return [name for name in names if name and name != "all-linear"]
 
 
@@ -100,13 +102,13 @@ def no_target(target: str, modules: set[str]) -> ConfigError:
     )
 
 
-def check_sizes(architecture: str, options: Mapping[str, Any]) -> None:
+def check_sizes(architecture: str, options: Options) -> None:
     """Refuses sizes that do not go together.
 
     Raises:
         ConfigError: Names the two numbers.
     """
-    width, heads, shared = options["n_embd"], options["n_head"], options["n_kv_head"]
+    width, heads, shared = options.n_embd, options.n_head, options.n_kv_head
     if width % heads:
         raise ConfigError(
             "n_embd", f"The width {width} is not a multiple of the {heads} heads.", "Change one of the two."
@@ -161,12 +163,12 @@ def _check_lora(source: Source) -> None:
         )
 
 
-def _check_formats(options: Mapping[str, Any], shards_weights: bool) -> None:
-    if shards_weights and options["lora_frozen"] != "fp32":
+def _check_formats(options: Options, shards_weights: bool) -> None:
+    if shards_weights and options.lora_frozen != "fp32":
         raise ConfigError(
             "lora_frozen",
             "If each device holds a shard of the weights (fsdp, ZeRO stages 2 and 3), PyTorch needs all of a layer's "
-            f"in one format, and {options['lora_frozen']} was chosen for the frozen ones.",
+            f"in one format, and {options.lora_frozen} was chosen for the frozen ones.",
             "Choose lora_frozen fp32, or mode ddp.",
         )
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from safetensors import safe_open
 from torch import nn
 
-from rankdeck.recipe import TOKENIZER_FILES, ConfigError, Export
+from rankdeck.recipe import TOKENIZER_FILES, ConfigError, Export, read_options
 from workers.recipes.hf_causal_lm.folder import CONFIG
 from workers.recipes.hf_causal_lm.model import be_quiet, empty_model, with_lora
+from workers.recipes.hf_causal_lm.options import Options
 
 ADAPTER: Final = "adapter"
 
@@ -32,9 +34,10 @@ def export_folder(given: Export, described: Path) -> None:
             "model", f"The run's {described} is gone.", "Resume the run for a step: its data is prepared again."
         )
     model: Any = empty_model(described)
-    lora = given.options["training"] == "lora"
+    options = read_options(given, Options)
+    lora = options.training == "lora"
     if lora:
-        whole = {**given.options, "lora_frozen": "fp32"}  # what is added to them is not to be rounded
+        whole = replace(options, lora_frozen="fp32")  # what is added to them is not to be rounded
         model = with_lora(model, whole, str(given.info["model_name"]))
     _take_weights(model, given.weights)
     if lora:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from torch import nn
 from rankdeck.recipe import ConfigError
 from workers.recipes.hf_causal_lm.check import lora_targets, no_target
 from workers.recipes.hf_causal_lm.folder import CONFIG
+from workers.recipes.hf_causal_lm.options import Options
 
 _SWIGLU: Final = 32
 """LLaMA's inner width is two thirds of four times the width, rounded up to a multiple of this."""
@@ -35,9 +35,7 @@ def be_quiet(allow_download: bool) -> None:
     bars.disable_progress_bar()
 
 
-def scratch_config(
-    architecture: str, options: Mapping[str, Any], seq_len: int, vocab_size: int, end: int | None
-) -> Any:
+def scratch_config(architecture: str, options: Options, seq_len: int, vocab_size: int, end: int | None) -> Any:
     """A configuration out of sizes.
 
     Args:
@@ -49,11 +47,11 @@ def scratch_config(
     """
     from transformers import GPT2Config, LlamaConfig, Qwen3Config
 
-    width, heads, dropout = options["n_embd"], options["n_head"], options["dropout"]
+    width, heads, dropout = options.n_embd, options.n_head, options.dropout
     common = {"vocab_size": vocab_size, "bos_token_id": end, "eos_token_id": end, "tie_word_embeddings": True}
     if architecture == "gpt2":
         config: Any = GPT2Config(
-            n_positions=seq_len, n_embd=width, n_layer=options["n_layer"], n_head=heads,
+            n_positions=seq_len, n_embd=width, n_layer=options.n_layer, n_head=heads,
             resid_pdrop=dropout, embd_pdrop=dropout, attn_pdrop=dropout, **common,
         )  # fmt: skip
         config.architectures = ["GPT2LMHeadModel"]
@@ -61,8 +59,8 @@ def scratch_config(
     make: Any = LlamaConfig if architecture == "llama" else Qwen3Config
     config = make(
         hidden_size=width, intermediate_size=-(-8 * width // (3 * _SWIGLU)) * _SWIGLU,
-        num_hidden_layers=options["n_layer"], num_attention_heads=heads,
-        num_key_value_heads=options["n_kv_head"] or heads, head_dim=width // heads,
+        num_hidden_layers=options.n_layer, num_attention_heads=heads,
+        num_key_value_heads=options.n_kv_head or heads, head_dim=width // heads,
         max_position_embeddings=seq_len, attention_dropout=dropout, **common,
     )  # fmt: skip
     config.architectures = ["LlamaForCausalLM" if architecture == "llama" else "Qwen3ForCausalLM"]
@@ -117,7 +115,7 @@ def trained_model(folder: Path) -> nn.Module:
     return model
 
 
-def with_lora(model: nn.Module, options: Mapping[str, Any], name: str) -> nn.Module:
+def with_lora(model: nn.Module, options: Options, name: str) -> nn.Module:
     """`model` frozen, with small matrices beside its linear layers that are trained instead.
 
     Method: Hu et al., LoRA (arXiv 2106.09685).
@@ -135,9 +133,9 @@ def with_lora(model: nn.Module, options: Mapping[str, Any], name: str) -> nn.Mod
     targets = lora_targets(options)
     config: Any = LoraConfig(
         task_type=TaskType.CAUSAL_LM,
-        r=options["lora_rank"],
-        lora_alpha=options["lora_alpha"],
-        lora_dropout=options["lora_dropout"],
+        r=options.lora_rank,
+        lora_alpha=options.lora_alpha,
+        lora_dropout=options.lora_dropout,
         target_modules=targets or "all-linear",
         fan_in_fan_out=_is_gpt2(model),
     )
@@ -156,7 +154,7 @@ def with_lora(model: nn.Module, options: Mapping[str, Any], name: str) -> nn.Mod
             "Choose other lora_targets, or leave it empty for all linear layers.",
             title="LoRA cannot be attached",
         ) from error
-    if options["lora_frozen"] == "bf16":
+    if options.lora_frozen == "bf16":
         for parameter in made.parameters():
             if not parameter.requires_grad:
                 parameter.data = parameter.data.to(torch.bfloat16)

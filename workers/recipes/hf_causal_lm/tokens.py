@@ -9,9 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from rankdeck.recipe import TOKENIZER, TOKENIZER_FILES, ConfigError, TextSource, TokenizerError, Tokens, copy_tokenizer
+from rankdeck.recipe import (
+    TOKENIZER,
+    TOKENIZER_FILES,
+    ConfigError,
+    TextSource,
+    TokenizerError,
+    Tokens,
+    copy_tokenizer,
+    read_options,
+)
 from rankdeck.recipe import tokens_in as open_tokens
 from workers.recipes.hf_causal_lm.check import tokenizer_path
+from workers.recipes.hf_causal_lm.options import Options
 
 LEARNED_END: Final = "<|endoftext|>"
 _LEARN_BYTES: Final = 64 << 20
@@ -29,7 +39,8 @@ def make_tokens(data: TextSource, folder: Path, model: Path | None) -> Tokens:
         ConfigError: There is no tokenizer that can be used.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    named = str(data.options.get("tokenizer_file") or "")
+    options = read_options(data, Options)
+    named = options.tokenizer_file or ""
     if named:
         path = tokenizer_path(named)
         for name in TOKENIZER_FILES:
@@ -40,7 +51,7 @@ def make_tokens(data: TextSource, folder: Path, model: Path | None) -> Tokens:
         with _refused():
             copy_tokenizer(model, folder)
     else:
-        learn(data.texts(_LEARN_BYTES), data.options["vocab_size"], folder)
+        learn(data.texts(_LEARN_BYTES), options.vocab_size, folder)
     return tokens_in(folder)
 
 

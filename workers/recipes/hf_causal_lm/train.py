@@ -27,6 +27,7 @@ from rankdeck.recipe import (
     TokenizerSpec,
     Tokens,
     cut_windows,
+    read_options,
     spread,
 )
 from workers.recipes.hf_causal_lm.check import check_model
@@ -42,6 +43,7 @@ from workers.recipes.hf_causal_lm.model import (
     with_lora,
     write_config,
 )
+from workers.recipes.hf_causal_lm.options import Options
 from workers.recipes.hf_causal_lm.samples import TRIED_TOKENS, Packing, keeps_documents_apart, loss
 from workers.recipes.hf_causal_lm.sampling import Sampler
 from workers.recipes.hf_causal_lm.source import find_source
@@ -56,25 +58,25 @@ _DATA_DEPENDS_ON: Final = (
 
 def main(run: Run) -> None:
     """Data, model, loss, training: on every rank."""
-    o, config = run.options, run.config
+    o, config = read_options(run, Options), run.config
     check_model(config.model or "", config.seq_len, o, shards_weights=run.forward_is_collective)
-    be_quiet(o["allow_download"])
-    depends_on = {name: o.get(name) for name in _DATA_DEPENDS_ON} | {"model": config.model}
-    info = run.prepare(lambda folder: prepare(run, folder), depends_on=depends_on)
+    be_quiet(o.allow_download)
+    depends_on = {name: getattr(o, name) for name in _DATA_DEPENDS_ON} | {"model": config.model}
+    info = run.prepare(lambda folder: prepare(run, o, folder), depends_on=depends_on)
     tokens = tokens_in(run.data_dir / KEPT)
-    model = make_model(run)
+    model = make_model(run, o)
 
-    apart = o["documents"] == "apart"
+    apart = o.documents == "apart"
     ends = run.open_ends() if apart else None
     packing = Packing(run.open_tokens(), config.seq_len, ends, len(tokens.opening))
     encoder = tokens.spec.open()
-    prompt = tokens.prompt(encoder, o["sample_prompt"])
+    prompt = tokens.prompt(encoder, o.sample_prompt)
     sampler = Sampler(
         encoder,
         prompt,
-        o["sample_tokens"],
+        o.sample_tokens,
         config.seq_len,
-        o["sample_temperature"],
+        o.sample_temperature,
         config.seed,
         tokens.end,
         run.device,
@@ -87,35 +89,35 @@ def main(run: Run) -> None:
             batch=lambda indices: packing.batch(spread(indices, run.samples)),
             val_batch=lambda indices: packing.batch(indices, info["train_tokens"]),
             loss=loss,
-            sample=sampler if o["sample_tokens"] else None,
-            sample_prompt=o["sample_prompt"],
+            sample=sampler if o.sample_tokens else None,
+            sample_prompt=o.sample_prompt,
             optimization=Optimization(
-                options={"betas": (o["beta1"], o["beta2"])},
-                weight_decay=o["weight_decay"],
-                warmup_steps=o["warmup_steps"],
-                min_lr_ratio=o["min_lr_ratio"],
-                clip_norm=o["clip_norm"],
+                options={"betas": (o.beta1, o.beta2)},
+                weight_decay=o.weight_decay,
+                warmup_steps=o.warmup_steps,
+                min_lr_ratio=o.min_lr_ratio,
+                clip_norm=o.clip_norm,
             ),
             tokens_per_sample=config.seq_len,
-            val_batches=o["val_batches"],
+            val_batches=o.val_batches,
         )
     )
 
 
-def prepare(run: Run, folder: Path) -> PreparedData:
+def prepare(run: Run, options: Options, folder: Path) -> PreparedData:
     """Model folder, tokenizer and tokens; the last `val_fraction` of them is held out. On rank 0, once."""
-    kept, o, seq_len = folder / KEPT, run.options, run.config.seq_len
+    kept, seq_len = folder / KEPT, run.config.seq_len
     shutil.rmtree(kept, ignore_errors=True)
     model, tokens = find_model_and_tokens(run, folder, run.say)
     if model is not None:
-        check_model(str(model), seq_len, o)  # it may have come just now
+        check_model(str(model), seq_len, options)  # it may have come just now
         check_tokenizer_fits(kept / TOKENIZER, open_folder(model))
         (kept / CONFIG).write_bytes((model / CONFIG).read_bytes())
     data = run.tokenize(tokens.spec)
     if model is None:
         architecture = find_source(run.config.model or "").name
-        write_config(scratch_config(architecture, o, seq_len, data.vocab_size, tokens.end), kept)
-    cut = cut_windows(data.tokens, seq_len, o["val_fraction"])
+        write_config(scratch_config(architecture, options, seq_len, data.vocab_size, tokens.end), kept)
+    cut = cut_windows(data.tokens, seq_len, options.val_fraction)
     names = {"model_folder": "" if model is None else str(model), "model_name": run.config.model}
     return PreparedData(cut.samples, cut.val_samples, {**data.info, **names, "train_tokens": cut.train_tokens})
 
@@ -127,15 +129,17 @@ def find_model_and_tokens(data: TextSource, folder: Path, say: Callable[[str], N
         ConfigError: One of them cannot be used.
     """
     source = find_source(data.config.model or "")
-    model = None if source.kind == "scratch" else local_folder(source, data.options["allow_download"], say)
+    allowed = read_options(data, Options).allow_download
+    model = None if source.kind == "scratch" else local_folder(source, allowed, say)
     return model, make_tokens(data, folder / KEPT, model)
 
 
 def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
     """The tokens that the model sees, for `rankdeck preview`, which says how large a model is and does not fetch it."""
-    be_quiet(data.options["allow_download"])
+    allowed = read_options(data, Options).allow_download
+    be_quiet(allowed)
     source = find_source(data.config.model or "")
-    if source.kind == "hub" and source.folder is None and data.options["allow_download"]:
+    if source.kind == "hub" and source.folder is None and allowed:
         raise ConfigError(
             "model",
             f"The model {source.name} is not on this machine. A run would download {ask_size(source)}.",
@@ -145,25 +149,25 @@ def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
     return find_model_and_tokens(data, folder, lambda _: None)[1].spec
 
 
-def make_model(run: Run) -> nn.Module:
+def make_model(run: Run, options: Options) -> nn.Module:
     """The model that is trained, alike on all ranks.
 
     Raises:
         ConfigError: It cannot be opened, or not trained with these settings.
     """
-    o, folder = run.options, run.info["model_folder"]
+    folder = run.info["model_folder"]
     model = trained_model(Path(folder)) if folder else empty_model(run.data_dir / KEPT)
     can_be_tried = run.rank == 0 and run.config.seq_len >= TRIED_TOKENS
-    if o["documents"] == "apart" and can_be_tried and not keeps_documents_apart(model):
+    if options.documents == "apart" and can_be_tried and not keeps_documents_apart(model):
         raise ConfigError(
             "documents",
             f"In {type(model).__name__} a document would see earlier ones in the same sample: the model ignores "
             "positions that start again.",
             "Choose documents joined: --set documents=joined",
         )
-    if o["grad_checkpointing"]:
+    if options.grad_checkpointing:
         checkpointed(model)
-    return with_lora(model, o, str(run.config.model)) if o["training"] == "lora" else model
+    return with_lora(model, options, str(run.config.model)) if options.training == "lora" else model
 
 
 def export(given: Export) -> None:

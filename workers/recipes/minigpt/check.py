@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 
-from rankdeck.recipe import ConfigError, MissingPackageError, Request
+from rankdeck.recipe import ConfigError, MissingPackageError, Request, read_options
+from workers.recipes.minigpt.options import Options
 
 
 def check(request: Request) -> list[str]:
@@ -14,9 +15,9 @@ def check(request: Request) -> list[str]:
         ConfigError: The heads cannot share the width.
         MissingPackageError: BPE tokens need a package.
     """
-    o = request.options
-    check_width(o["n_embd"], o["n_head"])
-    if o["tokenizer"] == "bpe" and importlib.util.find_spec("tokenizers") is None:
+    o = read_options(request, Options)
+    check_width(o.n_embd, o.n_head)
+    if o.tokenizer == "bpe" and importlib.util.find_spec("tokenizers") is None:
         raise MissingPackageError(["tokenizers"], "BPE tokens")
     return []
 

@@ -12,25 +12,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rankdeck.recipe import Optimization, Run, Task, make_tokenizer, tokenizer_in
+from rankdeck.recipe import Optimization, Run, Task, make_tokenizer, read_options, tokenizer_in
 from workers.recipes.minigpt.check import check_width
 from workers.recipes.minigpt.model import MiniGPT, Shape
+from workers.recipes.minigpt.options import Options
 
 
 def main(run: Run) -> None:
     """Data, model, loss, training: on every rank."""
-    o, length = run.options, run.config.seq_len
-    check_width(o["n_embd"], o["n_head"])
+    o, length = read_options(run, Options), run.config.seq_len
+    check_width(o.n_embd, o.n_head)
 
     # data: sample i is tokens [i·T, i·T + T], the last token of one sample being the first of the next
-    windows = run.prepare_windows(make_tokenizer, {key: o[key] for key in ("tokenizer", "vocab_size", "val_fraction")})
-    tokenizer = tokenizer_in(run.data_dir, o["tokenizer"]).open()
+    depends_on = {"tokenizer": o.tokenizer, "vocab_size": o.vocab_size, "val_fraction": o.val_fraction}
+    windows = run.prepare_windows(make_tokenizer, depends_on)
+    tokenizer = tokenizer_in(run.data_dir, o.tokenizer).open()
     vocab_size = run.info["vocab_size"]
 
     # model
-    model = MiniGPT(
-        Shape(vocab_size, length, o["n_layer"], o["n_head"], o["n_embd"], o["dropout"], o["grad_checkpointing"])
-    )
+    model = MiniGPT(Shape(vocab_size, length, o.n_layer, o.n_head, o.n_embd, o.dropout, o.grad_checkpointing))
 
     # loss: mean cross-entropy of the next token, in nats
     def loss(model: nn.Module, window: Tensor) -> Tensor:
@@ -39,10 +39,10 @@ def main(run: Run) -> None:
 
     # sampled text: the same generator each time, so that two evaluations differ by what was learned only
     def sample(_: nn.Module) -> str:
-        ids = tokenizer.encode([o["sample_prompt"].encode("utf-8") or b"\n"])[0]
+        ids = tokenizer.encode([o.sample_prompt.encode("utf-8") or b"\n"])[0]
         prompt = torch.tensor(ids.tolist(), device=run.device)
         generator = torch.Generator().manual_seed(run.config.seed)
-        asked = (o["sample_tokens"], o["sample_temperature"], generator, run.keep_sampling)
+        asked = (o.sample_tokens, o.sample_temperature, generator, run.keep_sampling)
         text = model.generate(prompt, *asked)
         return tokenizer.decode(text[len(prompt) :].tolist())
 
@@ -52,16 +52,16 @@ def main(run: Run) -> None:
             batch=windows.train,
             val_batch=windows.held_out,
             loss=loss,
-            sample=sample if o["sample_tokens"] else None,
-            sample_prompt=o["sample_prompt"],
+            sample=sample if o.sample_tokens else None,
+            sample_prompt=o.sample_prompt,
             optimization=Optimization(
-                options={"betas": (o["beta1"], o["beta2"])},
-                weight_decay=o["weight_decay"],
-                warmup_steps=o["warmup_steps"],
-                min_lr_ratio=o["min_lr_ratio"],
-                clip_norm=o["clip_norm"],
+                options={"betas": (o.beta1, o.beta2)},
+                weight_decay=o.weight_decay,
+                warmup_steps=o.warmup_steps,
+                min_lr_ratio=o.min_lr_ratio,
+                clip_norm=o.clip_norm,
             ),
             tokens_per_sample=length,
-            val_batches=o["val_batches"],
+            val_batches=o.val_batches,
         )
     )

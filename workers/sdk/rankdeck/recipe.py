@@ -8,7 +8,9 @@ need no torch.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,4 +21,22 @@ def __getattr__(name: str) -> Any:
     """The name as `workers.recipe_api` has it."""
     if name.startswith("__"):
         raise AttributeError("module %r has no attribute %r" % (__name__, name))
-    return getattr(import_module("workers.recipe_api"), name)
+    try:
+        return getattr(import_module("workers.recipe_api"), name)
+    except ModuleNotFoundError as error:
+        if error.name not in ("workers", "workers.recipe_api"):
+            raise  # a package of the recipe's is missing
+    raise ImportError(_outside_of_rankdeck(name))
+
+
+def _outside_of_rankdeck(name: str) -> str:
+    """Why a recipe cannot be run like a script, and the command that starts it."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    folder = Path(main).resolve().parent if main else None
+    if folder is None or not (folder / "recipe.toml").is_file():
+        folder = Path("path/to/my-model")
+    return (
+        "Cannot import %r from rankdeck.recipe: this Python process was not started by Rankdeck. "
+        "A file that imports rankdeck.recipe is part of a recipe, and Rankdeck runs it. "
+        'Start it with: rankdeck train --recipe "%s"' % (name, folder)
+    )

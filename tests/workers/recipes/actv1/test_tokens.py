@@ -129,7 +129,7 @@ def test_what_was_decided_stays(learned: Path, cache: Path, tmp_path: Path) -> N
     assert make_tokenizer(source, without).kind == "bytes"
     held = tmp_path / "held"
     key = make_tokenizer(source, held).key
-    tokens = tokens_of(held, source.options)
+    tokens = tokens_of(held, source.options["tokenizer"])
     assert tokens.spec.open().vocab_size == 270 and tokens.prompt(tokens.spec.open(), "") == [tokens.end]
     shutil.rmtree(cache)
     assert make_tokenizer(source, held).key == key

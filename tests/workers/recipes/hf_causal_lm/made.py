@@ -11,6 +11,7 @@ from torch import nn
 from core.config import RunConfig
 from core.recipes.manifest import apply_recipe, get_recipe
 from workers.recipes.hf_causal_lm.model import empty_model, scratch_config, write_config
+from workers.recipes.hf_causal_lm.options import Options
 from workers.recipes.hf_causal_lm.tokens import learn
 
 TEXTS = ["the cat sat on the mat. ", "a dog ran up the hill. ", "größe und maß.\n"]
@@ -24,9 +25,14 @@ def options(**changes: Any) -> dict[str, Any]:
     return {**config.options, **SIZES, **changes}
 
 
+def typed_options(**changes: Any) -> Options:
+    """The same as an object, as the recipe reads them."""
+    return Options(**{"tokenizer_file": None, **options(**changes)})
+
+
 def make_model(folder: Path, architecture: str = "llama", vocab: int = 300, **sizes: Any) -> nn.Module:
     """A model with random weights, made from its `config.json` in `folder`; the same at every call."""
-    write_config(scratch_config(architecture, options(**sizes), LENGTH, vocab, 0), folder)
+    write_config(scratch_config(architecture, typed_options(**sizes), LENGTH, vocab, 0), folder)
     torch.manual_seed(3)
     model = empty_model(folder)
     with torch.no_grad():  # beyond the beginning's small numbers, so that what a token sees shows in its logits

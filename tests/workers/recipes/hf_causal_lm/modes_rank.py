@@ -18,7 +18,7 @@ from torch import nn
 
 from core.config import RunConfig
 from core.config.batch import resolve_batch
-from tests.workers.recipes.hf_causal_lm.made import options
+from tests.workers.recipes.hf_causal_lm.made import typed_options
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
@@ -59,7 +59,7 @@ def packing() -> Packing:
 
 def train(place: Place, way: str, variant: str, source: str = "llama", resumed_from: str = "") -> dict[str, Any]:
     """A few steps; a commit in the middle; an evaluation and a sampled text at the end."""
-    o = options(**VARIANTS[variant])
+    o = typed_options(**VARIANTS[variant])
     mode, stage = ("zero", int(way[-1])) if way.startswith("zero") else (way, 3)
     config = RunConfig(mode=mode, zero_stage=stage, zero_engine="torch")
     name = f"{way}-{variant}-{source}-{resumed_from}"
@@ -75,9 +75,9 @@ def train(place: Place, way: str, variant: str, source: str = "llama", resumed_f
     strategy.setup()
     seeding.seed_everything(3)
     model = trained_model(place.folder / source)
-    if o["grad_checkpointing"]:
+    if o.grad_checkpointing:
         checkpointed(model)
-    if o["training"] == "lora":
+    if o.training == "lora":
         model = with_lora(model, o, source)
     precision = Precision("fp32", torch.device("cpu"))
     replica = strategy.replicate(model, Optimization(weight_decay=0.1, clip_norm=1.0), 0.01, precision)

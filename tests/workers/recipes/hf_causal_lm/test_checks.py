@@ -18,6 +18,7 @@ from core.recipes.check import check_by_recipe
 from core.recipes.manifest import apply_recipe, get_recipe
 from workers.recipes.hf_causal_lm.check import check_model
 from workers.recipes.hf_causal_lm.folder import causal_architectures, open_folder
+from workers.recipes.hf_causal_lm.options import Options
 
 pytestmark = pytest.mark.windows
 
@@ -54,8 +55,9 @@ def write_tokenizer(path: Path, size: int) -> None:
     path.write_text(json.dumps({"model": {"vocab": vocabulary}, "added_tokens": []}), encoding="utf-8")
 
 
-def options(**changes: Any) -> dict[str, Any]:
-    return {**apply_recipe(RunConfig(recipe="hf_causal_lm"), get_recipe("hf_causal_lm")).options, **changes}
+def options(**changes: Any) -> Options:
+    defaults = {spec.name: spec.default for spec in get_recipe("hf_causal_lm").fields}
+    return Options(**(defaults | changes))
 
 
 def with_config(**changes: Any) -> Callable[[Path], None]:

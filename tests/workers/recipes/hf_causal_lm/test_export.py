@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from core.config import RunConfig
 from rankdeck.recipe import ConfigError
-from tests.workers.recipes.hf_causal_lm.made import make_folder, options
+from tests.workers.recipes.hf_causal_lm.made import make_folder, options, typed_options
 from workers.recipe_api import Export
 from workers.recipes.hf_causal_lm.exporting import export_folder
 from workers.recipes.hf_causal_lm.model import empty_model, trained_model, with_lora
@@ -81,7 +81,7 @@ def test_frozen_weights_take_half_the_room_and_are_merged_whole(tmp_path: Path) 
 
     source = make_folder(tmp_path / "source", "llama")
     settings = {"training": "lora", "lora_frozen": "bf16"}
-    model = with_lora(trained_model(source), options(**settings), str(source))
+    model = with_lora(trained_model(source), typed_options(**settings), str(source))
     kinds = {(parameter.requires_grad, parameter.dtype) for parameter in model.parameters()}
     assert kinds == {(True, torch.float32), (False, torch.bfloat16)}
     disturb(model)
@@ -99,7 +99,7 @@ def test_lora_is_merged_and_its_adapter_fits_the_model_it_came_from(tmp_path: Pa
 
     source = make_folder(tmp_path / "source", architecture)
     settings = {"training": "lora", "lora_rank": 4, "lora_alpha": 12.0}
-    model = with_lora(trained_model(source), options(**settings), str(source))
+    model = with_lora(trained_model(source), typed_options(**settings), str(source))
     plain = logits(model)
     assert torch.allclose(plain, logits(trained_model(source)), atol=1e-6), "untrained, it changes nothing"
     trained = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
@@ -137,8 +137,8 @@ def test_weights_that_are_missing_are_not_made_up(tmp_path: Path) -> None:
 def test_lora_targets_are_held_against_the_model(tmp_path: Path) -> None:
     model = trained_model(make_folder(tmp_path / "source", "llama"))
     with pytest.raises(ConfigError, match="No module of the model is called 'c_attn'") as caught:
-        with_lora(model, options(training="lora", lora_targets="c_attn"), "x")
+        with_lora(model, typed_options(training="lora", lora_targets="c_attn"), "x")
     assert "q_proj" in caught.value.next_step
-    chosen = with_lora(model, options(training="lora", lora_targets="q_proj, v_proj"), "x")
+    chosen = with_lora(model, typed_options(training="lora", lora_targets="q_proj, v_proj"), "x")
     trained = {name.split(".")[-4] for name, parameter in chosen.named_parameters() if parameter.requires_grad}
     assert trained == {"q_proj", "v_proj"}

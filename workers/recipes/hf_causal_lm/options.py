@@ -1,0 +1,41 @@
+"""The recipe's options as Python types; `recipe.toml` has their defaults, limits and meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The fields of `recipe.toml`, compared when the recipe is found."""
+
+    training: Literal["full", "lora"]
+    n_layer: int
+    n_head: int
+    n_kv_head: int
+    n_embd: int
+    vocab_size: int
+    dropout: float
+    tokenizer_file: str | None
+    documents: Literal["apart", "joined"]
+    lora_rank: int
+    lora_alpha: float
+    lora_dropout: float
+    lora_targets: str
+    lora_frozen: Literal["fp32", "bf16"]
+    grad_checkpointing: bool
+    text_column: str
+    max_bad_rows: str
+    allow_download: bool
+    val_fraction: float
+    val_batches: int
+    weight_decay: float
+    beta1: float
+    beta2: float
+    warmup_steps: int
+    min_lr_ratio: float
+    clip_norm: float
+    sample_tokens: int
+    sample_prompt: str
+    sample_temperature: float
