@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -214,3 +215,19 @@ def test_it_is_python_3_8() -> None:
         names += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level]
         ours = {"workers"} if path.name == "recipe.py" else set()  # for type checkers; else imported on first use
         assert {name.split(".")[0] for name in names} <= ours | set(sys.stdlib_module_names), path
+
+
+def test_a_recipe_that_is_run_like_a_script_says_how_it_is_started(tmp_path: Path) -> None:
+    train = tmp_path / "my model" / "train.py"
+    train.parent.mkdir()
+    train.write_text("from rankdeck.recipe import Run\n", encoding="utf-8")
+    (train.parent / "recipe.toml").touch()
+    told = subprocess.run(
+        [sys.executable, "-S", str(train)],
+        env={**os.environ, "PYTHONPATH": str(SDK_FOLDER)},
+        capture_output=True,
+        check=False,
+    )
+    last = told.stderr.decode("utf-8", "replace").splitlines()[-1]
+    assert told.returncode == 1 and last.startswith("ImportError: Cannot import 'Run' from rankdeck.recipe")
+    assert f'rankdeck train --recipe "{train.parent.resolve()}"' in last

@@ -93,7 +93,7 @@ def test_a_tokenizer_is_found_in_a_folder_or_in_the_cache(learned: Path, cache: 
 @pytest.mark.usefixtures("cache")
 def test_the_person_is_told_before_the_start(learned: Path) -> None:
     (note,) = check_by_recipe(asked(str(learned)), RECIPE)[1]
-    assert note.startswith(f"ACT-v1 takes only the tokenizer of {learned} (270 tokens); its weights")
+    assert note.startswith(f"ACT-v1 uses only the tokenizer of {learned} (270 tokens); its weights")
     (note,) = check_by_recipe(asked("gpt2"), RECIPE)[1]
     assert "gpt2 is not on this machine" in note and "trains on bytes instead" in note
     (note,) = check_by_recipe(asked("gpt2", tokenizer="bpe"), RECIPE)[1]
