@@ -180,7 +180,7 @@ def story_eight(folder: Path) -> None:
         plots = rankdeck.window.plots.device_rows
         rankdeck.window.resize(1600, 1000)
         wait_for(lambda: len(plots.frames) == 8 and "%" in plots.frames[7].readout.accessibleName())
-        assert [frame.title.text() for frame in plots.frames] == [f"{n}  H100 80GB HBM3" for n in range(8)]
+        assert [frame.title.text() for frame in plots.frames] == [f"GPU {n} · H100 80GB HBM3" for n in range(8)]
         wait_for(lambda: plots.scroll_bar.maximum() == 0)  # all of them in sight
         rankdeck.window.resize(1024, 640)
         QApplication.processEvents()
