@@ -44,7 +44,7 @@ def check_by_recipe(
     global_batch: int | None = None,
     resumes: bool = False,
 ) -> tuple[RunConfig, tuple[str, ...]]:
-    """Asks the recipe whether it can train as asked. Blocks; may be called from any thread.
+    """Asks the recipe whether it can train with these settings. Blocks; may be called from any thread.
 
     Args:
         config: Complete with the recipe's defaults.

@@ -117,7 +117,7 @@ class Recipe:
 
 
 class _ManifestError(Exception):
-    """What is wrong with a `recipe.toml`, in words; becomes `Recipe.problem`."""
+    """An invalid `recipe.toml`; its text becomes `Recipe.problem`."""
 
 
 def user_recipes_folder() -> Path:
@@ -131,17 +131,17 @@ def user_recipes_folders() -> tuple[Path, ...]:
     `RANKDECK_RECIPES`; ``recipes`` below `RANKDECK_HOME`; ``recipes`` in the user's own data folder, where the first
     is not set.
     """
-    told, home = (os.environ.get(name, "").strip() for name in ("RANKDECK_RECIPES", "RANKDECK_HOME"))
-    folders = [Path(told).expanduser().absolute()] if told else []
+    named, home = (os.environ.get(name, "").strip() for name in ("RANKDECK_RECIPES", "RANKDECK_HOME"))
+    folders = [Path(named).expanduser().absolute()] if named else []
     if home:
         folders.append(Path(home).expanduser().absolute() / "recipes")
-    if not told:
+    if not named:
         folders.append(data_folder() / "recipes")
     return tuple(dict.fromkeys(folders))
 
 
 def recipes_stamp() -> tuple[tuple[str, int, int], ...]:
-    """Equal for two moments between which nobody touched a recipe of the person's: cheap enough to ask each second."""
+    """Changes when a file of the user's own recipes changes. Cheap enough to compute every second."""
     stamp = []
     for folder in user_recipes_folders():
         files = (*folder.glob("*/recipe.toml"), *folder.glob("*/*.py"))
@@ -171,8 +171,8 @@ def find_recipes(extra: Sequence[Path] = ()) -> list[Recipe]:
             if recipe.name not in found:
                 found[recipe.name] = recipe
             else:
-                words = f"The name {recipe.name!r} is taken by the recipe in {found[recipe.name].folder}."
-                broken.append(dataclasses.replace(recipe, problem=recipe.problem or words))
+                taken = f"The name {recipe.name!r} is taken by the recipe in {found[recipe.name].folder}."
+                broken.append(dataclasses.replace(recipe, problem=recipe.problem or taken))
     return [*found.values(), *broken]
 
 
@@ -219,8 +219,8 @@ def recipe_defaults(recipe: Recipe, given: Collection[str] = ()) -> dict[str, An
 def apply_recipe(config: RunConfig, recipe: Recipe | None = None) -> RunConfig:
     """`config` with the recipe's defaults where a field says nothing (None), and its options checked and complete.
 
-    A field with a default of its own (`lr`, `seq_len` …) cannot say "nothing": whoever builds a config from what
-    a person gave starts from `recipe_defaults` instead.
+    A field with a default of its own (`lr`, `seq_len` …) is never None: a config of a user's own settings is
+    built from `recipe_defaults` instead.
 
     Raises:
         ConfigError: No such recipe; an option that it does not have, or with a value that cannot be used; a mode
@@ -278,7 +278,7 @@ def _contradicts(name: str, given: Collection[str]) -> bool:
 def _in_folder(folder: Path) -> list[Recipe]:
     try:
         manifests = {path.parent for path in folder.glob("*/recipe.toml")}
-        # A folder with training code and no manifest was meant to be a recipe, and is told so.
+        # A folder with training code and no manifest was meant to be a recipe, so it is listed with its problem.
         return [_read(path) for path in sorted(manifests | {path.parent for path in folder.glob("*/train.py")})]
     except OSError as error:
         return [_broken(folder, f"The folder cannot be read ({error.strerror or error}).")]

@@ -1,6 +1,6 @@
 """Code that a run executes and that did not come with Rankdeck: a recipe named by its folder, a program of one's own.
 
-A recipe is code, and it runs with the rights of whoever resumes. What a person starts is their own act and is noted
+A recipe is code, and it runs with the permissions of the user who resumes. What users start themselves is recorded
 here, on this machine and not in the run's folder; a run that names any other code came from somewhere else.
 """
 
@@ -61,7 +61,7 @@ class OutsideCode:
 
 
 class OutsideCodeError(UsageError):
-    """A run names code that was never started on this machine, and nobody has agreed to run it."""
+    """A run names code that was never started on this machine, and the user has not agreed to run it."""
 
     title = "This run uses its own code"
 
@@ -80,7 +80,7 @@ def outside_code(recipe: str, options: Mapping[str, FieldValue]) -> OutsideCode 
 
 
 def check_accepted(code: OutsideCode, accepted: bool) -> None:
-    """Refuses code that nobody has agreed to.
+    """Refuses code that the user has not agreed to run.
 
     Raises:
         OutsideCodeError: Says which, and how to agree.
