@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from workers.recipe_api.text import *  # noqa: F403
 
 _BY_COST: Final = ("refusals", "options", "text", "run")
-"""Nothing, NumPy (a tenth of a second), torch (two seconds)."""
+"""The first two need nothing, `text` NumPy (a tenth of a second), `run` torch (two seconds)."""
 
 
 def __getattr__(name: str) -> Any:
