@@ -27,6 +27,13 @@ if sys.platform != "win32":
 # Every path that tests use has a space and letters outside ASCII, as people's folders do.
 RUNS_NAME: Final = "Läufe mit Raum"
 LEAK_LIMIT_S: Final = 3.0
+TESTS: Final = Path(__file__).parent
+LEVELS: Final = {
+    "unit": "needs no run and no PyTorch",
+    "runs": "starts real processes: run hosts with fake ranks, scripts, windows",
+    "training": "needs PyTorch, and mostly trains",
+}
+"""What the tests in each of these folders are marked as."""
 _numbers = itertools.count()
 
 
@@ -37,6 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     each other by spinning, would only take time from other tests.
     """
     config.addinivalue_line("markers", "spawned: its run hosts and ranks start as a person's do, and are not forked")
+    for level, words in LEVELS.items():
+        config.addinivalue_line("markers", f"{level}: {words}")
     gc.disable()  # until all is collected: what tests import stays
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile our modules anew
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -47,11 +56,15 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XDG_CONFIG_HOME"] = str(home / "config")
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spreads files that mostly wait between files that train, for files side by side to share the cores well.
+    """Marks tests with their level; spreads files that mostly wait between files that train, to share the cores well.
 
     Files with slow tests are all begun within the first nine tenths: nothing long is left when all else is done.
     """
+    for item in items:
+        if (level := item.path.relative_to(TESTS).parts[0]) in LEVELS:
+            item.add_marker(level)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     files = list(dict.fromkeys(item.path for item in items))
     quick = [path for path in files if path not in slow]
@@ -104,6 +117,18 @@ def _leaves_nothing_behind(request: pytest.FixtureRequest, _own_folder: Path) ->
     if left:
         leaks.end_processes(before, _own_folder)
         pytest.fail(f"{request.node.nodeid} leaves behind:\n  " + "\n  ".join(left), pytrace=False)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Says how long the tests of each level took, added up."""
+    spent = dict.fromkeys(LEVELS, 0.0)
+    for kind in ("passed", "failed", ""):
+        for report in terminalreporter.getreports(kind):
+            level = report.nodeid.removeprefix("tests/").partition("/")[0]
+            if level in spent and isinstance(report, pytest.TestReport):
+                spent[level] += report.duration
+    if any(spent.values()):
+        terminalreporter.write_line(", ".join(f"{level} {seconds:.0f} s" for level, seconds in spent.items()))
 
 
 @pytest.hookimpl(wrapper=True)
