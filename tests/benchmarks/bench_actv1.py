@@ -27,8 +27,8 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from core.data.dataset import list_files
-from tests.workers.hosted_run import host, lines, make_run
-from tests.workers.plain_transformer import PlainTransformer
+from tests.helpers.hosted_run import host, lines, make_run
+from tests.training.workers.plain_transformer import PlainTransformer
 from workers.recipes.actv1.halting import Rule, judge
 from workers.recipes.actv1.layers import LayerShape
 from workers.recipes.actv1.model import HierarchicalModel, Shape

@@ -23,7 +23,7 @@ import pytest
 from tests.benchmarks.bench_peers import loop
 from tests.benchmarks.loops.common import Job
 from tests.benchmarks.taking_turns import SLICE_S, Contender, Timed, median_ratio, rate, ratio, take_turns
-from tests.workers.hosted_run import write_text
+from tests.helpers.hosted_run import write_text
 
 pytestmark = [
     pytest.mark.benchmark,

@@ -29,7 +29,7 @@ import pytest
 
 from core.config.sync import AVERAGE, DILOCO, Synchronisation
 from core.data.dataset import list_files
-from tests.workers.hosted_run import host, lines, make_run
+from tests.helpers.hosted_run import host, lines, make_run
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 LENGTH, BATCH, RANKS = 128, 8, 2

@@ -29,7 +29,7 @@ import psutil
 import pytest
 
 from tests.benchmarks.loops.common import Job
-from tests.workers.hosted_run import TINY, write_text
+from tests.helpers.hosted_run import TINY, write_text
 
 pytestmark = [
     pytest.mark.benchmark,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.workers.hosted_run import curve, host, lines, make_run, write_text
+from tests.helpers.hosted_run import curve, host, lines, make_run, write_text
 
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -1,4 +1,4 @@
-"""What only Windows does: Job Objects, consoles, handles. `tests/core/test_process_tree.py` runs there too."""
+"""What only Windows does: Job Objects, consoles, handles. `tests/runs/core/processes/test_tree.py` runs there too."""
 
 from __future__ import annotations
 

@@ -1,0 +1,267 @@
+"""The real window on simulated GPUs: cards that come, go, hang and keep quiet, looked at as a person does.
+
+Each story runs in a process of its own, started under the simulator (`python -m
+tests.runs.app.test_gpus_in_window STORY FOLDER`): its library has to be found before any other, and it stays loaded.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+
+from app.main import Rankdeck
+from app.settings import settings_in
+from app.views.plots.curve_controls import QuantityBox
+from app.views.setup.device_row import DeviceRow
+from tests.helpers.host_fixture import FakeRun
+from tests.helpers.nvml_sim import NEEDS_SIMULATOR, pretend_cuda_torch, with_gpus
+
+SCENARIOS: Final = Path(__file__).with_name("scenarios")
+ADA, CARD = "GPU-6ada6000-1111-4aaa-8aaa-0000000000a1", "GPU-40904090-2222-4bbb-8bbb-0000000000b2"
+LIMIT_S: Final = 60.0
+pytestmark = [*NEEDS_SIMULATOR]
+
+
+def wait_for(reached: Callable[[], bool], limit_s: float = LIMIT_S) -> None:
+    """Lets the window live until something is so."""
+    deadline = time.monotonic() + limit_s
+    while not reached():
+        assert time.monotonic() < deadline, "the window did not get there"
+        QApplication.processEvents()
+        time.sleep(0.01)
+
+
+@contextmanager
+def window(folder: Path) -> Iterator[Rankdeck]:
+    """A window that knows its devices."""
+    rankdeck = Rankdeck(settings_in(folder / "settings.ini"), folder / "runs")
+    rankdeck.open()
+    wait_for(lambda: rankdeck.table.is_known and rankdeck.drafting.latest is not None)
+    yield rankdeck
+    rankdeck.window.close_now()
+
+
+def rows(rankdeck: Rankdeck) -> list[DeviceRow]:
+    picker = rankdeck.window.setup.devices
+    return [picker.row(device.uuid) for device in rankdeck.table.devices]
+
+
+def ticked(rankdeck: Rankdeck) -> list[str]:
+    return [device.uuid for device in rankdeck.window.setup.devices.selected()]
+
+
+def devices_of_the_draft(rankdeck: Rankdeck) -> list[str]:
+    latest = rankdeck.drafting.latest
+    return [] if latest is None or latest.config is None else list(latest.config.devices)
+
+
+def story_lost(folder: Path) -> None:
+    """Unequal cards, one of which is lost and comes back; its tick goes with it."""
+    with window(folder) as rankdeck:
+        ada, card = rows(rankdeck)
+        assert ada.box.text() == "GPU 0 · RTX 6000 Ada Generation" and card.box.text() == "GPU 1 · RTX 4090"
+        assert ADA in ada.box.toolTip() and "GPU-6ada6000" in ada.box.accessibleName()
+        wait_for(lambda: "61 °C  287 W. memory 12 of 48 GiB" in ada.box.accessibleDescription())
+        first = ada.box.accessibleDescription()
+        wait_for(lambda: ada.box.accessibleDescription() != first)  # it is live
+        wait_for(lambda: devices_of_the_draft(rankdeck) == [ADA, CARD])
+        wait_for(lambda: card.is_lost)
+        assert "GPU is lost" in card.warning and "GPU is lost" in card.box.toolTip()
+        assert not card.box.isEnabled() and not card.box.isChecked() and "– %" in card.box.accessibleDescription()
+        assert ada.box.isEnabled() and ada.warning == "" and ticked(rankdeck) == [ADA]
+        wait_for(lambda: devices_of_the_draft(rankdeck) == [ADA])
+        QTest.keyClick(ada.box, Qt.Key.Key_Space)
+        assert ticked(rankdeck) == [] and rankdeck.window.setup.devices.wished() == [CARD]
+        wait_for(lambda: not card.is_lost)
+        assert ticked(rankdeck) == [CARD] and card.warning == ""
+    with window(folder) as rankdeck:  # and it is remembered
+        assert ticked(rankdeck) == [CARD]
+
+
+def story_hang(folder: Path) -> None:
+    """A driver that stops answering: said of each card, none can be ticked, and the window closes all the same."""
+    with window(folder) as rankdeck:
+        assert len(ticked(rankdeck)) == 2
+        wait_for(lambda: all(row.is_lost for row in rows(rankdeck)))
+        for row in rows(rankdeck):
+            assert "Has not answered for" in row.warning and "has not answered" in row.box.toolTip()
+            assert not row.box.isEnabled() and not row.box.isChecked()
+        wait_for(lambda: not rankdeck.window.actions_.start.isEnabled())
+        assert "No device is selected" in rankdeck.window.actions_.start.toolTip()
+
+
+def story_late(folder: Path) -> None:
+    """A driver that takes its time: slots of the processor until then."""
+    with window(folder) as rankdeck:
+        assert all(device.kind == "cpu" for device in rankdeck.table.devices) and len(ticked(rankdeck)) == 2
+        assert "has not answered yet" in str(rankdeck.table.problem)
+        wait_for(lambda: rankdeck.table.problem is None)
+        assert len(rankdeck.window.setup.devices.devices()) == 1 and ticked(rankdeck)[0].startswith("GPU-")
+
+
+def story_bare(folder: Path) -> None:
+    """Figures that are not to be had are dashes; a card that gives none can be ticked all the same."""
+    with window(folder) as rankdeck:
+        power, busy, warm, mute, hot = rows(rankdeck)
+        said = [row.box.accessibleDescription for row in (power, busy, warm, hot)]
+        wait_for(lambda: all("memory" in words() for words in said))
+        assert said[0]().startswith("42 %  55 °C  – W")
+        assert said[1]().startswith("– %  55 °C  70 W")
+        assert said[2]().startswith("12 %  – °C  70 W")
+        assert said[3]().startswith("100 %  104 °C  1040 W")
+        assert hot.warning == "⚠ Too hot: the hardware halves the clock" and "power cap" in hot.box.toolTip()
+        assert "R&D sample of a name" in hot.box.toolTip()
+        wait_for(lambda: "…" in hot.box.text())
+        wait_for(lambda: "Gives no figures (Not Supported)" in mute.warning)
+        assert mute.box.isEnabled() and mute.box.isChecked() and len(ticked(rankdeck)) == 5
+
+
+def story_no_gpu(folder: Path) -> None:
+    """No driver, or one that does not work: why, and slots of the processor."""
+    with window(folder) as rankdeck:
+        words = {"no_driver": "not running", "zero_gpus": "finds no GPU", "not_working": "does not work"}
+        assert words[folder.name] in rankdeck.window.setup.devices._notice.text()
+        assert rankdeck.window.setup.devices._notice.isVisible()
+        assert ticked(rankdeck) == ["cpu:0", "cpu:1"] and rankdeck.window.actions_.start.isEnabled()
+
+
+def story_cpu_torch(folder: Path) -> None:
+    """GPUs that this PyTorch cannot train on: said of each, not ticked, and refused when a person ticks one."""
+    with window(folder) as rankdeck:
+        setup = rankdeck.window.setup
+        assert [device.uuid for device in rankdeck.table.devices][:3] == [ADA, CARD, "cpu:0"]
+        assert ticked(rankdeck) == ["cpu:0", "cpu:1"] and rankdeck.window.actions_.start.isEnabled()
+        ada, card, *_ = rows(rankdeck)
+        assert all("this PyTorch cannot use it" in row.box.toolTip() for row in (ada, card))
+        assert "cannot use it" in ada.warning and "pip install" in setup.devices._notice.text()
+        ada.box.click()
+        wait_for(lambda: not rankdeck.window.actions_.start.isEnabled())
+        assert "is built for the CPU only" in setup.devices.problem.text()
+        assert not setup.devices._notice.isVisible()  # it would say the same
+        ada.box.click()
+        wait_for(lambda: rankdeck.window.actions_.start.isEnabled())
+
+
+def story_hidden(folder: Path) -> None:
+    """A GPU that CUDA_VISIBLE_DEVICES hides is shown as hidden and cannot be ticked."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = CARD
+    with window(folder) as rankdeck:
+        card, ada = rows(rankdeck)
+        assert (card.device.uuid, card.box.text()) == (CARD, "GPU 0 · RTX 4090")
+        assert ada.box.text() == "RTX 6000 Ada Generation"
+        assert ticked(rankdeck) == [CARD] and rankdeck.window.actions_.start.isEnabled()
+        assert not ada.box.isEnabled() and ada.warning == f"⚠ Hidden by CUDA_VISIBLE_DEVICES={CARD}"
+        wait_for(lambda: devices_of_the_draft(rankdeck) == [CARD])
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    with window(folder / "none visible") as rankdeck:
+        assert ticked(rankdeck) == ["cpu:0", "cpu:1"] and rankdeck.window.actions_.start.isEnabled()
+
+
+def story_eight(folder: Path) -> None:
+    """Eight cards of one name in a run of eight ranks: told apart, all in sight, the legend whole where narrow."""
+    with window(folder) as rankdeck:
+        names = [row.box.accessibleName() for row in rows(rankdeck)]
+        assert len(set(names)) == 8 and all("GPU-515…" in name for name in names)
+        run = FakeRun(folder, devices=tuple(str(n) for n in range(8))).behave(steps=10_000, step_s=0.05)
+        run.start().wait_for_step(1)
+        rankdeck.showing.show(run.run_dir)
+        plots = rankdeck.window.plots.device_rows
+        rankdeck.window.resize(1600, 1000)
+        wait_for(lambda: len(plots.frames) == 8 and "%" in plots.frames[7].readout.accessibleName())
+        assert [frame.title.text() for frame in plots.frames] == [f"GPU {n} · H100 80GB HBM3" for n in range(8)]
+        wait_for(lambda: plots.scroll_bar.maximum() == 0)  # all of them in sight
+        rankdeck.window.resize(1024, 640)
+        QApplication.processEvents()
+        for box in plots.findChildren(QuantityBox):
+            assert box.width() >= box.sizeHint().width() and box.accessibleName()
+        run.stop(now=True).end()
+
+
+def story_training(folder: Path) -> None:
+    """A run on slots of the processor beside GPUs: both are plotted, each under its name."""
+    with window(folder) as rankdeck:
+        run = FakeRun(folder).behave(steps=10_000, step_s=0.05).start().wait_for_step(1)
+        rankdeck.showing.show(run.run_dir)
+        plots = rankdeck.window.plots.device_rows
+        titles = ["CPU 0", "CPU 1", "GPU 0 · RTX 6000 Ada Generation", "GPU 1 · RTX 4090"]
+        wait_for(lambda: [frame.title.text() for frame in plots.frames] == titles)
+        wait_for(lambda: all("W" in frame.readout.accessibleName() for frame in plots.frames[2:]))
+        ada = plots.frames[2]
+        assert "of 48 GiB" in ada.readout.accessibleName() and "not used" in ada.title.toolTip()
+        assert "Rank 1 trains" in plots.frames[1].title.toolTip()
+        wait_for(lambda: len(ada.chart.source.layers(ada.chart.view(), 100, ada.palette())) == 2)
+        card = plots.frames[3].readout
+        wait_for(lambda: card.accessibleName().startswith("88 %;"))
+        wait_for(lambda: card.accessibleName().startswith("– %;"))  # lost: not the figure from before
+        run.stop(now=True).end()
+
+
+STORIES: Final[dict[str, Callable[[Path], None]]] = {
+    name.removeprefix("story_"): story for name, story in list(globals().items()) if name.startswith("story_")
+}
+
+
+TOLD: Final = (
+    ("lost", "lost"),
+    ("hang", "hang"),
+    ("late", "late"),
+    ("bare", "bare"),
+    ("no_gpu", "no_driver"),
+    ("no_gpu", "zero_gpus"),
+    ("no_gpu", "not_working"),
+    ("cpu_torch", "two_workstation"),
+    ("hidden", "unlike"),
+    ("eight", "eight"),
+    ("training", "lost_for_good"),
+)
+
+
+@pytest.fixture(scope="module")
+def endings(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, subprocess.CompletedProcess[str]]:
+    """How each story that is to be tested ended, by scenario; three at a time, as they mostly wait for their GPUs."""
+    wanted = [item.callspec.id for item in request.session.items if item.path == Path(__file__)]
+
+    def tell(story: str, scenario: str) -> subprocess.CompletedProcess[str]:
+        folder = tmp_path_factory.mktemp("story") / scenario
+        folder.mkdir()
+        file = SCENARIOS / f"{scenario}.txt"
+        return with_gpus(
+            str(file) if file.exists() else scenario,
+            ["-m", __name__, story, str(folder)],
+            env={
+                "RANKDECK_HOME": str(folder / "runs"),
+                **({} if story == "cpu_torch" else pretend_cuda_torch(folder / "torch")),
+            },
+            limit_s=2 * LIMIT_S,
+        )
+
+    with ThreadPoolExecutor(3) as pool:
+        going = {scenario: pool.submit(tell, story, scenario) for story, scenario in TOLD if scenario in wanted}
+        return {scenario: ending.result() for scenario, ending in going.items()}
+
+
+@pytest.mark.parametrize("scenario", [scenario for _, scenario in TOLD])
+def test_story(scenario: str, endings: dict[str, subprocess.CompletedProcess[str]]) -> None:
+    done = endings[scenario]
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    application = QApplication([])
+    os.environ["NVMLSIM_T0"] = str(time.time())  # second 0 of the scenario is now, however long the start took
+    STORIES[sys.argv[1]](Path(sys.argv[2]))

@@ -1,0 +1,133 @@
+"""The same work gives the same result: on one device or two, interrupted or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.run_folder.store import RunStore
+from tests.helpers.hosted_run import curve, host, lines, make_run, write_text
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+STEPS = 50
+SETTINGS = {"steps": STEPS, "global_batch_size": 16, "batch_size": 4, "checkpoint_every_steps": 10, "lr": 5e-3}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_text(tmp_path_factory.mktemp("text") / "text.txt")
+
+
+@pytest.fixture(scope="module")
+def ddp(tmp_path_factory: pytest.TempPathFactory, text: Path) -> RunStore:
+    """Two ranks, two micro-batches each, never disturbed."""
+    store = make_run(tmp_path_factory.mktemp("ddp") / "run", text, "ddp", 2, **SETTINGS)
+    assert host(store) == 0
+    return store
+
+
+def test_one_device_stopped_and_resumed_has_the_curve_of_two(tmp_path: Path, text: Path, ddp: RunStore) -> None:
+    """One device, four micro-batches; stopped once on the way, which must not show in the curve either."""
+    single = make_run(tmp_path / "run", text, "single", 1, **SETTINGS)
+    assert host(single, stop_at=12) == 0
+    assert single.state().state == "stopped" and single.model.is_file()
+    stopped_at = single.state().step
+    assert 12 <= stopped_at < STEPS
+    assert host(single) == 0
+    assert single.state().state == "finished"
+    assert lines(single, "launch")[-1]["resumed_from"] == {"0": stopped_at}
+    one, two = curve(single), curve(ddp)
+    assert list(one) == list(two) == list(range(1, STEPS + 1))
+    worst = max(abs(one[step] - two[step]) / abs(two[step]) for step in one)
+    assert worst <= 1e-4
+    assert one[STEPS] < one[1] - 1.0, "it learns"
+    evaluations = [[line["val_loss"] for line in lines(run, "eval")] for run in (single, ddp)]
+    assert evaluations[0] == pytest.approx(evaluations[1], rel=1e-4)
+
+
+def test_zero_killed_and_resumed_ends_bit_equal_to_ddp(tmp_path: Path, text: Path, ddp: RunStore) -> None:
+    """Sharding the optimizer changes no bit of any weight, nor does losing every process on the way."""
+    zero = make_run(tmp_path / "run", text, "zero", 2, zero_engine="torch", **SETTINGS)
+    assert host(zero, "mid_chunk@25") != 0
+    assert host(zero) == 0
+    assert zero.model.read_bytes() == ddp.model.read_bytes()
+    assert curve(zero) == curve(ddp)
+
+
+@pytest.mark.parametrize(("mode", "static_graph"), [("ddp", False), ("ddp", True), ("zero", False)])
+def test_powersgd_killed_and_resumed_ends_as_if_nothing_had_happened(
+    mode: str, static_graph: bool, tmp_path: Path, text: Path
+) -> None:
+    """What its approximation left out of one step's gradients is owed to the next one's, resumed or not."""
+    settings = {**SETTINGS, "gradient_exchange": "powersgd", "static_graph": static_graph, "zero_engine": "torch"}
+    runs = [make_run(tmp_path / name, text, mode, 2, **settings) for name in ("whole", "killed")]
+    whole, killed = runs
+    assert host(whole) == 0
+    # At the second checkpoint, not at a step: on a slow machine the host is still writing the first when step 37 comes.
+    assert host(killed, "ledger_replaced@2") != 0
+    assert host(killed) == 0
+    resumed_from = lines(killed, "launch")[-1]["resumed_from"]["0"]
+    assert resumed_from >= 20, "the first ten steps send whole gradients"
+    assert killed.model.read_bytes() == whole.model.read_bytes()
+    assert curve(killed) == curve(whole)
+
+
+SHARDED = {**SETTINGS, "options": {"sample_tokens": 8}}
+
+
+@pytest.fixture(scope="module")
+def fsdp(tmp_path_factory: pytest.TempPathFactory, text: Path) -> RunStore:
+    store = make_run(tmp_path_factory.mktemp("fsdp") / "run", text, "fsdp", 2, **SHARDED)
+    assert host(store) == 0
+    return store
+
+
+def test_fsdp_trains_what_ddp_trains(ddp: RunStore, fsdp: RunStore) -> None:
+    """To rounding, as gradients are clipped by a norm that is summed up in another order; what is exported is whole."""
+    assert curve(fsdp) == pytest.approx(curve(ddp), rel=1e-4)
+    assert fsdp.model.stat().st_size == ddp.model.stat().st_size
+    evaluations = [[line["val_loss"] for line in lines(run, "eval")] for run in (fsdp, ddp)]
+    assert evaluations[0] == pytest.approx(evaluations[1], rel=1e-4)
+    assert len(lines(fsdp, "sample")) == len(evaluations[0]), "all ranks sample, one says so"
+
+
+def test_fsdp_killed_and_resumed_ends_as_if_nothing_had_happened(tmp_path: Path, text: Path, fsdp: RunStore) -> None:
+    """Every rank writes and takes up its own shards."""
+    killed = make_run(tmp_path / "run", text, "fsdp", 2, **SHARDED)
+    assert host(killed, "mid_chunk@25") != 0
+    assert host(killed) == 0
+    # The checkpoint of step 20 is written beside the training: a slow disk may not have it yet at step 25.
+    assert lines(killed, "launch")[-1]["resumed_from"] in ({"0": 20, "1": 20}, {"0": 10, "1": 10})
+    assert killed.model.read_bytes() == fsdp.model.read_bytes()
+    assert curve(killed) == curve(fsdp)
+
+
+def test_stage_2_stopped_and_resumed_is_bit_equal_to_stage_3(tmp_path: Path, text: Path, fsdp: RunStore) -> None:
+    """They differ in when a block's weights are let go of, not in any number."""
+    stage2 = make_run(tmp_path / "run", text, "zero", 2, zero_stage=2, zero_engine="torch", **SHARDED)
+    assert host(stage2, stop_at=12) == 0
+    assert stage2.state().state == "stopped" and stage2.model.is_file()
+    assert host(stage2) == 0
+    assert stage2.model.read_bytes() == fsdp.model.read_bytes()
+    assert curve(stage2) == curve(fsdp)
+
+
+def test_independent_ranks_merge_the_same_way_when_killed_between_merges(tmp_path: Path, text: Path) -> None:
+    settings = {**SETTINGS, "global_batch_size": None, "steps": 32, "merge_every_chunks": 1, "merge_policy": "average"}
+    runs = [make_run(tmp_path / name, text, "independent", 2, **settings) for name in ("whole", "killed")]
+    whole, killed = runs
+    assert host(whole) == 0
+    assert host(killed, "mid_chunk@20") != 0
+    assert host(killed) == 0
+    assert killed.model.read_bytes() == whole.model.read_bytes()
+    merges = {line["round"]: line for line in lines(killed, "merge")}
+    assert sorted(merges) == [1, 2, 3, 4], "one after each chunk, the last at the end"
+    assert {round_: line["val_losses"] for round_, line in merges.items()} == {
+        line["round"]: line["val_losses"] for line in lines(whole, "merge")
+    }
+    assert all("warning" in line for line in merges.values())
+    assert [merges[round_]["chosen"] for round_ in (1, 2, 3)] == ["average"] * 3
+    assert merges[4]["chosen"] == min(merges[4]["val_losses"], key=merges[4]["val_losses"].get), "the best is exported"
+    assert all(set(line["val_losses"]) == {"rank 0", "rank 1", "average"} for line in merges.values())

@@ -1,0 +1,147 @@
+"""Models of the Hub: found in the cache, fetched from a server on this machine's loopback, refused with one message."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("huggingface_hub", reason="downloads are its business")
+
+from rankdeck.recipe import ConfigError
+from tests.helpers.rank_processes import run_rank_processes
+from workers.data.model_tokenizer import find_tokenizer_folder
+from workers.recipes.hf_causal_lm.download import local_folder, size_text, wanted_files
+from workers.recipes.hf_causal_lm.source import Source, find_source
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+FILES = {
+    "config.json": b'{"model_type": "llama"}',
+    "tokenizer.json": b"{}",
+    "model.safetensors": b"\x02\x00\x00\x00\x00\x00\x00\x00{}" + bytes(1000),
+    "pytorch_model.bin": b"never to be fetched",
+    "README.md": b"# A model",
+}
+
+
+class Hub(BaseHTTPRequestHandler):
+    """The answers of the Hub's API that a download asks for."""
+
+    files = FILES
+    asked: list[str] = []  # noqa: RUF012, one server a test
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        type(self).asked.append(self.path)
+        if self.path.startswith("/api/models/owner/name/tree"):
+            tree = [
+                {"type": "file", "path": name, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
+                for name, data in self.files.items()
+            ]
+            self._send(json.dumps(tree).encode(), "application/json")
+            return
+        if self.path.startswith("/api/models/owner/name"):
+            siblings = [{"rfilename": name, "size": len(data)} for name, data in self.files.items()]
+            answer = {"id": "owner/name", "modelId": "owner/name", "sha": COMMIT, "siblings": siblings, "tags": []}
+            self._send(json.dumps(answer).encode(), "application/json")
+            return
+        name = self.path.rpartition("/")[2]
+        if "/owner/name/resolve/" in self.path and name in self.files:
+            self._send(self.files[name], "application/octet-stream")
+            return
+        self.send_error(404)
+
+    def _send(self, data: bytes, kind: str) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("ETag", f'"{hashlib.sha256(data).hexdigest()}"')
+        self.send_header("X-Repo-Commit", COMMIT)
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def hub() -> Iterator[str]:
+    """A Hub with one model, on this machine's loopback."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    Hub.asked, Hub.files = [], FILES
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def fetched(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, process: str = "fetch_process"
+) -> dict[str, Any]:
+    """What a process of its own says of fetching owner/name: huggingface_hub reads its settings when it is imported."""
+    monkeypatch.setenv("HF_ENDPOINT", endpoint)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("HF_HOME", str(folder / "hf"))
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    return run_rank_processes(f"tests.training.workers.recipes.hf_causal_lm.{process}", 1, folder, fresh=True)[0]
+
+
+def test_a_download_says_what_it_fetches_before_it_does_and_is_found_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: str
+) -> None:
+    found = fetched(tmp_path, monkeypatch, hub)
+    size = sum(len(FILES[name]) for name in ("config.json", "tokenizer.json", "model.safetensors"))
+    assert found["said"] == [f"downloading owner/name: 3 files, {size / 1e6:.1f} MB"]
+    folder = Path(found["folder"])
+    assert sorted(path.name for path in folder.iterdir()) == ["config.json", "model.safetensors", "tokenizer.json"]
+    assert (folder / "model.safetensors").read_bytes() == FILES["model.safetensors"]
+    assert not any("pytorch_model" in path or "README" in path for path in Hub.asked)
+    source = find_source("owner/name")
+    assert source.folder is not None and source.folder.samefile(folder), "the next run needs no network"
+    assert local_folder(source, False, lambda _: None) == source.folder
+
+
+def test_a_tokenizer_is_fetched_without_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: str) -> None:
+    folder = Path(fetched(tmp_path, monkeypatch, hub, "fetch_tokenizer_process")["folder"])
+    assert [path.name for path in folder.iterdir()] == ["tokenizer.json"]
+    assert not any("model.safetensors" in path and "resolve" in path for path in Hub.asked)
+    assert find_tokenizer_folder("owner/name").samefile(folder), "the next run needs no network"
+    found = fetched(tmp_path / "again", monkeypatch, "http://127.0.0.1:9", "fetch_tokenizer_process")
+    assert "owner/name could not be downloaded" in found["cause"] and "Check the name" in found["next_step"]
+
+
+def test_a_model_with_nothing_but_pickles_is_refused_before_it_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: str
+) -> None:
+    Hub.files = {name: data for name, data in FILES.items() if not name.endswith(".safetensors")}
+    found = fetched(tmp_path, monkeypatch, hub)
+    assert "no safetensors files" in found["cause"] and found["said"] == []
+    assert not any("resolve" in path for path in Hub.asked)
+
+
+def test_a_hub_that_does_not_answer_is_said_in_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = fetched(tmp_path, monkeypatch, "http://127.0.0.1:9")  # nothing listens there
+    assert found["title"] == "The model could not be downloaded" and "owner/name" in found["cause"]
+    assert "--model FOLDER" in found["next_step"]
+
+
+def test_unasked_nothing_is_downloaded() -> None:
+    with pytest.raises(ConfigError, match="nothing is downloaded without asking"):
+        local_folder(Source("hub", "owner/name"), False, lambda _: None)
+
+
+def test_sizes_are_those_of_what_is_fetched() -> None:
+    files = [("model.safetensors", 5_000_000_000), ("config.json", 600), ("tf_model.h5", 7), ("pytorch_model.bin", 9)]
+    assert wanted_files(files) == files[:2]
+    assert (size_text(5_000_000_600), size_text(2_500_000)) == ("5.0 GB", "2.5 MB")

@@ -1,0 +1,66 @@
+"""A whole run: stopped and resumed, sampled, exported, and opened with transformers alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="trains for real")
+pytest.importorskip("transformers", reason="the recipe's models are those of transformers")
+
+import numpy as np
+import torch
+
+from core.export.export import export_run
+from core.run_folder.store import RunStore
+from tests.helpers.hosted_run import curve, host, lines, make_run
+from tests.helpers.written import write_rows
+from workers.recipes.hf_causal_lm.samples import Packing, loss
+
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240)]
+
+STEPS = 40
+SMALL = {
+    "n_layer": 1, "n_head": 2, "n_embd": 16, "vocab_size": 300, "sample_tokens": 4, "warmup_steps": 2,
+    "val_batches": 100, "val_fraction": 0.01,
+}  # fmt: skip
+
+
+def new_run(folder: Path, rows: Path) -> RunStore:
+    settings = {"steps": STEPS, "eval_every": 20, "lr": 5e-3, "model": "llama"}
+    return make_run(folder, rows, "ddp", 2, recipe="hf_causal_lm", options=SMALL, **settings)
+
+
+def val_loss(folder: Path, store: RunStore) -> float:
+    """The validation loss of an exported folder, worked out without a run."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    found = json.loads((store.data / "data.json").read_text(encoding="utf-8"))
+    cache = Path(found["info"]["token_cache"])
+    tokens, ends = np.fromfile(cache / "tokens.bin", "<u2"), np.fromfile(cache / "ends.bin", "<u8")
+    assert tokenizer.decode(tokens[: int(ends[0])]) == "document 0: the größe of 0 is not 0.<|endoftext|>"
+    batch = Packing(tokens, 16, ends).batch(np.arange(found["val_samples"]), found["info"]["train_tokens"])
+    with torch.no_grad():
+        return float(loss(model, batch))
+
+
+def test_stopped_and_resumed_it_goes_on_as_if_nothing_had_been_and_its_export_is_that_model(tmp_path: Path) -> None:
+    texts = [f"document {number}: the größe of {number * number % 997} is not {number % 7}." for number in range(400)]
+    rows = write_rows(tmp_path / "rows.jsonl", texts)
+    whole, stopped = new_run(tmp_path / "whole", rows), new_run(tmp_path / "stopped", rows)
+    assert host(whole, timeout_s=200.0) == 0
+    assert host(stopped, stop_at=3, timeout_s=200.0) == 0
+    assert 3 <= stopped.state().step < STEPS
+    assert host(stopped, timeout_s=200.0) == 0
+    losses = curve(whole)
+    assert list(losses) == list(range(1, STEPS + 1)) and losses[STEPS] < losses[1] - 0.5
+    assert curve(stopped) == losses
+    assert stopped.model.read_bytes() == whole.model.read_bytes()
+    samples = lines(whole, "sample")
+    assert [sample["step"] for sample in samples] == [20, 40] and all(sample["prompt"] for sample in samples)
+
+    folder = export_run(whole, "hf").path
+    assert val_loss(folder, whole) == pytest.approx(lines(whole, "eval")[-1]["val_loss"], rel=1e-5)

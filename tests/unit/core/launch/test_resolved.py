@@ -1,0 +1,70 @@
+"""`core.launch.resolved`: what a config comes to on a machine, and that an attempt's file says all of it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from core.config.config_file import read_config, to_toml
+from core.config.layers import config_from_mapping
+from core.config.mode import Mode
+from core.config.run_config import RunConfig
+from core.errors import ConfigError
+from core.launch.resolved import resolve, resolve_on
+from core.machine.devices.device import Device
+from core.machine.platform import Platform
+from core.recipes.manifest import get_recipe, recipe_defaults
+
+pytestmark = pytest.mark.windows
+
+LINUX = Platform("linux", "2.13.0+cpu", None, 8)
+SLOTS = [Device(f"cpu:{i}", "cpu", i, f"CPU {i}") for i in range(4)]
+ROOT = Path(__file__).resolve().parents[4]
+BUILT_IN = ("minigpt", "hf_causal_lm", "actv1", "clstm_ppo", "script")
+
+
+def _config(recipe: str = "minigpt", **changes: object) -> RunConfig:
+    return RunConfig(**recipe_defaults(get_recipe(recipe))).replace(**changes)
+
+
+@pytest.mark.parametrize(
+    ("mode", "groups", "batch"),
+    [("ddp", 1, "16 = 4 × 4 × 1"), ("independent", 4, "4 = 4 × 1 × 1"), ("auto", 1, "16 = 4 × 4 × 1")],
+)
+def test_a_config_comes_to_ranks_replica_groups_and_a_batch(mode: str, groups: int, batch: str) -> None:
+    run = resolve(_config(mode=mode, devices=("cpux4",), batch_size=4), get_recipe("minigpt"), SLOTS, LINUX)
+    assert (run.world_size, run.replica_groups, str(run.batch)) == (4, groups, batch)
+    assert run.mode is not Mode.AUTO
+    assert run.steps_per_epoch(1600) == 100
+
+
+def test_devices_that_are_chosen_already_are_taken_as_they_are() -> None:
+    run = resolve_on(_config(), get_recipe("minigpt"), SLOTS[1:3], LINUX)
+    assert [device.uuid for device in run.devices] == ["cpu:1", "cpu:2"]
+
+
+def test_a_batch_that_does_not_fit_the_ranks_is_refused() -> None:
+    with pytest.raises(ConfigError, match="cannot be divided evenly"):
+        resolve(_config(devices=("cpux4",), global_batch_size=6), get_recipe("minigpt"), SLOTS, LINUX)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_the_file_of_an_attempt_reads_back_as_the_complete_config(name: str, tmp_path: Path) -> None:
+    config = resolve_on(_config(name), get_recipe(name), SLOTS[:1], LINUX).config
+    file = tmp_path / "attempt.toml"
+    file.write_text(to_toml(config), encoding="utf-8")
+    assert config_from_mapping(read_config(file), RunConfig()) == config
+
+
+def test_each_decision_of_a_launch_is_made_in_one_module() -> None:
+    """Devices, mode, the recipe's defaults and the batch: whoever else needs them is handed a `ResolvedRun`."""
+    decisions = {"choose_devices", "choose_mode", "apply_recipe", "resolve_batch"}
+    found = set()
+    for path in (path for folder in ("app", "core", "workers") for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in decisions:
+                found.add(path.relative_to(ROOT).as_posix())
+    export = "workers/programs/export_main.py"  # no launch: it reads an old run's config
+    assert found == {"core/launch/resolved.py", export}
