@@ -1,9 +1,9 @@
 """Restore plan: the weights that each rank of the next attempt takes up, and the step that it continues from.
 
 Most modes keep one set of weights, whole or in shards, and any number of ranks in any mode reads it. Ranks that train
-independently keep a copy each. While as many of them go on, each goes on with its own; where fewer sets of weights are
-wanted than there are, one has to be chosen (`CarryOver.copies`), and what the others learned is not in it. The ledger
-counts their chunks as trained all the same: nothing is trained twice.
+independently keep a copy each. If there are as many of them as before, each continues with its own. If fewer sets of
+weights are wanted, one is chosen (`RestorePlan.copies`), and what the others learned is not in it. The ledger counts
+their chunks as trained all the same: nothing is trained twice.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Copy:
         chunks_alone: Chunks it trained since all copies were alike; None where that was not kept.
         part_alone: Whether it stands in the middle of a chunk.
         val_loss, val_step: Its newest validation loss and the step it was measured at; None where none was.
-        synchronised: The copies were brought together every so many steps.
+        synchronised: The copies were synchronised at the sync interval.
     """
 
     rank: int
@@ -44,7 +44,7 @@ class Copy:
     synchronised: bool
 
     @property
-    def alone_words(self) -> str:
+    def learned_alone(self) -> str:
         """What only this copy has learned: "from 12 chunks"; empty if nothing."""
         if self.chunks_alone is None:
             return "by itself"
@@ -54,8 +54,8 @@ class Copy:
         return f"from {both}" if both else ""
 
     @property
-    def loss_words(self) -> str:
-        """How good it was found to be."""
+    def quality(self) -> str:
+        """Its validation loss, or how many samples it has seen, as text."""
         if self.val_loss is None:
             return f"{self.samples_seen:,} samples seen"
         at = "" if self.val_step in (None, self.step) else f", measured at step {self.val_step:,}"
@@ -63,21 +63,21 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class CarryOver:
-    """How an attempt takes up a checkpoint.
+class RestorePlan:
+    """How an attempt restores a checkpoint.
 
     Attributes:
         copies: For each rank whose weights and optimizer state it takes up: a rank's number, "average", or empty
             where there is one set only.
         steps: For each rank the optimizer steps behind it when it begins.
-        same_groups: As many replica groups go on as there were, so that each one's own counters do too.
-        words: What is to be known of the weights, for a person; empty where nothing is chosen or left out.
+        same_groups: There are as many replica groups as before, so each one keeps its own counters.
+        note: What the person should know about the weights; empty where nothing is chosen or left out.
     """
 
     copies: tuple[str, ...]
     steps: tuple[int, ...]
     same_groups: bool = True
-    words: str = ""
+    note: str = ""
 
 
 def policy_for(policy: str, fell_back: bool) -> str:
@@ -85,58 +85,58 @@ def policy_for(policy: str, fell_back: bool) -> str:
     return "best" if fell_back and policy == AVERAGE else policy
 
 
-def carry_over(
+def plan_restore(
     checkpoint: Checkpoint | None, mode: str, world: int, policy: str, *, synchronise: bool = False
-) -> CarryOver:
-    """What of `checkpoint` goes on on `world` ranks in `mode`.
+) -> RestorePlan:
+    """Plans what each of `world` ranks in `mode` restores of `checkpoint`.
 
-    A rank that goes on with its own copy goes on from that copy's step. Whoever takes up another's begins at the
-    highest step of all, so that no curve runs backwards.
+    A rank that continues with its own copy starts at that copy's step. One that takes another rank's copy starts at
+    the highest step of all, so that no curve runs backwards.
 
     Args:
-        checkpoint: What the attempt goes on from; None begins with fresh weights.
-        mode: The mode to come, resolved.
+        checkpoint: What the attempt continues from; None starts with fresh weights.
+        mode: The attempt's mode, resolved.
         world: Its ranks.
         policy: The merge policy: "best" and "none" choose the copy with the lowest validation loss (where none was
-            measured, the one with the most samples seen), "average" the mean of all. Copies that were brought
-            together every so many steps are averaged in any case: that is what the next time would have done.
-        synchronise: Copies are brought together every so many steps from now on. Such as were never brought together
-            are too far apart to be averaged, so all ranks begin with one of them.
+            measured, the one with the most samples seen), "average" the mean of all. Copies that were synchronised at
+            an interval are averaged in any case: that is what the next round would have done.
+        synchronise: Copies are synchronised at an interval from now on. Copies that never were are too far apart to be
+            averaged, so all ranks start with one of them.
     """
     if checkpoint is None:
-        return CarryOver(("",) * world, (0,) * world)
+        return RestorePlan(("",) * world, (0,) * world)
     then, now = _groups(checkpoint.mode, checkpoint.world_size), _groups(mode, world)
     if then == 1:
-        return CarryOver(("",) * world, (checkpoint.step,) * world, same_groups=now == 1)
+        return RestorePlan(("",) * world, (checkpoint.step,) * world, same_groups=now == 1)
     copies = [_copy(checkpoint, rank) for rank in range(checkpoint.world_size)]
     if now < then or (synchronise and not any(copy.synchronised for copy in copies)):
         return _one_of(copies, world, checkpoint.step, policy)
     new = range(then, now)
-    words = ""
+    note = ""
     if new:
         best = _best(copies)
-        words = f"{_ranks(new)} start{'s' if len(new) == 1 else ''} from rank {best.rank}'s copy ({best.loss_words})"
-    return CarryOver(
+        note = f"{_ranks(new)} start{'s' if len(new) == 1 else ''} from rank {best.rank}'s copy ({best.quality})"
+    return RestorePlan(
         (*map(str, range(then)), *(str(_best(copies).rank) for _ in new)),
         (*(copy.step for copy in copies), *(checkpoint.step for _ in new)),
         same_groups=not new,
-        words=words,
+        note=note,
     )
 
 
-def _one_of(copies: Sequence[Copy], world: int, step: int, policy: str) -> CarryOver:
+def _one_of(copies: Sequence[Copy], world: int, step: int, policy: str) -> RestorePlan:
     """All ranks take up the same weights."""
     if policy == AVERAGE or any(copy.synchronised for copy in copies):
-        words = f"the average of the copies of {_ranks(range(len(copies)))}"
-        return CarryOver((AVERAGE,) * world, (step,) * world, same_groups=False, words=words)
+        note = f"the average of the copies of {_ranks(range(len(copies)))}"
+        return RestorePlan((AVERAGE,) * world, (step,) * world, same_groups=False, note=note)
     best = _best(copies)
-    words = f"rank {best.rank}'s copy ({best.loss_words})"
-    others = [copy for copy in copies if copy is not best and copy.alone_words]
-    lost = [f"rank {copy.rank} learned {copy.alone_words}" for copy in others]
+    note = f"rank {best.rank}'s copy ({best.quality})"
+    others = [copy for copy in copies if copy is not best and copy.learned_alone]
+    lost = [f"rank {copy.rank} learned {copy.learned_alone}" for copy in others]
     if lost:
-        words += f"; what {_listed(lost)} is missing from these weights"
-        words += ", though the ledger counts it as trained"
-    return CarryOver((str(best.rank),) * world, (step,) * world, same_groups=False, words=words)
+        note += f"; what {_listed(lost)} is missing from these weights"
+        note += ", though the ledger counts it as trained"
+    return RestorePlan((str(best.rank),) * world, (step,) * world, same_groups=False, note=note)
 
 
 def _best(copies: Sequence[Copy]) -> Copy:
@@ -148,11 +148,11 @@ def _best(copies: Sequence[Copy]) -> Copy:
 
 def _copy(checkpoint: Checkpoint, rank: int) -> Copy:
     counters = read_values(checkpoint.folder / f"rank{rank}.safetensors").get("counters")
-    said: dict[str, Any] = counters if isinstance(counters, dict) else {}
+    values: dict[str, Any] = counters if isinstance(counters, dict) else {}
     position = checkpoint.positions.get(rank)
-    val_loss = said.get("val_loss")
+    val_loss = values.get("val_loss")
     measured = isinstance(val_loss, float) and math.isfinite(val_loss)
-    alone = said.get("chunks_alone")
+    alone = values.get("chunks_alone")
     return Copy(
         rank=rank,
         step=checkpoint.step if position is None else position.step,
@@ -160,8 +160,8 @@ def _copy(checkpoint: Checkpoint, rank: int) -> Copy:
         chunks_alone=alone if isinstance(alone, int) else None,
         part_alone=position is not None and bool(position.partial),
         val_loss=val_loss if measured else None,
-        val_step=said.get("val_step") if measured else None,
-        synchronised=bool(said.get("sync_every")),
+        val_step=values.get("val_step") if measured else None,
+        synchronised=bool(values.get("sync_every")),
     )
 
 
@@ -173,5 +173,5 @@ def _ranks(ranks: range) -> str:
     return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_listed([str(rank) for rank in ranks])}"
 
 
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _listed(items: Sequence[str]) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

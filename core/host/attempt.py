@@ -235,7 +235,7 @@ class Attempt:
             self._end.end(Outcome("failed", error.as_dict(), usage=isinstance(error, UsageError)))
             return
         assert context.keeper.ledger is not None
-        starts = rank_starts(context.run, context.keeper.ledger, context.checkpoint, context.carry)
+        starts = rank_starts(context.run, context.keeper.ledger, context.checkpoint, context.restore_plan)
         self._data = replace(data, starts=starts)
         self._events.data_ready()
         self._ranks.broadcast(self._data)

@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from core.checkpoints.restore_plan import CarryOver
+from core.checkpoints.restore_plan import RestorePlan
 from core.checkpoints.store import Checkpoint, CheckpointStore
 from core.host.commits.ledger_keeper import LedgerKeeper
 from core.host.stop_ladder import StopLadder
@@ -49,7 +49,7 @@ class AttemptContext:
     Attributes:
         plan: The ranks and how each one is started.
         checkpoint: Where the ranks continue from.
-        carry: What of it each rank restores.
+        restore_plan: What of it each rank restores.
         run: What this attempt trains.
         start_timeout_s: Limit for the first step, counted again from the moment the data is ready.
         keep_checkpoints: How many of the newest stay.
@@ -59,7 +59,7 @@ class AttemptContext:
 
     plan: LaunchPlan
     checkpoint: Checkpoint | None
-    carry: CarryOver
+    restore_plan: RestorePlan
     run: ResolvedRun
     checkpoints: CheckpointStore
     keeper: LedgerKeeper

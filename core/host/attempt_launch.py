@@ -11,7 +11,7 @@ from typing import Final
 
 import orjson
 
-from core.checkpoints.restore_plan import CarryOver, carry_over, policy_for
+from core.checkpoints.restore_plan import RestorePlan, plan_restore, policy_for
 from core.checkpoints.store import Checkpoint
 from core.config import RunConfig
 from core.config.config_file import to_toml
@@ -33,12 +33,12 @@ class AttemptLaunch:
 
     Attributes:
         plan: Its ranks.
-        carry: What each rank restores of the run's newest checkpoint.
+        restore_plan: What each rank restores of the run's newest checkpoint.
         rendezvous: The file at which its ranks meet; removed after the attempt.
     """
 
     plan: LaunchPlan
-    carry: CarryOver
+    restore_plan: RestorePlan
     rendezvous: Path
 
 
@@ -86,16 +86,16 @@ async def prepare_launch(
         describe_environment(context.machine, plan, run.devices, driver, number), option=orjson.OPT_INDENT_2
     )
     await services.on_disk(write_atomic, services.store.environment, environment)
-    carry = await services.on_disk(_carry_over, checkpoint, plan, run.config, fell_back)
+    restore_plan = await services.on_disk(_plan_restore, checkpoint, plan, run.config, fell_back)
     await services.on_disk(write_atomic, run_dir / CONFIG_FILE, to_toml(run.config))
-    return AttemptLaunch(plan, carry, rendezvous)
+    return AttemptLaunch(plan, restore_plan, rendezvous)
 
 
-def _carry_over(checkpoint: Checkpoint | None, plan: LaunchPlan, config: RunConfig, fell_back: bool) -> CarryOver:
+def _plan_restore(checkpoint: Checkpoint | None, plan: LaunchPlan, config: RunConfig, fell_back: bool) -> RestorePlan:
     if plan.self_contained:
         positions = {} if checkpoint is None else checkpoint.positions
         steps = tuple(positions[rank].step if rank in positions else 0 for rank in range(plan.world_size))
-        return CarryOver(("",) * plan.world_size, steps)
+        return RestorePlan(("",) * plan.world_size, steps)
     synchronise = plan.replica_groups > 1 and config.sync_every is not None
     policy = policy_for(config.merge_policy, fell_back)
-    return carry_over(checkpoint, plan.mode, plan.world_size, policy, synchronise=synchronise)
+    return plan_restore(checkpoint, plan.mode, plan.world_size, policy, synchronise=synchronise)

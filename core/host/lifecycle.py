@@ -9,7 +9,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from core.checkpoints.restore_plan import CarryOver
+from core.checkpoints.restore_plan import RestorePlan
 from core.checkpoints.store import Checkpoint
 from core.config import RunConfig
 from core.host.attempt import Attempt
@@ -66,7 +66,7 @@ class RunLifecycle:
         self._context: RunContext | None = None
         self._run: ResolvedRun | None = None
         self._plan: LaunchPlan | None = None
-        self._carry = CarryOver((), ())
+        self._restore_plan = RestorePlan((), ())
         self._restarts = 0
         self._script_steps = ScriptSteps()
 
@@ -145,13 +145,13 @@ class RunLifecycle:
             driver=self.monitor.driver,
             fell_back=self._first.fallback is not None,
         )
-        self._run, self._context, self._plan, self._carry = run, context, launch.plan, launch.carry
+        self._run, self._context, self._plan, self._restore_plan = run, context, launch.plan, launch.restore_plan
         self._announce(run, launch.plan, context)
         self.attempt = Attempt(
             AttemptContext(
                 plan=launch.plan,
                 checkpoint=context.checkpoint,
-                carry=launch.carry,
+                restore_plan=launch.restore_plan,
                 run=run,
                 checkpoints=self._services.checkpoints,
                 keeper=context.keeper,
@@ -183,7 +183,7 @@ class RunLifecycle:
             checkpoint=None if checkpoint is None else checkpoint.number,
         )
         resumed = resumed_from(plan, checkpoint, self.number, self._first.world_size)
-        notes = launch_notes(context.run, run.config, plan, status.state.fallback, self._carry.words)
+        notes = launch_notes(context.run, run.config, plan, status.state.fallback, self._restore_plan.note)
         self.emit("launch", **launch_fields(run, plan, checkpoint, resumed), notes=notes)
 
     def _may_restart(self, run: ResolvedRun, outcome: Outcome) -> bool:
@@ -232,7 +232,7 @@ class RunLifecycle:
         if run is None or context is None or run.recipe.self_contained:
             return  # a script decides itself how many steps it makes
         if context.keeper.ledger is not None:
-            total = total_steps(run, context.keeper.ledger, dict(enumerate(self._carry.steps)))
+            total = total_steps(run, context.keeper.ledger, dict(enumerate(self._restore_plan.steps)))
             self._services.status.change(total_steps=total)
         self._watch_processes()
 

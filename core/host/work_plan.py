@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from core.checkpoints.restore_plan import CarryOver
+from core.checkpoints.restore_plan import RestorePlan
 from core.checkpoints.store import Checkpoint
 from core.config import RunConfig
 from core.config.batch import Batch
@@ -31,7 +31,9 @@ def total_steps(run: ResolvedRun, ledger: Ledger, done: Mapping[int, int]) -> in
     return longest if asked is None else min(asked, longest)
 
 
-def rank_starts(run: ResolvedRun, ledger: Ledger, checkpoint: Checkpoint | None, carry: CarryOver) -> list[RankStart]:
+def rank_starts(
+    run: ResolvedRun, ledger: Ledger, checkpoint: Checkpoint | None, restore_plan: RestorePlan
+) -> list[RankStart]:
     """Where each rank begins.
 
     A single replica group counts all samples that the ledger holds. One that begins with weights not its own counts on
@@ -41,14 +43,14 @@ def rank_starts(run: ResolvedRun, ledger: Ledger, checkpoint: Checkpoint | None,
     positions = {} if checkpoint is None else checkpoint.positions
     most = max((position.samples_seen for position in positions.values()), default=0)
     starts = []
-    for rank, (copy, step) in enumerate(zip(carry.copies, carry.steps, strict=True)):
-        own = carry.same_groups or (groups > 1 and copy == str(rank))
+    for rank, (copy, step) in enumerate(zip(restore_plan.copies, restore_plan.steps, strict=True)):
+        own = restore_plan.same_groups or (groups > 1 and copy == str(rank))
         starts.append(
             RankStart(
                 step=step,
                 steps_left=None if steps_left is None else steps_left[ledger.group_for(rank)],
                 copy=copy,
-                same_groups=carry.same_groups,
+                same_groups=restore_plan.same_groups,
                 samples_seen=None if own else ledger.samples_trained if groups == 1 else most,
             )
         )

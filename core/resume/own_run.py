@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from core.checkpoints.restore_plan import carry_over, policy_for
+from core.checkpoints.restore_plan import plan_restore, policy_for
 from core.checkpoints.store import Checkpoint, CheckpointStore, DamagedCheckpoint
 from core.config.device_names import with_counts
 from core.config.layers import Given, config_from_given, normalise, with_absolute_paths
@@ -284,7 +284,7 @@ def _copies_text(run: ResolvedRun, folder: _Folder) -> str:
     """Whose weights are resumed, where not every rank resumes its own."""
     synchronise = run.mode == Mode.INDEPENDENT and run.config.sync_every is not None
     policy = policy_for(run.config.merge_policy, folder.state.fallback is not None)
-    return carry_over(folder.checkpoint, run.mode, run.world_size, policy, synchronise=synchronise).words
+    return plan_restore(folder.checkpoint, run.mode, run.world_size, policy, synchronise=synchronise).note
 
 
 def _warnings(run: ResolvedRun, folder: _Folder) -> tuple[str, ...]:

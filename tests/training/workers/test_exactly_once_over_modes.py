@@ -17,7 +17,7 @@ import pytest
 
 pytest.importorskip("numpy", reason="cuts batches")
 
-from core.checkpoints.restore_plan import AVERAGE, CarryOver, carry_over
+from core.checkpoints.restore_plan import AVERAGE, RestorePlan, plan_restore
 from core.checkpoints.store import Checkpoint
 from core.config import RunConfig
 from core.host.work_plan import rank_starts
@@ -90,8 +90,8 @@ class Run:
         self.ledger = Ledger.from_dict(json.loads(self.saved.ledger))
         self.ledger.rescale(world, groups)
         config = RunConfig(mode=mode, batch_size=micro, epochs=EPOCHS, merge_policy=policy)
-        carry = carry_over(self.saved.checkpoint, mode, world, policy)
-        starts = rank_starts(resolved_run(config, mode, world), self.ledger, self.saved.checkpoint, carry)
+        restore = plan_restore(self.saved.checkpoint, mode, world, policy)
+        starts = rank_starts(resolved_run(config, mode, world), self.ledger, self.saved.checkpoint, restore)
         assert all(start.step >= self.highest[rank] for rank, start in enumerate(starts)), "no curve runs backwards"
         self.groups = []
         for group in range(groups):
@@ -102,12 +102,18 @@ class Run:
             size = micro * len(ranks)
             batches = [
                 GroupBatches(
-                    self.plan, self._claim(group), size, micro, n, len(ranks), self._progress(rank, carry, starts[rank])
+                    self.plan,
+                    self._claim(group),
+                    size,
+                    micro,
+                    n,
+                    len(ranks),
+                    self._progress(rank, restore, starts[rank]),
                 )
                 for n, rank in enumerate(ranks)
             ]
             self.groups.append(
-                ReplicaGroup(batches, first.step, self._weights(carry, ranks[0]), ends=first.step + first.steps_left)
+                ReplicaGroup(batches, first.step, self._weights(restore, ranks[0]), ends=first.step + first.steps_left)
             )
 
     def commit(self, how: str, between: Sequence[int]) -> None:
@@ -151,11 +157,11 @@ class Run:
 
     left_out: frozenset[Sample] = frozenset()
 
-    def _weights(self, carry: CarryOver, rank: int) -> Counter[Sample]:
-        copies, copy = self.saved.copies, carry.copies[rank]
+    def _weights(self, restore: RestorePlan, rank: int) -> Counter[Sample]:
+        copies, copy = self.saved.copies, restore.copies[rank]
         if rank == 0:  # whoever is not taken up is gone for good, once something is committed
-            self._going = set(range(len(copies))) - {int(c) for c in carry.copies if c.isdecimal()}
-            if carry.copies[0] in ("", AVERAGE):
+            self._going = set(range(len(copies))) - {int(c) for c in restore.copies if c.isdecimal()}
+            if restore.copies[0] in ("", AVERAGE):
                 self._going = set()
             self.left_out = self.left_out.union(*(copies[gone] for gone in self._going))
         if copy == AVERAGE:
@@ -165,10 +171,10 @@ class Run:
             return merged
         return copies[int(copy)].copy() if copy else copies[0].copy()
 
-    def _progress(self, rank: int, carry: CarryOver, start: RankStart) -> GroupProgress:
+    def _progress(self, rank: int, restore: RestorePlan, start: RankStart) -> GroupProgress:
         """As a rank finds it: in the file of whoever's copy it takes up, its own or else rank 0's."""
         known = {} if self.saved.checkpoint is None else self.saved.checkpoint.positions
-        copy = carry.copies[rank]
+        copy = restore.copies[rank]
         saved = known.get(int(copy) if copy.isdecimal() else rank, known.get(0, Position(0)))
         counters = {"samples_seen": saved.samples_seen, "chunks_done": 0, "merges_done": 0}
         return saved_progress(taken_up(counters, start, rank, None))

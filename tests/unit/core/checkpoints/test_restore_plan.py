@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.checkpoints.restore_plan import AVERAGE, carry_over
+from core.checkpoints.restore_plan import AVERAGE, plan_restore
 from core.checkpoints.state_header import read_values
 from core.checkpoints.store import Checkpoint
 from core.protocol.messages import Position
@@ -30,26 +30,26 @@ def checkpoint(folder: Path, mode: str, *ranks: dict[str, Any]) -> Checkpoint:
 def test_one_set_of_weights_goes_anywhere(tmp_path: Path) -> None:
     made = checkpoint(tmp_path, "zero", {}, {})
     for mode, world, same in (("ddp", 3, True), ("single", 1, True), ("independent", 2, False)):
-        found = carry_over(made, mode, world, "best")
+        found = plan_restore(made, mode, world, "best")
         assert (found.copies, found.steps, found.same_groups) == (("",) * world, (10,) * world, same)
-        assert found.words == ""
+        assert found.note == ""
 
 
 def test_fresh_weights_have_nothing_behind_them() -> None:
-    found = carry_over(None, "independent", 2, "best")
-    assert (found.copies, found.steps, found.words) == (("", ""), (0, 0), "")
+    found = plan_restore(None, "independent", 2, "best")
+    assert (found.copies, found.steps, found.note) == (("", ""), (0, 0), "")
 
 
 def test_each_goes_on_with_its_own_copy(tmp_path: Path) -> None:
-    found = carry_over(checkpoint(tmp_path, "independent", {"step": 8}, {"step": 10}), "independent", 2, "average")
-    assert (found.copies, found.steps, found.same_groups, found.words) == (("0", "1"), (8, 10), True, "")
+    found = plan_restore(checkpoint(tmp_path, "independent", {"step": 8}, {"step": 10}), "independent", 2, "average")
+    assert (found.copies, found.steps, found.same_groups, found.note) == (("0", "1"), (8, 10), True, "")
 
 
 def test_a_new_rank_begins_with_the_best_copy_at_the_highest_step(tmp_path: Path) -> None:
     made = checkpoint(tmp_path, "independent", {"step": 30, "val_loss": 2.5}, {"step": 20, "val_loss": 2.25})
-    found = carry_over(made, "independent", 4, "best")
+    found = plan_restore(made, "independent", 4, "best")
     assert (found.copies, found.steps) == (("0", "1", "1", "1"), (30, 20, 30, 30))
-    assert found.words == "ranks 2 and 3 start from rank 1's copy (validation loss 2.25)"
+    assert found.note == "ranks 2 and 3 start from rank 1's copy (validation loss 2.25)"
     assert not found.same_groups
 
 
@@ -63,10 +63,10 @@ def test_the_lowest_validation_loss_goes_on(tmp_path: Path, mode: str, world: in
         {"step": 70, "val_loss": 2.31, "val_step": 64, "chunks_alone": 11},
         {"step": 75, "val_loss": 2.4, "val_step": 75, "chunks_alone": 1},
     )
-    found = carry_over(made, mode, world, policy)
+    found = plan_restore(made, mode, world, policy)
     assert found.copies == ("1",) * world
     assert found.steps == (80,) * world, "no curve runs backwards"
-    assert found.words == (
+    assert found.note == (
         "rank 1's copy (validation loss 2.31, measured at step 64); what rank 0 learned from 12 chunks and part of "
         "another and rank 2 learned from 1 chunk is missing from these weights, though the ledger counts it as trained"
     )
@@ -74,35 +74,35 @@ def test_the_lowest_validation_loss_goes_on(tmp_path: Path, mode: str, world: in
 
 def test_where_nothing_was_measured_the_most_samples_count(tmp_path: Path) -> None:
     made = checkpoint(tmp_path, "independent", {"samples": 90, "chunks_alone": 0}, {"samples": 120})
-    found = carry_over(made, "ddp", 2, "best")
+    found = plan_restore(made, "ddp", 2, "best")
     assert found.copies == ("1", "1")
-    assert found.words == "rank 1's copy (120 samples seen)", "rank 0 has nothing that would be lost"
+    assert found.note == "rank 1's copy (120 samples seen)", "rank 0 has nothing that would be lost"
 
 
 def test_a_loss_that_is_no_number_is_none(tmp_path: Path) -> None:
     made = checkpoint(
         tmp_path, "independent", {"val_loss": float("nan"), "samples": 5}, {"val_loss": 9.0, "samples": 1}
     )
-    assert carry_over(made, "single", 1, "best").copies == ("1",)
+    assert plan_restore(made, "single", 1, "best").copies == ("1",)
 
 
 def test_the_average_of_all(tmp_path: Path) -> None:
-    found = carry_over(checkpoint(tmp_path, "independent", {"step": 8}, {"step": 10}), "zero", 3, "average")
+    found = plan_restore(checkpoint(tmp_path, "independent", {"step": 8}, {"step": 10}), "zero", 3, "average")
     assert (found.copies, found.steps) == ((AVERAGE,) * 3, (10,) * 3)
-    assert found.words == "the average of the copies of ranks 0 and 1"
+    assert found.note == "the average of the copies of ranks 0 and 1"
 
 
 def test_copies_that_were_synchronised_are_averaged_as_the_next_time_would_have(tmp_path: Path) -> None:
     made = checkpoint(tmp_path, "independent", {"sync_every": 10, "val_loss": 1.0}, {"sync_every": 10, "val_loss": 2.0})
-    assert carry_over(made, "ddp", 2, "best").copies == (AVERAGE, AVERAGE)
+    assert plan_restore(made, "ddp", 2, "best").copies == (AVERAGE, AVERAGE)
 
 
 def test_copies_that_are_brought_together_from_now_on_begin_alike(tmp_path: Path) -> None:
     made = checkpoint(tmp_path, "independent", {"val_loss": 2.0}, {"val_loss": 1.0})
-    found = carry_over(made, "independent", 2, "best", synchronise=True)
-    assert found.copies == ("1", "1") and "rank 1's copy" in found.words
+    found = plan_restore(made, "independent", 2, "best", synchronise=True)
+    assert found.copies == ("1", "1") and "rank 1's copy" in found.note
     known = checkpoint(tmp_path, "independent", {"sync_every": 10}, {"sync_every": 10})
-    assert carry_over(known, "independent", 2, "best", synchronise=True).copies == ("0", "1")
+    assert plan_restore(known, "independent", 2, "best", synchronise=True).copies == ("0", "1")
 
 
 def test_a_user_program_s_own_files_say_nothing(tmp_path: Path) -> None:
