@@ -15,7 +15,7 @@ def with_option(next_step: str, option: str) -> str:
 
 
 class RankdeckError(Exception):
-    """A failure in words a person can act on.
+    """A failure that a person can act on.
 
     Args:
         cause: One sentence: what is wrong, with the values concerned.

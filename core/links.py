@@ -44,7 +44,7 @@ def refuse_link(path: Path) -> None:
 
 
 def refuse_links_below(folder: Path, depth: int = 3) -> None:
-    """As `refuse_link`, for a folder and everything in it, so many levels down."""
+    """As `refuse_link`, for a folder and everything in it, down to `depth` levels."""
     refuse_link(folder)
     for path in _children(folder):
         refuse_link(path)

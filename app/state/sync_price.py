@@ -27,10 +27,10 @@ def price_text(link: Link | None, every: int | None, run: RunSeries) -> str:
     if size is None or step_s is None:
         return f"{measured} Select a run of this model to predict its step time."
     waited_s = _mean(run, "sync_wait_s") or 0.0
-    predicted = price(size, max(1e-6, step_s - waited_s), link, every).words
+    predicted = price(size, max(1e-6, step_s - waited_s), link, every).text
     text = f"{measured} Predicted: {predicted}."
     sent = _mean(run, "sync_bytes")
-    return f"{text} Selected run: {achieved(step_s, waited_s, sent).words}." if sent else text
+    return f"{text} Selected run: {achieved(step_s, waited_s, sent).text}." if sent else text
 
 
 def _model_bytes(run: RunSeries) -> float | None:

@@ -1,8 +1,8 @@
 """Plain values in the files that ranks write into a checkpoint, read without torch: they stand in the file's head.
 
 The format is safetensors (https://github.com/huggingface/safetensors#format): eight bytes that say how long the head
-is, then the head as JSON. `workers.state_files.safetensors_files` keeps what is no tensor in the head's metadata, as
-JSON in a string.
+is, then the head as JSON. `workers.state_files.safetensors_files` keeps values other than tensors in the
+head's metadata, as JSON in a string.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class CheckpointStore:
         self._last_number = max(self._last_number, *taken, 0) + 1
         folder = self._folder(self._last_number)
         try:
-            # Not the parents: a run's folder that somebody has removed must not come back as an empty shell.
+            # Not the parents: a run's folder that was removed must not come back as an empty shell.
             self.dir.mkdir(exist_ok=True)
             folder.mkdir()
             sync_folder(self.dir)

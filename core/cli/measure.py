@@ -53,7 +53,7 @@ def measure(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return 0
     names = ", ".join(device.uuid for device in devices)
     terminal.say(f"{link.mb_per_s:,.0f} MB/s over {names} ({link.backend}), {1e3 * link.latency_s:.2f} ms at least")
-    rows = [("never" if every is None else f"{every}", cost.words) for every, cost in prices]
+    rows = [("never" if every is None else f"{every}", cost.text) for every, cost in prices]
     if rows:
         terminal.table(("EVERY", "COSTS"), rows)
     return 0

@@ -9,7 +9,7 @@ from typing import Final
 from core.cli.parser import parse
 from core.cli.terminal import Terminal
 from core.cli.train import train
-from core.config.arguments import join_words
+from core.config.arguments import join_arguments
 from core.errors import UsageError
 from core.recipes.user_script import RECIPE
 
@@ -47,7 +47,7 @@ def train_argv(arguments: argparse.Namespace, folder: Path) -> list[str]:
         rest = rest[1:] if rest[:1] == ["--"] else rest
     options = {
         what[0]: what[1],
-        "arguments": join_words(rest),
+        "arguments": join_arguments(rest),
         "python": arguments.python or "",
         "working_directory": arguments.cwd or str(folder),
         "charts": ", ".join(arguments.map or []),

@@ -1,6 +1,6 @@
-"""A line of arguments as words, and back, alike on every platform.
+"""Splits a line into arguments and joins them again, alike on every platform.
 
-Quotes hold words together and a backslash is only a backslash, so that ``C:\\data`` needs no care.
+Quotes hold an argument together and a backslash is only a backslash, so that ``C:\\data`` needs no care.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from core.errors import ConfigError
 
 
-def split_words(text: str, option: str = "arguments") -> list[str]:
-    """A line of arguments as words.
+def split_arguments(text: str, option: str = "arguments") -> list[str]:
+    """Splits a line into arguments.
 
-    Blanks separate; ``"…"``, and ``'…'`` at a word's beginning or behind ``=``, hold together. Before a double quote
-    backslashes count as in Windows programs (``\\"`` is a quote, ``\\\\"`` a backslash and the end); elsewhere they are
-    ordinary letters. `join_words` is the inverse.
+    Blanks separate; ``"…"``, and ``'…'`` at an argument's beginning or behind ``=``, hold together. Before a double
+    quote backslashes count as in Windows programs (``\\"`` is a quote, ``\\\\"`` a backslash and the end); elsewhere
+    they are ordinary letters. `join_arguments` is the inverse.
 
     Raises:
         ConfigError: A quote is never closed.
     """
-    words: list[str] = []
+    arguments: list[str] = []
     word: list[str] | None = None
     quote = ""
     index = 0
@@ -50,7 +50,7 @@ def split_words(text: str, option: str = "arguments") -> list[str]:
             word, quote = _grown(word), "'"
         elif sign.isspace() and not quote:
             if word is not None:
-                words.append("".join(word))
+                arguments.append("".join(word))
             word = None
         else:
             word = _grown(word)
@@ -58,12 +58,12 @@ def split_words(text: str, option: str = "arguments") -> list[str]:
         index += 1
     if quote:
         raise ConfigError(option, f"A quote is never closed in: {text}", f"Add the missing {quote}")
-    return words if word is None else [*words, "".join(word)]
+    return arguments if word is None else [*arguments, "".join(word)]
 
 
-def join_words(words: Sequence[str]) -> str:
-    """Words as a line that `split_words` reads back."""
-    return " ".join(_quoted(word) for word in words)
+def join_arguments(arguments: Sequence[str]) -> str:
+    """Arguments as a line that `split_arguments` reads back."""
+    return " ".join(_quoted(word) for word in arguments)
 
 
 def _quoted(word: str) -> str:

@@ -30,7 +30,7 @@ class Batch:
 
     @classmethod
     def of(cls, micro: int, ranks: int, accumulation: int) -> Batch:
-        """The batch of so many ranks in step."""
+        """The batch of `ranks` that train in step."""
         return cls(micro, ranks, accumulation, micro * ranks * accumulation)
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Batch:
 def resolve_batch(
     config: RunConfig, ranks: int, default_micro: int = DEFAULT_MICRO_BATCH, *, keep_global: bool = False
 ) -> Batch:
-    """The batch that `config` asks for on so many ranks.
+    """The batch that `config` requests on `ranks` ranks.
 
     Args:
         config: Any of micro-batch, accumulation and global batch may be missing.

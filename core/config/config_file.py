@@ -65,7 +65,7 @@ def upgrade(
     current = dict(values)
     written = current.pop(VERSION_KEY, version)
     if isinstance(written, bool) or not isinstance(written, int) or written < 1:
-        raise _broken(path, f"{VERSION_KEY} = {written!r} is no format version", f"Write {VERSION_KEY} = {version}.")
+        raise _broken(path, f"{VERSION_KEY} = {written!r} is not a format version", f"Write {VERSION_KEY} = {version}.")
     if written > version:
         raise _broken(
             path,

@@ -42,7 +42,7 @@ def cpu_numbers(text: str) -> list[int]:
     """The numbers of the CPU devices that one text (of `with_counts`) means.
 
     Raises:
-        ConfigError: It counts none, or there are not so many.
+        ConfigError: It counts no device, or more than there can be.
     """
     found = _CPU.fullmatch(text)
     if found is None or found[1] is None:

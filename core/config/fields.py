@@ -169,7 +169,7 @@ class FieldSpec:
         return ConfigError(self.name, f"{self.label} ({self.name}): {what}.", f"Give {self.allowed()}.")
 
     def allowed(self) -> str:
-        """The values that are allowed, in words: "a whole number from 1 to 64"."""
+        """The values that are allowed, as text: "a whole number from 1 to 64"."""
         if self.type == "choice":
             return "one of " + ", ".join(self.choices)
         if self.type == "bool":
@@ -180,12 +180,12 @@ class FieldSpec:
             return "some text"
         if self.type == "variables":
             return "NAME=VALUE, one a line"
-        words = "a whole number" if self.type == "int" else "a number"
+        kind = "a whole number" if self.type == "int" else "a number"
         if self.minimum is not None and self.maximum is not None:
-            return f"{words} from {_plain(self.minimum)} to {_plain(self.maximum)}"
+            return f"{kind} from {_plain(self.minimum)} to {_plain(self.maximum)}"
         if self.minimum is not None:
-            return f"{words} of at least {_plain(self.minimum)}"
-        return f"{words} of at most {_plain(self.maximum)}" if self.maximum is not None else words
+            return f"{kind} of at least {_plain(self.minimum)}"
+        return f"{kind} of at most {_plain(self.maximum)}" if self.maximum is not None else kind
 
 
 def _plain(number: float) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PureWindowsPath
 from typing import Any, Final
 
-from core.config.arguments import split_words
+from core.config.arguments import split_arguments
 from core.config.config_file import MAX_FILE_BYTES, line_of
 from core.config.device_names import count_devices
 from core.config.fields import FieldSpec, FieldValue
@@ -37,7 +37,7 @@ ALIASES: Final[Mapping[str, str]] = {
 }
 _TABLES: Final = ("options", "set", FIELD)
 _AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size", "num_gpus")
-_ZERO_WORDS: Final[Mapping[str, int]] = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}
+_ZERO_STAGES: Final[Mapping[str, int]] = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def _absolute(text: str, folder: Path) -> Path:
     path = Path(text.strip())
     if PureWindowsPath(path).drive and not path.drive:
         return path  # from a run.toml of another system: it is not here, and no folder of ours belongs before it
-    with contextlib.suppress(RuntimeError):  # "~nobody" is then a file's name
+    with contextlib.suppress(RuntimeError):  # "~name" of no known user is then a file's name
         path = path.expanduser()
     return (folder / path).absolute()
 
@@ -252,8 +252,10 @@ def _translate_script_environment(values: dict[str, Any], options: dict[str, Any
     """Runs of older versions gave a script its variables as an option of its own, one line of ``NAME=VALUE`` words."""
     if values.get("recipe") != "script" or not isinstance(options.get("environment"), str):
         return
-    words = split_words(options.pop("environment"), FIELD)
-    given = {name: value for name, _, value in (word.partition("=") for word in words) if not is_decided(name)}
+    variables = split_arguments(options.pop("environment"), FIELD)
+    given = {
+        name: value for name, _, value in (variable.partition("=") for variable in variables) if not is_decided(name)
+    }
     values[FIELD] = {**given, **read_variables(values.get(FIELD, {}))}
 
 
@@ -268,8 +270,8 @@ def _translate_aios(values: dict[str, Any]) -> int | None:
     if ddp or independent:
         _set_mode(values, Mode.DDP if ddp else Mode.INDEPENDENT, "--ddp" if ddp else "--parallel-independent")
     stage = values.get("zero_stage")
-    if isinstance(stage, str) and stage.strip().lower() in _ZERO_WORDS:
-        _translate_zero(values, _ZERO_WORDS[stage.strip().lower()], bool(ddp))
+    if isinstance(stage, str) and stage.strip().lower() in _ZERO_STAGES:
+        _translate_zero(values, _ZERO_STAGES[stage.strip().lower()], bool(ddp))
     if "cuda_ids" in values:
         devices = device_texts(values.pop("cuda_ids"))
         if "devices" in values and device_texts(values["devices"]) != devices:

@@ -404,7 +404,7 @@ class RunConfig:
 
     @property
     def epoch_limit(self) -> int | None:
-        """How often the dataset is trained: as asked; once when neither steps nor epochs are given; else no limit."""
+        """Passes over the dataset: `epochs`; once when neither steps nor epochs are given; else no limit."""
         return 1 if self.epochs is None and self.steps is None else self.epochs
 
     @property

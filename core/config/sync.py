@@ -1,4 +1,4 @@
-"""The dial between DDP and never: how independent ranks' weights are brought together every `sync_every` steps.
+"""Sync interval: how independent ranks synchronise their weights every `sync_every` steps.
 
 Plain averaging is the outer optimizer with learning rate 1 and momentum 0, so both methods are one rule with two
 numbers. The numbers by interval come from `tests/benchmarks/bench_dial.py`; its figures stand in
@@ -30,7 +30,7 @@ twice is too much where rounds are few and long.
 
 @dataclass(frozen=True, slots=True)
 class Synchronisation:
-    """When and how ranks' weights are brought together.
+    """When and how ranks synchronise their weights.
 
     Attributes:
         every: Optimizer steps of each rank between two rounds (H).
@@ -45,7 +45,7 @@ class Synchronisation:
     outer_momentum: float
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """For a person: "every 50 steps by DiLoCo (outer learning rate 1, momentum 0.5)"."""
         steps = "every step" if self.every == 1 else f"every {self.every:,} steps"
         if self.method == AVERAGE:

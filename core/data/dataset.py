@@ -329,8 +329,8 @@ def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, final: bool = Fal
 
 
 def _unreadable(path: Path, error: OSError) -> DatasetError:
-    words = explain(error, f"{path} could not be read")
-    return _error(words.cause, "Check that you may read it.", "The dataset cannot be read")
+    explained = explain(error, f"{path} could not be read")
+    return _error(explained.cause, "Check that you may read it.", "The dataset cannot be read")
 
 
 def _error(cause: str, next_step: str, title: str | None = None) -> DatasetError:

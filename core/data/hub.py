@@ -25,7 +25,7 @@ _NAME: Final = re.compile(
 
 
 class DownloadNeededError(DatasetError):
-    """A dataset of the Hub is not on this machine, and nobody has allowed that it is downloaded."""
+    """A dataset of the Hub is not on this machine, and its download is not allowed."""
 
     title = "The dataset must be downloaded first"
 
@@ -86,14 +86,14 @@ def check_download(name: HubName, options: Mapping[str, Any]) -> None:
         raise not_here(name)
 
 
-def not_here(name: HubName, size_words: str = "") -> DownloadNeededError:
+def not_here(name: HubName, size_text: str = "") -> DownloadNeededError:
     """The error about a dataset that would have to be downloaded.
 
     Args:
         name: The dataset.
-        size_words: A sentence on how large the download is, where that is known.
+        size_text: A sentence on how large the download is, where that is known.
     """
-    size = size_words or "rankdeck preview says how large it is."
+    size = size_text or "rankdeck preview says how large it is."
     return DownloadNeededError(
         f"{name} is not on this machine (looked in {cache_folder()}), and downloads are off. {size}",
         "Choose a file or folder, or allow the download.",
@@ -103,9 +103,9 @@ def not_here(name: HubName, size_words: str = "") -> DownloadNeededError:
 
 def cache_folder() -> Path:
     """Where the `datasets` package keeps what it has prepared."""
-    told = os.environ.get("HF_DATASETS_CACHE", "").strip()
-    if told:
-        return Path(told).expanduser()
+    configured = os.environ.get("HF_DATASETS_CACHE", "").strip()
+    if configured:
+        return Path(configured).expanduser()
     home = os.environ.get("HF_HOME", "").strip()
     if not home:
         cache = os.environ.get("XDG_CACHE_HOME", "").strip()

@@ -74,7 +74,7 @@ def run_export(
 
     Raises:
         RecipeExportError: It failed, took too long, or left nothing in the folder.
-        ExportCancelledError: As asked.
+        ExportCancelledError: `cancelled` said so.
     """
     with tempfile.TemporaryDirectory(prefix="rankdeck-export-", ignore_cleanup_errors=True) as name:
         log = Path(name) / "export.log"

@@ -64,7 +64,7 @@ def staged_folder(out: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
         if made and not done:
-            with contextlib.suppress(OSError):  # somebody put something there meanwhile
+            with contextlib.suppress(OSError):  # another process put something there meanwhile
                 out.rmdir()
 
 

@@ -40,7 +40,7 @@ class Exported:
 
 
 def default_place(store: RunStore, kind: str, checkpoint: int | None = None) -> Path:
-    """Where an export goes when nobody says: below `exports` in the run's folder, where its host never looks."""
+    """Where an export goes by default: below `exports` in the run's folder, where its host never looks."""
     name = kind if checkpoint is None else f"{kind}-checkpoint-{checkpoint}"
     folder = store.dir / _EXPORTS_FOLDER / name
     return folder / _MODEL_NAME if kind == "safetensors" else folder
@@ -113,8 +113,8 @@ def _weights(store: RunStore, place: Path, checkpoint: int | None, overwrite: bo
     target = place / _MODEL_NAME if place.is_dir() or not place.suffix else place
     check_file_place(target, overwrite)
     recipe, _ = _recipe_of(store)
-    words = write_weights(store, recipe, checkpoint, target, allow_diverged=allow_diverged)
-    details = [f"{words}: {target.stat().st_size / 1e6:,.1f} MB"]
+    description = write_weights(store, recipe, checkpoint, target, allow_diverged=allow_diverged)
+    details = [f"{description}: {target.stat().st_size / 1e6:,.1f} MB"]
     tokenizer = next(iter(sorted(store.data.glob("**/tokenizer.json"))), None)
     if tokenizer is not None:  # without it the weights mean nothing
         details.append(f"Their tokenizer: {tokenizer}")
@@ -132,14 +132,14 @@ def _by_recipe(
     recipe = check_recipe(*_recipe_of(store), kind, store.dir.name)
     with staged_folder(place) as staging:
         weights, target = staging / _MODEL_NAME, staging / ".made"
-        words = write_weights(store, recipe, checkpoint, weights, allow_diverged=allow_diverged)
+        description = write_weights(store, recipe, checkpoint, weights, allow_diverged=allow_diverged)
         target.mkdir()
         run_export(store, recipe, weights, target, cancelled=cancelled)
         weights.unlink()
         names = sorted(path.name for path in target.iterdir())
         for path in target.iterdir():
             path.replace(staging / path.name)
-    return Exported(kind, place, (words, ", ".join(names)))
+    return Exported(kind, place, (description, ", ".join(names)))
 
 
 def _recipe_of(store: RunStore) -> tuple[Recipe | None, str]:

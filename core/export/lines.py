@@ -47,7 +47,7 @@ class MetricsLines:
             progress: Told now and then how much is read, 0 to 1.
 
         Raises:
-            ExportCancelledError: As asked.
+            ExportCancelledError: `cancelled` said so.
             PreflightError: The file cannot be read.
         """
         self.damaged = 0

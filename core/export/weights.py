@@ -24,11 +24,11 @@ class Weights:
 
     Attributes:
         sources: One file, or every rank's shards (`core.checkpoints.full_weights.export_weights`).
-        words: What they are, for a person.
+        description: What they are, for a person.
     """
 
     sources: tuple[Path, ...]
-    words: str
+    description: str
 
 
 def write_weights(
@@ -62,7 +62,7 @@ def write_weights(
         _make_folder(target.parent)
         try:
             export_weights(found.sources, target)
-            return found.words
+            return found.description
         except RankdeckError:
             # A live run removes old checkpoints: then there is a newer one now.
             if not tries_left or all(path.exists() for path in found.sources):
@@ -92,8 +92,8 @@ def find_weights(store: RunStore, number: int | None, *, allow_diverged: bool = 
     if checkpoint.diverged and not allow_diverged:
         raise _diverged(store, kept, checkpoint)
     sources, whose = _parts(store, checkpoint)
-    words = f"checkpoint {checkpoint.number}, step {checkpoint.step:,}{whose}"
-    return Weights(sources, f"{words}; these weights are not finite" if checkpoint.diverged else words)
+    description = f"checkpoint {checkpoint.number}, step {checkpoint.step:,}{whose}"
+    return Weights(sources, f"{description}; these weights are not finite" if checkpoint.diverged else description)
 
 
 def _diverged(store: RunStore, kept: CheckpointStore, bad: Checkpoint) -> UsageError:

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: atomic replacement, hashing, and a failed disk in words.
+"""Files that are whole or not there: atomic replacement, hashing, and errors for a failed disk.
 
 Windows refuses to replace a file that another process has open without sharing it (a virus scanner, a
 backup, a reader in the middle of a line). Those refusals pass, so replacing is retried for a bounded time.
@@ -33,7 +33,7 @@ _WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads
 _WINDOWS_IN_USE: Final = (32, 33, 1224)
 """ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, ERROR_USER_MAPPED_FILE."""
 _WINDOWS_BUSY: Final = (5, *_WINDOWS_IN_USE)
-"""ERROR_ACCESS_DENIED too: that is what replacing a file says that somebody has open."""
+"""ERROR_ACCESS_DENIED too: that is the error of replacing a file that another program has open."""
 # ERROR_PATH_NOT_FOUND, INVALID_DRIVE, NOT_READY, BAD_NETPATH, BAD_NET_NAME
 _WINDOWS_NO_DRIVE: Final = (3, 15, 21, 53, 67)
 _WINDOWS_NAME_TOO_LONG: Final = 206
@@ -46,7 +46,7 @@ def path_of(text: str) -> Path | None:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return path
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: "~nobody" has no home
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: "~name" of no known user has no home
         return None
     return path
 
@@ -123,7 +123,7 @@ def _replace_by(
 
 
 def replace_with_retry(source: Path, target: Path, *, timeout_s: float = REPLACE_TIMEOUT_S) -> None:
-    """`Path.replace`, tried again while Windows says that somebody has the target open.
+    """`Path.replace`, tried again while Windows says that another program has the target open.
 
     Args:
         source: The file (or folder) that takes the place.
@@ -205,8 +205,8 @@ def read_bytes(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> bytes:
             if path.is_dir():
                 raise StateFileError(f"{path} is a folder, not a file.", "Name the file in it.") from None
             if not is_sharing_violation(error) or time.monotonic() >= deadline:
-                words = explain(error, f"{path} could not be read")
-                raise StateFileError(words.cause, words.next_step) from error
+                explained = explain(error, f"{path} could not be read")
+                raise StateFileError(explained.cause, explained.next_step) from error
         time.sleep(_RETRY_PAUSE_S)
 
 
@@ -272,9 +272,9 @@ def require_format(document: Any, path: Path, name: str, version: int) -> dict[s
 
 
 def kind_of(value: object) -> str:
-    """A JSON value's type in words: "a list", "text", "nothing (null)", ….
+    """A JSON value's type as text: "a list", "text", "nothing (null)", ….
 
-    Unlike `type(value).__name__` these are words for a person who never saw Python.
+    Unlike `type(value).__name__` this is for a person who never saw Python.
     """
     if value is None:
         return "nothing (null)"
@@ -287,7 +287,7 @@ def kind_of(value: object) -> str:
         (list, "a list"),
         (dict, "an object"),
     )
-    return next((words for kind, words in kinds if isinstance(value, kind)), type(value).__name__)
+    return next((text for kind, text in kinds if isinstance(value, kind)), type(value).__name__)
 
 
 def sha256_file(path: Path) -> str:

@@ -30,8 +30,8 @@ _PROBE_WAIT_S: Final = 0.2
 class RunLock:
     """Held from construction until `release` or the end of the process, however it ends.
 
-    The operating system holds the lock, so a dead host's lock needs nobody to judge it stale: it is gone with the
-    process. The file's text (pid and start time) is for those who only want to know.
+    The operating system holds the lock, so a dead host's lock never has to be judged stale: it is gone with the
+    process. The file's text (pid and start time) is for those that only want to know.
 
     Args:
         path: The lock file; it stays behind, empty, when the lock is released.
@@ -93,7 +93,7 @@ def is_held(path: Path) -> bool:
         descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0))
     except FileNotFoundError:
         return False
-    except OSError:  # somebody else's file: only its text can be judged
+    except OSError:  # another user's file: only its text can be judged
         holder = lock_holder(path)
         return holder is not None and is_alive(holder)
     try:
@@ -120,7 +120,7 @@ def _lock_soon(descriptor: int) -> None:
 
 
 def lock_holder(path: Path) -> ProcessId | None:
-    """Who wrote its name into the lock file last; None when nobody did. It may be dead."""
+    """The process that last wrote its name into the lock file, None if none did. It may be dead."""
     try:
         return ProcessId.from_json(parse_json(path.read_bytes()))
     except (OSError, ParseError):

@@ -55,9 +55,9 @@ if sys.platform == "win32":
             text = ctypes.c_wchar_p()
             if not advapi32.ConvertSidToStringSidW(ctypes.c_void_p(sid), ctypes.byref(text)):
                 raise ctypes.WinError(ctypes.get_last_error())
-            words = text.value or ""
+            sid_text = text.value or ""
             _free(ctypes.cast(text, ctypes.c_void_p))
-            return words
+            return sid_text
         finally:
             kernel32.CloseHandle(token)
 

@@ -46,8 +46,8 @@ class TrainRequest:
         recipe: Its recipe.
         run_dir: The run's own folder, when one was named.
         runs_dir: The folder of runs, when one was named.
-        world_size: So many of the devices that "auto" finds, when asked for.
-        num_gpus: So many GPUs, -1 for all, when asked for.
+        world_size: How many of the devices that "auto" finds, if given.
+        num_gpus: How many GPUs, -1 for all, if given.
         cuda_ids: The devices were given as ``--cuda-ids``.
     """
 
@@ -78,11 +78,11 @@ def add_train_flags(parser: argparse.ArgumentParser) -> None:
         "--runs-dir", metavar="PATH", help="The folder of runs. Default: in RANKDECK_HOME, or in your user folder."
     )
     aios = parser.add_argument_group("AI-OS aliases")
-    for flag, metavar, words in _AIOS_FLAGS:
+    for flag, metavar, text in _AIOS_FLAGS:
         if metavar is None:
-            aios.add_argument(flag, action="store_true", default=None, help=words)
+            aios.add_argument(flag, action="store_true", default=None, help=text)
         else:
-            aios.add_argument(flag, metavar=metavar, help=words)
+            aios.add_argument(flag, metavar=metavar, help=text)
 
 
 def add_extension_flags(parser: argparse.ArgumentParser, changes: Collection[str]) -> None:
@@ -190,14 +190,14 @@ def _add_devices(parser: argparse.ArgumentParser) -> None:
 
 def _add_field(group: argparse._ArgumentGroup, spec: FieldSpec, with_default: bool = True) -> None:
     default = "" if spec.default is None or not with_default else f" Default: {spec.text(spec.default)}."
-    words = f"{spec.help}{default}".replace("%", "%%")
+    text = f"{spec.help}{default}".replace("%", "%%")
     flag = _flag(spec.name)
     if spec.type == "bool":
-        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=words)
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
     elif spec.type == "variables":
-        group.add_argument(flag, metavar="NAME=VALUE", action="append", help=f"{words} May be repeated.")
+        group.add_argument(flag, metavar="NAME=VALUE", action="append", help=f"{text} May be repeated.")
     else:
-        group.add_argument(flag, metavar=_metavar(spec), help=words)
+        group.add_argument(flag, metavar=_metavar(spec), help=text)
 
 
 def _metavar(spec: FieldSpec) -> str:
@@ -230,21 +230,21 @@ def to_command_line(config: RunConfig, recipe: Recipe | None = None, *, run_dir:
         return RunConfig(**recipe_defaults(recipe, given)).replace(recipe=RunConfig().recipe)
 
     names = _needed(config, base)
-    words = ["rankdeck", "train"]
+    arguments = ["rankdeck", "train"]
     for spec in FIELDS:
         if spec.name in names:
-            words += _flag_words(spec, getattr(config, spec.name))
+            arguments += _flag_arguments(spec, getattr(config, spec.name))
         if spec.name == "mode" and "devices" in names:
-            words += ["--devices", ",".join(config.devices)]
-    words += _option_words(config, recipe, base(names).options)
-    return words + (["--run-dir", str(run_dir)] if run_dir is not None else [])
+            arguments += ["--devices", ",".join(config.devices)]
+    arguments += _option_arguments(config, recipe, base(names).options)
+    return arguments + (["--run-dir", str(run_dir)] if run_dir is not None else [])
 
 
-def command_text(words: Sequence[str], windows: bool = sys.platform == "win32") -> str:
-    """`words` quoted so that they can be pasted: into sh, or into both PowerShell and cmd."""
+def command_text(arguments: Sequence[str], windows: bool = sys.platform == "win32") -> str:
+    """`arguments` quoted so that they can be pasted: into sh, or into both PowerShell and cmd."""
     if not windows:
-        return shlex.join(words)
-    return " ".join(word if re.fullmatch(r"[\w\-./:\\=+]+", word) else _quoted(word) for word in words)
+        return shlex.join(arguments)
+    return " ".join(word if re.fullmatch(r"[\w\-./:\\=+]+", word) else _quoted(word) for word in arguments)
 
 
 def _quoted(word: str) -> str:
@@ -268,7 +268,7 @@ def _needed(config: RunConfig, base: Callable[[Collection[str]], RunConfig]) -> 
     return set(FIELD_BY_NAME) | {"devices"}
 
 
-def _flag_words(spec: FieldSpec, value: Any) -> list[str]:
+def _flag_arguments(spec: FieldSpec, value: Any) -> list[str]:
     flag = _flag(spec.name)
     if isinstance(value, Mapping):
         return [word for name, item in value.items() for word in (flag, f"{name}={item}")]
@@ -278,12 +278,12 @@ def _flag_words(spec: FieldSpec, value: Any) -> list[str]:
     return [f"{flag}={text}"] if text == "" or text.startswith("-") else [flag, text]
 
 
-def _option_words(config: RunConfig, recipe: Recipe, defaults: Mapping[str, Any]) -> list[str]:
+def _option_arguments(config: RunConfig, recipe: Recipe, defaults: Mapping[str, Any]) -> list[str]:
     specs = {spec.name: spec for spec in recipe.fields}
-    words: list[str] = []
+    arguments: list[str] = []
     for name in sorted({*config.options, *defaults}):
         value = config.options.get(name)
         if value != defaults.get(name):
             text = specs[name].text(value) if name in specs else str("" if value is None else value)
-            words += ["--set", f"{name}={text}"]
-    return words
+            arguments += ["--set", f"{name}={text}"]
+    return arguments

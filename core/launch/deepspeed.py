@@ -151,7 +151,7 @@ def check_run(config: RunConfig, batch: Batch, on_cpu: bool, version: str) -> No
     Args:
         config: What was asked; DeepSpeed is the engine.
         batch: How a step is shared out.
-        on_cpu: The devices are CPU slots.
+        on_cpu: Every device is a CPU.
         version: DeepSpeed's.
 
     Raises:
@@ -295,7 +295,7 @@ class _Written:
             wrong.title = _TITLE
             raise wrong from None
         if not isinstance(values, dict):
-            raise self.wrong((), "it is no JSON object", 'Begin with {"zero_optimization": …}.')
+            raise self.wrong((), "it is not a JSON object", 'Begin with {"zero_optimization": …}.')
         return values
 
     def _without_repetition(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -307,7 +307,7 @@ class _Written:
         return values
 
     def _constant(self, name: str) -> Any:
-        raise self.wrong((), f"{name} is no number that can be used", "Write a finite number.")
+        raise self.wrong((), f"{name} is not a finite number", "Write a finite number.")
 
     def _check_sections(self) -> None:
         for path in _SECTIONS:

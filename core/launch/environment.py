@@ -135,5 +135,5 @@ def _memory(device: Device, platform: Platform) -> dict[str, str]:
 
 
 def cpu_threads(platform: Platform, ranks: int) -> int:
-    """Processor threads of each of so many ranks."""
+    """Processor threads of each of `ranks` ranks."""
     return max(1, platform.physical_cores // ranks)

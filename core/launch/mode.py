@@ -262,7 +262,7 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
     rule = synchronisation_of(config) if mode == Mode.INDEPENDENT else None
     if rule is not None:
         check_gloo(platform)
-        notes = (*notes, f"The devices' weights are synchronised {rule.words}.")
+        notes = (*notes, f"The devices' weights are synchronised {rule.text}.")
     return mode, (*notes, *not_as_asked(config.mode, mode, synchronises=config.sync_every is not None))
 
 

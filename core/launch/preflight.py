@@ -80,7 +80,7 @@ def check(
         run_dir: The run's own folder, when one was named.
 
     Raises:
-        UsageError: Config, devices, dataset or folder cannot be used as asked.
+        UsageError: Config, devices, dataset or folder cannot be used.
         PreflightError: This machine cannot run it: torch, packages, disk, permission.
     """
     run = resolve(config, recipe, available, platform)
@@ -189,7 +189,7 @@ def check_folder(folder: Path, needed_bytes: int = MIN_FREE_BYTES) -> None:
     except StopIteration:
         raise PreflightError(f"The drive of {folder} is missing.", "Connect it or choose another folder.") from None
     except OSError as error:
-        raise _machine_words(explain(error, f"{folder} could not be written")) from error
+        raise _as_preflight_error(explain(error, f"{folder} could not be written")) from error
     if free < needed_bytes:
         raise PreflightError(
             f"{folder} has {free / 1e6:,.0f} MB free; this run needs at least {needed_bytes / 1e6:,.0f} MB.",
@@ -199,7 +199,7 @@ def check_folder(folder: Path, needed_bytes: int = MIN_FREE_BYTES) -> None:
         )
 
 
-def _machine_words(error: RankdeckError) -> PreflightError:
+def _as_preflight_error(error: RankdeckError) -> PreflightError:
     return PreflightError(error.cause, error.next_step, title=error.title)
 
 
@@ -213,7 +213,7 @@ def _check_log_file(path: Path) -> None:
             with path.open("ab"):
                 pass
     except OSError as error:
-        raise _machine_words(explain(error, f"{path} could not be written")) from error
+        raise _as_preflight_error(explain(error, f"{path} could not be written")) from error
     check_folder(path.parent, needed_bytes=0)
 
 
@@ -230,7 +230,7 @@ def _dataset_notes(dataset: DatasetIdentity) -> tuple[str, ...]:
 
 
 def _notes(run: ResolvedRun, samples: int) -> tuple[str, ...]:
-    """What works as asked, but hardly as it is meant."""
+    """Notes on settings that work but are probably not meant."""
     config, recipe, alone = run.config, run.recipe, run.mode == Mode.INDEPENDENT
     notes: list[str] = []
     if config.model is not None and not recipe.uses_model:

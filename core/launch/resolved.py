@@ -21,7 +21,7 @@ _FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRun:
-    """What will be trained, on what and how. Made by `resolve`; whoever needs a part of it takes it from here.
+    """What will be trained, on what and how. Made by `resolve`, once; no other code decides it again.
 
     Attributes:
         config: Complete with the recipe's defaults.
@@ -72,7 +72,7 @@ class ResolvedRun:
         return frozenset(need for need, holds in found.items() if holds)
 
     def steps_per_epoch(self, samples: int) -> int:
-        """Optimizer steps in one pass over so many samples (of one rank, in independent mode), at least 1."""
+        """Optimizer steps in one pass over `samples` samples (of one rank, in independent mode), at least 1."""
         return max(1, -(-(samples // self.replica_groups) // self.batch.global_))
 
 
@@ -95,7 +95,7 @@ def resolve(
             the learning rate was chosen for it, and accumulation or the micro-batch gives way.
 
     Raises:
-        ConfigError: Devices, mode, recipe, batch or options cannot be as asked.
+        ConfigError: Devices, mode, recipe, batch or options are not possible.
         PreflightError: This torch build cannot do it, or a package that was asked for is missing.
     """
     config, platform = apply_recipe(config, recipe), platform_of(recipe, platform)
@@ -175,7 +175,7 @@ class TrainedRun:
         config: Complete with the recipe's defaults.
         mode: The mode it trained in; empty if it never started.
         world_size: Number of ranks.
-        batch: The batch arithmetic; None where the settings do not give one on so many ranks.
+        batch: The batch arithmetic; None where the settings give none for that number of ranks.
     """
 
     config: RunConfig

@@ -1,6 +1,6 @@
 """Installed packages, read from Python's package metadata; nothing is imported.
 
-The module that reads metadata brings an e-mail parser along. It is loaded when somebody asks, which the window does
+The module that reads metadata brings an e-mail parser along. It is loaded at the first call, which the window makes
 after its first picture.
 """
 

@@ -48,7 +48,7 @@ class Interpreter:
     torch_version: str | None = None
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """One line for a list: "myenv: Python 3.11.9, torch 2.13.0"."""
         python = f"Python {self.version}" if self.version else "Python"
         torch = f"torch {self.torch_version}" if self.torch_version else "no torch"

@@ -42,7 +42,7 @@ class MissingPackageError(PreflightError):
         them, are, s = ("it", "is", "") if len(self.packages) == 1 else ("them", "are", "s")
         super().__init__(
             f"{what} needs the package{s} {_joined(self.packages)}, which {are} not installed here.",
-            f"Install {them}: {install_words(self.packages)}" + (f"; or {instead}" if instead else ""),
+            f"Install {them}: {install_text(self.packages)}" + (f"; or {instead}" if instead else ""),
         )
 
     @classmethod
@@ -69,7 +69,7 @@ class Offer:
 
 
 def missing_packages(packages: Iterable[str]) -> tuple[str, ...]:
-    """Those of the packages that this Python cannot import. They are looked for anew at every call, and not imported.
+    """Those of the packages that this Python cannot import. They are looked for again at every call, and not imported.
 
     Args:
         packages: Names as they are imported.
@@ -118,8 +118,8 @@ def parse_requires(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
             continue
         rest = marker[: of_extra.start()].strip()
         rest = rest[1:-1] if rest.startswith("(") and rest.endswith(")") and rest.count("(") == 1 else rest
-        words = f"{requirement.strip()}; {rest}" if rest else requirement.strip()
-        found[of_extra[1]] = (*found.get(of_extra[1], ()), words)
+        text = f"{requirement.strip()}; {rest}" if rest else requirement.strip()
+        found[of_extra[1]] = (*found.get(of_extra[1], ()), text)
     return found
 
 
@@ -147,8 +147,8 @@ def choose_extras(
     return tuple(sorted(chosen)), tuple(left.values())
 
 
-def install_words(packages: Iterable[str]) -> str:
-    """The command in the words of the documentation: ``pip install rankdeck[hf]``."""
+def install_text(packages: Iterable[str]) -> str:
+    """The command as the documentation writes it: ``pip install rankdeck[hf]``."""
     extras, others = choose_extras(packages, find_extras())
     named = [f"rankdeck[{','.join(extras)}]"] if extras else []
     return " ".join(["pip install", *named, *others])

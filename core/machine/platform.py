@@ -64,7 +64,7 @@ def deepspeed_version() -> str | None:
 
 
 def free_port() -> int:
-    """A TCP port of 127.0.0.1 that nobody listens on at this moment."""
+    """A TCP port of 127.0.0.1 that no process listens on at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -125,7 +125,7 @@ def _wait(
     cancelled: Callable[[], bool],
 ) -> None:
     deadline = None if limit_s is None else time.monotonic() + limit_s
-    said = ""
+    shown = ""
     while child.poll() is None:
         if cancelled():
             raise PreviewError("It was cancelled.", "You can preview again at any time.")
@@ -134,10 +134,10 @@ def _wait(
                 f"It did not finish within {limit_s:g} s.",
                 "Preview less of it, or start the run, which has no time limit for this.",
             )
-        words = _text(folder / "progress.txt")
-        if words and words != said:
-            said = words
-            progress(words)
+        text = _text(folder / "progress.txt")
+        if text and text != shown:
+            shown = text
+            progress(text)
         time.sleep(_POLL_S)
 
 
@@ -158,15 +158,15 @@ def _result(child: Child, folder: Path) -> dict[str, Any]:
     return found
 
 
-def _as_error(words: dict[str, Any]) -> RankdeckError:
-    cause, next_step, title = words["cause"], words["next_step"], words["title"]
-    if words["kind"] == "ConfigError":
-        error = ConfigError(words["field"], cause, next_step)
+def _as_error(values: dict[str, Any]) -> RankdeckError:
+    cause, next_step, title = values["cause"], values["next_step"], values["title"]
+    if values["kind"] == "ConfigError":
+        error = ConfigError(values["field"], cause, next_step)
         error.title = title
         return error
-    if words["kind"] == "MissingPackageError":
-        return MissingPackageError.of(words["packages"], cause, next_step)
-    return _CLASSES.get(words["kind"], PreviewError)(cause, next_step, title=title)
+    if values["kind"] == "MissingPackageError":
+        return MissingPackageError.of(values["packages"], cause, next_step)
+    return _CLASSES.get(values["kind"], PreviewError)(cause, next_step, title=title)
 
 
 def _text(path: Path) -> str:

@@ -45,7 +45,7 @@ class Price:
     wait_share: float
 
     @property
-    def words(self) -> str:
+    def text(self) -> str:
         """For a label: "0.34 MB a step, about 2 % of the time waiting"."""
         if not self.bytes_per_step:
             return "nothing is sent while training"
@@ -70,7 +70,7 @@ def sent_bytes(model_bytes: float, ranks: int) -> float:
 
 
 def price(model_bytes: float, step_time_s: float, link: Link, every: int | None) -> Price:
-    """Predicts what synchronising every so many steps costs.
+    """Predicts what a sync interval of `every` steps costs.
 
     Nothing is taken to overlap with training and all devices to be equally fast; with devices of different speed the
     faster ones also wait for the slowest. DDP (every step) overlaps a part of its exchange, so it waits less than this.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from core.config.arguments import split_words
+from core.config.arguments import split_arguments
 from core.config.fields import FieldValue
 from core.errors import ConfigError
 
@@ -102,7 +102,7 @@ def read_script(options: Mapping[str, FieldValue], environment: Mapping[str, str
     return UserScript(
         python=_interpreter(_text(options, "python")),
         target=target,
-        arguments=tuple(split_words(_text(options, "arguments"), "arguments")),
+        arguments=tuple(split_arguments(_text(options, "arguments"), "arguments")),
         folder=folder,
         environment=dict(environment or {}),
         plain=options.get("leave_out_torchrun_variables") is True,

@@ -18,7 +18,7 @@ class CheckpointEntry:
         number, step: Its own.
         val_loss: The lowest that a rank measured for it; None if none did.
         diverged: Its weights are not finite.
-        aside: It was set aside when somebody went back to an older one.
+        aside: It was set aside when the run was resumed from an older one.
     """
 
     number: int

@@ -16,13 +16,13 @@ from core.resume.checkpoint_choice import CheckpointEntry, aside_line
 
 @dataclass(frozen=True, slots=True)
 class ResumePlan:
-    """What will happen if the run goes on.
+    """What will happen if the run resumes.
 
     Attributes:
         run_dir: The run's folder; None when a new run is made (AI-OS's state file).
         runs_dir: Where a new run's folder would be made.
         config: What will be asked of the run.
-        checkpoint: The checkpoint it goes on from; None starts with fresh weights.
+        checkpoint: The checkpoint it continues from; None starts with fresh weights.
         step: Optimizer steps those weights have seen.
         progress: Blocks and chunks done, and of how many, where that is known.
         mode_then, mode_now: The modes, resolved.
@@ -89,7 +89,7 @@ class ResumePlan:
         return [*self._weights_lines(), *self._data_lines(), self._target()]
 
     def _script_lines(self) -> list[str]:
-        lines = [f"Not used: {words}" for words in self.damaged]
+        lines = [f"Not used: {reason}" for reason in self.damaged]
         lines.append("The script is started again. Where it continues is up to the script.")
         if self.checkpoint is not None:
             lines.append(f"rankdeck.last_checkpoint() gives it its own checkpoint of step {self.step:,}.")

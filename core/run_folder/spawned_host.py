@@ -1,4 +1,4 @@
-"""`host.spawned.json`: the process that was started as a run's host, written by whoever started it.
+"""`host.spawned.json`: the process that was started as a run's host, written by the program that started it.
 
 A host says its own name in `state.json` once it is at work. Until then only the program that spawned it knows whether
 it lives. That program must not write `state.json`, which is the host's from its first instruction on; hence this file.

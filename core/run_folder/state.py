@@ -41,7 +41,7 @@ class RunState:
         devices: What it runs on, by UUID ("GPU-…") or "cpu:0".
         step, total_steps: Optimizer steps done and to do (estimated, where a goal ends the run).
         goal: How far the run is towards such a goal ("450 of 600 episodes"); empty: it has none.
-        phase: What is happening just now, in words, while it starts or ends.
+        phase: What is happening just now, as text, while it starts or ends.
         checkpoint: The number of the newest one.
         error: Title, cause and next step of a failure (`RankdeckError.as_dict`).
         exit_code: What the host ended with.
@@ -97,12 +97,12 @@ class RunState:
         kept = "It has no checkpoint yet, so it starts from the beginning."
         if self.checkpoint is not None:
             kept = f"It continues from checkpoint {self.checkpoint}."
-        words = {
+        error = {
             "title": "The run was interrupted",
             "cause": f"Its host ended unexpectedly at step {self.step} (power cut, crash or kill).",
             "next_step": f"Resume it: rankdeck resume {self.run_id}. {kept}",
         }
-        return self.replace(state=INTERRUPTED, error=words)
+        return self.replace(state=INTERRUPTED, error=error)
 
     def as_dict(self) -> dict[str, Any]:
         """As `state.json` and `RunStatus` carry it; numbers that are not finite become null."""

@@ -122,7 +122,7 @@ class RunStore:
 
         folder = _new_folder(runs_dir, config.recipe) if run_dir is None else _given_folder(run_dir)
         store = cls(folder)
-        _in_words(lambda: store.logs.mkdir(exist_ok=True), f"{store.logs} could not be made")
+        _run_explained(lambda: store.logs.mkdir(exist_ok=True), f"{store.logs} could not be made")
         write_atomic(store.run_toml, to_toml(config))
         now = time.time()
         store.write_state(
@@ -221,7 +221,7 @@ class RunStore:
         """Where the host listens, or None when there is no `host.json`.
 
         Raises:
-            StateFileError: It is damaged, or somebody else's.
+            StateFileError: It is damaged, or another user's.
         """
         if not self.host_json.exists():
             return None
@@ -328,7 +328,7 @@ def find_run(runs_dir: Path, text: str) -> RunStore:
 
 
 def _new_folder(runs_dir: Path, recipe: str) -> Path:
-    _in_words(lambda: runs_dir.mkdir(parents=True, exist_ok=True), f"{runs_dir} could not be made")
+    _run_explained(lambda: runs_dir.mkdir(parents=True, exist_ok=True), f"{runs_dir} could not be made")
     base = re.sub(r"[^\w-]+", "-", Path(recipe).name, flags=re.ASCII).strip("-_")[:32] or "run"
     for _ in range(_NAMES_TRIED):
         name = f"{base}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
@@ -354,11 +354,11 @@ def _given_folder(run_dir: Path) -> Path:
             f'Resume it: rankdeck resume "{folder}"; or choose another folder: --run-dir.',
             title="That folder is in use",
         )
-    _in_words(lambda: folder.mkdir(parents=True, exist_ok=True), f"{folder} could not be made")
+    _run_explained(lambda: folder.mkdir(parents=True, exist_ok=True), f"{folder} could not be made")
     return folder
 
 
-def _in_words(action: Callable[[], T], what: str) -> T:
+def _run_explained(action: Callable[[], T], what: str) -> T:
     try:
         return action()
     except OSError as error:

@@ -106,7 +106,7 @@ class SharedArena:
             pid, descriptor, name, nonce, size = address.split()
             process, number, mark, size_bytes = int(pid), int(descriptor), int(nonce), int(size)
         except ValueError as error:
-            raise ArenaError(f"{address!r} is no address of shared memory") from error
+            raise ArenaError(f"{address!r} is not an address of shared memory") from error
         if not HEADER_BYTES < size_bytes <= LIMIT_BYTES:
             raise ArenaError(f"{size_bytes} bytes of shared memory are out of bounds")
         if sys.platform == "win32":

@@ -115,7 +115,7 @@ class InterpreterRow(FieldRow):
 
 def _interpreter_text(item: Interpreter) -> str:
     """What the list says of a Python; Rankdeck's own is named so even where it was found beside the script."""
-    return item.words if item.kind != "this" or item.name == OWN else f"{OWN}, {item.words}"
+    return item.text if item.kind != "this" or item.name == OWN else f"{OWN}, {item.text}"
 
 
 class ChartsRow(FieldRow):

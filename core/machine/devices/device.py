@@ -44,7 +44,7 @@ class DeviceSample:
     Attributes:
         uuid: Which device.
         ts: Unix time of the reading in seconds.
-        throttle_reasons: Why its clock is held down now, in words; empty when nothing holds it down.
+        throttle_reasons: Why its clock is held down now, as text; empty when nothing holds it down.
         error: Why there are no figures: "GPU is lost", "has not answered for 6 s" …
         is_unusable: Nothing can train on it just now: it is gone, or its driver does not answer. A card that merely
             gives no figures can.

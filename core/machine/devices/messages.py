@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 POWER_CAP: Final = "power cap: the card draws all it may"
-"""A busy card's everyday: worth knowing, no reason to worry."""
+"""Normal for a busy card: a note, not a warning."""
 _SLOWDOWN: Final = 0x0008
-# nvml.h, nvmlClocksEventReasons. "idle" and a clock that somebody set are no complaint, so they are not in it.
+# nvml.h, nvmlClocksEventReasons. "idle" and a clock that a user set are not a problem, so they are not in it.
 _REASONS: Final = (
     (0x0040, "too hot: the hardware halves the clock"),
     (0x0080, "power brake: the power supply asks for less"),
@@ -31,7 +31,7 @@ def throttle_reasons(bits: int) -> tuple[str, ...]:
     """Why the clock is held down, worst first; empty when nothing holds it."""
     if bits & _TELLING:  # the slowdown's own cause is known: one sentence will do
         bits &= ~_SLOWDOWN
-    return tuple(words for bit, words in _REASONS if bits & bit)
+    return tuple(text for bit, text in _REASONS if bits & bit)
 
 
 def why_no_gpu(error: BaseException) -> str:

@@ -17,7 +17,7 @@ FIRST_LOOK_LIMIT_S: Final = 5.0
 SAMPLE_LIMIT_S: Final = 1.0
 HANG_S: Final = 3.0
 PATIENCE: Final = 4.0
-"""A driver that is slow every time is given longer, up to so many times `hang_s`."""
+"""A driver that is slow every time is given longer, up to this multiple of `hang_s`."""
 
 
 class _Gpu:
@@ -40,8 +40,8 @@ class _Gpu:
         if fresh or silent_s < hang_s:
             return thread.latest or DeviceSample(uuid, time.time())  # nothing is known yet
         asking = f" ({self.reader.asking})" if self.reader.asking else ""
-        words = f"has not answered for {silent_s:.0f} s{asking}"
-        return DeviceSample(uuid, time.time(), error=words, is_unusable=True)
+        error = f"has not answered for {silent_s:.0f} s{asking}"
+        return DeviceSample(uuid, time.time(), error=error, is_unusable=True)
 
 
 class DeviceMonitor:
@@ -144,7 +144,7 @@ class DeviceMonitor:
         return self._look.latest.driver if self._look.latest is not None else None
 
     def look_again(self) -> None:
-        """Lists the GPUs anew (one was plugged in, a driver was started); `devices` changes when it is done."""
+        """Lists the GPUs again (one was plugged in, a driver was started); `devices` changes when it is done."""
         with self._lock:
             if self._known_gpus() is None:
                 return

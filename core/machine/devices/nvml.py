@@ -36,7 +36,7 @@ class Found:
 
     Attributes:
         devices: Its GPUs: in the order of the PCI bus, or as `CUDA_VISIBLE_DEVICES` orders them, hidden ones last.
-        problems: GPUs that are there and cannot be used, in words.
+        problems: GPUs that are there and cannot be used, as text.
         driver: The driver's version; None when it does not say.
     """
 
@@ -64,7 +64,7 @@ def find_gpus() -> Found:
             capability = _asked(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
             speed = _speed(handle)
         except (pynvml.NVMLError, TypeError) as error:
-            problems.append(f"GPU {index} cannot be used: {_words(error)}.")
+            problems.append(f"GPU {index} cannot be used: {_error_text(error)}.")
             continue
         devices.append(Device(uuid, "cuda", index, name, total_bytes, _pair(capability)))
         if speed is not None:
@@ -115,8 +115,8 @@ class GpuReader:
         except pynvml.NVMLError as error:
             self._handle = None  # it may come back under another handle
             gone = type(error).__name__ in _GONE
-            words = _words(error) if gone else _no_figures(_words(error))
-            return DeviceSample(self._device.uuid, started, error=words, is_unusable=gone)
+            text = _error_text(error) if gone else _no_figures(_error_text(error))
+            return DeviceSample(self._device.uuid, started, error=text, is_unusable=gone)
         finally:
             self.asking = ""
 
@@ -185,7 +185,7 @@ def _answer(function: Callable[..., Any], *arguments: Any) -> Any:
     except pynvml.NVMLError as error:
         if type(error).__name__ in _GONE:
             raise
-        raise _NoAnswer(_words(error)) from None
+        raise _NoAnswer(_error_text(error)) from None
     except TypeError as error:  # nvidia-ml-py trips over "not available" in some answers of Windows drivers
         raise _NoAnswer("its driver's answer could not be read") from error
 
@@ -225,5 +225,5 @@ def _text(value: Any) -> str:
     return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def _words(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return _GONE.get(type(error).__name__) or str(error) or type(error).__name__

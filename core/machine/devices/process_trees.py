@@ -10,7 +10,7 @@ from typing import Final
 import psutil
 
 _SCAN_SHARE: Final = 50.0
-"""Looking for new members asks about every process of the machine: it may take one part in so many of the time."""
+"""A scan for new members asks about every process of the machine, so it may take 1 / `_SCAN_SHARE` of the time."""
 _SCAN_EVERY_S: Final = 0.5
 
 
@@ -58,7 +58,7 @@ class ProcessTrees:
         return busy, used
 
     def _find_members(self) -> None:
-        """Takes in what was started since; whoever is a member stays one when its parent has ended."""
+        """Adds processes started since the last scan. A member stays one after its parent has ended."""
         began = time.monotonic()
         if began < self._next_scan:
             return

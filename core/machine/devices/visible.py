@@ -16,7 +16,7 @@ VARIABLE: Final = "CUDA_VISIBLE_DEVICES"
 ORDER: Final = "CUDA_DEVICE_ORDER"
 BY_BUS: Final = "PCI_BUS_ID"
 _CLEARLY: Final = 1.5
-"""A GPU counts as faster where cores × clock are so many times another's: CUDA's own measure is not published."""
+"""A GPU counts as faster if its cores × clock are this multiple of another's: CUDA's own measure is not published."""
 _ORDINAL: Final = re.compile(r"[+-]?\d+")
 
 UNCLEAR_STEP: Final = f"Set {ORDER}={BY_BUS} to count as nvidia-smi does, or name GPUs by UUID in {VARIABLE}."

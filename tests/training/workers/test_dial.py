@@ -59,5 +59,5 @@ def test_a_rank_whose_others_are_gone_is_told(ranks: list[dict[str, Any]]) -> No
 
 
 def test_words_of_a_rule() -> None:
-    assert Synchronisation(1, "average", 1.0, 0.0).words == "every step by averaging"
-    assert "1,000 steps by DiLoCo (outer learning rate 0.7" in Synchronisation(1000, DILOCO, 0.7, 0.9).words
+    assert Synchronisation(1, "average", 1.0, 0.0).text == "every step by averaging"
+    assert "1,000 steps by DiLoCo (outer learning rate 0.7" in Synchronisation(1000, DILOCO, 0.7, 0.9).text

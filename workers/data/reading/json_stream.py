@@ -71,7 +71,7 @@ def _columns(scanner: _Scanner) -> Iterator[Any]:
     while scanner.peek() != "}":
         key = scanner.value()
         if not isinstance(key, str):
-            raise BrokenJsonError("a key is no text")
+            raise BrokenJsonError("a key is not text")
         scanner.take(":")
         if scanner.peek() == "[":
             arrays += 1

@@ -79,7 +79,7 @@ def test_a_diverged_run_keeps_its_good_checkpoints_and_resumes_from_one(
     with pytest.raises(UsageError, match="not finite") as refused:
         find_weights(store, None)
     assert "--allow-diverged" in refused.value.next_step and f"--checkpoint {number}" in refused.value.next_step
-    assert f"checkpoint {last.number}" in find_weights(store, None, allow_diverged=True).words
+    assert f"checkpoint {last.number}" in find_weights(store, None, allow_diverged=True).description
 
     plan = plan_resume(str(store.dir), store.dir.parent, {"steps": "50", "lr": "0.1"})
     passed_over = f"Checkpoint {last.number} (step 40) is diverged (weights are not finite); "

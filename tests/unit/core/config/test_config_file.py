@@ -100,7 +100,7 @@ def _write(tmp_path: Path, name: str, content: str | bytes) -> Path:
         ("a", "steps=1", "nothing"),
         ("a.toml", b"lr = \xff\n", "not UTF-8"),
         ("a.toml", "rankdeck = 2\n", "format 2"),
-        ("a.toml", 'rankdeck = "x"\n', "no format version"),
+        ("a.toml", 'rankdeck = "x"\n', "not a format version"),
         ("a.toml", "#" * (1 << 20) + "\n", "larger than 1 MiB"),
     ],
 )

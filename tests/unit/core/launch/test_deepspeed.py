@@ -71,7 +71,7 @@ def test_a_persons_own_is_used_and_completed() -> None:
         ('{"optimizer": {"params": {"betas": [0.9, 0.95]}}}', 1, "the recipe decides"),
         ('{\n\n"bf16": {,}}', 3, "cannot be read as JSON"),
         ('{\n\n"bf16": {,}}', 3, "(line 3, column 10)"),
-        ("[]", None, "no JSON object"),
+        ("[]", None, "not a JSON object"),
         ("[" * 100_000, None, "nested"),
     ],
 )

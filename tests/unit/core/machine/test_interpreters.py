@@ -33,7 +33,7 @@ def test_an_environment_beside_the_script_comes_first(tmp_path: Path) -> None:
     first, *others = find_interpreters(script, {"VIRTUAL_ENV": str(folder)})
     assert (first.path, first.kind, first.torch_version) == (program, "project", "2.13.0+cpu")
     assert first.version == ".".join(map(str, sys.version_info[:3]))
-    assert "torch 2.13.0+cpu" in first.words
+    assert "torch 2.13.0+cpu" in first.text
     assert program not in [other.path for other in others]
 
 
@@ -73,4 +73,4 @@ def test_a_file_that_says_nothing_is_still_offered(tmp_path: Path) -> None:
     program.parent.mkdir(parents=True)
     program.write_text("", encoding="utf-8")
     found = describe(program)
-    assert (found.version, found.torch_version) == ("", None) and found.words.endswith("no torch")
+    assert (found.version, found.torch_version) == ("", None) and found.text.endswith("no torch")

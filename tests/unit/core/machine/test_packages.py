@@ -15,7 +15,7 @@ from core.machine.packages import (
     check_packages,
     choose_extras,
     find_extras,
-    install_words,
+    install_text,
     missing_packages,
     offer_for,
     parse_requires,
@@ -91,7 +91,7 @@ def test_what_is_missing_is_named_with_the_way_to_it() -> None:
         check_packages(["gone_one", "gone_two"], "The recipe Mine")
     assert caught.value.cause.startswith("The recipe Mine needs the packages gone_one and gone_two, which are not")
     assert "pip install gone_one gone_two" in caught.value.next_step and caught.value.exit_code == 3
-    assert install_words(["peft", "librosa"]) == "pip install rankdeck[hf] librosa"
+    assert install_text(["peft", "librosa"]) == "pip install rankdeck[hf] librosa"
 
 
 def test_a_package_that_came_meanwhile_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

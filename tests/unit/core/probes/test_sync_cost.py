@@ -27,11 +27,11 @@ def test_a_ring_sends_nearly_twice_the_model_where_ranks_are_many() -> None:
 
 
 def test_words_for_the_label() -> None:
-    assert price(3.4e6, 0.08, LINK, 1).words == "3.4 MB a step, about 9 % of the time waiting"
-    assert price(3.4e9, 1.0, LINK, 100).words == "34 MB a step, about 6 % of the time waiting"
-    assert price(3.4e6, 0.08, LINK, 500).words.endswith("under 1 % of the time waiting")
-    assert FREE.words == "nothing is sent while training"
-    assert achieved(0.2, 0.05, 1e6).words == "1 MB a step, about 25 % of the time waiting"
+    assert price(3.4e6, 0.08, LINK, 1).text == "3.4 MB a step, about 9 % of the time waiting"
+    assert price(3.4e9, 1.0, LINK, 100).text == "34 MB a step, about 6 % of the time waiting"
+    assert price(3.4e6, 0.08, LINK, 500).text.endswith("under 1 % of the time waiting")
+    assert FREE.text == "nothing is sent while training"
+    assert achieved(0.2, 0.05, 1e6).text == "1 MB a step, about 25 % of the time waiting"
     assert achieved(0.0, 0.0, 0.0) == FREE
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.config.arguments import join_words, split_words
+from core.config.arguments import join_arguments, split_arguments
 from core.errors import ConfigError
 from core.recipes.user_script import read_script, with_absolute_places
 
@@ -38,13 +38,13 @@ def script(tmp_path: Path) -> Path:
     ],
 )
 def test_words_of_a_line(line: str, words: list[str]) -> None:
-    assert split_words(line) == words
+    assert split_arguments(line) == words
 
 
 @pytest.mark.parametrize("line", ['"open', "--x='open", 'a"b'])
 def test_a_quote_that_is_never_closed_is_named(line: str) -> None:
     with pytest.raises(ConfigError, match="never closed"):
-        split_words(line)
+        split_arguments(line)
 
 
 def test_any_words_come_back_from_their_line() -> None:
@@ -55,7 +55,7 @@ def test_any_words_come_back_from_their_line() -> None:
     @hypothesis.settings(max_examples=400, deadline=None)
     @hypothesis.given(strategies.lists(strategies.text(letters, max_size=8), max_size=6))
     def check(words: list[str]) -> None:
-        assert split_words(join_words(words)) == words
+        assert split_arguments(join_arguments(words)) == words
 
     check()
 
