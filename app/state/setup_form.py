@@ -12,11 +12,11 @@ from core.config.device_names import cpu_numbers, is_cpu, with_counts
 from core.config.fields import FieldSpec, FieldValue
 from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
-from core.config.sync import synchronisation_of
+from core.config.sync import resolve_synchronisation
 from core.data.dataset import NO_DATASET, STDLIB, DatasetIdentity, estimate_samples
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.command_line import command_text, to_command_line
-from core.launch.mode import check_cuda, platform_of
+from core.launch.mode import check_cuda, recipe_platform
 from core.launch.preflight import check_engine
 from core.launch.resolved import resolve_on
 from core.machine.devices import Device, device_texts
@@ -187,7 +187,7 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
     if not devices:
         problems["devices"] = ConfigError("devices", "No device is selected.", "Select at least one.")
     try:
-        check_cuda(devices, platform_of(recipe, platform))
+        check_cuda(devices, recipe_platform(recipe, platform))
     except PreflightError as error:
         problems["devices"] = error
     shared = len(devices) > 1 and not recipe.self_contained
@@ -214,7 +214,7 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
             return CheckedDraft(config, {}, _placeholders(config, None, recipe), mode, None, command)
         check_engine(run)
         if mode == Mode.INDEPENDENT:
-            synchronisation_of(config)
+            resolve_synchronisation(config)
     except RankdeckError as error:
         problems[getattr(error, "field", "mode")] = error
         return CheckedDraft(None, problems, _placeholders(None, None, recipe))

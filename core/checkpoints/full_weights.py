@@ -79,7 +79,7 @@ def export_weights(sources: Sequence[Path], target: Path) -> None:
     runs: dict[str, list[_Run]] = {}
     tied: dict[str, str] = {}
     for number, path in enumerate(sources):
-        for name, run in _runs_of(number, path, tied):
+        for name, run in _read_shard(number, path, tied):
             runs.setdefault(name, []).append(run)
     whole = {name: _whole(name, found, sources) for name, found in runs.items() if name not in tied}
     head, order = _layout(whole, tied)
@@ -95,7 +95,7 @@ def export_weights(sources: Sequence[Path], target: Path) -> None:
     fill_atomic(target, fill)
 
 
-def _runs_of(number: int, path: Path, tied: dict[str, str]) -> Iterator[tuple[str, _Run]]:
+def _read_shard(number: int, path: Path, tied: dict[str, str]) -> Iterator[tuple[str, _Run]]:
     """The tensors of one shard; names that share another's numbers are added to `tied`."""
     try:
         with path.open("rb") as file:

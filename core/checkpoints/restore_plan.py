@@ -110,7 +110,7 @@ def plan_restore(
         return RestorePlan(("",) * world, (checkpoint.step,) * world, same_groups=now == 1)
     copies = [_copy(checkpoint, rank) for rank in range(checkpoint.world_size)]
     if now < then or (synchronise and not any(copy.synchronised for copy in copies)):
-        return _one_of(copies, world, checkpoint.step, policy)
+        return _plan_one_copy(copies, world, checkpoint.step, policy)
     new = range(then, now)
     note = ""
     if new:
@@ -124,7 +124,7 @@ def plan_restore(
     )
 
 
-def _one_of(copies: Sequence[Copy], world: int, step: int, policy: str) -> RestorePlan:
+def _plan_one_copy(copies: Sequence[Copy], world: int, step: int, policy: str) -> RestorePlan:
     """All ranks take up the same weights."""
     if policy == AVERAGE or any(copy.synchronised for copy in copies):
         note = f"the average of the copies of {_ranks(range(len(copies)))}"

@@ -12,7 +12,7 @@ from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.errors import ConfigError, PreflightError
 from core.launch.command_line import TrainRequest
-from core.launch.mode import platform_of, usable_devices
+from core.launch.mode import recipe_platform, usable_devices
 from core.machine.devices import Device
 from core.machine.devices.resolve import resolve_devices
 from core.machine.devices.visible import VARIABLE
@@ -39,7 +39,7 @@ def with_devices(
     config, count = request.config, request.num_gpus or request.world_size
     if count is None:
         return _without_gpus(request, available) if request.cuda_ids else (config, ())
-    usable, notes = usable_devices(available, platform_of(request.recipe, platform))
+    usable, notes = usable_devices(available, recipe_platform(request.recipe, platform))
     gpus = [device for device in usable if device.kind == "cuda"]
     if count == -1:
         count = len(gpus) or len(cpus)

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 
 from core.cli.checks import examine
-from core.cli.runs import runs_dir_of
+from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.errors import PreflightError
 from core.machine.platform import this_platform
@@ -15,7 +15,7 @@ from core.machine.platform import this_platform
 def doctor(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Prints each finding; exit code 3 when one of them keeps runs from starting."""
     findings = []
-    for finding in examine(runs_dir_of(arguments), this_platform()):
+    for finding in examine(chosen_runs_dir(arguments), this_platform()):
         findings.append(finding)
         if not arguments.json:
             terminal.say(f"{finding.level.upper():4}  {finding.name}: {finding.text}")

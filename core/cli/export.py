@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from core.cli.runs import runs_dir_of
+from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.export.export import export_run
 from core.export.kinds import KINDS
@@ -18,7 +18,7 @@ def export(arguments: argparse.Namespace, terminal: Terminal) -> int:
     Raises:
         RankdeckError: It cannot be exported so, or the disk refuses.
     """
-    store = find_run(runs_dir_of(arguments), arguments.run)
+    store = find_run(chosen_runs_dir(arguments), arguments.run)
 
     def show(done: float) -> None:
         terminal.progress(f"{KINDS[arguments.to]}: {done:.0%}")

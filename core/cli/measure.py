@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from typing import Final
 
-from core.cli.runs import runs_dir_of
+from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.errors import UsageError
 from core.launch.mode import check_cuda, usable_devices
@@ -38,7 +38,7 @@ def measure(arguments: argparse.Namespace, terminal: Terminal) -> int:
         devices = _measured(arguments.devices, monitor, platform)
     check_cuda(devices, platform)
     link = measure_link(devices, platform)
-    keep_link(link, devices, platform, runs_dir_of(arguments))
+    keep_link(link, devices, platform, chosen_runs_dir(arguments))
     prices = [] if parameters is None else [
         (every, price(parameters * BYTES_PER_PARAMETER, step_time_s, link, every)) for every in _INTERVALS
     ]  # fmt: skip

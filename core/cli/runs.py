@@ -28,12 +28,12 @@ STOP_WAIT_EXTRA_S: Final = 15.0
 
 def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Lists the runs, newest first."""
-    entries = list_runs(runs_dir_of(arguments))
+    entries = list_runs(chosen_runs_dir(arguments))
     left = find_leftovers([RunStore(entry.path) for entry in entries])
     if arguments.json:
         terminal.json([_entry_values(entry, left.get(entry.path, [])) for entry in entries])
     elif not entries:
-        terminal.say(f"There are no runs yet in {runs_dir_of(arguments)}. Start one: rankdeck train")
+        terminal.say(f"There are no runs yet in {chosen_runs_dir(arguments)}. Start one: rankdeck train")
     else:
         terminal.table(("RUN", "STATE", "STEP", "LOSS", "STARTED", "WHY"), [_row(entry) for entry in entries])
         for folder, pids in left.items():
@@ -173,13 +173,13 @@ def attach(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return exit_code(ending)
 
 
-def runs_dir_of(arguments: argparse.Namespace) -> Path:
+def chosen_runs_dir(arguments: argparse.Namespace) -> Path:
     """The folder of runs that a command is about."""
     return Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
 
 
 def _find(arguments: argparse.Namespace) -> RunStore:
-    return find_run(runs_dir_of(arguments), arguments.run)
+    return find_run(chosen_runs_dir(arguments), arguments.run)
 
 
 def _ended(store: RunStore, timeout_s: float) -> RunState:

@@ -77,7 +77,7 @@ def upgrade(
     return current
 
 
-def line_of(path: Path, key: str) -> int | None:
+def find_line(path: Path, key: str) -> int | None:
     """The line of `path` that sets `key` (with dashes or underscores), counted from 1; None if it can't be told."""
     pattern = re.compile(r"""\s*["']?""" + re.escape(key).replace("_", "[-_]") + r"""["']?\s*[:=]""")
     try:

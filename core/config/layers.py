@@ -13,7 +13,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Any, Final
 
 from core.config.arguments import split_arguments
-from core.config.config_file import MAX_FILE_BYTES, line_of
+from core.config.config_file import MAX_FILE_BYTES, find_line
 from core.config.device_names import count_devices
 from core.config.fields import FieldSpec, FieldValue
 from core.config.mode import Mode
@@ -115,7 +115,7 @@ def with_absolute_paths(given: Given, folder: Path) -> Given:
             values[name] = str(_absolute(values[name], folder))
     text = values.get("deepspeed_config")
     if isinstance(text, str) and text.strip() and not text.lstrip().startswith("{"):
-        values["deepspeed_config"] = _text_of(_absolute(text, folder))
+        values["deepspeed_config"] = _read_deepspeed_config(_absolute(text, folder))
     for name, marker in (("recipe", "recipe.toml"), ("model", "")):
         if isinstance(values.get(name), str) and values[name].strip():
             path = _absolute(values[name], folder)
@@ -124,7 +124,7 @@ def with_absolute_paths(given: Given, folder: Path) -> Given:
     return replace(given, values=values)
 
 
-def _text_of(path: Path) -> str:
+def _read_deepspeed_config(path: Path) -> str:
     """A DeepSpeed configuration's text: it goes with the run, which may be started again elsewhere.
 
     Raises:
@@ -169,7 +169,7 @@ def config_from_given(given: Given, base: RunConfig, option_fields: Sequence[Fie
     except ConfigError as error:
         if given.source is None:
             raise
-        line = line_of(given.source, error.field)
+        line = find_line(given.source, error.field)
         place = f"{given.source}, line {line}" if line is not None else str(given.source)
         raise ConfigError(error.field, f"{place}: {error.cause}", error.next_step) from None
 

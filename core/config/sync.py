@@ -53,7 +53,7 @@ class Synchronisation:
         return f"{steps} by DiLoCo (outer learning rate {self.outer_lr:g}, momentum {self.outer_momentum:g})"
 
 
-def synchronisation_of(config: RunConfig) -> Synchronisation | None:
+def resolve_synchronisation(config: RunConfig) -> Synchronisation | None:
     """What `config` asks of independent ranks; None when they never synchronise.
 
     Raises:

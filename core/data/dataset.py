@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
-from core.data.formats import FileFormat, format_of, is_data_name, missing_package
+from core.data.formats import FileFormat, format_for, is_data_name, missing_package
 from core.data.hub import HUB, HubName, cached_text_bytes, check_package
 from core.errors import DatasetError
 from core.files.atomic import explain
@@ -101,7 +101,7 @@ def identify(text: str) -> DatasetIdentity:
     if is_hub(text):
         return _identify_hub(HubName.parse(text))
     kind, root = _locate(text)
-    files = _files_of(kind, root)
+    files = _find_files(kind, root)
     _check_packages(files, kind)
     total, utf8, shown = 0, True, ""
     text_bytes, counted = 0, True
@@ -140,7 +140,7 @@ def list_files(text: str) -> list[Path]:
         HubName.parse(text)
         return []
     kind, root = _locate(text)
-    return _files_of(kind, root)
+    return _find_files(kind, root)
 
 
 def check_packages_for(text: str, files: Sequence[Path]) -> None:
@@ -166,7 +166,7 @@ def list_formats(text: str) -> list[tuple[Path, FileFormat]]:
 
 def format_in(kind: str, path: Path) -> FileFormat:
     """How a file of a dataset of this kind is read."""
-    return FileFormat("text") if kind == "stdlib" else format_of(path.name)
+    return FileFormat("text") if kind == "stdlib" else format_for(path.name)
 
 
 def estimate_samples(identity: DatasetIdentity, seq_len: int, held_out: float = 0.0) -> int:
@@ -255,7 +255,7 @@ def _locate(text: str) -> tuple[Kind, Path]:
     raise _error(f"There is no file or folder {root}.", "Check the path.", MISSING)
 
 
-def _files_of(kind: Kind, root: Path) -> list[Path]:
+def _find_files(kind: Kind, root: Path) -> list[Path]:
     if kind == "file":
         return [root]
     found: list[Path] = []
@@ -303,7 +303,7 @@ def _read_facts(path: Path) -> _FileFacts:
     digest = hashlib.sha256()
     decoder = codecs.getincrementaldecoder("utf-8")()
     utf8 = True
-    readable = format_of(path.name).is_readable_text
+    readable = format_for(path.name).is_readable_text
     with path.open("rb") as file:
         while block := file.read(_READ_BYTES):
             if not readable:

@@ -57,7 +57,7 @@ class FileFormat:
         return self.form != "text"
 
 
-def format_of(name: str) -> FileFormat:
+def format_for(name: str) -> FileFormat:
     """The format that a file's name stands for; whatever is not known is text."""
     name, packing = _unpacked(name)
     return FileFormat(_ENDINGS.get(name.rpartition(".")[2].lower(), "text"), packing)

@@ -112,7 +112,7 @@ def export_run(
 def _weights(store: RunStore, place: Path, checkpoint: int | None, overwrite: bool, allow_diverged: bool) -> Exported:
     target = place / _MODEL_NAME if place.is_dir() or not place.suffix else place
     check_file_place(target, overwrite)
-    recipe, _ = _recipe_of(store)
+    recipe, _ = _find_recipe(store)
     description = write_weights(store, recipe, checkpoint, target, allow_diverged=allow_diverged)
     details = [f"{description}: {target.stat().st_size / 1e6:,.1f} MB"]
     tokenizer = next(iter(sorted(store.data.glob("**/tokenizer.json"))), None)
@@ -129,7 +129,7 @@ def _by_recipe(
     cancelled: Callable[[], bool],
     allow_diverged: bool,
 ) -> Exported:
-    recipe = check_recipe(*_recipe_of(store), kind, store.dir.name)
+    recipe = check_recipe(*_find_recipe(store), kind, store.dir.name)
     with staged_folder(place) as staging:
         weights, target = staging / _MODEL_NAME, staging / ".made"
         description = write_weights(store, recipe, checkpoint, weights, allow_diverged=allow_diverged)
@@ -142,7 +142,7 @@ def _by_recipe(
     return Exported(kind, place, (description, ", ".join(names)))
 
 
-def _recipe_of(store: RunStore) -> tuple[Recipe | None, str]:
+def _find_recipe(store: RunStore) -> tuple[Recipe | None, str]:
     """The recipe that a run trains; None and the reason where it cannot be used here any more."""
     try:
         return get_recipe(store.config().recipe), ""

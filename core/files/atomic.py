@@ -39,7 +39,7 @@ _WINDOWS_NO_DRIVE: Final = (3, 15, 21, 53, 67)
 _WINDOWS_NAME_TOO_LONG: Final = 206
 
 
-def path_of(text: str) -> Path | None:
+def parse_path(text: str) -> Path | None:
     """The path that a person's text means; None where no file can have such a name (too long, a zero byte)."""
     try:
         path = Path(text).expanduser()
@@ -254,7 +254,7 @@ def require_format(document: Any, path: Path, name: str, version: int) -> dict[s
     """
     if not isinstance(document, Mapping):
         raise StateFileError(
-            f"{path} holds {kind_of(document)} instead of an object.", "Check that this is the right file."
+            f"{path} holds {type_text(document)} instead of an object.", "Check that this is the right file."
         )
     found, number = document.get("format"), document.get("version")
     if found != name:
@@ -271,7 +271,7 @@ def require_format(document: Any, path: Path, name: str, version: int) -> dict[s
     return dict(document)
 
 
-def kind_of(value: object) -> str:
+def type_text(value: object) -> str:
     """A JSON value's type as text: "a list", "text", "nothing (null)", ….
 
     Unlike `type(value).__name__` this is for a person who never saw Python.

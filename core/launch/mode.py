@@ -12,7 +12,7 @@ from typing import Final
 
 from core.config import RunConfig
 from core.config.mode import Mode
-from core.config.sync import synchronisation_of
+from core.config.sync import resolve_synchronisation
 from core.errors import ConfigError, PreflightError
 from core.machine.devices.device import Device
 from core.machine.devices.resolve import check_clear, resolve_devices
@@ -44,7 +44,7 @@ def choose_devices(
         asked: Its `devices`.
         mode: The mode that is asked for.
         available: This machine's devices.
-        platform: This machine as the recipe's ranks see it (`platform_of`).
+        platform: This machine as the recipe's ranks see it (`recipe_platform`).
 
     Raises:
         ConfigError: See `core.machine.devices.resolve_devices`.
@@ -105,7 +105,7 @@ def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
         )
 
 
-def platform_of(recipe: Recipe, platform: Platform) -> Platform:
+def recipe_platform(recipe: Recipe, platform: Platform) -> Platform:
     """The machine as this recipe's ranks see it: a self-contained program has an interpreter and a torch of its own."""
     if not recipe.self_contained:
         return platform
@@ -259,7 +259,7 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
                 "Leave out one kind, or choose mode independent.",
             )
         check_gloo(platform)
-    rule = synchronisation_of(config) if mode == Mode.INDEPENDENT else None
+    rule = resolve_synchronisation(config) if mode == Mode.INDEPENDENT else None
     if rule is not None:
         check_gloo(platform)
         notes = (*notes, f"The devices' weights are synchronised {rule.text}.")

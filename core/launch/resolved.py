@@ -11,7 +11,7 @@ from core.config.fields import Needs
 from core.config.mode import Mode, mode_choices
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
-from core.launch.mode import TORCH, ModeChoice, choose_devices, choose_mode, platform_of
+from core.launch.mode import TORCH, ModeChoice, choose_devices, choose_mode, recipe_platform
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe, apply_recipe
@@ -98,7 +98,7 @@ def resolve(
         ConfigError: Devices, mode, recipe, batch or options are not possible.
         PreflightError: This torch build cannot do it, or a package that was asked for is missing.
     """
-    config, platform = apply_recipe(config, recipe), platform_of(recipe, platform)
+    config, platform = apply_recipe(config, recipe), recipe_platform(recipe, platform)
     devices, notes = choose_devices(config.devices, config.mode, available, platform)
     return _resolved(config, recipe, devices, platform, notes, keep_global_batch)
 
@@ -109,7 +109,7 @@ def resolve_on(config: RunConfig, recipe: Recipe, devices: Sequence[Device], pla
     Raises:
         ConfigError, PreflightError: As `resolve`.
     """
-    return _resolved(apply_recipe(config, recipe), recipe, devices, platform_of(recipe, platform))
+    return _resolved(apply_recipe(config, recipe), recipe, devices, recipe_platform(recipe, platform))
 
 
 def recommended_mode(devices: Sequence[Device], platform: Platform) -> Mode:

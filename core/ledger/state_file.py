@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
 
 from core.errors import NewerVersionError, StateFileError
-from core.files.atomic import kind_of, read_json, require_format
+from core.files.atomic import read_json, require_format, type_text
 from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
 
 FORMAT: Final = "rankdeck-ledger"
@@ -361,7 +361,7 @@ class _Fields:
 
     def wrong(self, name: str, value: Any, wanted: str) -> StateFileError:
         """The error for a field that cannot be right."""
-        found = f"holds {kind_of(value)}" if name in self.document else "is missing"
+        found = f"holds {type_text(value)}" if name in self.document else "is missing"
         if isinstance(value, int | float) and not isinstance(value, bool):
             found = f"is {value}"
         return StateFileError(

@@ -93,11 +93,11 @@ def preview_data(
             child = tree.spawn(argv, program_environment(os.environ, config.env), folder, folder / "preview.log")
             _wait(child, folder, limit_s, progress, cancelled)
             found = _result(child, folder)
-    found["epoch"] = epoch_of(found["samples"], run)
+    found["epoch"] = epoch_figures(found["samples"], run)
     return found
 
 
-def epoch_of(samples: int, run: ResolvedRun) -> dict[str, Any]:
+def epoch_figures(samples: int, run: ResolvedRun) -> dict[str, Any]:
     """Blocks, chunks and optimizer steps of one epoch, and what they depend on.
 
     Args:

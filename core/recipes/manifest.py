@@ -190,7 +190,7 @@ def get_recipe(name: str, extra: Sequence[Path] = ()) -> Recipe:
         recipe = next((recipe for recipe in recipes if recipe.name == name), None)
     if recipe is None:
         names = [recipe.name for recipe in recipes if not recipe.problem]
-        raise ConfigError("recipe", f"There is no recipe {name!r}.", _nearest(name, names) or _one_of(names))
+        raise ConfigError("recipe", f"There is no recipe {name!r}.", _nearest(name, names) or _choices_text(names))
     if recipe.problem:
         raise ConfigError(
             "recipe",
@@ -252,7 +252,7 @@ def check_options(recipe: Recipe, options: Mapping[str, FieldValue]) -> dict[str
     for name in options:
         if name not in specs:
             next_step = _nearest(name, specs) or (
-                _one_of(specs) if specs else "Leave it out: this recipe has no options of its own."
+                _choices_text(specs) if specs else "Leave it out: this recipe has no options of its own."
             )
             raise ConfigError(name, f"{recipe.title} has no option {name!r}.", next_step)
     checked: dict[str, FieldValue] = {}
@@ -462,7 +462,7 @@ def _known_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> N
     known = list(known)
     for key in table:
         if key not in known:
-            raise _ManifestError(f"{where} has an unknown key {key!r}. {_nearest(key, known) or _one_of(known)}")
+            raise _ManifestError(f"{where} has an unknown key {key!r}. {_nearest(key, known) or _choices_text(known)}")
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
@@ -470,5 +470,5 @@ def _nearest(name: str, names: Iterable[str]) -> str:
     return f"Did you mean {close[0]!r}?" if close else ""
 
 
-def _one_of(names: Iterable[str]) -> str:
+def _choices_text(names: Iterable[str]) -> str:
     return f"Choose one of: {', '.join(names)}."

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.errors import RunNotFoundError, StateFileError, UsageError
-from core.files.atomic import path_of
+from core.files.atomic import parse_path
 from core.ledger.ledger import read_state_file
 from core.ledger.state_file import FILE_NAME
 from core.machine.devices import Device, DeviceMonitor
@@ -63,7 +63,7 @@ def plan_resume(
     platform = platform or this_platform()
     changes = dict(changes or {})
     checkpoint = changes.pop("checkpoint", None)
-    path = _state_file_of(text)
+    path = _find_state_file(text)
     if path is not None:
         file = read_state_file(path)
         if file.form != "rankdeck":
@@ -77,9 +77,9 @@ def plan_resume(
     return plan_own(store, runs_dir, changes, number, available, platform, accept_code=accept_code)
 
 
-def _state_file_of(text: str) -> Path | None:
+def _find_state_file(text: str) -> Path | None:
     """The state file that `text` names by path: itself, or the one in a folder that holds no run of ours."""
-    path = path_of(text)
+    path = parse_path(text)
     if path is None:
         return None
     if path.is_file() and path.name not in ("run.toml", "state.json", "metrics.jsonl"):

@@ -12,7 +12,7 @@ from typing import Any, Final, get_args, get_type_hints
 
 from core.config.mode import Mode
 from core.errors import StateFileError
-from core.files.atomic import kind_of, require_format
+from core.files.atomic import require_format, type_text
 from core.processes.identity import MAX_UNIX_S, ProcessId, is_alive
 
 FORMAT: Final = "rankdeck-state"
@@ -177,7 +177,7 @@ def _typed(name: str, value: Any, path: Path) -> Any:
             return _checked_text(name, value, path)
     elif isinstance(value, int if float not in allowed else int | float) and not isinstance(value, bool):
         return _checked_number(name, value, path)
-    raise _wrong(path, f"{name} holds {kind_of(value)}, which does not belong there")
+    raise _wrong(path, f"{name} holds {type_text(value)}, which does not belong there")
 
 
 def _is_text(value: object) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from core.config import RunConfig
 from core.errors import RunNotFoundError, StateFileError, UsageError
-from core.files.atomic import explain, path_of, read_json, remove_temporaries, write_atomic
+from core.files.atomic import explain, parse_path, read_json, remove_temporaries, write_atomic
 from core.files.lock import RunLock, is_held
 from core.links import refuse_link, refuse_links_below
 from core.metrics.metrics_file import MetricsTail, MetricsWriter
@@ -305,7 +305,7 @@ def find_run(runs_dir: Path, text: str) -> RunStore:
     text = text.strip()
     if not text:
         raise RunNotFoundError("No run was given.", "Give one. To list runs: rankdeck runs")
-    path = path_of(text)
+    path = parse_path(text)
     if path is not None and path.is_dir() and (path / "state.json").exists() | (path / "run.toml").exists():
         return RunStore.open(path)
     if path is not None and path.name in _OWN_FILES and path.exists():

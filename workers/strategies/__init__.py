@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.config import RunConfig
 from core.config.batch import Batch
 from core.config.mode import Mode
-from core.config.sync import synchronisation_of
+from core.config.sync import resolve_synchronisation
 from core.errors import ConfigError
 from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.ddp import DdpOptions, DdpStrategy
@@ -31,7 +31,7 @@ def make_strategy(mode: str, place: RankPlace, config: RunConfig, batch: Batch) 
     """
     if mode == Mode.ZERO:
         return _zero(place, config, batch)
-    if mode == Mode.INDEPENDENT and (rule := synchronisation_of(config)) is not None:
+    if mode == Mode.INDEPENDENT and (rule := resolve_synchronisation(config)) is not None:
         return LocalSgdStrategy(place, rule)
     if mode == Mode.DDP:
         return DdpStrategy(place, config.gradient_exchange, DdpOptions.of(config))

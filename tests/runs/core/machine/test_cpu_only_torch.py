@@ -10,7 +10,7 @@ import pytest
 
 from core.config.mode import Mode
 from core.errors import PreflightError
-from core.launch.mode import choose_devices, platform_of
+from core.launch.mode import choose_devices, recipe_platform
 from core.machine.devices import Device
 from core.machine.platform import Platform, this_platform
 from core.recipes.manifest import get_recipe
@@ -41,7 +41,7 @@ def test_a_gpu_that_is_named_is_refused_with_the_remedy(texts: tuple[str, ...]) 
 
 @pytest.mark.windows
 def test_a_script_has_a_torch_of_its_own() -> None:
-    platform = platform_of(get_recipe("script"), CPU_BUILD)
+    platform = recipe_platform(get_recipe("script"), CPU_BUILD)
     assert choose_devices(("auto",), Mode.AUTO, GPUS, platform) == (GPUS, ())
 
 

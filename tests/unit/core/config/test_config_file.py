@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from core.config.config_file import line_of, read_config, to_json, to_toml, upgrade
+from core.config.config_file import find_line, read_config, to_json, to_toml, upgrade
 from core.config.layers import config_from_mapping
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
@@ -151,6 +151,6 @@ def test_old_files_go_through_every_upgrade(tmp_path: Path) -> None:
 
 def test_the_line_of_a_key(tmp_path: Path) -> None:
     path = _write(tmp_path, "a.toml", "steps = 1\n[more]\ngrad-accum-steps = 0\n")
-    assert line_of(path, "grad_accum_steps") == 3
-    assert line_of(path, "lr") is None
-    assert line_of(_write(tmp_path, "a.json", json.dumps({"lr": 1}, indent=1)), "lr") == 2
+    assert find_line(path, "grad_accum_steps") == 3
+    assert find_line(path, "lr") is None
+    assert find_line(_write(tmp_path, "a.json", json.dumps({"lr": 1}, indent=1)), "lr") == 2

@@ -14,13 +14,13 @@ from core.errors import NewerVersionError, PreflightError, RankdeckError, StateF
 from core.files.atomic import (
     copy_atomic,
     explain,
-    kind_of,
     read_json,
     read_text,
     remove_temporaries,
     replace_with_retry,
     require_format,
     sha256_file,
+    type_text,
     write_atomic,
 )
 
@@ -221,7 +221,7 @@ def test_an_older_format_is_taken() -> None:
 
 
 def test_kinds_are_words() -> None:
-    assert [kind_of(v) for v in (None, True, 1, 1.5, "", [], {})] == [
+    assert [type_text(v) for v in (None, True, 1, 1.5, "", [], {})] == [
         "nothing (null)",
         "true or false",
         "a whole number",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.config import RunConfig
-from core.config.sync import AVERAGE, DILOCO, DILOCO_FROM, synchronisation_of
+from core.config.sync import AVERAGE, DILOCO, DILOCO_FROM, resolve_synchronisation
 from core.errors import ConfigError
 from core.probes.sync_cost import FREE, Link, achieved, price, sent_bytes
 
@@ -36,13 +36,13 @@ def test_words_for_the_label() -> None:
 
 
 def test_auto_averages_for_short_intervals_and_takes_diloco_for_long_ones() -> None:
-    assert synchronisation_of(RunConfig()) is None
+    assert resolve_synchronisation(RunConfig()) is None
     for every, method in ((1, AVERAGE), (DILOCO_FROM - 1, AVERAGE), (DILOCO_FROM, DILOCO), (500, DILOCO)):
-        rule = synchronisation_of(RunConfig(sync_every=every))
+        rule = resolve_synchronisation(RunConfig(sync_every=every))
         assert rule is not None and rule.method == method
-    averaged = synchronisation_of(RunConfig(sync_every=500, sync_method=AVERAGE))
+    averaged = resolve_synchronisation(RunConfig(sync_every=500, sync_method=AVERAGE))
     assert averaged is not None and (averaged.outer_lr, averaged.outer_momentum) == (1.0, 0.0)
-    own = synchronisation_of(RunConfig(sync_every=2, outer_momentum=0.9))
+    own = resolve_synchronisation(RunConfig(sync_every=2, outer_momentum=0.9))
     assert own is not None and (own.method, own.outer_momentum) == (DILOCO, 0.9)
 
 
@@ -58,5 +58,5 @@ def test_auto_averages_for_short_intervals_and_takes_diloco_for_long_ones() -> N
 )
 def test_what_contradicts_itself_is_refused(settings: dict[str, object], field: str) -> None:
     with pytest.raises(ConfigError) as refusal:
-        synchronisation_of(RunConfig().replace(**settings))
+        resolve_synchronisation(RunConfig().replace(**settings))
     assert refusal.value.field == field and refusal.value.next_step
