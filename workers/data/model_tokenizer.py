@@ -164,8 +164,8 @@ def tokens_in(folder: Path) -> Tokens:
     """
     tokenizer = _open(folder / TOKENIZER)
     settings = _settings(folder)
-    end = _end_of(tokenizer, settings)
-    opening = _opening_of(tokenizer, end, settings)
+    end = _end_token(tokenizer, settings)
+    opening = _opening_tokens(tokenizer, end, settings)
     path = str(folder / TOKENIZER)
     if end is None:
         return Tokens(TokenizerSpec("tokenizers", path), None, opening)
@@ -228,14 +228,14 @@ def _named(settings: dict[str, Any], token: str) -> Any:
     return value.get("content") if isinstance(value, dict) else value
 
 
-def _end_of(tokenizer: Any, settings: dict[str, Any]) -> int | None:
+def _end_token(tokenizer: Any, settings: dict[str, Any]) -> int | None:
     for text in (_named(settings, "eos_token"), *_ENDS):
         if isinstance(text, str) and (number := tokenizer.token_to_id(text)) is not None:
             return int(number)
     return None
 
 
-def _opening_of(tokenizer: Any, end: int | None, settings: dict[str, Any]) -> tuple[int, ...]:
+def _opening_tokens(tokenizer: Any, end: int | None, settings: dict[str, Any]) -> tuple[int, ...]:
     """What the tokenizer puts before an empty text: a begin-of-text token, if it has that habit."""
     ids = [int(number) for number in tokenizer.encode("", add_special_tokens=True).ids]
     opens_with_end = len(ids) == 1 and _named(settings, "bos_token") == _named(settings, "eos_token")

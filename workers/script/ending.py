@@ -95,14 +95,14 @@ def describe_failure(
     if _raised_last(until_abort):
         returncode, log = 1, until_abort  # it aborted on its way out; the exception is what counts
     trace = last_traceback(log)
-    error = _error_of(trace)
+    error = _error_line(trace)
     exit_text = describe_exit(returncode)
     if returncode < 0 or returncode > 255 or not error:
         cause = f"{name} {exit_text}."
         last = _last_line(log)
         cause += f" {error}" if error else f" It last printed: “{last}”." if last else ""
     else:
-        cause = f"{name}{_place_of(log, name, OwnCode(folders, python))}: {error}"
+        cause = f"{name}{_find_place(log, name, OwnCode(folders, python))}: {error}"
         cause += "" if returncode == 1 else f" ({exit_text})"
     return RankFailed(_title(error, returncode), cause, _next_step(log[-8000:], error, python, launched), False, trace)
 
@@ -156,7 +156,7 @@ def _message_lines(lines: list[str]) -> list[str]:
     return taken
 
 
-def _error_of(trace: str) -> str:
+def _error_line(trace: str) -> str:
     """The exception and its message, on one line."""
     lines = trace.splitlines()
     if not lines:
@@ -172,12 +172,12 @@ def _error_of(trace: str) -> str:
     return text if len(text) <= 400 else text[:397] + "..."
 
 
-def _place_of(log: str, name: str, own: OwnCode) -> str:
+def _find_place(log: str, name: str, own: OwnCode) -> str:
     """Where in the person's own code the last exception was raised: ``, line 6`` or ``, line 6 of data.py``."""
     chain = _last_chain(log)
     # A pool prints a worker's exception, then raises the same one once more where the result was asked for.
-    errors = [_error_of(trace) for trace in chain]
-    tried = [*(trace for trace in chain if _error_of(trace) == errors[-1]), *reversed(chain)]
+    errors = [_error_line(trace) for trace in chain]
+    tried = [*(trace for trace in chain if _error_line(trace) == errors[-1]), *reversed(chain)]
     frames = [place for trace in tried for place in reversed(_PLACE.findall(trace))]
     for is_own in (own.is_inside, own.may_be, lambda _file: True):
         for file, line in frames:

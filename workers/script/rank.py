@@ -137,7 +137,7 @@ class _Wrapper:
         self._place = _place(context, connection.run_id, self._config.max_restarts)
         before = read_record(context.checkpoint, self._place.rank)
         if before.checkpoint is None:  # most scripts save on rank 0 only, and every rank loads that
-            before = _with_checkpoint_of(before, read_record(context.checkpoint, 0).checkpoint)
+            before = _with_checkpoint(before, read_record(context.checkpoint, 0).checkpoint)
         else:
             finish_record(before)
         independent = self._place.mode == Mode.INDEPENDENT
@@ -395,7 +395,7 @@ class _Wrapper:
         return Launched.ONE_CPU_PLAIN if self._script.plain else Launched.ONE_CPU
 
 
-def _with_checkpoint_of(record: Record, checkpoint: str | None) -> Record:
+def _with_checkpoint(record: Record, checkpoint: str | None) -> Record:
     return record if checkpoint is None else replace(record, checkpoint=checkpoint)
 
 

@@ -80,7 +80,7 @@ class Stores:
     def connect(self, peer: int) -> socket.socket:
         """A connection to the store that the process at this port is to have."""
         table = _connections()
-        rank = _rank_of(table.get((peer, self._port), ("", ""))[1])
+        rank = _read_rank(table.get((peer, self._port), ("", ""))[1])
         before = self._peers.get(rank)
         living = [p for p in before or [] if p != peer and table.get((self._port, p), ("", ""))[0] == _ESTABLISHED]
         now = self._round.setdefault(rank, 0)
@@ -125,7 +125,7 @@ def _connections() -> dict[tuple[int, int], tuple[str, str]]:
     return found
 
 
-def _rank_of(inode: str) -> str:
+def _read_rank(inode: str) -> str:
     """RANK in the environment of the process that holds a socket; empty when it is not found."""
     wanted = "socket:[" + inode + "]"
     for process in Path("/proc").glob("[1-9]*"):

@@ -92,7 +92,7 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, 
     digest = hashlib.sha256()
     with path.open("wb") as file:
         beginning: list[bytes | memoryview] = [struct.pack("<Q", len(head)), head]
-        for number, data in enumerate((*beginning, *(_bytes_of(unique[name]) for name in order))):
+        for number, data in enumerate((*beginning, *(_tensor_bytes(unique[name]) for name in order))):
             if number == len(order) // 2 + 1:
                 reach("weights_write")
             digest.update(data)
@@ -181,7 +181,7 @@ def _split_tied(tensors: Mapping[str, torch.Tensor]) -> tuple[dict[str, torch.Te
     return unique, tied
 
 
-def _bytes_of(tensor: torch.Tensor) -> memoryview:
+def _tensor_bytes(tensor: torch.Tensor) -> memoryview:
     """The tensor's memory, not copied."""
     if tensor.numel() == 0:
         return memoryview(b"")

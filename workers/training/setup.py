@@ -13,9 +13,9 @@ from core.protocol.messages import Claim, Grant
 from workers.optim.precision import Precision, agreed
 from workers.strategies import Replica, Strategy
 from workers.training import checkpoint
-from workers.training.balance.batch_shares import BatchShares, batch_shares_of
+from workers.training.balance.batch_shares import BatchShares, make_batch_shares
 from workers.training.batches import ChunkPlan, GroupBatches
-from workers.training.independent.local_sgd import LocalSgd, local_sgd_of
+from workers.training.independent.local_sgd import LocalSgd, make_local_sgd
 from workers.training.independent.model_merge import MergeRounds
 from workers.training.session import Session
 from workers.training.step_reports import report_model
@@ -79,9 +79,9 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
     if is_first and (figures := strategy.figures()):
         session.reporter.event("exchange", **figures)
     batches = _batches(session, task)
-    shares = batch_shares_of(config.balance, strategy, batches, session.reporter)
+    shares = make_batch_shares(config.balance, strategy, batches, session.reporter)
     merges = MergeRounds(config.merge_policy, config.merge_every_chunks, strategy.synchronised)
-    local_sgd = local_sgd_of(strategy, replica)
+    local_sgd = make_local_sgd(strategy, replica)
     return TrainingSetup(session, task, model, precision, replica, batches, shares, local_sgd, merges)
 
 

@@ -117,7 +117,7 @@ class Columns:
 _MISSING: Final = object()
 
 
-def text_of(row: Mapping[str, Any], column: str) -> tuple[str, str]:
+def row_text(row: Mapping[str, Any], column: str) -> tuple[str, str]:
     """A row's text, and what is wrong with it (a kind of `row_counts.BAD_ROW_TEXTS`; empty: nothing)."""
     value = row.get(column, _MISSING)
     if value is _MISSING and "." in column:

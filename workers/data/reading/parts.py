@@ -44,7 +44,7 @@ def cut(
             if source.packing and source.form in _CUT_FORMS and source.size_bytes > LONG_PACKED_BYTES:
                 yield from stretches(source, folder / f"{number:06d}", PART_BYTES, counts, tick)
             else:
-                yield from _parts_of(source)
+                yield from _split_source(source)
         except OSError as error:
             failed = explain(error, f"{source.path} could not be read")
             raise DatasetError(
@@ -64,7 +64,7 @@ def _about_how_many(source: Source) -> int:
     return max(1, -(-unpacked // PART_BYTES))
 
 
-def _parts_of(source: Source) -> Iterator[Part]:
+def _split_source(source: Source) -> Iterator[Part]:
     whole = source.whole()
     if source.form == "parquet":
         yield from _row_groups(whole)

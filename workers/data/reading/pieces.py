@@ -16,7 +16,7 @@ from typing import IO, Final
 from core.data.formats import Form, Packing
 from core.errors import DatasetError
 from core.files.atomic import explain
-from workers.data.reading.columns import text_of
+from workers.data.reading.columns import row_text
 from workers.data.reading.json_stream import Cell
 from workers.data.reading.packed import PackedFile, broken_file_errors
 from workers.data.reading.row_counts import RowCounts
@@ -253,7 +253,7 @@ def _document_pieces(
         if isinstance(row, Bad):
             counts.add_bad(row.kind, f"{part.name}, {row.where}")
             continue
-        text, problem = text_of(row, part.column)
+        text, problem = row_text(row, part.column)
         if not problem:
             try:
                 data = text.encode("utf-8")

@@ -94,8 +94,8 @@ class Names:
     numbers: dict[str, list[float]] = field(default_factory=dict, compare=False)
 
     def chart(self, name: str, evaluation: bool = False, *, logged: bool = False) -> tuple[str, float]:
-        """`chart_of`, and remembers that the name was there."""
-        chart, factor = self.chart_of(name, evaluation, logged=logged)
+        """`chart_for`, and remembers that the name was there."""
+        chart, factor = self.chart_for(name, evaluation, logged=logged)
         if chart and len(self.seen) < MOST_SEEN:
             self.seen.setdefault(plain(name), chart)
         return chart, factor
@@ -107,7 +107,7 @@ class Names:
             if number not in before:
                 before[:] = [*before[-1:], number]
 
-    def chart_of(self, name: str, evaluation: bool = False, *, logged: bool = False) -> tuple[str, float]:
+    def chart_for(self, name: str, evaluation: bool = False, *, logged: bool = False) -> tuple[str, float]:
         """The chart of a printed name, and by what its numbers are multiplied; an empty chart is none.
 
         Args:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from workers.host_link.reporter import Reporter
 from workers.strategies import Strategy
-from workers.training.balance.load_balance import ForwardTimes, LoadBalance, Sharing, speed_of
+from workers.training.balance.load_balance import ForwardTimes, LoadBalance, Sharing, measure_speed
 from workers.training.batches import GroupBatches, MicroBatch
 
 _UNLIKE_STEPS: Final = 2  # a process's first steps take longer than the others
@@ -44,7 +44,7 @@ class BatchShares:
         if not self._balance.restore(counters.get("shares")):
             self._strategy.total([0.0])  # all at once, as in training: devices may share what they run on
             micro = self._batches.micro_batch
-            sharing = self._balance.start(speed_of(one_pass, micro, self._strategy.place.device))
+            sharing = self._balance.start(measure_speed(one_pass, micro, self._strategy.place.device))
         self._take_up(sharing, step)
 
     def counters(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class BatchShares:
             )
 
 
-def batch_shares_of(wanted: str, strategy: Strategy, batches: GroupBatches, reporter: Reporter) -> BatchShares | None:
+def make_batch_shares(wanted: str, strategy: Strategy, batches: GroupBatches, reporter: Reporter) -> BatchShares | None:
     """Batch shares by speed; None where shares are equal, by config or because the mode cannot do otherwise."""
     if wanted != "measured" or strategy.group_size == 1 or not strategy.can_balance:
         return None

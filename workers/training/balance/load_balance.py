@@ -211,7 +211,7 @@ class ForwardTimes:
         self._events.append((began, ended, samples))
 
 
-def speed_of(one_pass: Callable[[], None], samples: int, device: torch.device) -> float:
+def measure_speed(one_pass: Callable[[], None], samples: int, device: torch.device) -> float:
     """Samples a second of forward and backward passes on this device: the median of a few, after one to warm up.
 
     Args:

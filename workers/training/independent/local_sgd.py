@@ -60,7 +60,7 @@ class Ballot(NamedTuple):
     finite: int
 
 
-def local_sgd_of(strategy: Strategy, replica: Replica) -> LocalSgd | None:
+def make_local_sgd(strategy: Strategy, replica: Replica) -> LocalSgd | None:
     """The rounds of this rank; None in modes that have none."""
     if isinstance(strategy, LocalSgdStrategy) and isinstance(replica, LocalSgdReplica):
         return LocalSgd(strategy, replica)
