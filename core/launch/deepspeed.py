@@ -295,7 +295,7 @@ class _Written:
             wrong.title = _TITLE
             raise wrong from None
         if not isinstance(values, dict):
-            raise self.wrong((), "it is not a JSON object", 'Begin with {"zero_optimization": …}.')
+            raise self.wrong((), "It is not a JSON object", 'Begin with {"zero_optimization": …}.')
         return values
 
     def _without_repetition(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
