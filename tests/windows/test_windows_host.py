@@ -26,6 +26,7 @@ while True:
 """
 
 
+@pytest.mark.spawned  # a forked host has no launcher, which ends them
 def test_ranks_and_their_children_die_with_a_killed_host(make_run: MakeRun) -> None:
     run = make_run().behave(steps=100_000, step_s=0.01, ignore_eof=True, grandchild=True).start()
     run.wait_for_step(3)

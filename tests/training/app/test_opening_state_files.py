@@ -59,7 +59,7 @@ def typed(field: Any, text: str) -> None:
 def planned(dialog: ResumeDialog, place: Path, qtbot: QtBot) -> None:
     """Says where the dataset lies, and the chunk size where it is asked for, until the plan stands there."""
     qtbot.waitUntil(lambda: dialog.notice.title == "The dataset's path is unknown", timeout=PLAN_MS)
-    assert "in the window under Dataset" in dialog.notice.text
+    assert "Choose the dataset." in dialog.notice.text
     assert not dialog.go.isEnabled() and dialog.message.text() == "Nothing was changed."
     typed(dialog.data, str(place / "text.txt"))
     qtbot.waitUntil(lambda: dialog.go.isEnabled() or dialog.chunk_size.isVisible(), timeout=PLAN_MS)
