@@ -359,6 +359,12 @@ class CheckpointStore:
         return True
 
 
+def other_checkpoints(numbers: Iterable[str]) -> str:
+    """The next step where a checkpoint was asked for that is not there."""
+    there = ", ".join(numbers)
+    return f"There are: {there}. Older ones have been removed." if there else "No checkpoint was saved yet."
+
+
 def _number(name: str) -> int | None:
     """The number that a folder's name is; None where it is none, or not written as we write it."""
     is_ours = name.isascii() and name.isdigit() and len(name) < 20 and name == str(int(name))

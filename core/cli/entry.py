@@ -37,6 +37,7 @@ _COMMANDS: Final = {
 INTERRUPTED: Final = 130
 # Linux's PATH_MAX. Windows answers a longer one with "not found", so that a folder would seem to be missing.
 LONGEST_PATH: Final = 4096
+PATHS: Final = ("recipe", "model", "dataset_file", "run_dir", "runs_dir", "log_file", "config", "out", "folder", "cwd")
 DEFECT_LOG: Final = "rankdeck-errors.log"
 
 
@@ -75,9 +76,9 @@ def _run(argv: Sequence[str], terminal: Terminal) -> int:
         return 0
     if arguments.command is None:
         parse(["--help"])
-    for name, value in vars(arguments).items():
-        is_path = name not in ("run", "path") and isinstance(value, str) and not value.lstrip().startswith("{")
-        if is_path and len(value) > LONGEST_PATH:  # a run's name has an answer of its own
+    for name in PATHS:
+        value = getattr(arguments, name, None)
+        if isinstance(value, str) and len(value) > LONGEST_PATH:
             raise _too_long(value)
     terminal.quiet = bool(getattr(arguments, "json", False) or getattr(arguments, "detach", False))
     module = importlib.import_module(_COMMANDS[arguments.command])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from core.checkpoints.full_weights import export_weights
-from core.checkpoints.store import Checkpoint, CheckpointStore
+from core.checkpoints.store import Checkpoint, CheckpointStore, other_checkpoints
 from core.errors import NewerVersionError, RankdeckError, StateFileError, UsageError
 from core.export.destination import refused
 from core.export.lines import MetricsLines
@@ -120,10 +120,7 @@ def _newest(store: RunStore, kept: CheckpointStore) -> Checkpoint:
 def _chosen(store: RunStore, kept: CheckpointStore, number: int) -> Checkpoint:
     there = [checkpoint.number for checkpoint in kept.list()]
     if number not in there and not (store.checkpoints / str(number)).is_dir():
-        listed = ", ".join(map(str, there)) or "none"
-        raise refused(
-            f"{store.dir.name} has no checkpoint {number}.", f"There are: {listed}. Older ones have been removed."
-        )
+        raise refused(f"{store.dir.name} has no checkpoint {number}.", other_checkpoints(map(str, there)))
     try:
         return kept.verify(number)
     except NewerVersionError:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.checkpoints.store import ASIDE, Checkpoint, CheckpointStore
+from core.checkpoints.store import ASIDE, Checkpoint, CheckpointStore, other_checkpoints
 from core.errors import StateFileError, UsageError
 
 
@@ -63,25 +63,26 @@ def choose_checkpoint(folder: Path, text: str, run: str) -> Checkpoint:
         StateFileError: It is damaged; names the file.
     """
     there = list_checkpoints(folder)
-    listed = ", ".join(item.text for item in there if not item.diverged) or "none"
+    kept = [item.text for item in there if not item.diverged]
+    another = f"Choose another checkpoint: {', '.join(kept) or 'none'}."
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
     entry = next((item for item in there if item.number == number), None)
     if entry is None:
         raise UsageError(
             f"{run} has no checkpoint {text[:40]}.",
-            f"There are: {listed}. Older ones have been removed.",
+            other_checkpoints(kept),
             title="There is no such checkpoint",
         )
     if entry.diverged:
         raise UsageError(
             f"The weights of checkpoint {number} (step {entry.step:,}) are not finite.",
-            f"Choose another checkpoint: {listed}.",
+            another,
             title="This checkpoint is diverged",
         )
     try:
         return CheckpointStore(folder).verify(number)
     except StateFileError as error:
-        raise StateFileError(error.cause, f"Choose another checkpoint: {listed}.", title=error.title) from None
+        raise StateFileError(error.cause, another, title=error.title) from None
 
 
 def newer_than(number: int, entries: Sequence[CheckpointEntry]) -> tuple[int, ...]:
