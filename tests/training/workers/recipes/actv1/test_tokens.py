@@ -147,6 +147,7 @@ def test_the_vocabulary_is_the_models_and_a_resumed_run_keeps_it(learned: Path, 
     put(cache, "gpt2", learned)
     text = write_text(tmp_path / "text.txt")
     settings = {"recipe": "actv1", "model": "gpt2", "steps": 20, "eval_every": 10, "lr": 5e-3, "options": SMALL}
+    settings["sample_share"] = 100.0  # at the usual share a slow machine leaves a sample out
     whole = make_run(tmp_path / "whole", text, "ddp", 2, **settings)
     stopped = make_run(tmp_path / "stopped", text, "ddp", 2, **settings)
     assert host(whole) == 0
