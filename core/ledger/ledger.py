@@ -65,7 +65,7 @@ class Ledger:
         seed: Orders the chunks of each epoch.
         world: Ranks.
         groups: 1 when all ranks train in step, else as many as ranks.
-        epochs: How often the dataset is to be trained; None for no limit.
+        epochs: How often the dataset is trained; None for no limit.
         run_id: Stands in the state file as AI-OS's `brain_id`.
 
     Attributes:
@@ -266,7 +266,7 @@ class Ledger:
         self._set_groups(world, groups, self.epochs)
 
     def limit_epochs(self, epochs: int | None) -> None:
-        """Sets how often the dataset is to be trained in all; implies `release`."""
+        """Sets how often the dataset is trained in all; implies `release`."""
         self._set_groups(self.world, self.groups, epochs)
 
     def _set_groups(self, world: int, groups: int, epochs: int | None) -> None:

@@ -22,7 +22,7 @@ class MetricsWriter:
 
     Args:
         path: The file; it is made if it is missing.
-        log_file: A second file that gets the same lines (`--log-file`). If it fails, training goes on without
+        log_file: A second file that gets the same lines (`--log-file`). If it fails, training continues without
             it and `copy_problem` says why.
 
     Raises:
@@ -99,7 +99,7 @@ class MetricsWriter:
 
     def _give_up_copy(self, path: Path, error: OSError) -> None:
         problem = explain(error, f"The copy of the metrics in {path} could not be written")
-        self.copy_problem = f"{problem.cause} Training goes on without it."
+        self.copy_problem = f"{problem.cause} Training continues without it."
         if self._copy is not None:
             self._copy.close()
             self._copy = None

@@ -209,7 +209,7 @@ class CommitStaged(Message):
 @_message("commit_failed")
 @dataclass(frozen=True, slots=True)
 class CommitFailed(Message):
-    """This rank could not write its part (disk full, permission); the checkpoint is dropped, training goes on."""
+    """This rank could not write its part (disk full, permission); the checkpoint is dropped, training continues."""
 
     checkpoint: int
     cause: str

@@ -1,7 +1,7 @@
 """PowerSGD for DDP's gradients (Vogels et al., arXiv 1905.13727): torch's own hook, with a memory that can be saved.
 
 Each rank adds what its last approximation left out to its next gradient (algorithm 2 there, error feedback), and starts
-the next approximation from the last one. A run that goes on without these is another run for a while.
+the next approximation from the last one. A run that continues without these is another run for a while.
 """
 
 # No `from __future__ import annotations`: DDP compares the hook's annotations with types, not with their names.

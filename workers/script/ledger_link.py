@@ -116,7 +116,7 @@ class LedgerLink:
         rank: Which.
         independent: The rank has chunks of its own and commits by itself.
         send: Sends a message to the host.
-        before: This rank's word in the checkpoint that the run goes on from.
+        before: This rank's word in the checkpoint that the run resumes from.
         max_chunk: The largest chunk where the program names no size.
     """
 

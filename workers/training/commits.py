@@ -1,4 +1,4 @@
-"""A rank's side of a commit: ask, copy the state at the boundary, write it while training goes on."""
+"""A rank's side of a commit: ask, copy the state at the boundary, write it while training continues."""
 
 from __future__ import annotations
 

@@ -4,10 +4,10 @@ It is a two-phase commit (https://en.wikipedia.org/wiki/Two-phase_commit_protoco
 lost rank or host leaves without one never counts. One checkpoint is open at a time. It goes through three phases:
 
 * **opening**: a rank stands at a step boundary and wants to commit; the host makes the folder;
-* **staging**: every rank writes its part (training goes on meanwhile) and says so;
+* **staging**: every rank writes its part (training continues meanwhile) and says so;
 * **writing**: all parts lie on disk; the host writes ledger copy and manifest. With the manifest it exists.
 
-In any phase it may be *dropped*: a rank could not write its part, or died. Training goes on; the host asks again.
+In any phase it may be *dropped*: a rank could not write its part, or died. Training continues; the host asks again.
 """
 
 from __future__ import annotations

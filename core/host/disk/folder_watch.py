@@ -8,7 +8,7 @@ from typing import Final
 
 LOOK_EVERY_S: Final = 1.0
 GONE_LIMIT_S: Final = 5.0
-"""A network drive may be away for a moment; training goes on meanwhile and nothing is lost."""
+"""A network drive may be away for a moment; training continues meanwhile and nothing is lost."""
 
 
 async def until_gone(path: Path, limit_s: float = GONE_LIMIT_S) -> None:

@@ -66,7 +66,7 @@ def measured_run(folder: Path, text: Path) -> RunStore:
 
 
 def test_measured_shares_are_told_saved_and_kept_by_a_resumed_run(tmp_path: Path) -> None:
-    """With all checkpoints after step 6 gone the run goes on from there: the same steps, bit by bit."""
+    """With all checkpoints after step 6 gone the run resumes from there: the same steps, bit by bit."""
     store = measured_run(tmp_path / "run", write_text(tmp_path / "text.txt"))
     assert host(store) == 0
     told = lines(store, "balance")

@@ -105,7 +105,7 @@ class LocalSgd:
         """Before the first step, on all ranks at once, after weights were loaded.
 
         Args:
-            counters: Of the checkpoint this attempt goes on from; None for a fresh run, whose ranks are alike.
+            counters: Of the checkpoint this attempt resumes from; None for a fresh run, whose ranks are alike.
             step: Optimizer steps behind this rank.
             samples_seen: Samples behind it.
         """

@@ -55,7 +55,7 @@ def test_master_weights_and_gradients_stay_in_fp32() -> None:
 
 
 def test_the_scale_is_told_saved_and_resumed(tmp_path: Path) -> None:
-    """Rank 1 overflows in step 4; checkpoints after step 6 are taken away, and the run goes on from there."""
+    """Rank 1 overflows in step 4; checkpoints after step 6 are taken away, and the run resumes from there."""
     store = make_run(
         tmp_path / "run",
         write_text(tmp_path / "text.txt"),

@@ -57,7 +57,7 @@ def committed(tmp_path: Path, strategy: SingleStrategy | IndependentStrategy) ->
     part = take_part(strategy, replica, 3, {"step": 3, "samples_seen": 24})
     expected = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     with torch.no_grad():
-        model.embedding.weight.zero_()  # training goes on while the part is written
+        model.embedding.weight.zero_()  # training continues while the part is written
     staged = write_part(tmp_path, part)
     model.load_state_dict(expected)
     manifest = {"files": [{"name": f.name, "size": f.size, "sha256": f.sha256} for f in staged]}

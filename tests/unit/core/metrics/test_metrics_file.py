@@ -81,7 +81,7 @@ def test_a_copy_that_fails_does_not_stop_the_run(tmp_path: Path) -> None:
     with MetricsWriter(tmp_path / "metrics.jsonl", log_file=tmp_path / "folder") as writer:
         writer.append([b"1"])
         assert writer.copy_problem is not None
-        assert "Training goes on" in writer.copy_problem
+        assert "Training continues" in writer.copy_problem
     assert (tmp_path / "metrics.jsonl").read_bytes() == b"1\n"
 
 
