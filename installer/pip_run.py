@@ -104,7 +104,7 @@ class Pip:
 
 
 def _lines(process: subprocess.Popen[bytes], progress: ProgressLine, scratch: Path) -> Iterator[bytes]:
-    """pip's lines as they come; the progress line goes on between them.
+    """pip's lines as they come; the progress line continues between them.
 
     A thread reads, because a pipe cannot be waited for with a time limit on Windows.
     """

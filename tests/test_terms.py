@@ -52,7 +52,7 @@ class Use(NamedTuple):
 RETIRED = (
     Retired(r"(?<!Ada )generations?(?! token| code)", "checkpoint", PROSE | NAMES),
     Retired(r"nobody|somebody|whosever|whoever", "name the process, the file or the user"),
-    Retired(r"it goes on|goes on with|go on with|went on", "continue, resume"),
+    Retired(r"goes on|go on with|went on", "continue, resume"),
     Retired(r"is not going", "isn't running"),
     Retired(r"anew", "again, from the beginning"),
     Retired(r"so many|so often|so long as|for so long", "the figure, or: up to N"),

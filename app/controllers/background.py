@@ -106,7 +106,7 @@ class _Task(QRunnable):
         except RankdeckError as error:
             self._ended(self._number, None, error)
         except Exception as error:
-            # A defect of ours: the person gets one message, the log the traceback; the window goes on.
+            # A defect of ours: the person gets one message, the log the traceback; the window continues.
             _log.exception("background work failed")
             self._ended(self._number, None, unexpected(error))
         else:

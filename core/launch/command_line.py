@@ -86,7 +86,7 @@ def add_train_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_extension_flags(parser: argparse.ArgumentParser, changes: Collection[str]) -> None:
-    """Adds the flags with which `rankdeck resume` changes how far, where and how a run goes on.
+    """Adds the flags with which `rankdeck resume` changes how far, where and how a run resumes.
 
     Args:
         parser: Gets them.

@@ -5,7 +5,7 @@ as they are used. fp16 reaches 65504 at most and loses small gradients, so its l
 halved when a gradient overflows, and doubled after 2000 steps without (Micikevicius et al., arXiv 1710.03740). A step
 whose gradient overflowed on any rank updates nothing on any: gradients are all-reduced before they are looked at, so
 every rank sees the overflow, and every rank's scale is the same. Such a step counts: its samples are taken and the
-learning rate's schedule goes on.
+learning rate's schedule continues.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ class Run:
         return self._session.strategy.forward_is_collective
 
     def keep_sampling(self, broken: bool = False) -> bool:
-        """Whether a text that is being written goes on: to be asked before each token (`write_tokens` does).
+        """Whether a text that is being written continues: to be asked before each token (`write_tokens` does).
 
         False once the run is to stop or the sample has taken its share of the time, so that a stop need not wait for
         the text. Where every rank takes part in each forward pass, all get the same answer and all must ask alike.

@@ -29,7 +29,7 @@ class Session:
         data: What rank 0 prepared; set before training.
         first_step: The first step of this attempt, known after resuming.
         step: Optimizer steps done.
-        keep_sampling: Whether a text that is being written goes on; see `recipe_api.Run.keep_sampling`.
+        keep_sampling: Whether a text that is being written continues; see `recipe_api.Run.keep_sampling`.
     """
 
     config: RunConfig

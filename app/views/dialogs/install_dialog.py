@@ -115,7 +115,7 @@ class InstallDialog(QDialog):
         self.notice.show_error(error)
 
     def reject(self) -> None:
-        """Closes, unless the command runs: Escape must not hide what goes on."""
+        """Closes, unless the command runs: Escape must not hide what it does."""
         if not self._going:
             super().reject()
 

@@ -101,7 +101,7 @@ class CommitRunner:
             self.ask(rank, reason)
 
     def carry(self, rank: int) -> bool:
-        """Goes on committing without a rank that is gone, with its part of the newest checkpoint.
+        """Continues to commit without a rank that is gone, with its part of the newest checkpoint.
 
         Returns:
             False when there is no such part.

@@ -52,5 +52,5 @@ class BackgroundColumns:
     def _open(self) -> None:
         try:
             self._writer = ColumnsWriter(self._run_dir, self._given_up)
-        except Exception:  # whatever it is: columns are made again from the metrics, and the run goes on
+        except Exception:  # whatever it is: columns are made again from the metrics, and the run continues
             log.exception("the columns could not be opened")

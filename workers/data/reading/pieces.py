@@ -24,7 +24,7 @@ from workers.data.reading.rows import Bad, Row, arrow_rows, csv_rows, json_file_
 
 PIECE_BYTES: Final = 1 << 22
 MAX_LINE_BYTES: Final = 1 << 20
-"""A piece goes on to its last line's end, but not further than this."""
+"""A piece extends to its last line's end, but not further than this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 Parts = tuple[Tensor, Tensor, Tensor]
-"""Where each step of each row comes from, (rows, time); where each step went, (batch · time,); which row goes on
+"""Where each step of each row comes from, (rows, time); where each step went, (batch · time,); which row continues
 from what was carried, (batch,). See `parts_of`."""
 
 LSTMS: Final = 3

@@ -14,7 +14,7 @@ from rankdeck.recipe import Encoder, write_tokens
 
 @dataclass(frozen=True, slots=True)
 class Sampler:
-    """Goes on from a prompt, always with the same random numbers: two evaluations differ by what was learned only.
+    """Continues a prompt, always with the same random numbers: two evaluations differ by what was learned only.
 
     Attributes:
         encoder: The tokenizer.

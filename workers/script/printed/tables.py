@@ -41,7 +41,7 @@ class Tables:
         return bool(self._rows)
 
     def join(self, pieces: list[str]) -> list[str]:
-        """The lines with the tables among them put together; a table that goes on is kept."""
+        """The lines with the tables among them put together; a table that is not finished is kept."""
         lines: list[str] = []
         for text in pieces:
             row = _ROW.match(text) if text.startswith(("|", "│")) else None
