@@ -119,9 +119,9 @@ class RunControl(QObject):
 
     def _on_start_requested(self) -> None:
         checked = self._drafting.latest
-        if checked is not None and checked.config is not None:
+        if checked is not None and checked.run is not None:
             self._window.setup.notice.clear()
-            self._launching.start(checked.config, self._table.devices)
+            self._launching.start(checked.run)
 
     def _on_started(self, run_dir: Path) -> None:
         if self.dialog is not None:

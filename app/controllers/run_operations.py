@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,11 @@ from PySide6.QtCore import QObject, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from core import client
-from core.config.fields import FieldValue
-from core.config.run_config import RunConfig
 from core.errors import RankdeckError
 from core.launch.mode import NO_MODE
 from core.launch.preflight import check
+from core.launch.resolved import ResolvedRun
 from core.machine.devices import Device
-from core.machine.platform import this_platform
-from core.recipes.manifest import get_recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import with_absolute_places
 from core.resume.plan import ResumePlan
@@ -53,16 +51,14 @@ class Launching(QObject):
         self._runs_dir = runs_dir
         self.busy = ""
 
-    def start(self, config: RunConfig, available: Sequence[Device]) -> None:
+    def start(self, run: ResolvedRun) -> None:
         """Checks everything that can be known beforehand, then starts the run's host."""
         if self.busy:
             return
-        asked, runs_dir, devices = config, self._runs_dir, tuple(available)
+        runs_dir = self._runs_dir
 
         def work() -> tuple[Path, tuple[str, ...]]:
-            options = _absolute_options(asked.recipe, asked.options)
-            config = asked.replace(options=options)
-            checked = check(config, get_recipe(config.recipe), devices, this_platform(), runs_dir)
+            checked = check(_with_absolute_options(run), runs_dir)
             notes = tuple(note for note in checked.notes if not note.startswith(NO_MODE))
             return client.start_run(checked.run.config, runs_dir).dir, notes
 
@@ -133,6 +129,9 @@ class Launching(QObject):
         self.busy_changed.emit(what)
 
 
-def _absolute_options(recipe: str, options: Mapping[str, FieldValue]) -> Mapping[str, FieldValue]:
-    """A script's places made absolute: its run's host lives in another folder."""
-    return with_absolute_places(options, [Path.cwd()]) if recipe == USER_SCRIPT else options
+def _with_absolute_options(run: ResolvedRun) -> ResolvedRun:
+    """The run with a script's places made absolute: its host lives in another folder."""
+    if run.recipe.name != USER_SCRIPT:
+        return run
+    config = run.config
+    return replace(run, config=config.replace(options=with_absolute_places(config.options, [Path.cwd()])))

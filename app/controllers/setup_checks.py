@@ -115,10 +115,10 @@ class Drafting(QObject):
             found["dataset_file"] = self._problem
         if found:
             problems = {**found, **checked.problems}
-            checked = dataclasses.replace(checked, config=None, problems=problems, command="")
+            checked = dataclasses.replace(checked, run=None, problems=problems, command="")
         self.latest = checked
         size = None if self._size is None else self._size.size_bytes
-        steps = None if size is None else checked.steps_per_epoch(size, len(self._devices))
+        steps = None if size is None else checked.steps_per_epoch(size)
         self.checked.emit(checked, steps)
 
     def _publish_mode_options(self, platform: Platform, recipe: Recipe) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from PySide6.QtCore import Signal
 
 from app.bridge import Feed, Send
-from core.recipes.manifest import find_recipes, recipes_stamp
+from core.recipes.catalog import find_recipes, recipes_stamp
 
 REFRESH_S: Final = 1.0
 

@@ -18,7 +18,7 @@ from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.command_line import command_text, to_command_line
 from core.launch.mode import check_cuda, recipe_platform
 from core.launch.preflight import check_engine
-from core.launch.resolved import resolve_on
+from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices import Device, device_texts
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe, recipe_defaults
@@ -86,32 +86,39 @@ class CheckedDraft:
     """A draft held against the recipe, the devices and the platform.
 
     Attributes:
-        config: What would be run; None while something is wrong.
+        run: What would be trained; None while something is wrong.
         problems: What is wrong, by field.
         placeholders: What an empty field will be, by field.
-        mode: The mode it will train in; None while that is not known.
-        batch: The batch arithmetic; None while it does not add up, and for programs with batches of their own.
         command: The command line that does the same; empty while something is wrong.
-        own_samples: The recipe makes its samples itself: an epoch is a block of them.
     """
 
-    config: RunConfig | None
+    run: ResolvedRun | None
     problems: Mapping[str, RankdeckError]
     placeholders: Mapping[str, str]
-    mode: Mode | None = None
-    batch: Batch | None = None
     command: str = ""
-    own_samples: bool = False
 
-    def steps_per_epoch(self, size_bytes: int, ranks: int) -> int | None:
+    @property
+    def config(self) -> RunConfig | None:
+        """What would be asked for; None while something is wrong."""
+        return None if self.run is None else self.run.config
+
+    @property
+    def mode(self) -> Mode | None:
+        """The mode it will train in; None while that is not known."""
+        return None if self.run is None else self.run.mode
+
+    @property
+    def batch(self) -> Batch | None:
+        """The batch arithmetic; None while it does not add up, and for programs with batches of their own."""
+        return None if self.run is None or self.run.recipe.self_contained else self.run.batch
+
+    def steps_per_epoch(self, size_bytes: int) -> int | None:
         """Optimizer steps in one pass, as if each byte were a token (of one rank, in independent mode)."""
-        if self.config is None or self.batch is None:
+        if self.run is None or self.batch is None:
             return None
-        identity = DatasetIdentity("", "file", 1, size_bytes, "")
-        samples = estimate_samples(identity, self.config.seq_len, self.config.held_out)
-        samples = self.config.samples_per_block if self.own_samples else samples
-        share = samples // (self.mode.replica_groups(ranks) if self.mode else 1)
-        return max(1, -(-share // self.batch.global_))
+        config, identity = self.run.config, DatasetIdentity("", "file", 1, size_bytes, "")
+        samples = estimate_samples(identity, config.seq_len, config.held_out)
+        return self.run.steps_per_epoch(config.samples_per_block if self.run.recipe.own_samples else samples)
 
 
 def form_fields(recipe: Recipe) -> tuple[FieldSpec, ...]:
@@ -208,20 +215,16 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
         )
         asked = asked.replace(**{n: v for n, v in values.items() if n not in own})
         run = resolve_on(asked, recipe, devices, platform)
-        config, mode = run.config, run.mode
-        if recipe.self_contained:
-            command = command_text(to_command_line(config, recipe))
-            return CheckedDraft(config, {}, _placeholders(config, None, recipe), mode, None, command)
-        check_engine(run)
-        if mode == Mode.INDEPENDENT:
-            resolve_synchronisation(config)
+        if not recipe.self_contained:
+            check_engine(run)
+            if run.mode == Mode.INDEPENDENT:
+                resolve_synchronisation(run.config)
     except RankdeckError as error:
         problems[getattr(error, "field", "mode")] = error
         return CheckedDraft(None, problems, _placeholders(None, None, recipe))
-    command = command_text(to_command_line(config, recipe))
-    return CheckedDraft(
-        config, {}, _placeholders(config, run.batch, recipe), mode, run.batch, command, recipe.own_samples
-    )
+    batch = None if recipe.self_contained else run.batch
+    command = command_text(to_command_line(run.config, recipe))
+    return CheckedDraft(run, {}, _placeholders(run.config, batch, recipe), command)
 
 
 def _parsed(texts: Mapping[str, str], recipe: Recipe, problems: dict[str, RankdeckError]) -> dict[str, FieldValue]:

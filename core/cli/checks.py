@@ -22,7 +22,7 @@ from core.launch.preflight import check_folder, check_torch
 from core.machine import installed
 from core.machine.devices import DeviceMonitor
 from core.machine.platform import Platform
-from core.recipes.manifest import find_recipes
+from core.recipes.catalog import find_recipes
 from core.run_folder.store import RunStore, list_runs
 
 Level = Literal["ok", "warn", "fail"]

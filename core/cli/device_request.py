@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from core.config.device_names import cpu_texts
+from core.config.device_names import count_notes, cpu_texts, with_counts
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.errors import ConfigError, PreflightError
@@ -38,7 +38,9 @@ def with_devices(
     """
     config, count = request.config, request.num_gpus or request.world_size
     if count is None:
-        return _without_gpus(request, available) if request.cuda_ids else (config, ())
+        if request.cuda_ids:
+            return _without_gpus(request, available)
+        return config.replace(devices=with_counts(config.devices)), count_notes(config.devices)
     usable, notes = usable_devices(available, recipe_platform(request.recipe, platform))
     gpus = [device for device in usable if device.kind == "cuda"]
     if count == -1:

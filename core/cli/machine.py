@@ -13,7 +13,8 @@ from core.formatting import UNKNOWN, gibibytes, number
 from core.launch.mode import why_no_cuda
 from core.machine.devices import DeviceMonitor, DeviceSample
 from core.machine.platform import this_platform
-from core.recipes.manifest import Recipe, find_recipes, get_recipe, user_recipes_folder
+from core.recipes.catalog import find_recipes, get_recipe, user_recipes_folder
+from core.recipes.manifest import Recipe
 from core.recipes.scaffold import new_recipe
 
 

@@ -17,6 +17,7 @@ from core.errors import DatasetError, RankdeckError
 from core.formatting import duration, number
 from core.launch.command_line import TrainRequest, request_from_arguments
 from core.launch.preflight import Checked, check
+from core.launch.resolved import resolve
 from core.machine.devices import DeviceMonitor
 from core.machine.platform import this_platform
 from core.metrics.metrics_file import whole_bytes
@@ -88,7 +89,8 @@ def check_request(request: TrainRequest, runs_dir: Path) -> Checked:
         cpus = monitor.cpu_slots()
     config, notes = with_devices(request, available, cpus, platform)
     request, more = with_ddp_spawn(replace(request, config=config), available, os.environ)
-    checked = check(request.config, request.recipe, available, platform, runs_dir, request.run_dir)
+    run = resolve(request.config, request.recipe, available, platform)
+    checked = check(run, runs_dir, request.run_dir)
     return replace(checked, notes=(*notes, *more, *checked.notes))
 
 

@@ -29,7 +29,7 @@ from core.launch.plan import LaunchPlan
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices import DeviceMonitor
 from core.processes import folder_mark, new_mark
-from core.recipes.manifest import get_recipe
+from core.recipes.catalog import get_recipe
 from core.run_folder.store import RunState
 
 log = logging.getLogger(__name__)

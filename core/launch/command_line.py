@@ -20,7 +20,8 @@ from core.config.fields import FieldSpec, FieldValue
 from core.config.layers import PLACE_KEYS, Given, config_from_given, normalise, with_absolute_paths
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
 from core.errors import ConfigError
-from core.recipes.manifest import Recipe, check_options, get_recipe, recipe_defaults
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import Recipe, check_options, recipe_defaults
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import with_absolute_places
 

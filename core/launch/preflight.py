@@ -8,28 +8,24 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from core.config.device_names import count_notes, with_counts
 from core.config.mode import Mode
-from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, estimate_samples, identify
 from core.data.hub import HubName, check_download
 from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.files.atomic import explain
 from core.launch.deepspeed import check_run, effective_config
 from core.launch.mode import DEEPSPEED, TORCH
-from core.launch.resolved import ResolvedRun, resolve
+from core.launch.resolved import ResolvedRun
 from core.launch.unused_settings import settings_without_effect
-from core.machine.devices import Device
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
 from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
 from core.recipes.check import check_by_recipe, check_text_column
-from core.recipes.manifest import BUILT_IN, Recipe
+from core.recipes.manifest import BUILT_IN
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
 
@@ -61,21 +57,11 @@ class Checked:
         return self.run.steps_per_epoch(self.samples)
 
 
-def check(
-    config: RunConfig,
-    recipe: Recipe,
-    available: Sequence[Device],
-    platform: Platform,
-    runs_dir: Path,
-    run_dir: Path | None = None,
-) -> Checked:
+def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Checked:
     """Checks a new run as a whole; changes nothing on disk.
 
     Args:
-        config: What is asked.
-        recipe: Its recipe.
-        available: This machine's devices.
-        platform: This machine.
+        run: What would be trained.
         runs_dir: Where a new folder would be made.
         run_dir: The run's own folder, when one was named.
 
@@ -83,10 +69,7 @@ def check(
         UsageError: Config, devices, dataset or folder cannot be used.
         PreflightError: This machine cannot run it: torch, packages, disk, permission.
     """
-    run = resolve(config, recipe, available, platform)
-    choice_notes = (*count_notes(config.devices), *run.device_notes)
-    run = replace(run, config=run.config.replace(devices=with_counts(config.devices)))
-    config, platform, choice = run.config, run.platform, run.choice
+    config, recipe, choice = run.config, run.recipe, run.choice
     check_packages(recipe.requires, f"The recipe {recipe.title}")
     engine_notes = check_engine(run)
     dataset = identify(config.dataset_file)
@@ -96,7 +79,7 @@ def check(
     if run_dir is not None:
         check_new_run_dir(run_dir)
     if not recipe.self_contained:
-        check_torch(platform)
+        check_torch(run.platform)
     elif recipe.name == USER_SCRIPT:
         read_script(config.options, config.env)
     check_folder(run_dir or runs_dir, needed_bytes=MIN_FREE_BYTES + 2 * dataset.size_bytes)
@@ -112,7 +95,7 @@ def check(
         own_notes = (*own_notes, *_dataset_notes(dataset))
     own_notes = (*choice.notes, *settings_without_effect(run), *own_notes)
     engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
-    notes = (*choice_notes, *engine_notes, *own_notes, *asked_notes)
+    notes = (*run.device_notes, *engine_notes, *own_notes, *asked_notes)
     return Checked(run, dataset, samples, notes)
 
 

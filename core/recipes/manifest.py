@@ -31,10 +31,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import os
 import re
-import stat
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -45,7 +43,7 @@ from core.config.mode import RESOLVED_MODES, Mode, mode_choices
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import ConfigError
 from core.parsing import ParseError, decode_utf8, parse_toml
-from core.paths import PACKAGE_FOLDER, data_folder
+from core.paths import PACKAGE_FOLDER
 from core.recipes.options_class import find_difference
 
 FORMAT: Final = "rankdeck-recipe"
@@ -120,86 +118,6 @@ class _ManifestError(Exception):
     """An invalid `recipe.toml`; its text becomes `Recipe.problem`."""
 
 
-def user_recipes_folder() -> Path:
-    """Where a person's new recipes are put: the first of `user_recipes_folders`."""
-    return user_recipes_folders()[0]
-
-
-def user_recipes_folders() -> tuple[Path, ...]:
-    """Where a person's own recipes are looked for.
-
-    `RANKDECK_RECIPES`; ``recipes`` below `RANKDECK_HOME`; ``recipes`` in the user's own data folder, where the first
-    is not set.
-    """
-    named, home = (os.environ.get(name, "").strip() for name in ("RANKDECK_RECIPES", "RANKDECK_HOME"))
-    folders = [Path(named).expanduser().absolute()] if named else []
-    if home:
-        folders.append(Path(home).expanduser().absolute() / "recipes")
-    if not named:
-        folders.append(data_folder() / "recipes")
-    return tuple(dict.fromkeys(folders))
-
-
-def recipes_stamp() -> tuple[tuple[str, int, int], ...]:
-    """Changes when a file of the user's own recipes changes. Cheap enough to compute every second."""
-    stamp = []
-    for folder in user_recipes_folders():
-        files = (*folder.glob("*/recipe.toml"), *folder.glob("*/*.py"))
-        for path in (folder, *sorted(folder.glob("*")), *sorted(files)):
-            try:
-                found = path.stat()
-            except OSError:
-                continue
-            size = 0 if stat.S_ISDIR(found.st_mode) else found.st_size
-            stamp.append((str(path), found.st_mtime_ns, size))
-    return tuple(stamp)
-
-
-def find_recipes(extra: Sequence[Path] = ()) -> list[Recipe]:
-    """Every recipe there is: built in, in `user_recipes_folders`, and in `extra`; each folder's by name.
-
-    Args:
-        extra: More folders of recipes (each subfolder with a `recipe.toml`). A missing one is empty.
-
-    Returns:
-        Usable and broken ones; `Recipe.problem` tells which.
-    """
-    found: dict[str, Recipe] = {}
-    broken: list[Recipe] = []
-    for folder in (BUILT_IN, *user_recipes_folders(), *extra):
-        for recipe in _in_folder(folder):
-            if recipe.name not in found:
-                found[recipe.name] = recipe
-            else:
-                taken = f"The name {recipe.name!r} is taken by the recipe in {found[recipe.name].folder}."
-                broken.append(dataclasses.replace(recipe, problem=recipe.problem or taken))
-    return [*found.values(), *broken]
-
-
-def get_recipe(name: str, extra: Sequence[Path] = ()) -> Recipe:
-    """The recipe of that name, or in that folder.
-
-    Raises:
-        ConfigError: There is none, or it is broken; says why.
-    """
-    if (Path(name) / "recipe.toml").is_file():
-        recipes = [_read(Path(name).resolve())]
-        recipe: Recipe | None = recipes[0]
-    else:
-        recipes = find_recipes(extra)
-        recipe = next((recipe for recipe in recipes if recipe.name == name), None)
-    if recipe is None:
-        names = [recipe.name for recipe in recipes if not recipe.problem]
-        raise ConfigError("recipe", f"There is no recipe {name!r}.", _nearest(name, names) or _choices_text(names))
-    if recipe.problem:
-        raise ConfigError(
-            "recipe",
-            f"The recipe {recipe.name!r} cannot be used: {recipe.problem}",
-            f"Correct the files in {recipe.folder}, or choose another recipe.",
-        )
-    return recipe
-
-
 def recipe_defaults(recipe: Recipe, given: Collection[str] = ()) -> dict[str, Any]:
     """What a config of this recipe starts from: `RunConfig` fields, and `options` with every field's default.
 
@@ -216,17 +134,16 @@ def recipe_defaults(recipe: Recipe, given: Collection[str] = ()) -> dict[str, An
     return values
 
 
-def apply_recipe(config: RunConfig, recipe: Recipe | None = None) -> RunConfig:
+def apply_recipe(config: RunConfig, recipe: Recipe) -> RunConfig:
     """`config` with the recipe's defaults where a field says nothing (None), and its options checked and complete.
 
     A field with a default of its own (`lr`, `seq_len` …) is never None: a config of a user's own settings is
     built from `recipe_defaults` instead.
 
     Raises:
-        ConfigError: No such recipe; an option that it does not have, or with a value that cannot be used; a mode
+        ConfigError: An option that it does not have, or with a value that cannot be used; a mode
             that it cannot be trained in.
     """
-    recipe = recipe or get_recipe(config.recipe)
     if config.mode != Mode.AUTO and config.mode not in recipe.modes:
         raise ConfigError(
             "mode",
@@ -251,8 +168,8 @@ def check_options(recipe: Recipe, options: Mapping[str, FieldValue]) -> dict[str
     specs = {spec.name: spec for spec in recipe.fields}
     for name in options:
         if name not in specs:
-            next_step = _nearest(name, specs) or (
-                _choices_text(specs) if specs else "Leave it out: this recipe has no options of its own."
+            next_step = nearest_name(name, specs) or (
+                names_text(specs) if specs else "Leave it out: this recipe has no options of its own."
             )
             raise ConfigError(name, f"{recipe.title} has no option {name!r}.", next_step)
     checked: dict[str, FieldValue] = {}
@@ -275,31 +192,23 @@ def _contradicts(name: str, given: Collection[str]) -> bool:
     return name in batch and ("global_batch_size" in given or len(batch.intersection(given)) > 1)
 
 
-def _in_folder(folder: Path) -> list[Recipe]:
-    try:
-        manifests = {path.parent for path in folder.glob("*/recipe.toml")}
-        # A folder with training code and no manifest was meant to be a recipe, so it is listed with its problem.
-        return [_read(path) for path in sorted(manifests | {path.parent for path in folder.glob("*/train.py")})]
-    except OSError as error:
-        return [_broken(folder, f"The folder cannot be read ({error.strerror or error}).")]
-
-
-def _broken(folder: Path, problem: str) -> Recipe:
+def broken_recipe(folder: Path, problem: str) -> Recipe:
     return Recipe(folder.name, folder.name, "", folder, problem=problem)
 
 
-def _read(folder: Path) -> Recipe:
+def read_recipe(folder: Path) -> Recipe:
+    """The recipe in a folder; what is wrong with it is its `Recipe.problem`."""
     try:
         manifest = parse_toml(_manifest_text(folder / "recipe.toml"))
         return _recipe(folder, manifest)
     except FileNotFoundError:
-        return _broken(folder, "It has a train.py and no recipe.toml.")
+        return broken_recipe(folder, "It has a train.py and no recipe.toml.")
     except OSError as error:
-        return _broken(folder, f"recipe.toml cannot be read ({error.strerror or error}).")
+        return broken_recipe(folder, f"recipe.toml cannot be read ({error.strerror or error}).")
     except ParseError as error:
-        return _broken(folder, f"recipe.toml is not TOML ({error}).")
+        return broken_recipe(folder, f"recipe.toml is not TOML ({error}).")
     except _ManifestError as error:
-        return _broken(folder, str(error))
+        return broken_recipe(folder, str(error))
 
 
 def _manifest_text(path: Path) -> str:
@@ -462,13 +371,13 @@ def _known_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> N
     known = list(known)
     for key in table:
         if key not in known:
-            raise _ManifestError(f"{where} has an unknown key {key!r}. {_nearest(key, known) or _choices_text(known)}")
+            raise _ManifestError(f"{where} has an unknown key {key!r}. {nearest_name(key, known) or names_text(known)}")
 
 
-def _nearest(name: str, names: Iterable[str]) -> str:
+def nearest_name(name: str, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, list(names), n=1)
     return f"Did you mean {close[0]!r}?" if close else ""
 
 
-def _choices_text(names: Iterable[str]) -> str:
+def names_text(names: Iterable[str]) -> str:
     return f"Choose one of: {', '.join(names)}."

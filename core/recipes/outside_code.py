@@ -19,7 +19,8 @@ from core.config.fields import FieldValue
 from core.errors import RankdeckError, StateFileError, UsageError
 from core.files.atomic import read_json, write_atomic
 from core.paths import default_runs_dir
-from core.recipes.manifest import BUILT_IN, user_recipes_folders
+from core.recipes.catalog import user_recipes_folders
+from core.recipes.manifest import BUILT_IN
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 
 FILE_NAME: Final = "known-code.json"

@@ -14,7 +14,7 @@ from typing import Final
 
 from core.errors import UsageError
 from core.files.atomic import explain, replace_with_retry, write_atomic
-from core.recipes.manifest import find_recipes, user_recipes_folder
+from core.recipes.catalog import find_recipes, user_recipes_folder
 
 MAX_NAME: Final = 64
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
@@ -96,7 +96,7 @@ def new_recipe(name: str, folder: Path | None = None) -> Path:
 
     Args:
         name: What it is called.
-        folder: The folder of recipes to put it in; None: `core.recipes.manifest.user_recipes_folder`.
+        folder: The folder of recipes to put it in; None: `core.recipes.catalog.user_recipes_folder`.
 
     Returns:
         The recipe's own folder.

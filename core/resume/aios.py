@@ -18,7 +18,8 @@ from core.ledger.chunk_grid import ChunkGrid
 from core.ledger.ledger import Ledger, LedgerFile, LedgerProgress
 from core.machine.devices import Device
 from core.machine.platform import Platform
-from core.recipes.manifest import get_recipe, recipe_defaults
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import recipe_defaults
 from core.resume.changes import device_count_notes, other_chunk_size
 from core.resume.plan import ResumePlan
 

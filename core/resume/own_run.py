@@ -23,8 +23,8 @@ from core.ledger.state_file import FILE_NAME
 from core.machine.devices import Device
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
+from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
-from core.recipes.manifest import get_recipe
 from core.recipes.outside_code import outside_code
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script

@@ -15,6 +15,7 @@ from core.client import stop_run
 from core.config import RunConfig
 from core.fault_points import ENV_FAULT
 from core.processes.identity import ProcessId, identify, is_alive
+from core.recipes.catalog import get_recipe
 from core.recipes.manifest import apply_recipe
 from core.run_folder.store import RunStore
 from tests.helpers import forked_host
@@ -47,7 +48,8 @@ def make_run(folder: Path, text: Path | str, mode: str, world: int, **settings: 
     }
     if "recipe" not in settings:
         values["options"] = {**TINY, **values["options"]}
-    config = apply_recipe(RunConfig(dataset_file=str(text), mode=mode, devices=(f"cpu:{world}",), **values))
+    asked = RunConfig(dataset_file=str(text), mode=mode, devices=(f"cpu:{world}",), **values)
+    config = apply_recipe(asked, get_recipe(asked.recipe))
     return RunStore.create(folder.parent, config, folder)
 
 

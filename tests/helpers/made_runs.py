@@ -13,7 +13,8 @@ from core.config.run_config import RunConfig
 from core.data.dataset import identify
 from core.ledger.ledger import Ledger
 from core.protocol.messages import ChunkDone, CommitStaged, Position, StagedFile
-from core.recipes.manifest import get_recipe, recipe_defaults
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import recipe_defaults
 from core.run_folder.store import RunStore
 
 CHUNK: Final = 50

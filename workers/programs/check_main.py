@@ -15,7 +15,8 @@ from core.config.config_file import upgrade
 from core.config.layers import config_from_mapping
 from core.errors import RankdeckError
 from core.machine.packages import MissingPackageError
-from core.recipes.manifest import CHECK, get_recipe
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import CHECK
 from workers.recipe_api.loader import load_function
 from workers.recipe_api.refusals import Checked, Request
 

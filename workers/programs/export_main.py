@@ -15,7 +15,8 @@ from pathlib import Path
 from core.config import RunConfig
 from core.config.config_file import read_config
 from core.config.layers import config_from_mapping
-from core.recipes.manifest import apply_recipe, get_recipe
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import apply_recipe
 from workers.host_link.failures import explain
 from workers.recipe_api.loader import load_function
 

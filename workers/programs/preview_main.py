@@ -25,7 +25,8 @@ from core.data.hub import ALLOW_DOWNLOAD, HubName, cached_info, not_here
 from core.errors import ConfigError, DatasetError, RankdeckError
 from core.files.atomic import write_atomic
 from core.paths import token_cache_dir
-from core.recipes.manifest import Recipe, get_recipe
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import Recipe
 from workers.data.reading.corpus import MAX_BAD_ROWS, Corpus, open_corpus, texts
 from workers.data.reading.hub import size_text
 from workers.data.reading.pieces import Piece, part_pieces

@@ -23,7 +23,7 @@ from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
 from core.protocol.messages import Bye, Phase
 from core.protocol.rank_context import RankContext
-from core.recipes.manifest import get_recipe
+from core.recipes.catalog import get_recipe
 from workers.host_link.connection import HostConnection
 from workers.host_link.failures import explain
 from workers.host_link.parent_watch import tie_to_host

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from core.recipes.manifest import get_recipe
+from core.recipes.catalog import get_recipe
 from workers.recipes.clstm_ppo.environments import World, open_world
 from workers.recipes.clstm_ppo.options import Options
 from workers.recipes.clstm_ppo.playing import Player

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from core.config import RunConfig
-from core.recipes.manifest import get_recipe
+from core.recipes.catalog import get_recipe
 from rankdeck.recipe import ConfigError, Request
 from tests.training.workers.plain_transformer import PlainTransformer
 from workers.recipes.actv1.check import check

@@ -9,8 +9,9 @@ import pytest
 
 from core.config import RunConfig
 from core.errors import ConfigError
+from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
-from core.recipes.manifest import apply_recipe, get_recipe
+from core.recipes.manifest import apply_recipe
 from tests.helpers.hosted_run import curve, host, lines, make_run, write_text
 from tests.helpers.rank_processes import run_rank_processes
 

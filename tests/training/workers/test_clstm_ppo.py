@@ -17,8 +17,9 @@ from torch import Tensor
 from core.config import RunConfig
 from core.errors import RankdeckError
 from core.machine.packages import check_packages
+from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
-from core.recipes.manifest import apply_recipe, get_recipe
+from core.recipes.manifest import apply_recipe
 from rankdeck.recipe import Checked, ConfigError, Request
 from tests.training.workers.clstm_ppo_parts import options, player_of, typed_options, world_of
 from workers.recipe_api import StepSamples

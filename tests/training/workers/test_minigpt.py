@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from core.config import RunConfig
-from core.recipes.manifest import get_recipe
+from core.recipes.catalog import get_recipe
 from rankdeck.recipe import ConfigError, MissingPackageError, Request
 from workers.data.tokens.byte_or_bpe import tokenizer_in, train_bpe
 from workers.data.tokens.tokenizer_spec import token_type

@@ -9,7 +9,8 @@ from typing import Any, Literal, Optional
 import pytest
 
 from core.config import RunConfig
-from core.recipes.manifest import find_recipes, recipe_defaults
+from core.recipes.catalog import find_recipes
+from core.recipes.manifest import recipe_defaults
 from rankdeck.recipe import ConfigError, Request, read_options
 
 pytestmark = pytest.mark.windows

@@ -13,7 +13,7 @@ from core.errors import PreflightError
 from core.launch.mode import choose_devices, recipe_platform
 from core.machine.devices import Device
 from core.machine.platform import Platform, this_platform
-from core.recipes.manifest import get_recipe
+from core.recipes.catalog import get_recipe
 from tests.helpers.nvml_sim import NEEDS_SIMULATOR, with_gpus
 
 GPUS = (Device("GPU-6ada6000-1111", "cuda", 0, "RTX 6000 Ada"), Device("GPU-40904090-2222", "cuda", 1, "RTX 4090"))

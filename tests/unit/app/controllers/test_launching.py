@@ -12,9 +12,12 @@ from pytestqt.qtbot import QtBot
 from app.controllers.background import OperationRunner
 from app.controllers.run_operations import Launching
 from core.config.run_config import RunConfig
-from core.errors import ConfigError, RunBusyError
+from core.errors import DatasetError, RunBusyError
+from core.launch.resolved import resolve_on
 from core.machine.devices.cpu import cpu_slots
+from core.machine.platform import Platform
 from core.processes import identity
+from core.recipes.catalog import get_recipe
 from core.resume.planner import ResumePlan
 from tests.helpers.made_runs import TEXT, make_run
 
@@ -62,9 +65,10 @@ def test_a_live_run_is_refused_at_once(launching: Launching, place: Path, runs_d
 def test_a_start_that_is_refused_leaves_nothing_behind(
     launching: Launching, place: Path, runs_dir: Path, qtbot: QtBot
 ) -> None:
-    config = RunConfig(dataset_file=str(place / "text.txt"), devices=("GPU-nowhere",))
+    config = RunConfig(dataset_file=str(place / "nowhere.txt"), steps=1)
+    run = resolve_on(config, get_recipe("minigpt"), cpu_slots(1), Platform("linux", "2.13.0+cpu", None, 2))
     with qtbot.waitSignal(launching.start_failed, timeout=10_000) as failed:
-        launching.start(config, cpu_slots(2))
+        launching.start(run)
         assert launching.busy == "starting a run"
-    assert isinstance(failed.args[0], ConfigError) and launching.busy == ""
+    assert isinstance(failed.args[0], DatasetError) and launching.busy == ""
     assert list(runs_dir.iterdir()) == []

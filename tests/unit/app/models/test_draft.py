@@ -12,7 +12,7 @@ from core.config.run_config import FIELD_BY_NAME
 from core.launch.command_line import request_from_arguments
 from core.machine.devices import Device
 from core.machine.platform import Platform
-from core.recipes.manifest import get_recipe
+from core.recipes.catalog import get_recipe
 
 RECIPE = get_recipe("minigpt")
 LINUX = Platform("linux", "2.13.0", None, 8)
@@ -38,7 +38,7 @@ def test_a_recipe_that_makes_its_samples_needs_no_dataset_and_calls_a_block_an_e
     checked = check_draft(Draft(recipe="clstm_ppo"), recipe, SLOTS, LINUX)
     assert checked.config is not None and checked.config.dataset_file == "none://"
     assert checked.command == "rankdeck train --recipe clstm_ppo --devices cpux2"
-    assert checked.steps_per_epoch(123, 2) == checked.config.samples_per_block // 32
+    assert checked.steps_per_epoch(123) == checked.config.samples_per_block // 32
     traded = check_draft(Draft(recipe="clstm_ppo", dataset="prices.csv"), recipe, SLOTS, LINUX)
     assert traded.config is not None and traded.config.dataset_file == "prices.csv"
 
@@ -105,8 +105,8 @@ def test_steps_of_an_epoch_follow_the_batch_and_the_mode() -> None:
         LINUX,
     )
     # 1,000,000 bytes less a thousandth are 9,989 samples of 100: by tens, or half of them by fives.
-    assert together.steps_per_epoch(1_000_000, 2) == 999
-    assert apart.steps_per_epoch(1_000_000, 2) == 999
+    assert together.steps_per_epoch(1_000_000) == 999
+    assert apart.steps_per_epoch(1_000_000) == 999
 
 
 def test_the_command_asks_for_the_same_config() -> None:

@@ -11,7 +11,7 @@ from app.state.run_summary import summarise
 from app.state.setup_form import Draft, check_draft
 from core.machine.devices import Device
 from core.machine.platform import Platform
-from core.recipes.manifest import get_recipe
+from core.recipes.catalog import get_recipe
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry
 

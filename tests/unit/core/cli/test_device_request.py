@@ -13,7 +13,7 @@ from core.errors import ConfigError, PreflightError
 from core.launch.command_line import TrainRequest, request_from_arguments
 from core.machine.devices import Device
 from core.machine.platform import Platform
-from core.recipes.manifest import get_recipe
+from core.recipes.catalog import get_recipe
 
 pytestmark = pytest.mark.windows
 
@@ -89,6 +89,12 @@ def test_ddp_spawn_is_understood_unless_a_mode_was_chosen() -> None:
     for same, value in ((request, "0"), (request, ""), (alone, "1"), (chosen, "1")):
         assert with_ddp_spawn(same, CPUS, {"AIOS_DDP_SPAWN": value}) == (same, ())
     assert with_ddp_spawn(request, CPUS, {}) == (request, ())
+
+
+def test_a_lone_number_still_counts_and_it_is_said() -> None:
+    devices, (note,) = asked("--devices", "cpu:2", available=CPUS)
+    assert devices == ("cpux2",) and "write cpux2 to count" in note
+    assert asked("--devices", "cpu:1,cpu:2", available=CPUS) == (("cpu:1", "cpu:2"), ())
 
 
 def test_episodes_alone_end_a_run() -> None:

@@ -18,7 +18,8 @@ from core.launch.resolved import resolve_on, trained_run
 from core.launch.unused_settings import settings_without_effect
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
-from core.recipes.manifest import Recipe, get_recipe, recipe_defaults
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import Recipe, recipe_defaults
 from core.resume.changes import change_lines
 from core.resume.planner import CHANGEABLE, plan_resume
 from core.run_folder.store import RunStore

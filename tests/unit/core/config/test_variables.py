@@ -16,7 +16,7 @@ from core.config.run_config import FIELD_BY_NAME
 from core.config.variables import read_variables, variable_lines
 from core.errors import ConfigError
 from core.launch.command_line import add_train_flags, request_from_arguments, to_command_line
-from core.recipes.manifest import find_recipes
+from core.recipes.catalog import find_recipes
 
 pytestmark = pytest.mark.windows
 

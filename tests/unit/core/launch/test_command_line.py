@@ -19,7 +19,8 @@ from core.launch.command_line import (
     request_from_arguments,
     to_command_line,
 )
-from core.recipes.manifest import Recipe, apply_recipe, get_recipe, recipe_defaults
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import Recipe, apply_recipe, recipe_defaults
 
 CONTRACT_FLAGS = shlex.split("""--config --recipe --mode --devices --strict --dataset-file --samples-per-block
 --dataset-chunk-size --model --steps --epochs --batch-size --global-batch-size --grad-accum-steps --seq-len --lr --seed

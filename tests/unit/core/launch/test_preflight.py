@@ -14,9 +14,11 @@ import pytest
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
 from core.launch.preflight import Checked, check, check_folder
+from core.launch.resolved import resolve
 from core.machine.devices import Device
 from core.machine.platform import Platform
-from core.recipes.manifest import get_recipe, recipe_defaults
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import recipe_defaults
 
 LINUX = Platform("linux", "2.13.0+cpu", None, 4)
 WINDOWS = Platform("windows", "2.13.0+cu128", "12.8", 8)
@@ -37,7 +39,8 @@ def _check(tmp_path: Path, text: Path, platform: Platform = LINUX, **changes: An
     run_dir = changes.pop("run_dir", None)
     base = {"dataset_file": str(text), "devices": ("cpux2",), "seq_len": 32}
     config = RunConfig(**recipe_defaults(recipe)).replace(**{**base, **changes})
-    return check(config, recipe, GPUS if platform is WINDOWS else SLOTS, platform, tmp_path / "runs", run_dir)
+    run = resolve(config, recipe, GPUS if platform is WINDOWS else SLOTS, platform)
+    return check(run, tmp_path / "runs", run_dir)
 
 
 def test_a_run_that_can_start_is_described(tmp_path: Path, text: Path) -> None:
@@ -55,7 +58,7 @@ def test_a_model_that_a_recipe_does_not_use_is_named_before_the_start(tmp_path: 
     assert _check(tmp_path, text, mode="ddp", model="gpt2", strict=True).notes == (note,)
     mine = dataclasses.replace(get_recipe("minigpt"), folder=tmp_path / "mine", check="", title="Mine")
     config = RunConfig(**recipe_defaults(mine)).replace(dataset_file=str(text), seq_len=32, model="m")
-    *_, note = check(config, mine, SLOTS, LINUX, tmp_path / "runs").notes
+    *_, note = check(resolve(config, mine, SLOTS, LINUX), tmp_path / "runs").notes
     assert note.startswith("Mine does not use a model") and "uses_model = true" in note
 
 
@@ -91,7 +94,7 @@ def test_a_recipe_that_makes_its_samples_calls_a_block_an_epoch(tmp_path: Path, 
             "devices": ("cpux2",),
             "mode": "ddp",
         }
-        checked = check(RunConfig(**values).replace(batch_size=8), recipe, SLOTS, LINUX, tmp_path / "runs")
+        checked = check(resolve(RunConfig(**values).replace(batch_size=8), recipe, SLOTS, LINUX), tmp_path / "runs")
         assert (checked.samples, checked.steps_per_epoch, checked.notes) == (640, 40, ())
 
 
@@ -107,12 +110,6 @@ def test_what_was_asked_of_the_mode_and_comes_to_something_else_is_said(tmp_path
     assert "mode ddp is the same as training on it alone" in alone.notes[0] and "nothing to synch" in alone.notes[1]
     assert "in step at all times" in _check(tmp_path, text, mode="ddp", sync_every=10).notes[0]
     assert _check(tmp_path, text, devices=("cpu:0",)).notes == ()
-
-
-def test_a_lone_number_still_counts_and_it_is_said(tmp_path: Path, text: Path) -> None:
-    checked = _check(tmp_path, text, devices=("cpu:2",))
-    assert [device.uuid for device in checked.run.devices] == ["cpu:0", "cpu:1"]
-    assert checked.run.config.devices == ("cpux2",) and "write cpux2 to count" in checked.notes[0]
 
 
 class Case(NamedTuple):
@@ -147,7 +144,7 @@ def test_what_cannot_run_is_refused_and_nothing_is_made(tmp_path: Path, text: Pa
     values = {"dataset_file": str(text), "devices": ("cpux2",), "seq_len": 32, **case.changes}
     config = RunConfig(**{**recipe_defaults(recipe), **values})
     with pytest.raises(RankdeckError) as caught:
-        check(config, recipe, [*GPUS, OLD, *SLOTS], case.platform, tmp_path / "runs")
+        check(resolve(config, recipe, [*GPUS, OLD, *SLOTS], case.platform), tmp_path / "runs")
     assert (caught.value.exit_code, case.words in caught.value.cause) == (case.code, True), str(caught.value)
     assert caught.value.next_step
     assert sorted(tmp_path.rglob("*")) == before

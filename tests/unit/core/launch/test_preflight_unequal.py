@@ -10,9 +10,11 @@ import pytest
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
 from core.launch.preflight import Checked, check
+from core.launch.resolved import resolve
 from core.machine.devices import Device
 from core.machine.platform import Platform
-from core.recipes.manifest import get_recipe, recipe_defaults
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import recipe_defaults
 
 LINUX = Platform("linux", "2.13.0+cpu", None, 4)
 SLOTS = [Device(f"cpu:{n}", "cpu", n, "Processor") for n in range(2)]
@@ -25,7 +27,7 @@ def checked(tmp_path: Path, **changes: Any) -> Checked:
     recipe = get_recipe("minigpt")
     base = {"dataset_file": str(text), "devices": ("cpu:2",), "seq_len": 32}
     config = RunConfig(**recipe_defaults(recipe)).replace(**{**base, **changes})
-    return check(config, recipe, SLOTS, LINUX, tmp_path / "runs")
+    return check(resolve(config, recipe, SLOTS, LINUX), tmp_path / "runs")
 
 
 @pytest.mark.parametrize("other", ["sync_every", "merge_every_chunks"])

@@ -15,7 +15,8 @@ from core.errors import ConfigError
 from core.launch.resolved import resolve, resolve_on
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
-from core.recipes.manifest import get_recipe, recipe_defaults
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import recipe_defaults
 
 pytestmark = pytest.mark.windows
 

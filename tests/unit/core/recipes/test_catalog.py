@@ -9,15 +9,8 @@ import pytest
 
 from core.config import FieldSpec, RunConfig
 from core.errors import ConfigError
-from core.recipes.manifest import (
-    Recipe,
-    apply_recipe,
-    check_options,
-    find_recipes,
-    get_recipe,
-    recipe_defaults,
-    user_recipes_folder,
-)
+from core.recipes.catalog import find_recipes, get_recipe, user_recipes_folder
+from core.recipes.manifest import Recipe, apply_recipe, check_options, recipe_defaults
 
 pytestmark = pytest.mark.windows
 
@@ -88,12 +81,12 @@ def test_every_built_in_recipe_is_whole_and_explains_each_field() -> None:
 
 
 def test_the_built_in_recipe_fills_a_config_that_says_nothing() -> None:
-    config = apply_recipe(RunConfig())
-    defaults = get_recipe("minigpt").defaults
+    minigpt = get_recipe("minigpt")
+    config, defaults = apply_recipe(RunConfig(), minigpt), minigpt.defaults
     assert (config.steps, config.batch_size) == (defaults["steps"], defaults["batch_size"])
     assert config.options["n_layer"] == 4
     assert config.options["tokenizer"] == "byte"
-    assert apply_recipe(config) == config
+    assert apply_recipe(config, minigpt) == config
 
 
 def test_a_users_recipe_is_found_beside_the_built_in_ones(tmp_path: Path, mine: Recipe) -> None:

@@ -10,8 +10,9 @@ import pytest
 from core.config import RunConfig
 from core.errors import ConfigError
 from core.machine.packages import MissingPackageError
+from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe, check_text_column
-from core.recipes.manifest import Recipe, apply_recipe, get_recipe
+from core.recipes.manifest import Recipe, apply_recipe
 
 pytestmark = pytest.mark.windows
 

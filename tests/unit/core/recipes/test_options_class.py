@@ -8,7 +8,7 @@ import pytest
 
 from core.cli import main
 from core.errors import ConfigError
-from core.recipes.manifest import find_recipes, get_recipe, recipes_stamp
+from core.recipes.catalog import find_recipes, get_recipe, recipes_stamp
 from core.recipes.scaffold import new_recipe
 
 pytestmark = pytest.mark.windows

@@ -10,7 +10,7 @@ import pytest
 from core.cli import main
 from core.errors import UsageError
 from core.recipes import scaffold as module
-from core.recipes.manifest import find_recipes, get_recipe, user_recipes_folder, user_recipes_folders
+from core.recipes.catalog import find_recipes, get_recipe, user_recipes_folder, user_recipes_folders
 from core.recipes.scaffold import MANIFEST, TRAIN, new_recipe
 
 pytestmark = pytest.mark.windows

@@ -15,8 +15,9 @@ pytest.importorskip("tokenizers", reason="tokens are made by the tokenizers pack
 from core.config import RunConfig
 from core.errors import ConfigError
 from core.export.export import export_run
+from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
-from core.recipes.manifest import apply_recipe, get_recipe
+from core.recipes.manifest import apply_recipe
 from tests.helpers.hosted_run import curve, host, lines, make_run, write_text
 from workers.data.model_tokenizer import TokenizerError, find_tokenizer_folder
 from workers.recipes.actv1.tokens import KEPT, keeps_model, make_tokenizer, tokens_of

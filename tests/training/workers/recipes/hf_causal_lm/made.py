@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from core.config import RunConfig
-from core.recipes.manifest import apply_recipe, get_recipe
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import apply_recipe
 from workers.recipes.hf_causal_lm.model import empty_model, scratch_config, write_config
 from workers.recipes.hf_causal_lm.options import Options
 from workers.recipes.hf_causal_lm.tokens import learn

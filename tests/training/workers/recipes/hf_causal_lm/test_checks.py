@@ -14,8 +14,9 @@ import pytest
 from core.config import RunConfig
 from core.errors import ConfigError
 from core.machine.packages import MissingPackageError
+from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
-from core.recipes.manifest import apply_recipe, get_recipe
+from core.recipes.manifest import apply_recipe
 from workers.recipes.hf_causal_lm.check import check_model
 from workers.recipes.hf_causal_lm.folder import causal_architectures, open_folder
 from workers.recipes.hf_causal_lm.options import Options

@@ -18,7 +18,7 @@ from app.views.widgets.field_row import FieldRow
 from core.errors import ConfigError
 from core.machine.devices import Device
 from core.machine.platform import Platform
-from core.recipes.manifest import find_recipes, get_recipe
+from core.recipes.catalog import find_recipes, get_recipe
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
