@@ -14,7 +14,7 @@ from app.controllers.background import Operation, OperationRunner
 from app.state.mode_options import ModeOptions
 from app.state.setup_form import CheckedDraft, Draft, check_draft
 from core.config.mode import Mode
-from core.data.dataset import check_packages_for, is_hub, list_files
+from core.data.dataset import check_packages_for, is_hub, list_formats
 from core.data.hub import HubName, cached_text_bytes
 from core.errors import RankdeckError
 from core.launch.resolved import recommended_mode
@@ -136,11 +136,11 @@ class Drafting(QObject):
         path = self._asked
 
         def work() -> DatasetSize:
-            files = list_files(path)
+            files = list_formats(path)
             check_packages_for(path, files)
             if is_hub(path):
                 return DatasetSize(path, 0, cached_text_bytes(HubName.parse(path)))
-            return DatasetSize(path, len(files), sum(file.stat().st_size for file in files))
+            return DatasetSize(path, len(files), sum(file.stat().st_size for file, _ in files))
 
         self._runner.run(Operation(work, self._on_size, self._on_no_dataset, topic="dataset"))
 

@@ -51,6 +51,7 @@ class DatasetIdentity:
         sha256: Of a single file, its own hash; of several, one over every file's name, size and hash, in order.
         utf8: Whether every file of text is valid UTF-8. Byte-level training does not mind.
         text_bytes: Bytes of text in it, where that is not `size_bytes`: packed files, tables, the Hub. An estimate.
+        has_rows: Whether a file of it holds rows with columns, one of which is the text.
     """
 
     path: str
@@ -60,6 +61,7 @@ class DatasetIdentity:
     sha256: str
     utf8: bool = True
     text_bytes: int | None = None
+    has_rows: bool = False
 
     @property
     def expected_bytes(self) -> int:
@@ -102,17 +104,14 @@ def identify(text: str) -> DatasetIdentity:
         return _identify_hub(HubName.parse(text))
     kind, root = _locate(text)
     files = _find_files(kind, root)
-    _check_packages(files, kind)
+    check_packages_for(text, files)
     total, utf8, shown = 0, True, ""
-    text_bytes, counted = 0, True
-    combined = hashlib.sha256()
-    for path in files:
-        facts, size = _facts(path)
+    text_bytes, combined = 0, hashlib.sha256()
+    for path, file_format in files:
+        facts, size = _facts(path, file_format)
         total += size
         utf8 = utf8 and facts.utf8
-        file_format = format_in(kind, path)
         text_bytes += _text_bytes(path, size, file_format)
-        counted = counted and file_format.is_plain_text
         combined.update(f"{_relative(path, root)}\0{size}\0{facts.sha256}\n".encode("utf-8", "surrogatepass"))
         shown = facts.sha256
     if total == 0:
@@ -122,7 +121,9 @@ def identify(text: str) -> DatasetIdentity:
         )
     path_text = STDLIB if kind == "stdlib" else str(root)
     digest = shown if kind == "file" else combined.hexdigest()
-    return DatasetIdentity(path_text, kind, len(files), total, digest, utf8, None if counted else text_bytes)
+    counted = all(file_format.is_plain_text for _, file_format in files)
+    has_rows = any(file_format.has_rows for _, file_format in files)
+    return DatasetIdentity(path_text, kind, len(files), total, digest, utf8, None if counted else text_bytes, has_rows)
 
 
 def is_hub(text: str) -> bool:
@@ -131,7 +132,12 @@ def is_hub(text: str) -> bool:
 
 
 def list_files(text: str) -> list[Path]:
-    """The dataset's files in the order in which they are read, by their path within it; none of the Hub's.
+    """The dataset's files; see `list_formats`."""
+    return [path for path, _ in list_formats(text)]
+
+
+def list_formats(text: str) -> list[tuple[Path, FileFormat]]:
+    """A dataset's files, by their path within it as they are read, each with how it is read; none of the Hub's.
 
     Raises:
         DatasetError: Missing, unreadable, or without a single file that can be read.
@@ -143,30 +149,22 @@ def list_files(text: str) -> list[Path]:
     return _find_files(kind, root)
 
 
-def check_packages_for(text: str, files: Sequence[Path]) -> None:
+def check_packages_for(text: str, files: Sequence[tuple[Path, FileFormat]]) -> None:
     """Refuses a dataset that this Python lacks a package for, judged by names alone.
 
     Args:
         text: The dataset.
-        files: What `list_files` gave for it.
+        files: What `list_formats` gave for it.
 
     Raises:
         MissingPackageError: Names the package and how to install it.
     """
     if is_hub(text):
         check_package()
-    _check_packages(files, "stdlib" if text.strip() == STDLIB else "file")
-
-
-def list_formats(text: str) -> list[tuple[Path, FileFormat]]:
-    """`list_files`, each with how it is read."""
-    kind = "stdlib" if text.strip() == STDLIB else "file"
-    return [(path, format_in(kind, path)) for path in list_files(text)]
-
-
-def format_in(kind: str, path: Path) -> FileFormat:
-    """How a file of a dataset of this kind is read."""
-    return FileFormat("text") if kind == "stdlib" else format_for(path.name)
+    for path, file_format in files:
+        package = missing_package(file_format)
+        if package:
+            raise MissingPackageError((package,), f"The file {path.name}")
 
 
 def estimate_samples(identity: DatasetIdentity, seq_len: int, held_out: float = 0.0) -> int:
@@ -207,18 +205,6 @@ def _identify_hub(name: HubName) -> DatasetIdentity:
     return DatasetIdentity(str(name), "hub", 0, 0, digest, text_bytes=cached_text_bytes(name) or 0)
 
 
-def _check_packages(files: Sequence[Path], kind: Kind) -> None:
-    """Refuses files that this Python cannot read.
-
-    Raises:
-        MissingPackageError: Names the package and how to install it.
-    """
-    for path in files:
-        package = missing_package(format_in(kind, path))
-        if package:
-            raise MissingPackageError((package,), f"The file {path.name}")
-
-
 def _text_bytes(path: Path, size: int, file_format: FileFormat) -> int:
     """About how much text a file unpacks to. Rows are taken as text throughout, so that is an upper limit there."""
     if file_format.packing == "gz" and size > _GZIP_TRAILER_BYTES:
@@ -255,9 +241,9 @@ def _locate(text: str) -> tuple[Kind, Path]:
     raise _error(f"There is no file or folder {root}.", "Check the path.", MISSING)
 
 
-def _find_files(kind: Kind, root: Path) -> list[Path]:
+def _find_files(kind: Kind, root: Path) -> list[tuple[Path, FileFormat]]:
     if kind == "file":
-        return [root]
+        return [(root, format_for(root.name))]
     found: list[Path] = []
 
     def refuse(error: OSError) -> None:
@@ -272,7 +258,8 @@ def _find_files(kind: Kind, root: Path) -> list[Path]:
     if not found:
         what = "Python sources" if kind == "stdlib" else "text files (.txt, .md, .py, .jsonl, .csv, .parquet, …)"
         raise _error(f"{root} holds no {what}.", "Choose a folder with text files, or name one file.")
-    return sorted((path for path in found if path.is_file()), key=lambda path: _relative(path, root))
+    files = sorted((path for path in found if path.is_file()), key=lambda path: _relative(path, root))
+    return [(path, FileFormat("text") if kind == "stdlib" else format_for(path.name)) for path in files]
 
 
 def _is_skipped(name: str, kind: Kind) -> bool:
@@ -287,26 +274,25 @@ def _relative(path: Path, root: Path) -> str:
     return path.name if path == root else str(PurePosixPath(*path.relative_to(root).parts))
 
 
-def _facts(path: Path) -> tuple[_FileFacts, int]:
+def _facts(path: Path, file_format: FileFormat) -> tuple[_FileFacts, int]:
     """What is in a file, and its size in bytes."""
     try:
         stat = path.stat()
         key = (str(path), stat.st_size, stat.st_mtime_ns)
         if key not in _known_files:
-            _known_files[key] = _read_facts(path)
+            _known_files[key] = _read_facts(path, file_format)
     except OSError as error:
         raise _unreadable(path, error) from None
     return _known_files[key], stat.st_size
 
 
-def _read_facts(path: Path) -> _FileFacts:
+def _read_facts(path: Path, file_format: FileFormat) -> _FileFacts:
     digest = hashlib.sha256()
     decoder = codecs.getincrementaldecoder("utf-8")()
     utf8 = True
-    readable = format_for(path.name).is_readable_text
     with path.open("rb") as file:
         while block := file.read(_READ_BYTES):
-            if not readable:
+            if not file_format.is_readable_text:
                 digest.update(block)
                 continue
             if b"\0" in block:

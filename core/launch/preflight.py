@@ -89,7 +89,7 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     run = replace(run, config=config)
     samples = estimate_samples(dataset, config.seq_len, config.held_out)
     samples = config.samples_per_block if recipe.own_samples else samples
-    asked_notes = (*check_text_column(config.dataset_file, config.options, config.env), *recipe_notes)
+    asked_notes = (*check_text_column(dataset, config.options, config.env), *recipe_notes)
     own_notes = _notes(run, samples)
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))

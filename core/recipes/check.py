@@ -23,7 +23,7 @@ from typing import Any, Final
 from core.config import RunConfig
 from core.config.config_file import to_json
 from core.config.fields import FieldValue
-from core.data.dataset import list_formats
+from core.data.dataset import DatasetIdentity
 from core.data.formats import TEXT_COLUMN
 from core.errors import ConfigError
 from core.machine.packages import MissingPackageError
@@ -75,12 +75,12 @@ def check_by_recipe(
 
 
 def check_text_column(
-    dataset: str, options: Mapping[str, FieldValue], env: Mapping[str, str], limit_s: float = LIMIT_S
+    dataset: DatasetIdentity, options: Mapping[str, FieldValue], env: Mapping[str, str], limit_s: float = LIMIT_S
 ) -> tuple[str, ...]:
     """Looks for the column that is the text in the first rows of a table. Blocks; may be called from any thread.
 
     Args:
-        dataset: What was asked for as `dataset_file`.
+        dataset: What it trains on.
         options: The recipe's; nothing is looked at unless it reads text from tables.
         env: The run's variables.
         limit_s: After that the program is ended, and the ranks will find out.
@@ -91,11 +91,9 @@ def check_text_column(
     Raises:
         ConfigError: The column is in no row, or none looks like text.
     """
-    if TEXT_COLUMN not in options or "://" in dataset:  # no files of the person's own
+    if TEXT_COLUMN not in options or not dataset.has_rows:
         return ()
-    if not any(file_format.has_rows for _, file_format in list_formats(dataset)):
-        return ()
-    asked = {"config": {"dataset_file": dataset, "options": dict(options)}}
+    asked = {"config": {"dataset_file": dataset.path, "options": dict(options)}}
     answer = _ask(("-m", "workers.data.reading.column_check"), asked, env, limit_s)
     return _notes(answer, "Reading the dataset", "The dataset's columns could not be looked at beforehand")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.config import RunConfig
+from core.data.dataset import identify
 from core.errors import ConfigError
 from core.machine.packages import MissingPackageError
 from core.recipes.catalog import get_recipe
@@ -49,7 +50,7 @@ def make(tmp_path: Path, program: str) -> tuple[RunConfig, Recipe]:
 
 
 def text_column(config: RunConfig, **limit: float) -> tuple[str, ...]:
-    return check_text_column(config.dataset_file, config.options, config.env, **limit)
+    return check_text_column(identify(config.dataset_file), config.options, config.env, **limit)
 
 
 def test_a_setting_is_refused_in_the_recipes_words(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_only_tables_of_recipes_on_text_are_looked_at(tmp_path: Path) -> None:
     assert "could not be looked at beforehand" in note
     without = {name: value for name, value in asked.options.items() if name != "text_column"}
     assert text_column(asked.replace(options=without)) == ()
-    for elsewhere in ("hf://owner/name", "none://", "stdlib://"):
+    for elsewhere in ("none://", "stdlib://"):
         assert text_column(asked.replace(dataset_file=elsewhere)) == ()
 
 
