@@ -15,9 +15,11 @@ read it. So a client that leaves and comes back can neither miss a line nor see 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from core.errors import ProtocolError
@@ -67,8 +69,14 @@ def decode(line: bytes) -> Message | dict[str, Any]:
     return typing.cast(Message, _build(cls, value, str(name)))
 
 
-def _build(cls: type[Any], value: dict[str, Any], where: str) -> object:
-    hints = typing.get_type_hints(cls)
+@functools.cache
+def _field_types(cls: Callable[..., object]) -> dict[str, Any]:
+    """A class's annotations as types: they are strings, and to evaluate them takes longer than to read a line."""
+    return typing.get_type_hints(cls)
+
+
+def _build(cls: Callable[..., object], value: dict[str, Any], where: str) -> object:
+    hints = _field_types(cls)
     unknown = value.keys() - hints.keys()
     if unknown:
         raise ProtocolError(f"{where} has no field {sorted(unknown)[0]!r}.")
