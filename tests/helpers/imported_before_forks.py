@@ -16,8 +16,12 @@ import torch.distributed.optim  # noqa: E402
 
 import core.host.__main__  # noqa: E402, F401
 import tests.helpers.fake_rank  # noqa: E402, F401
-import workers.recipe_api  # noqa: E402
-import workers.strategies.fsdp  # noqa: E402, F401
+import workers.host_link.failures  # noqa: E402
+import workers.host_link.inbox  # noqa: E402
+import workers.host_link.reporter  # noqa: E402
+import workers.recipe_api.run  # noqa: E402
+import workers.strategies.fsdp  # noqa: E402
+import workers.strategies.zero  # noqa: E402, F401
 
 torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))])  # the first optimizer of a process imports torch's compiler
 
