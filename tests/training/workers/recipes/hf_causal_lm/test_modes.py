@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import pytest
 
 pytest.importorskip("torch", reason="trains for real")
 pytest.importorskip("transformers", reason="the recipe's models are those of transformers")
-pytest.importorskip("peft", reason="LoRA is peft's")
 
 from tests.helpers.rank_processes import run_rank_processes
 from tests.training.workers.recipes.hf_causal_lm.made import make_folder
 
-pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240)]
+# Asked for, not imported: an import takes two seconds, and every process that runs tests collects this file.
+needs_peft = pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="LoRA is peft's")
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240), needs_peft]
 
 
 @pytest.fixture(scope="module")
