@@ -6,6 +6,7 @@ variable in the environment `reach` compares one string and does nothing.
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import sys
@@ -16,7 +17,6 @@ from core.protocol.rank_context import ENV_RANK, RankContext
 
 ENV_FAULT: Final = "RANKDECK_FAULT"
 
-_wanted = os.environ.get(ENV_FAULT, "")
 _times: Counter[str] = Counter()
 
 
@@ -34,13 +34,19 @@ def reach(name: str, number: int | None = None) -> None:
         number: Which of its occurrences; None counts them in this process, from 1. ``"name"`` alone in the
             environment means the first, ``"name@number"`` that one.
     """
-    if not _wanted:
+    wanted = _wanted()
+    if not wanted:
         return
     if number is None:
         _times[name] += 1
         number = _times[name]
-    if _wanted in (name, f"{name}@{number}"):
+    if wanted in (name, f"{name}@{number}"):
         _kill_run()
+
+
+@functools.cache
+def _wanted() -> str:
+    return os.environ.get(ENV_FAULT, "")
 
 
 def _kill_run() -> None:

@@ -8,16 +8,23 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from core.errors import RankdeckError, UsageError
 from core.host.host import RunHost
 from core.machine.keep_awake import kept_awake
+from core.processes import ProcessTree
 from core.run_folder.store import RunStore
 
 
-def main(arguments: list[str]) -> int:
-    """Runs the host; returns the run's exit code."""
+def main(arguments: list[str], process_tree: Callable[[str], ProcessTree] = ProcessTree) -> int:
+    """Runs the host; returns the run's exit code.
+
+    Args:
+        arguments: The run's folder.
+        process_tree: As `RunHost` takes it.
+    """
     if len(arguments) != 1:
         sys.stderr.write("Usage: python -m core.host RUN_DIR\n")
         return UsageError.exit_code
@@ -25,14 +32,14 @@ def main(arguments: list[str]) -> int:
         store = RunStore.open(Path(arguments[0]))
         _log_to(store.logs / "host.log")
         with store.lock(), kept_awake():
-            return asyncio.run(_host(store))
+            return asyncio.run(_host(store, process_tree))
     except RankdeckError as error:
         logging.getLogger(__name__).error("%s", error)
         return error.exit_code
 
 
-async def _host(store: RunStore) -> int:
-    host = RunHost(store)
+async def _host(store: RunStore, process_tree: Callable[[str], ProcessTree]) -> int:
+    host = RunHost(store, process_tree)
     loop = asyncio.get_running_loop()
 
     received: list[int] = []

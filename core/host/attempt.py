@@ -25,7 +25,6 @@ from core.host.ranks import Rank, Ranks
 from core.host.states import AttemptPhase
 from core.host.stop_ladder import Rung
 from core.host.work_plan import rank_starts
-from core.processes import ProcessTree
 from core.protocol.messages import (
     Bye,
     Claim,
@@ -80,7 +79,6 @@ class Attempt:
         self._hang_watch = HangWatch(self._ranks, events)
         self._own_copies = OwnCopies(self._ranks, events)
         self._losses = LossWatch(events) if context.plan.self_contained else None
-        self._tree = ProcessTree(context.mark)
         self._data: DataReady | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
@@ -197,7 +195,9 @@ class Attempt:
                 return
             command = rank.command
             env = command.environment(os.environ)
-            rank.child = await loop.run_in_executor(None, self._tree.spawn, command.argv, env, command.cwd, command.log)
+            rank.child = await loop.run_in_executor(
+                None, self._context.processes.spawn, command.argv, env, command.cwd, command.log
+            )
             log.info("rank %d is process %d on %s", rank.number, rank.child.pid, command.device.uuid)
         self._end.start_by = time.monotonic() + self._context.start_timeout_s
 
@@ -299,4 +299,4 @@ class Attempt:
         self._commits.coordinator.abandon("The attempt has ended.")
         if self._preparing is not None:
             await asyncio.wait([self._preparing], timeout=DRAIN_LIMIT_S)
-        return await self._end.end_processes(self._tree)
+        return await self._end.end_processes(self._context.processes)

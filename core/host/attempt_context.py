@@ -12,6 +12,7 @@ from core.host.commits.ledger_keeper import LedgerKeeper
 from core.host.stop_ladder import StopLadder
 from core.launch.plan import LaunchPlan
 from core.launch.resolved import ResolvedRun
+from core.processes import ProcessTree
 
 
 class AttemptEvents(Protocol):
@@ -54,7 +55,7 @@ class AttemptContext:
         start_timeout_s: Limit for the first step, counted again from the moment the data is ready.
         keep_checkpoints: How many of the newest stay.
         survivor_timeout_s: Time limit for independent ranks to commit once more after another rank failed.
-        mark: Stands in the environment of the attempt's processes (`core.processes.marks`).
+        processes: Owns the attempt's processes; closed with the attempt.
     """
 
     plan: LaunchPlan
@@ -68,4 +69,4 @@ class AttemptContext:
     start_timeout_s: float
     keep_checkpoints: int
     survivor_timeout_s: float
-    mark: str
+    processes: ProcessTree

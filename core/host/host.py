@@ -7,6 +7,7 @@ import logging
 import os
 import secrets
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from core.host.outcome import EXIT_FAILED, Outcome, exit_code, metrics_lost, own
 from core.host.services import HostServices
 from core.host.states import HostState
 from core.metrics.metrics_file import MetricsWriter
+from core.processes import ProcessTree
 from core.processes.identity import own
 from core.protocol.messages import CommitRequest, Hello, Message, StopRequest
 from core.protocol.server import Connection, Listener
@@ -45,9 +47,10 @@ class RunHost:
 
     Args:
         store: The run's folder, locked by this process.
+        process_tree: Makes the owner of an attempt's processes from their mark.
     """
 
-    def __init__(self, store: RunStore) -> None:
+    def __init__(self, store: RunStore, process_tree: Callable[[str], ProcessTree] = ProcessTree) -> None:
         first = store.stored_state()
         fresh = first.host is None and first.state == HostState.STARTING
         number = first.attempt if fresh else first.attempt + 1
@@ -57,7 +60,13 @@ class RunHost:
         self._status = StatusPublisher(store, _starting(first, number), disk, lambda: self._listener.clients)
         self._stream = MetricsStream(self._listener, self._status, lambda: self._life.number)
         self._services = HostServices(
-            store, CheckpointStore(store.checkpoints), disk, self._listener, self._status, self._stream
+            store,
+            CheckpointStore(store.checkpoints),
+            disk,
+            self._listener,
+            self._status,
+            self._stream,
+            process_tree,
         )
         self._life = RunLifecycle(self._services, first, number)
         self._store = store

@@ -160,7 +160,7 @@ class RunLifecycle:
                 start_timeout_s=run.config.start_timeout_s,
                 keep_checkpoints=run.config.keep_checkpoints,
                 survivor_timeout_s=run.config.stop_timeout_s,
-                mark=new_mark(folder_mark(self._services.store.dir)),
+                processes=self._services.process_tree(new_mark(folder_mark(self._services.store.dir))),
             ),
             self,
         )

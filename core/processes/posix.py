@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, TypeAlias
 
 import psutil
 
@@ -19,6 +19,8 @@ from core.processes.marks import find_marked
 
 assert sys.platform != "win32"  # tells mypy what the rest is for
 
+Starter: TypeAlias = Callable[[Sequence[str], Mapping[str, str], Path, int], subprocess.Popen[bytes]]
+"""Starts a process from its arguments, environment, working directory and log's descriptor."""
 LAUNCHER: Final = (sys.executable, "-I", "-S", str(Path(__file__).with_name("launcher.py")))
 
 
@@ -30,10 +32,12 @@ class SessionRules:
 
     Args:
         mark: Stands in the environment of every child.
+        starter: Starts a child in a session of its own. None takes the launcher, which ties it to this process.
     """
 
-    def __init__(self, mark: str) -> None:
+    def __init__(self, mark: str, starter: Starter | None = None) -> None:
         self._mark = mark
+        self._starter = starter or self._launch
         self._used = False
         # Linux sends the parent-death signal when the forking *thread* ends, so one thread forks for all and
         # lives as long as the tree does.
@@ -47,6 +51,12 @@ class SessionRules:
         return self._forker.submit(self._start, argv, env, cwd, log_fd).result()
 
     def _start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int) -> subprocess.Popen[bytes]:
+        child = self._starter(argv, env, cwd, log_fd)
+        self._sessions.add(child.pid)
+        self._tell_watcher(f"+{child.pid}\n")
+        return child
+
+    def _launch(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int) -> subprocess.Popen[bytes]:
         if self._watcher is None:
             self._watcher = subprocess.Popen(
                 [*LAUNCHER, "watch", self._mark],
@@ -57,7 +67,7 @@ class SessionRules:
                 cwd="/",
                 start_new_session=True,
             )
-        child = subprocess.Popen(
+        return subprocess.Popen(
             [*LAUNCHER, "exec", str(os.getpid()), *argv],
             stdin=subprocess.DEVNULL,
             stdout=log_fd,
@@ -66,9 +76,6 @@ class SessionRules:
             env=dict(env),
             start_new_session=True,
         )
-        self._sessions.add(child.pid)
-        self._tell_watcher(f"+{child.pid}\n")
-        return child
 
     def members(self) -> list[ProcessId]:
         """See `PlatformRules.members`."""

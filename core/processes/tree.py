@@ -112,11 +112,12 @@ class ProcessTree:
     Args:
         mark: Stands in the environment of every process started here and of all that those start (`marks`), in the
             place of a mark that this process was started with. None makes one.
+        rules: How processes are started and ended. None takes the platform's.
     """
 
-    def __init__(self, mark: str | None = None) -> None:
+    def __init__(self, mark: str | None = None, rules: PlatformRules | None = None) -> None:
         self._mark = mark or new_mark()
-        self._rules: PlatformRules = _platform_rules(self._mark)
+        self._rules = rules or _platform_rules(self._mark)
         self._children: list[Child] = []
         self._closed = False
 

@@ -73,8 +73,8 @@ def forked_hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def _host(run_dir: str, environment: dict[str, str]) -> NoReturn:
     """The host's process."""
-    from core import fault_points
     from core.host.__main__ import main
+    from core.processes import ProcessTree
     from core.processes.posix import SessionRules
 
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -82,7 +82,6 @@ def _host(run_dir: str, environment: dict[str, str]) -> NoReturn:
         os.dup2(nowhere, stream)
     os.environ.clear()
     os.environ.update(environment)
-    fault_points._wanted = environment.get(fault_points.ENV_FAULT, "")  # which it read when it was imported
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # ranks become this process's children
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     host = os.getpid()
@@ -91,18 +90,13 @@ def _host(run_dir: str, environment: dict[str, str]) -> NoReturn:
         _make_ranks(theirs, host)
     theirs.close()
 
-    def start_rank(
-        rules: SessionRules, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int
-    ) -> subprocess.Popen[bytes]:
+    def start_rank(argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int) -> subprocess.Popen[bytes]:
         assert argv[0] == sys.executable, argv
         request = json.dumps({"argv": argv[1:], "env": env, "cwd": str(cwd)}).encode()
         socket.send_fds(ours, [request], [log_fd])
-        rank = _Rank(int(ours.recv(64)))
-        rules._sessions.add(rank.pid)
-        return rank
+        return _Rank(int(ours.recv(64)))
 
-    SessionRules._start = start_rank  # type: ignore[method-assign]
-    os._exit(main([run_dir]))
+    os._exit(main([run_dir], lambda mark: ProcessTree(mark, SessionRules(mark, start_rank))))
 
 
 class _Rank(subprocess.Popen[bytes]):
