@@ -1,9 +1,8 @@
-"""A rank that speaks the protocol, trains nothing, needs no torch, and misbehaves on request.
+"""A rank that speaks the protocol, trains nothing, needs no torch, and misbehaves on request (`fake_behaviour`).
 
-It does what `fake.json` in its run's folder says (`Behaviour`): a table of behaviours by rank (``"*"`` is every
-rank). Its "weights" are a hash over the samples it was given, so a run that is resumed must end in the same bytes as
-one that was not. Ranks that train in step are tied together by a hub that works like an all-reduce: it hangs when a
-rank hangs, and breaks in all the others when one dies.
+Its "weights" are a hash over the samples it was given, so a run that is resumed must end in the same bytes as one that
+was not. Ranks that train in step are tied together by an all-reduce of their own: it hangs when a rank hangs, and
+breaks in all the others when one dies.
 """
 
 from __future__ import annotations
@@ -12,128 +11,52 @@ import dataclasses
 import hashlib
 import json
 import os
-import queue
-import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
-import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any
 
-from core.protocol.codec import decode, encode
+from core.errors import ConnectionRefusedByHostError
+from core.protocol.codec import encode
 from core.protocol.messages import (
-    RANK_PROTOCOL,
     Bye,
     ChunkDone,
     Claim,
     CommitBegin,
     CommitFailed,
-    CommitPlease,
     CommitStaged,
-    Committed,
     CommitTo,
     DataReady,
-    Finish,
     Grant,
-    Hello,
     Merge,
-    Merged,
     MergeDone,
     MergeReady,
     Message,
     Phase,
     Position,
     RankDone,
-    RankFailed,
     StagedFile,
-    Stop,
-    Welcome,
 )
 from core.protocol.rank_context import RankContext
+from tests.helpers.fake_behaviour import FakeFailure, read_behaviour
+from workers.host_link.connection import HostConnection
+from workers.host_link.inbox import Inbox
 
-BEHAVIOUR_FILE: Final = "fake.json"
-HOST_GONE: Final = 70
-M = TypeVar("M", bound=Message)
-
-
-@dataclass
-class Behaviour:
-    """What a fake rank does.
-
-    Attributes:
-        steps: Steps of the whole run.
-        step_s: How long one takes.
-        samples: Training samples in the dataset.
-        batch: Samples of one step.
-        fail_at: Where it fails: "start" (before it connects), "data", "ready", "staging", "finish", or a step number.
-        fail_how: "kill" (SIGKILL), "exit:N", "raise" (says `RankFailed`), "usage" (the person's fault), "quiet"
-            (exit code 0 without a word).
-        fail_attempts: Only in these attempts; empty means in every one.
-        hang_at: Where it stops answering: as `fail_at`, or "stop" (ignores a stop).
-        commit_every: Steps between commits; 0 commits at the end only.
-        commit_s: How long a part takes to write.
-        failing_commits: So many commits fail first.
-        eval_every: Steps between `eval` lines; 0 has none.
-        val_loss: What it measures.
-        merge_every: Chunks between merge rounds, in independent mode.
-        merge_s: How long a merge takes.
-        flood: Further metrics lines with each step.
-        raw: Lines sent as they are, once, after the first step.
-        bad_token: Says hello with another token.
-        ignore_eof: Goes on when the host is gone.
-        ignore_sigterm: Has to be killed.
-        grandchild: Starts a process of its own that sleeps.
-        daemon: Python code that it starts in a session of its own, by a process that ends at once.
-    """
-
-    steps: int = 20
-    step_s: float = 0.002
-    samples: int = 100_000
-    batch: int = 4
-    fail_at: str | int | None = None
-    fail_how: str = "kill"
-    fail_attempts: list[int] = field(default_factory=list)
-    hang_at: str | int | None = None
-    commit_every: int = 0
-    commit_s: float = 0.0
-    failing_commits: int = 0
-    eval_every: int = 0
-    val_loss: float = 2.0
-    merge_every: int = 0
-    merge_s: float = 0.0
-    flood: int = 0
-    raw: list[str] = field(default_factory=list)
-    bad_token: bool = False
-    ignore_eof: bool = False
-    ignore_sigterm: bool = False
-    grandchild: bool = False
-    daemon: str = ""
-
-
-def read_behaviour(run_dir: Path, rank: int) -> Behaviour:
-    """What `fake.json` says for this rank."""
-    path = run_dir / BEHAVIOUR_FILE
-    table = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    return Behaviour(**{**table.get("*", {}), **table.get(str(rank), {})})
-
-
-class Failure(Exception):
-    """This rank fails now, in its own words."""
-
-    def __init__(self, title: str, cause: str, *, usage: bool = False) -> None:
-        super().__init__(cause)
-        self.words = RankFailed(title, cause, "Try another one.", usage, "Traceback of a fake rank")
+DATA_LIMIT_S = 60.0
 
 
 class ReplicaGroup:
-    """What this rank has been given and has trained: its place in the data, and its weights."""
+    """This rank's place in the data and its weights.
 
-    def __init__(self, rank: FakeRank) -> None:
-        self._rank = rank
+    Args:
+        claim: Asks the host for the chunk of this number.
+    """
+
+    def __init__(self, claim: Callable[[int], Grant]) -> None:
+        self._claim = claim
         self._sequence = 0
         self._grant: Grant | None = None
         self._done_in_grant = 0
@@ -176,8 +99,7 @@ class ReplicaGroup:
 
     def _current(self) -> Grant | None:
         if self._grant is None:
-            self._rank.send(Claim(self._sequence))
-            grant = self._rank.wait_for(Grant)
+            grant = self._claim(self._sequence)
             self._sequence += 1
             if grant.exhausted:
                 return None
@@ -216,7 +138,7 @@ class Hub:
                 self._peers[0].sendall(bytes([value]))
                 value = self._read(self._peers[0])
         except OSError as error:
-            raise Failure("A collective failed", f"[gloo/transport] Connection closed by peer ({error})") from None
+            raise FakeFailure("A collective failed", f"[gloo/transport] Connection closed by peer ({error})") from None
         return value
 
     def close(self) -> None:
@@ -232,52 +154,51 @@ class Hub:
 
 
 class FakeRank:
-    """One fake rank, from hello to bye."""
+    """One fake rank, from its connection to its last message."""
 
-    def __init__(self) -> None:
-        context = self.context = RankContext.from_env(os.environ)
-        self.run_dir = context.run_dir
-        self.rank, self.world_size, self.attempt = context.rank, context.world_size, context.attempt
+    def __init__(self, context: RankContext) -> None:
+        self.context = context
+        self.run_dir, self.rank, self.world_size = context.run_dir, context.rank, context.world_size
         self.independent = context.mode == "independent"
-        self.does = read_behaviour(self.run_dir, self.rank)
-        self.config: dict[str, Any] = tomllib.loads(context.config_file.read_text(encoding="utf-8"))
+        self.does = read_behaviour(context.run_dir, context.rank)
+        self.does.prepare_process()
+        self.misbehave("start")
+        token = "wrong" if self.does.bad_token else context.token
+        self.connection = HostConnection(dataclasses.replace(context, token=token))
+        if self.does.ignore_eof:
+            self.connection.expect_close()
+        self.inbox = Inbox(self.connection.inbox)
         self.step = 0
         self.merges = 0
-        self.stop_asked = self.commit_asked = self.finish = False
-        self.orders: list[Merge | Merged] = []
-        self.data: DataReady | None = None
-        self._answers: list[Message] = []
-        self._inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self.failing_commits = self.does.failing_commits
+        self.group = ReplicaGroup(self._claim)
         self._sending = threading.Lock()
         self._savers: list[threading.Thread] = []
-        self._closing = False
-        self.group = ReplicaGroup(self)
 
-    def run(self) -> int:
-        self._misbehave("start")
-        self._connect()
+    def run(self) -> None:
         self.phase("importing torch")
         if self.rank == 0:
             self.phase("preparing data")
-            self._misbehave("data")
+            self.misbehave("data")
             (self.run_dir / "data").mkdir(exist_ok=True)
             self.send(DataReady(self.does.samples, 10, {"fake": True}))
-        while self.data is None:
-            self._note(self._inbox.get(timeout=60))
-        hub = Hub(self.run_dir, str(self.attempt), self.rank, 1 if self.independent else self.world_size)
-        self._restore()
-        self._misbehave("ready")
+        data = self.inbox.wait_for_data(DATA_LIMIT_S)
+        hub = Hub(self.run_dir, str(self.context.attempt), self.rank, 1 if self.independent else self.world_size)
+        self._restore(data)
+        self.misbehave("ready")
         self.phase("ready")
         finished = self._train(hub)
         self._commit("finished" if finished else "stopped", surely=True)
-        self._misbehave("finish")
+        self.misbehave("finish")
         self.send(RankDone(self.step, finished))
-        self._serve(lambda: self.finish)
+        self._serve(lambda: self.inbox.finish)
         hub.close()
-        self._closing = True
+        self.connection.expect_close()
         self.send(Bye(self.step))
-        self._socket.close()
-        return 0
+        self.connection.close()
+
+    def misbehave(self, where: str | int) -> None:
+        self.does.reach(where, self.context)
 
     # talking
 
@@ -286,73 +207,27 @@ class FakeRank:
 
     def send_raw(self, data: bytes) -> None:
         with self._sending:
-            self._socket.sendall(data)
+            self.connection.send_bytes(data)
 
     def phase(self, name: str) -> None:
         self.send(Phase(name))
 
     def line(self, event: str, **fields: Any) -> bytes:
-        value = {"ts": time.time(), "event": event, "rank": self.rank, "attempt": self.attempt, **fields}
-        return json.dumps(value).encode() + b"\n"
+        origin = {"rank": self.rank, "attempt": self.context.attempt}
+        return json.dumps({"ts": time.time(), "event": event, **origin, **fields}).encode() + b"\n"
 
-    def wait_for(self, kind: type[M]) -> M:
-        while True:
-            for message in self._answers:
-                if isinstance(message, kind):
-                    self._answers.remove(message)
-                    return message
-            self._note(self._inbox.get(timeout=60))
-
-    def _connect(self) -> None:
-        token = "wrong" if self.does.bad_token else self.context.token
-        self._socket = socket.create_connection(("127.0.0.1", self.context.port), timeout=10)
-        self._lines = self._socket.makefile("rb")
-        self.send(Hello("rank", token, RANK_PROTOCOL, rank=self.rank, attempt=self.attempt, pid=os.getpid()))
-        answer = decode(self._lines.readline())
-        if not isinstance(answer, Welcome):
-            raise SystemExit(f"The host did not welcome this rank: {answer}")
-        self._socket.settimeout(None)
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        try:
-            for line in self._lines:
-                message = decode(line)
-                if isinstance(message, Message):
-                    self._inbox.put(message)
-        except (OSError, ValueError):
-            pass  # closed
-        if not self._closing and not self.does.ignore_eof:
-            os._exit(HOST_GONE)
-
-    def _poll(self) -> None:
-        while not self._inbox.empty():
-            self._note(self._inbox.get())
-
-    def _note(self, message: Message) -> None:
-        if isinstance(message, Stop):
-            self.stop_asked = True
-        elif isinstance(message, CommitPlease):
-            self.commit_asked = True
-        elif isinstance(message, Finish):
-            self.finish = True
-        elif isinstance(message, DataReady):
-            self.data = message
-        elif isinstance(message, Committed):
-            self.group.committed(message.checkpoint)
-        elif isinstance(message, Merge | Merged):
-            self.orders.append(message)
-        else:
-            self._answers.append(message)
+    def _claim(self, sequence: int) -> Grant:
+        self.send(Claim(sequence))
+        return self.inbox.wait_for(Grant)
 
     # working
 
-    def _restore(self) -> None:
-        if self.context.checkpoint is None:
-            return
+    def _restore(self, data: DataReady) -> None:
         folder = self.context.checkpoint
-        assert self.data is not None and self.data.starts is not None
-        start = self.data.starts[self.rank]
+        if folder is None:
+            return
+        assert data.starts is not None
+        start = data.starts[self.rank]
         own = folder / f"rank{start.copy if start.copy.isdigit() else self.rank}.json"
         state = json.loads((own if own.exists() else folder / "rank0.json").read_text(encoding="utf-8"))
         self.step, self.group.samples_seen, self.group.weights = state["step"], state["samples_seen"], state["weights"]
@@ -366,28 +241,27 @@ class FakeRank:
             grant = self.group.train(self.step + 1, self.does.batch)
             if grant is None:
                 return True
-            hub.highest(0)  # as gradients are: nobody has made a step before all have
+            hub.highest(0)  # as gradients are: no rank has made a step before all have
             self.step += 1
             time.sleep(self.does.step_s)
             self._report(grant)
-            self._misbehave(self.step)
-            self._poll()
-            wish = hub.highest(2 if self._may_stop() else 1 if self.commit_asked else 0)
+            self.misbehave(self.step)
+            self.inbox.poll()
+            wish = hub.highest(2 if self._may_stop() else 1 if self.inbox.commit_asked else 0)
             if wish == 2:
                 return False
             if wish == 1 or (self.does.commit_every and self.step % self.does.commit_every == 0):
-                self.commit_asked = False
                 self._commit("asked" if wish else "steps")
             if self._merge_is_due():
                 self.send(MergeReady(self.merges + 1, self.step))
                 due = self.merges + 1
-                self._serve(lambda due=due: self.merges >= due or self.stop_asked)
-                if self.stop_asked:
+                self._serve(lambda due=due: self.merges >= due or self.inbox.stop_asked)
+                if self.inbox.stop_asked:
                     return False
         return True
 
     def _may_stop(self) -> bool:
-        return self.stop_asked and self.does.hang_at != "stop"
+        return self.inbox.stop_asked and self.does.hang_at != "stop"
 
     def _merge_is_due(self) -> bool:
         every = self.does.merge_every
@@ -410,18 +284,13 @@ class FakeRank:
             for text in self.does.raw:
                 self.send_raw(text.encode("utf-8", "surrogateescape") + b"\n")
 
-    def _serve(self, until: Any) -> None:
+    def _serve(self, until: Callable[[], bool]) -> None:
         while not until():
-            try:
-                self._note(self._inbox.get(timeout=0.2))
-            except queue.Empty:
-                continue
-            self._poll()
-            if self.commit_asked:
-                self.commit_asked = False
+            self.inbox.wait(0.2)
+            if self.inbox.commit_asked:
                 self._commit("asked", surely=True)
-            while self.orders:
-                order = self.orders.pop(0)
+            while self.inbox.orders:
+                order = self.inbox.orders.popleft()
                 if isinstance(order, Merge):
                     self._merge(order)
                 else:
@@ -430,7 +299,7 @@ class FakeRank:
 
     def _merge(self, order: Merge) -> None:
         time.sleep(self.does.merge_s)
-        self._misbehave("merge")
+        self.misbehave("merge")
         folder = Path(order.folder)
         losses = {f"rank {r}": read_behaviour(self.run_dir, r).val_loss for r in range(self.world_size)}
         best = min(range(self.world_size), key=lambda r: losses[f"rank {r}"])
@@ -443,16 +312,18 @@ class FakeRank:
     def _commit(self, reason: str, *, surely: bool = False) -> None:
         while True:
             self.send(CommitBegin(self.step, reason))
-            answer = self.wait_for(CommitTo)
+            answer = self.inbox.wait_for(CommitTo)
+            self.inbox.commit_asked = False
             if answer.checkpoint >= 0:
                 break
             if not surely:
                 return
             time.sleep(0.02)
-        self.commit_asked = False
         for saver in self._savers:
             saver.join()
         part = self._part()
+        while self.inbox.committed:
+            self.group.committed(self.inbox.committed.pop(0))
         position = self.group.position(self.step, answer.checkpoint)
         saver = threading.Thread(target=self._save, args=(Path(answer.folder), answer.checkpoint, part, position))
         self._savers = [saver]
@@ -473,10 +344,10 @@ class FakeRank:
         return files
 
     def _save(self, folder: Path, checkpoint: int, part: dict[str, str], position: Position) -> None:
-        self._misbehave("staging")
+        self.misbehave("staging")
         time.sleep(self.does.commit_s)
-        if self.does.failing_commits > 0:
-            self.does.failing_commits -= 1
+        if self.failing_commits > 0:
+            self.failing_commits -= 1
             self.send(CommitFailed(checkpoint, "The disk is full (a fake one)."))
             return
         staged = []
@@ -486,49 +357,18 @@ class FakeRank:
             staged.append(StagedFile(name, len(data), hashlib.sha256(data).hexdigest()))
         self.send(CommitStaged(checkpoint, position, staged, self.does.val_loss if self.does.eval_every else None))
 
-    # misbehaving
-
-    def _misbehave(self, where: str | int) -> None:
-        if self.does.fail_attempts and self.attempt not in self.does.fail_attempts:
-            return
-        if self.does.hang_at == where:
-            print(f"fake rank {self.rank} hangs at {where}", flush=True)
-            threading.Event().wait()
-        if self.does.fail_at == where:
-            print(f"fake rank {self.rank} fails at {where}: {self.does.fail_how}", flush=True)
-            self._fail(where)
-
-    def _fail(self, where: str | int) -> None:
-        how = self.does.fail_how
-        if how == "raise":
-            raise Failure("Out of memory", f"A fake GPU is out of memory at {where}.")
-        if how == "usage":
-            raise Failure("The dataset is too small", "It holds not one training sample.", usage=True)
-        if how == "kill" and sys.platform != "win32":
-            os.kill(os.getpid(), signal.SIGKILL)
-        os._exit(int(how.partition(":")[2] or (0 if how == "quiet" else 9)))
-
 
 def main() -> int:
     """Runs one fake rank; returns its exit code."""
-    rank = FakeRank()
-    if rank.does.ignore_sigterm:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if rank.does.grandchild:
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    if rank.does.daemon:
-        code = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True)"
-        subprocess.run([sys.executable, "-c", code, rank.does.daemon], check=True)
     try:
-        return rank.run()
-    except Failure as failure:
-        rank._closing = True
-        rank.send(failure.words)
-        return 2 if failure.words.usage else 1
-
-
-def as_table(ranks: dict[str, dict[str, Any]]) -> str:
-    """`fake.json` for these behaviours, checked."""
-    for fields in ranks.values():
-        dataclasses.replace(Behaviour(), **fields)
-    return json.dumps(ranks)
+        rank = FakeRank(RankContext.from_env(os.environ))
+    except ConnectionRefusedByHostError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    try:
+        rank.run()
+    except FakeFailure as failure:
+        rank.connection.expect_close()
+        rank.send(failure.report)
+        return 2 if failure.report.usage else 1
+    return 0

@@ -21,7 +21,7 @@ from core.protocol.rank_context import ENV_RUN_MARK
 from core.resume.planner import plan_resume
 from core.run_folder.store import MetricsTail, RunState, RunStore
 from tests.helpers import forked_host
-from tests.helpers.fake_rank import BEHAVIOUR_FILE, as_table
+from tests.helpers.fake_behaviour import BEHAVIOUR_FILE, as_table
 
 FAKE_RECIPE: Final = str(Path(__file__).parent / "recipes" / "fake")
 LIMIT_S: Final = 60.0
@@ -67,7 +67,7 @@ class FakeRun:
     # scripting
 
     def behave(self, rank: int | str = "*", **fields: Any) -> FakeRun:
-        """Scripts one rank, or every rank; see `tests.helpers.fake_rank.Behaviour`."""
+        """Scripts one rank, or every rank; see `tests.helpers.fake_behaviour.Behaviour`."""
         self._behaviours.setdefault(str(rank), {}).update(fields)
         if self.run_dir.exists():
             self._write_behaviours()
