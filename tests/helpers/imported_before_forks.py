@@ -12,6 +12,7 @@ gc.disable()
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # as the recipe says, before it imports transformers
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import numpy.random  # noqa: E402, F401
+import pytest  # noqa: E402, F401
 import torch.distributed.optim  # noqa: E402
 
 import core.host.__main__  # noqa: E402, F401

@@ -1,4 +1,4 @@
-"""Bare ranks, without a host: several real processes of one module, each of which prints a line of JSON.
+"""Ranks without a host: real processes of `tests.training.rank_program`, each of which runs a test's scenario.
 
 Where they can be, they are forked from a process that has imported torch (`forking`). Elsewhere each is a new Python.
 """
@@ -11,18 +11,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from tests.helpers import bare_rank, forking
+from tests.helpers import forking
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LIMIT_S: Final = 240.0
 
 
-class _Rank(Protocol):
-    """A process that was started."""
+class RankProcess(Protocol):
+    """A rank that was started."""
+
+    @property
+    def pid(self) -> int: ...
 
     def kill(self) -> None: ...
 
@@ -30,21 +34,50 @@ class _Rank(Protocol):
         """Waits for its exit code; None when the time is over."""
 
 
-def run_rank_processes(
-    module: str, world: int, folder: Path, *arguments: str, dead: Sequence[int] = (), fresh: bool = False
+def run_ranks(
+    scenario: Callable[..., object],
+    world: int,
+    folder: Path,
+    *arguments: object,
+    dead: Sequence[int] = (),
+    fresh: bool = False,
 ) -> list[dict[str, Any]]:
-    """Runs `python -m MODULE ARGUMENTS… RANK WORLD FOLDER` for every rank.
+    """Runs a scenario in every rank.
 
     Args:
-        module: What a rank runs.
+        scenario: A function at the top of a module: it gets a `rank_program.BareRank` and the arguments.
         world: How many ranks.
         folder: Theirs.
-        arguments: What the module gets before the three.
-        dead: Exit codes of the last ranks, which say nothing; all others are to end with 0.
+        arguments: What JSON can hold.
+        dead: Exit codes of the last ranks, which have no result; all others are to end with 0.
         fresh: Each is a new Python in any case: something looks at the environment when it is imported.
 
     Returns:
-        Each rank's last line, parsed; a rank that fails shows what it printed.
+        Each rank's result; if one fails, the test fails with what it printed.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        files = [Path(place) / str(rank) for rank in range(world)]
+        with started_ranks(scenario, files, folder, *arguments, fresh=fresh) as ranks:
+            deadline = time.monotonic() + LIMIT_S
+            codes = [rank.ended(max(0.1, deadline - time.monotonic())) for rank in ranks]
+        errors = [file.with_suffix(".err").read_text(encoding="utf-8", errors="replace") for file in files]
+        assert codes == [0] * (world - len(dead)) + list(dead), "\n".join(errors)
+        living = files[: world - len(dead)]
+        return [json.loads(file.with_suffix(".json").read_text(encoding="utf-8")) for file in living]
+
+
+@contextmanager
+def started_ranks(
+    scenario: Callable[..., object], files: Sequence[Path], folder: Path, *arguments: object, fresh: bool = False
+) -> Iterator[list[RankProcess]]:
+    """Starts a rank for each file, as `run_ranks`, and kills what is left of them.
+
+    Args:
+        scenario: As `run_ranks` takes it.
+        files: Each rank's: .json gets its result, .out and .err what it prints.
+        folder: As `run_ranks` takes it.
+        arguments: As `run_ranks` takes them.
+        fresh: As `run_ranks` takes it.
     """
     environment = {
         **os.environ,
@@ -53,31 +86,28 @@ def run_rank_processes(
         "PYTHONIOENCODING": "utf-8",
     }
     start = _Forked if forking.can_fork() and not fresh else _Spawned
-    with tempfile.TemporaryDirectory() as said:
-        files = [Path(said) / str(rank) for rank in range(world)]
-        ranks: list[_Rank] = [
-            start(module, [*arguments, str(rank), str(world), str(folder)], environment, file)
-            for rank, file in enumerate(files)
-        ]
-        deadline = time.monotonic() + LIMIT_S
-        codes = []
-        try:
-            for rank in ranks:
-                codes.append(rank.ended(max(0.1, deadline - time.monotonic())))
-        finally:
-            for rank in ranks:
-                rank.kill()
-        errors = [file.with_suffix(".err").read_text(encoding="utf-8", errors="replace") for file in files]
-        assert codes == [0] * (world - len(dead)) + list(dead), "\n".join(errors)
-        output = [file.with_suffix(".out").read_text(encoding="utf-8") for file in files[: world - len(dead)]]
-    return [json.loads(text.splitlines()[-1]) for text in output]
+    name = f"{scenario.__module__}:{scenario.__qualname__}"
+    ranks: list[RankProcess] = []
+    try:
+        for rank, file in enumerate(files):
+            argv = [name, str(rank), str(len(files)), str(folder), json.dumps(arguments), str(file)]
+            ranks.append(start(argv, environment, file))
+        yield ranks
+    finally:
+        for process in ranks:
+            process.kill()
 
 
 class _Forked:
     """A child of the process that has imported torch."""
 
-    def __init__(self, module: str, arguments: list[str], environment: dict[str, str], file: Path) -> None:
-        self._process = forking.process(bare_rank.forked, module, arguments, environment, str(file))
+    def __init__(self, argv: list[str], environment: dict[str, str], file: Path) -> None:
+        self._process = forking.process(_become_rank, argv, environment, str(file))
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
 
     def ended(self, within_s: float) -> int | None:
         self._process.join(within_s)
@@ -89,13 +119,29 @@ class _Forked:
         self._process.close()
 
 
+def _become_rank(argv: list[str], environment: dict[str, str], file: str) -> None:
+    for stream, suffix in ((1, ".out"), (2, ".err")):
+        target = os.open(Path(file).with_suffix(suffix), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(target, stream)
+        os.close(target)
+    os.environ.clear()
+    os.environ.update(environment)
+    from tests.training.rank_program import main
+
+    main(*argv)
+
+
 class _Spawned:
     """A Python of its own."""
 
-    def __init__(self, module: str, arguments: list[str], environment: dict[str, str], file: Path) -> None:
-        command = [sys.executable, "-m", "tests.helpers.bare_rank", module, *arguments]
+    def __init__(self, argv: list[str], environment: dict[str, str], file: Path) -> None:
+        command = [sys.executable, "-m", "tests.training.rank_program", *argv]
         with file.with_suffix(".out").open("wb") as out, file.with_suffix(".err").open("wb") as err:
             self._process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=out, stderr=err)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def ended(self, within_s: float) -> int | None:
         try:

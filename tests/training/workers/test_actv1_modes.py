@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -13,15 +14,107 @@ from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
 from core.recipes.manifest import apply_recipe
 from tests.helpers.hosted_run import curve, host, lines, make_run, write_text
-from tests.helpers.rank_processes import run_rank_processes
+from tests.helpers.rank_processes import run_ranks
 
-torch = pytest.importorskip("torch", reason="trains for real")
+pytest.importorskip("torch", reason="trains for real")
+
+import torch
+from torch import Tensor, nn
+
+from tests.training.rank_program import CPU, BareRank
+from workers.optim import seeding
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
+from workers.recipes.actv1.halting import Rule
+from workers.recipes.actv1.layers import LayerShape
+from workers.recipes.actv1.model import HierarchicalModel, Shape
+from workers.recipes.actv1.train import loss_and_metrics
+from workers.strategies import Strategy
+from workers.training.evaluation import Evaluation
+from workers.training.task import LossAndMetrics
+
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+STEPS: Final = 3
+RULE: Final = Rule(3, price=0.01)
+LENGTH: Final = 12
+WAYS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "ddp": ("ddp", {}),
+    "ddp, static graph": ("ddp", {"static_graph": True}),
+    "zero 1": ("zero1", {}),
+    "zero 2": ("zero2", {}),
+    "zero 3": ("zero3", {}),
+    "fsdp": ("fsdp", {}),
+    "ddp, checkpointed": ("ddp", {}),
+    "fsdp, checkpointed": ("fsdp", {}),
+    "independent": ("independent", {}),
+    "single": ("single", {}),
+}
+
+
+def every_way(rank: BareRank) -> dict[str, Any]:
+    """Every mode in turn."""
+    found = {}
+    for number, (name, (way, settings)) in enumerate(WAYS.items()):
+        with rank.strategy(way, str(number), **settings) as strategy:
+            found[name] = train(strategy, checkpointed="checkpointed" in name)
+    return found
+
+
+def train(strategy: Strategy, *, checkpointed: bool) -> dict[str, Any]:
+    """A few steps of two micro-batches, an evaluation and a text in one mode."""
+    seeding.seed_everything(3)
+    every = strategy.forward_is_collective
+    model = HierarchicalModel(
+        Shape(
+            31, LENGTH, LayerShape(16, 2, dropout=0.1), h_layers=1, l_layers=1, h_cycles=2, l_cycles=2,
+            halt_max_steps=3, halt_exploration=0.3, every_segment=every, grad_checkpointing=checkpointed,
+        )
+    )  # fmt: skip
+    nn.init.normal_(model.q_head.weight, 0.0, 1.0)
+    replica = strategy.replicate(model, Optimization(weight_decay=0.1), 0.01, Precision("fp32", CPU))
+    replica.warm_up(loss(replica.module, tokens(1, 7)).loss)
+    seeding.seed_everything(strategy.place.rank)
+    found: dict[str, Any] = {"losses": [], "steps": []}
+    for step in range(STEPS):
+        share = tokens(8, step).chunk(strategy.group_size)[strategy.group_rank]
+        for part, batch in enumerate(share.chunk(2)):
+            with replica.micro_batch(last=part == 1):
+                outcome = loss(replica.module, batch)
+                replica.backward(outcome.loss / 2, last=part == 1)
+            found["losses"].append(float(outcome.metrics["loss"]))
+            found["steps"].append(float(outcome.metrics["halt_steps_mean"]))
+        replica.update()
+    found["evaluation"] = evaluated(replica.evaluated, strategy)
+    model.eval()
+    text = model.generate(torch.tensor([1, 2]), 4, 0.8, torch.Generator().manual_seed(4))
+    strategy.total([0.0])
+    return {**found, "text": text.tolist()}
+
+
+def loss(model: nn.Module, batch: Tensor) -> LossAndMetrics:
+    """The recipe's own."""
+    return loss_and_metrics(model, batch, RULE)
+
+
+def evaluated(model: nn.Module, strategy: Strategy) -> list[float]:
+    """Of three held-out samples, which two ranks cannot share out evenly: loss, steps."""
+    held_out = tokens(3, 99)
+    evaluation = Evaluation(3, 3, 2, lambda i: held_out[torch.from_numpy(i)], loss, Precision("fp32", CPU))
+    val_loss, figures = evaluation.measure_all(model, strategy)
+    return [val_loss, figures["val_halt_steps_mean"]]
+
+
+def tokens(count: int, seed: int) -> Tensor:
+    """Samples that something can be learned from, shape (count, LENGTH + 1)."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 4, (count, LENGTH + 1), generator=generator).cumsum(1) % 31
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    return run_rank_processes("tests.training.workers.actv1_rank", 2, tmp_path_factory.mktemp("two"))
+    return run_ranks(every_way, 2, tmp_path_factory.mktemp("two"))
 
 
 @pytest.mark.parametrize(

@@ -3,25 +3,94 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="trains for real")
 pytest.importorskip("gymnasium", reason="the environments are made of it")
 
+import torch
+
 from core.run_folder.store import RunStore
 from tests.helpers.hosted_run import curve, host, lines, make_run
-from tests.helpers.rank_processes import run_rank_processes
+from tests.helpers.rank_processes import run_ranks
+from tests.training.rank_program import BareRank
+from tests.training.workers.clstm_ppo_parts import player_of, world_of
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
+from workers.recipe_api import StepSamples
+from workers.recipes.clstm_ppo.environments import World
+from workers.recipes.clstm_ppo.grid import make_grid
+from workers.recipes.clstm_ppo.playing import Stage
+from workers.recipes.clstm_ppo.ppo import Rule, losses
+from workers.recipes.clstm_ppo.rounds import Rounds
+from workers.strategies import Strategy
 
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(280)]
 
 TINY = {"hidden": 8, "passes": 2, "eval_episodes": 5, "max_episode_steps": 60, "kl_target": 1e-5}
 
 
+WAYS: Final = ("ddp", "zero1", "zero2", "zero3", "fsdp", "independent", "single")
+BATCH: Final = 4
+CHUNKS: Final = 2
+LR: Final = 0.02
+RULE: Final = Rule(0.2, 0.5, 0.5, 0.01)
+
+
+def train(strategy: Strategy, environment: World) -> dict[str, Any]:
+    """Two rounds of eight steps, then evaluation episodes of unequal length on the ranks."""
+    player = player_of(environment)
+    optimization = Optimization(options={"eps": 1e-5}, clip_norm=0.5)
+    replica = strategy.replicate(player.policy, optimization, LR, Precision("fp32", strategy.place.device))
+    grid = make_grid(chunk=32, block=64, batch=BATCH, passes=2, length=6)
+    collective = strategy.forward_is_collective
+    rounds = Rounds(player, Stage(environment, False), grid, 0.95, 0.0, strategy.total, collective)
+
+    def loss(samples: np.ndarray[Any, Any]) -> torch.Tensor:
+        batch = rounds.batch(samples)
+        likely, values, _ = replica.module(batch["observed"], batch["carried"], batch["fresh"][:, 0], batch["parts"])
+        made = losses(likely, values, batch, False, RULE)
+        assert all(bool(torch.isfinite(value)) for value in made.values())
+        return made["loss"]
+
+    replica.warm_up(loss(np.arange(1)))
+    told, returns = [], []
+    for step in range(CHUNKS * grid.chunk // BATCH):
+        batch = np.arange(step * BATCH, step * BATCH + BATCH)
+        share = np.array_split(batch, strategy.group_size)[strategy.group_rank]
+        with torch.no_grad():
+            assert rounds.before_step(StepSamples(0, batch, share))
+        with replica.micro_batch(last=True):
+            mean = loss(share)
+            replica.backward(mean, last=True)
+        replica.set_lr(LR)
+        replica.update()
+        told.append(strategy.total([mean.item()])[0] / strategy.group_size)
+        returns.append(rounds.figures["episode_return"])
+    together = (lambda value: strategy.total([value])[0]) if collective else None
+    numbers = [0, 1, 2] if strategy.group_rank == 0 else [3]
+    with torch.no_grad():
+        episodes = player.episodes(Stage(environment, True), numbers, 200, True, together)
+    played = strategy.total([sum(episode.reward for episode in episodes), float(len(episodes))])
+    return {"losses": told, "returns": returns, "evaluated": played}
+
+
+def every_way(rank: BareRank) -> dict[str, Any]:
+    """Every mode, on environments that end by themselves."""
+    environment = world_of(max_episode_steps=25)
+    found = {}
+    for way in WAYS[: 7 - rank.rank]:
+        with rank.strategy(way) as strategy:
+            found[way] = train(strategy, environment)
+    return found
+
+
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    return run_rank_processes("tests.training.workers.clstm_ppo_rank", 2, tmp_path_factory.mktemp("modes"))
+    return run_ranks(every_way, 2, tmp_path_factory.mktemp("modes"))
 
 
 def test_modes_that_train_in_step_play_the_same_and_learn_the_same(ranks: list[dict[str, Any]]) -> None:

@@ -2,20 +2,165 @@
 
 from __future__ import annotations
 
+import gc
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Final, Self
 
 import pytest
 
+pytest.importorskip("torch", reason="trains for real")
+
+import torch
+from torch import Tensor, nn
+
 from core.checkpoints.full_weights import export_weights
 from tests.helpers.deepspeed_here import needs_deepspeed
-from tests.helpers.rank_processes import run_rank_processes
+from tests.helpers.rank_processes import run_ranks
+from tests.training.rank_program import CPU, BareRank
+from tests.training.workers.sharded_training import (
+    RESUMED_AT,
+    OddGPT,
+    Training,
+    curve,
+    evaluation,
+    generated,
+    resumed,
+    stored,
+)
+from workers.optim.precision import Precision
+from workers.state_files.safetensors_files import read
+from workers.strategies import RankPlace, SingleStrategy, Strategy
+from workers.strategies.deepspeed.engine import LossScale, import_deepspeed
+from workers.strategies.deepspeed.zero import DeepSpeedReplica
 
-torch = pytest.importorskip("torch", reason="trains for real")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), needs_deepspeed]
 
 STAGES = ("1", "2", "3")
-RESUMED_AT = 30
+# One kernel over all elements takes its last few by other instructions, and which are last differs under DeepSpeed.
+PLAIN: Final = {"fused": False}
+# The model is tiny: else stage 3 would keep all of it whole on every rank.
+CUT_ALL: Final = json.dumps({"zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0}})
+
+
+class DeepSpeedTraining(Training):
+    """A stage under DeepSpeed, or DDP to compare it with."""
+
+    def __init__(self, strategy: Strategy, **options: Any) -> None:
+        super().__init__(strategy, **{"options": PLAIN, **options})
+
+    @classmethod
+    @contextmanager
+    def on(cls, rank: BareRank, way: str, settings: Mapping[str, Any] | None = None, **options: Any) -> Iterator[Self]:
+        """As of `Training`, DDP apart by DeepSpeed."""
+        engine = {} if way == "ddp" else {"zero_engine": "deepspeed"}
+        if way == "3":
+            engine["deepspeed_config"] = CUT_ALL
+        with super().on(rank, way, {**engine, **(settings or {})}, **options) as training:
+            yield training
+
+    def text(self) -> list[int]:
+        """A text that all ranks sample together."""
+        return generated(self.replica.evaluated)
+
+    def digest(self, *, buffers: bool = True) -> str:
+        """Of all fp32 weights, whole, and buffers."""
+        digest = hashlib.sha256()
+        if isinstance(self.replica, DeepSpeedReplica):
+            self.replica.shards.let_go()
+        for name, parameter in self.model.named_parameters():
+            digest.update(name.encode() + whole(parameter).contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        for buffer in self.model.buffers() if buffers else ():
+            digest.update(buffer.contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
+
+    def bytes_held(self) -> dict[str, int]:
+        """What this rank keeps between steps."""
+        replica = self.replica
+        held = {
+            "weights": stored(self.model.parameters()),
+            "optimizer": stored(v for s in replica.optimizer.state.values() for v in s.values() if v.dim()),
+        }
+        if isinstance(replica, DeepSpeedReplica):
+            held["masters"] = stored(replica.shards.buffers())
+        return held
+
+
+def whole(parameter: nn.Parameter) -> Tensor:
+    """All of a parameter, in fp32; all ranks call it."""
+    value = parameter.detach()
+    if hasattr(parameter, "ds_id"):
+        import deepspeed
+
+        if parameter.requires_grad:
+            return deepspeed.utils.safe_get_full_fp32_param(parameter)
+        with deepspeed.zero.GatheredParameters([parameter]):
+            value = parameter.detach().clone()
+    elif hasattr(parameter, "_hp_mapping"):
+        import deepspeed
+
+        return deepspeed.utils.safe_get_full_fp32_param(parameter)
+    return value
+
+
+def short(
+    rank: BareRank, way: str, settings: Mapping[str, Any] | None = None, *, micro: int = 1, **options: Any
+) -> dict[str, Any]:
+    """Some steps."""
+    with DeepSpeedTraining.on(rank, way, settings, **options) as training:
+        # Also more micro-batches than were announced.
+        losses = training.run(0, 5, micro=micro) + training.run(5, 6, micro=2 * micro)
+        masters: list[str] = []
+        if isinstance(training.replica, DeepSpeedReplica):
+            masters = sorted({str(buffer.dtype) for buffer in training.replica.shards.buffers()})
+        return {"losses": losses, "norm": float(training.norm), "masters": masters}
+
+
+def loss_scales(rank: BareRank) -> dict[str, Any]:
+    """DeepSpeed's own dynamic loss scale beside the run's scaler: DeepSpeed refuses fp16 itself without a GPU."""
+    from deepspeed.runtime.fp16.loss_scaler import DynamicLossScaler
+
+    precision = Precision("fp16", CPU)
+    own = DynamicLossScaler(2.0**16, 3, 1.0, 1, False, dtype=torch.half)
+    both = LossScale(SimpleNamespace(optimizer=SimpleNamespace(loss_scaler=own)), precision.scaler, CPU)
+
+    def step(overflow: bool) -> list[float]:
+        both.take()
+        own.update_scale(overflow)
+        both.give()
+        scale = precision.loss_scale()
+        return [own.cur_scale, -1.0 if scale is None else float(scale)]
+
+    with DeepSpeedTraining.on(rank, "1"):
+        followed = [step(overflow) for overflow in (False, True, False, False)]
+        saved = precision.scaler.state_dict()
+        followed += [step(False), step(False)]
+        own.cur_scale, own.cur_iter, own.last_overflow_iter = 8.0, 100, 57  # another process, another history
+        precision.scaler.load_state_dict(saved)
+        return {"followed": followed, "resumed": [step(False), step(False)]}
+
+
+def every_stage(rank: BareRank) -> dict[str, Any]:
+    """All that these tests look at."""
+    import_deepspeed(rank.place("import"))
+    gc.freeze()  # each of its engines has all that is there looked through
+    every = ("ddp", *STAGES)
+    found: dict[str, Any] = {"whole": {way: curve(DeepSpeedTraining, rank, way) for way in every}}
+    pairs = [*((way, way) for way in STAGES), ("3", "ddp"), ("1", "3"), ("ddp", "2")]
+    found["resumed"] = {f"{way} from {by}": resumed(DeepSpeedTraining, rank, way, by) for way, by in pairs}
+    twice = {"grad_accum_steps": 2}
+    found["clipped"] = {way: short(rank, way, twice, micro=2, clip=0.5) for way in every}
+    found["scales"] = loss_scales(rank)
+    found["bf16"] = {way: short(rank, way, precision="bf16", clip=1.0) for way in every}
+    found["offload"] = {
+        way: short(rank, way, {**twice, "offload_optimizer": True, "offload_parameters": way == "3"}, micro=2, clip=0.5)
+        for way in STAGES
+    }
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +175,7 @@ def two(folder: Path) -> list[dict[str, Any]]:
         (folder / "bin").mkdir()
         patch.setenv("PATH", str(folder / "bin"))
         patch.setenv("TORCH_EXTENSIONS_DIR", str(folder / "extensions"))
-        found = run_rank_processes("tests.training.workers.deepspeed_rank", 2, folder)
+        found = run_ranks(every_stage, 2, folder)
     assert not (folder / "extensions").exists()
     return found
 
@@ -94,17 +239,13 @@ def test_evaluation_and_sampling_say_what_ddp_says(two: list[dict[str, Any]]) ->
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_exported_weights_are_a_plain_models(two: list[dict[str, Any]], folder: Path, stage: str) -> None:
-    from tests.training.workers.sharded_rank import evaluation, make_model
-    from workers.state_files.safetensors_files import read
-    from workers.strategies import RankPlace, SingleStrategy
-
     target = folder / f"model-{stage}.safetensors"
     export_weights(sorted((folder / f"{stage}-end").glob("weights*.safetensors")), target)
     if stage != "3":
         assert target.read_bytes() == (folder / "ddp-end" / "weights.safetensors").read_bytes()
-    model = make_model()
+    model = OddGPT()
     model.load_state_dict(read(target)[0])
-    plain = evaluation().measure(model, SingleStrategy(RankPlace(0, 1, torch.device("cpu"))))
+    plain = evaluation().measure(model, SingleStrategy(RankPlace(0, 1, CPU)))
     assert plain == pytest.approx(two[0]["whole"][stage]["val_losses"][0], rel=1e-6)
 
 

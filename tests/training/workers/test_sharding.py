@@ -7,14 +7,68 @@ from typing import Any
 
 import pytest
 
-from core.checkpoints.full_weights import export_weights
-from tests.helpers.rank_processes import run_rank_processes
+pytest.importorskip("torch", reason="trains for real")
 
-torch = pytest.importorskip("torch", reason="trains for real")
+import torch
+
+from core.checkpoints.full_weights import export_weights
+from tests.helpers.rank_processes import run_ranks
+from tests.training.rank_program import CPU, BareRank
+from tests.training.workers.sharded_training import RESUMED_AT, OddGPT, Training, curve, evaluation, resumed
+from workers.host_link.failures import explain
+from workers.state_files.safetensors_files import read
+from workers.strategies import RankPlace, SingleStrategy
+
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 STAGES = ("1", "2", "3")
-RESUMED_AT = 30
+
+
+def two_or_three(rank: BareRank) -> dict[str, Any]:
+    """All that these tests look at; less of it with three ranks."""
+    ways = ["ddp", "1", "2", "3"] if rank.world == 2 else ["ddp", "3"]
+    found: dict[str, Any] = {"whole": {way: curve(Training, rank, way) for way in ways}}
+    pairs = [(way, way) for way in ways if way != "ddp"]
+    if rank.world == 2:
+        pairs += [("fsdp", "ddp"), ("2", "1"), ("ddp", "3")]
+        found["accumulated"] = {way: accumulated(rank, way) for way in ("ddp", "2", "3")}
+        found["part_alone"] = part_alone(rank)
+        found["half"] = {name: half_precision(rank, name) for name in ("bf16", "fp16")}
+    found["resumed"] = {f"{way} from {by}": resumed(Training, rank, way, by) for way, by in pairs}
+    return found
+
+
+def accumulated(rank: BareRank, way: str) -> list[float]:
+    """Two micro-batches a step, gradients clipped."""
+    with Training.on(rank, way, clip=0.5) as training:
+        return training.run(0, 12, micro=2)
+
+
+def half_precision(rank: BareRank, precision: str) -> dict[str, Any]:
+    """A short run in stage 3; in fp16 one rank's gradient overflows at one step."""
+    with Training.on(rank, "3", precision=precision, clip=1.0) as training:
+        losses = training.run(0, 10)
+        before, scale = training.digest(buffers=False), training.precision.scaler.get_scale()
+        if precision == "fp16":
+            training.run(10, 11, spoilt=10)
+        return {
+            "losses": losses,
+            "skipped": training.digest(buffers=False) == before,
+            "norm_finite": bool(torch.isfinite(training.norm)),
+            "scales": [scale, training.precision.scaler.get_scale()],
+            "masters": sorted({str(p.dtype) for p in training.model.parameters()}),
+            "continued": training.run(11, 14),
+        }
+
+
+def part_alone(rank: BareRank) -> str:
+    """The title of the error for a recipe that uses a layer without calling the model around it."""
+    with Training.on(rank, "3") as training:
+        try:
+            training.model.blocks[0].up(torch.ones(1, 32))
+        except RuntimeError as error:
+            return explain(error, "cpu").title
+    return "nothing"
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def two(folder: Path) -> list[dict[str, Any]]:
     """What two ranks found."""
-    return run_rank_processes("tests.training.workers.sharded_rank", 2, folder)
+    return run_ranks(two_or_three, 2, folder)
 
 
 def test_every_stage_trains_what_ddp_trains_bit_for_bit(two: list[dict[str, Any]]) -> None:
@@ -107,8 +161,8 @@ def test_half_precision_keeps_whole_masters_and_an_overflow_on_one_rank_skips_th
         for name, found in rank["half"].items():
             assert found["masters"] == ["torch.float32"]
             assert max(abs(a - b) for a, b in zip(found["losses"], reference[:10], strict=True)) < 0.2
-            assert found["goes_on"] == two[0]["half"][name]["goes_on"]
-            assert found["goes_on"][-1] < found["losses"][0] - 1.0
+            assert found["continued"] == two[0]["half"][name]["continued"]
+            assert found["continued"][-1] < found["losses"][0] - 1.0
         overflow = rank["half"]["fp16"]
         assert overflow["skipped"] and not overflow["norm_finite"]
         assert overflow["scales"] == [65536.0, 32768.0]
@@ -120,7 +174,7 @@ def test_a_layer_used_without_its_model_is_said_in_words(two: list[dict[str, Any
 
 def test_three_ranks_share_what_three_does_not_divide(tmp_path: Path) -> None:
     """61, 32, 16, 5, 2 and 1 rows: some shards are smaller, some are empty."""
-    ranks = run_rank_processes("tests.training.workers.sharded_rank", 3, tmp_path)
+    ranks = run_ranks(two_or_three, 3, tmp_path)
     for rank in ranks:
         found = rank["whole"]["3"]
         assert found["losses"] == pytest.approx(rank["whole"]["ddp"]["losses"], abs=1e-4)
@@ -137,10 +191,6 @@ def test_three_ranks_share_what_three_does_not_divide(tmp_path: Path) -> None:
 
 def _plain_loss(weights: Path) -> float:
     """The validation loss of a model that knows nothing of ranks, in this process."""
-    from tests.training.workers.sharded_rank import evaluation, make_model
-    from workers.state_files.safetensors_files import read
-    from workers.strategies import RankPlace, SingleStrategy
-
-    model = make_model()
+    model = OddGPT()
     model.load_state_dict(read(weights)[0])
-    return evaluation().measure(model, SingleStrategy(RankPlace(0, 1, torch.device("cpu"))))
+    return evaluation().measure(model, SingleStrategy(RankPlace(0, 1, CPU)))

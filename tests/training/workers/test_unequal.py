@@ -7,26 +7,99 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="trains for real")
+pytest.importorskip("torch", reason="trains for real")
 
-from core.checkpoints.store import CheckpointStore  # noqa: E402
-from core.ledger.state_file import read_state_file  # noqa: E402
-from core.run_folder.store import RunStore  # noqa: E402
-from tests.helpers.hosted_run import ROOT, host, lines, make_run, write_text  # noqa: E402
-from tests.helpers.rank_processes import run_rank_processes  # noqa: E402
-from tests.training.workers.unequal_rank import MICRO, train  # noqa: E402
-from workers.strategies import RankPlace, SingleStrategy  # noqa: E402
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from core.checkpoints.store import CheckpointStore
+from core.ledger.ledger import Ledger
+from core.ledger.state_file import read_state_file
+from core.run_folder.store import RunStore
+from tests.helpers.hosted_run import ROOT, host, lines, make_run, write_text
+from tests.helpers.rank_processes import run_ranks
+from tests.training.rank_program import CPU, BareRank
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
+from workers.strategies import RankPlace, Replica, SingleStrategy, Strategy
+from workers.training.batches import ChunkPlan, GroupBatches
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 RECIPE = ROOT / "tests" / "helpers" / "recipes" / "unequal"
 
 
-def run_ranks(folder: Path, shares: tuple[int, ...]) -> dict[str, list[dict[str, Any]]]:
-    """What each rank says of each mode; a rank that fails shows what it printed."""
-    said = run_rank_processes("tests.training.workers.unequal_rank", len(shares), folder, *map(str, shares))
-    return {mode: [rank[mode] for rank in said] for mode in said[0]}
+MICRO, STEPS = 4, 5
+PLAN = ChunkPlan(samples=14 * MICRO * STEPS - 17, samples_per_block=100, chunk_size=20, seed=3)
+
+
+def data() -> Tensor:
+    """Samples, shape (samples, 8)."""
+    return torch.randn(PLAN.samples, 8, generator=torch.Generator().manual_seed(2))
+
+
+def make_model() -> nn.Module:
+    """The same everywhere."""
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(7, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 1))
+
+
+def batches(strategy: Strategy, shares: tuple[int, ...] | None) -> GroupBatches:
+    """The replica group's stream; every process has a ledger of its own, which all grant the same."""
+    ledger = Ledger.new({"path": "x"}, PLAN.samples, PLAN.samples_per_block, PLAN.chunk_size, PLAN.seed, 1, 1, 1)
+    return GroupBatches(
+        PLAN,
+        lambda sequence: ledger.claim(0, sequence),
+        14 * MICRO,
+        MICRO,
+        strategy.group_rank,
+        strategy.group_size,
+        shares=shares,
+    )
+
+
+def train(strategy: Strategy, shares: tuple[int, ...] | None) -> dict[str, Any]:
+    """An epoch whose last batch is short; gradients of every step, and the weights at the end."""
+    model, samples = make_model(), data()
+    rule = Optimization(weight_decay=0.1, clip_norm=0.5)
+    replica = strategy.replicate(model, rule, 0.01, Precision("fp32", strategy.place.device))
+    stream = batches(strategy, shares)
+    micro_batches: list[int] = []
+    norms: list[float] = []
+    while (batch := stream.next(len(norms) + 1)) is not None:
+        micro_batches.append(len(batch.micro_batches))
+        last = len(batch.micro_batches) - 1
+        for number, micro in enumerate(batch.micro_batches):
+            with replica.micro_batch(last=number == last):
+                replica.backward(loss(replica, samples, micro.indices) * micro.weight, last=number == last)
+        gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        if not norms:
+            first = flat(gradients)
+        norms.append(float(replica.update()))
+    return {"micro_batches": micro_batches, "norms": norms, "gradient": first, "weights": flat(model.parameters())}
+
+
+def loss(replica: Replica, samples: Tensor, indices: np.ndarray[Any, np.dtype[np.int64]]) -> Tensor:
+    """Mean squared error of the last column from the others."""
+    part = samples[torch.from_numpy(indices)]
+    return F.mse_loss(replica.module(part[:, :7]), part[:, 7:])
+
+
+def flat(tensors: Any) -> list[float]:
+    """All numbers of some tensors."""
+    return [float(value) for tensor in tensors for value in tensor.detach().flatten()]
+
+
+def both_modes(rank: BareRank, *shares: int) -> dict[str, Any]:
+    """One mode after the other, since starting a process takes longest."""
+    found = {}
+    for way in ("ddp", "zero1"):
+        with rank.strategy(way) as strategy:
+            found[strategy.name] = train(strategy, shares)
+    return found
 
 
 def difference(one: list[float], other: list[float]) -> float:
@@ -35,10 +108,11 @@ def difference(one: list[float], other: list[float]) -> float:
 
 
 def test_five_batches_against_nine_give_the_single_process_gradient(tmp_path: Path) -> None:
-    alone = train(SingleStrategy(RankPlace(0, 1, torch.device("cpu"))), None)
+    alone = train(SingleStrategy(RankPlace(0, 1, CPU)), None)
     assert alone["micro_batches"][0] == 14
-    for mode, ranks in run_ranks(tmp_path, (5 * MICRO, 9 * MICRO)).items():
-        first, second = ranks
+    both = run_ranks(both_modes, 2, tmp_path, 5 * MICRO, 9 * MICRO)
+    for mode in both[0]:
+        first, second = (rank[mode] for rank in both)
         assert (first["micro_batches"][0], second["micro_batches"][0]) == (5, 9), mode
         assert first["gradient"] == second["gradient"]
         assert difference(first["gradient"], alone["gradient"]) <= 1e-6

@@ -2,25 +2,204 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+pytest.importorskip("torch", reason="trains for real")
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
 from core.config.run_config import EXCHANGES
 from core.errors import ConfigError
 from core.host.failures import RankFailure
 from core.protocol.messages import RankFailed
-from tests.training.workers.all_reduce.rank_runs import outcomes
+from tests.helpers.rank_processes import run_ranks
+from tests.training.rank_program import CPU, BareRank
+from tests.training.workers.all_reduce.observed import digest, error_of
+from workers.all_reduce import WANTED, GradientAllReduce, choose_all_reduce
+from workers.all_reduce.power_sgd import WHOLE_STEPS, PowerSgd
+from workers.all_reduce.shared_all_reduce import SharedAllReduce
+from workers.strategies.base import RankPlace
+from workers.strategies.process_group import make_process_group
 
-torch = pytest.importorskip("torch", reason="trains for real")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+STEPS = 5
+HOLD_S = 60.0
+
+
+def make_model() -> nn.Module:
+    """Some buckets' worth."""
+    torch.manual_seed(1)
+    layers = [layer for _ in range(6) for layer in (nn.Linear(200, 200), nn.GELU())]
+    return nn.Sequential(*layers, nn.Linear(200, 3))
+
+
+def trained(place: RankPlace, exchange: GradientAllReduce | None, steps: int = STEPS, **options: Any) -> list[str]:
+    """Digests of the weights after a few steps in several small buckets, accumulation included."""
+    model = make_model()
+    given = {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.2, **options}
+    ddp = DistributedDataParallel(model, **{**given, **(exchange.ddp_options if exchange else {})})
+    if exchange is not None:
+        exchange.register(ddp)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    data = torch.randn(steps, 2, 8, 200, generator=torch.Generator().manual_seed(place.rank))
+    for step in range(steps):
+        # A static graph has to be seen whole in its first step.
+        with ddp.no_sync() if step or "static_graph" not in options else nullcontext():
+            torch.autograd.backward(ddp(data[step, 0]).square().mean())
+        torch.autograd.backward(ddp(data[step, 1]).square().mean())
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    return [digest(parameter.detach()) for parameter in model.parameters()]
+
+
+def train(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
+    """Plain DDP and DDP through shared memory from the same start."""
+    exchange = choose_all_reduce(group, place, 4_000_000, "shared")
+    variants: dict[str, dict[str, Any]] = {
+        "views": {},
+        "copies": {"gradient_as_bucket_view": False},
+        "static": {"static_graph": True},
+        "one": {"bucket_cap_mb": 50},
+    }
+    if sys.platform == "win32":  # a step over gloo takes seconds under Wine
+        variants = {"views": variants["views"]}
+    plain = {name: trained(place, None, **options) for name, options in variants.items()}
+    ours = {name: trained(place, exchange, **options) for name, options in variants.items()}
+    assert exchange._shared is not None
+    in_place = exchange._shared.in_place.shared
+    wait, name, words, speeds = exchange.sync_wait_s, exchange.name, exchange.summary, exchange.speeds
+    exchange.close()
+    exchange.close()
+    assert speeds is not None
+    return {
+        "name": name, "words": words, "waited": wait is not None and 0 <= wait < HOLD_S,
+        "rates": [speeds.shared_mb_per_s, speeds.gloo_mb_per_s],
+        "plain": plain, "ours": ours, "in_place": in_place,
+    }  # fmt: skip
+
+
+def ways(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
+    """Each way by name trains (PowerSGD from its tenth step on), and all ranks end the same."""
+    found = {}
+    for wanted in ("auto", "plain", "fp16", "bf16", "powersgd"):
+        exchange = choose_all_reduce(group, place, 4_000_000, wanted)
+        found[wanted] = [exchange.name, exchange.summary, trained(place, exchange, 3 * STEPS)]
+        exchange.close()
+    return found
+
+
+def owed(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
+    """Gradients of a model that goes on with PowerSGD's memory, with one of other buckets, and without any."""
+    data = torch.randn(8, 200, generator=torch.Generator().manual_seed(place.rank))
+
+    def start() -> tuple[PowerSgd, Callable[[], str]]:
+        exchange = choose_all_reduce(group, place, 4_000_000, "powersgd")
+        ddp = DistributedDataParallel(make_model(), gradient_as_bucket_view=True, **exchange.ddp_options)
+        exchange.register(ddp)
+        assert exchange.power_sgd is not None
+
+        def step() -> str:
+            ddp.zero_grad()
+            torch.autograd.backward(ddp(data).square().mean())
+            return digest(torch.cat([p.grad.reshape(-1) for p in ddp.parameters() if p.grad is not None]))
+
+        step()  # DDP's buckets are the final ones afterwards
+        return exchange.power_sgd, step
+
+    first, first_step = start()
+    for _ in range(WHOLE_STEPS + 3):
+        first_step()
+    tensors, values = first.memory()
+    kept = {name: tensor.clone() for name, tensor in tensors.items()}
+    (order,) = values["order"].values()
+    memories = {
+        "same": (kept, dict(values)),
+        "other": (kept, {**values, "order": {"0": order[::-1]}}),
+    }
+    found: dict[str, Any] = {"never stopped": first_step(), "steps": {}, "kept": sorted(kept)}
+    for name, memory in memories.items():
+        again, again_step = start()
+        again.recall(memory)
+        assert again.memory() is memory, "a commit before the next step writes what was read"
+        found[name] = again_step()
+        found["steps"][name] = again.memory()[1]["steps"] - values["steps"]
+    fresh, fresh_step = start()
+    found["without"], found["steps"]["without"] = fresh_step(), fresh.memory()[1]["steps"]
+    return found
+
+
+def agree(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
+    """What training through shared memory ends with."""
+    exchange = choose_all_reduce(group, place, 4_000_000, "shared")
+    weights = trained(place, exchange)
+    exchange.close()
+    return {"name": exchange.name, "weights": weights}
+
+
+def surprises(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
+    """Shared memory that sums wrongly, or not at all, in one of the ranks: all go over gloo."""
+    right = SharedAllReduce.sum
+
+    def wrong(self: SharedAllReduce, tensor: Tensor, factor: float = 1.0) -> None:
+        right(self, tensor, factor)
+        tensor[-1] += 1
+
+    def raising(self: SharedAllReduce, tensor: Tensor, factor: float = 1.0) -> None:
+        raise OSError(f"no {tensor.dtype} today, {factor} times {self._rank}")
+
+    found = {}
+    for name, fault in (("wrong", wrong), ("raising", raising)):
+        if place.rank == 1:
+            SharedAllReduce.sum = fault  # type: ignore[method-assign]
+        exchange = choose_all_reduce(group, place, 4_000_000, "shared")
+        SharedAllReduce.sum = right  # type: ignore[method-assign]
+        found[name] = [exchange.name, exchange.summary, exchange.fallback]
+        exchange.close()
+    return found
+
+
+def die_in_training(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
+    """The last rank dies between two steps; the others' backward pass says so."""
+    exchange = choose_all_reduce(group, place, 4_000_000, "shared")
+    model = make_model()
+    ddp = DistributedDataParallel(model, gradient_as_bucket_view=True, bucket_cap_mb=0.2)
+    exchange.register(ddp)
+    for _ in range(3):  # DDP talks over gloo once more before its second step
+        torch.autograd.backward(ddp(torch.randn(4, 200)).sum())
+    if place.rank == place.world_size - 1:
+        os._exit(9)
+    found = error_of(lambda: torch.autograd.backward(ddp(torch.randn(4, 200)).sum()))
+    exchange.close()
+    return found
+
+
+SCENARIOS: dict[str, Callable[[dist.ProcessGroup, RankPlace], dict[str, Any]]] = {
+    "train": train, "ways": ways, "owed": owed, "agree": agree, "surprises": surprises,
+    "die_in_training": die_in_training,
+}  # fmt: skip
+
+
+def in_turn(rank: BareRank, *names: str) -> dict[str, Any]:
+    """One scenario after the other, all of them in one process group."""
+    place = rank.place("all")
+    group = make_process_group(place)
+    return {name: SCENARIOS[name](group, place) for name in names}
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What two ranks found."""
-    return outcomes("train,ways,owed,surprises", 2, tmp_path_factory.mktemp("two"))
+    return run_ranks(in_turn, 2, tmp_path_factory.mktemp("two"), "train", "ways", "owed", "surprises")
 
 
 def test_two_ranks_train_bit_for_bit_as_plain_ddp(two: list[dict[str, Any]]) -> None:
@@ -57,7 +236,7 @@ def test_powersgd_goes_on_with_a_memory_of_the_same_buckets_only(two: list[dict[
 @pytest.mark.windows
 def test_training_on_windows_and_a_rank_that_dies(tmp_path: Path) -> None:
     """One start of ranks: the same training as above, then a death that the backward pass names."""
-    (left,) = outcomes("train,die_in_training", 2, tmp_path, dead=1)
+    (left,) = run_ranks(in_turn, 2, tmp_path, "train", "die_in_training", dead=[9])
     assert left["train"]["ours"] == left["train"]["plain"]
     died = left["die_in_training"]
     assert died["type"] == "PeerLostError" and "rank 1 (process" in died["cause"]
@@ -66,7 +245,7 @@ def test_training_on_windows_and_a_rank_that_dies(tmp_path: Path) -> None:
 
 
 def test_three_ranks_stay_equal(tmp_path: Path) -> None:
-    found = [rank["agree"] for rank in outcomes("agree", 3, tmp_path)]
+    found = [rank["agree"] for rank in run_ranks(in_turn, 3, tmp_path, "agree")]
     assert found == [found[0]] * 3 and found[0]["name"] == "shared"
 
 
@@ -81,16 +260,11 @@ def test_a_surprise_at_the_self_test_means_gloo_for_all(two: list[dict[str, Any]
 
 
 def test_ways_have_the_names_of_the_setting() -> None:
-    from workers.all_reduce import WANTED
-
     assert set(WANTED) == set(EXCHANGES)
 
 
 def test_an_unknown_way_is_refused_and_nccl_left_alone() -> None:
-    from workers.all_reduce import choose_all_reduce
-    from workers.strategies.base import RankPlace
-
-    place = RankPlace(0, 2, torch.device("cpu"), "nccl")
+    place = RankPlace(0, 2, CPU, "nccl")
     no_group = torch.distributed.ProcessGroup  # not reached: nothing is agreed on
     with pytest.raises(ConfigError, match="gradient_exchange is 'pigeons'"):
         choose_all_reduce(no_group, place, 1, "pigeons")

@@ -2,26 +2,100 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="trains for real")
+pytest.importorskip("torch", reason="trains for real")
 
-from core.checkpoints.store import CheckpointStore  # noqa: E402
-from tests.helpers.hosted_run import ROOT, host, lines, make_run, write_text  # noqa: E402
-from tests.helpers.rank_processes import run_rank_processes  # noqa: E402
-from tests.training.workers.precision_rank import MODES, OVERFLOW, SCALE, STEPS, fp16, train  # noqa: E402
-from workers.optim.precision import Precision, SkippedSteps, agreed  # noqa: E402
-from workers.strategies import RankPlace, SingleStrategy  # noqa: E402
+import torch
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from core.checkpoints.store import CheckpointStore
+from tests.helpers.hosted_run import ROOT, host, lines, make_run, write_text
+from tests.helpers.rank_processes import run_ranks
+from tests.training.rank_program import CPU, BareRank
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision, SkippedSteps, agreed
+from workers.strategies import RankPlace, SingleStrategy, Strategy
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
-CPU = torch.device("cpu")
+MODES = ("ddp", "zero1", "fsdp")
+STEPS, OVERFLOW = 6, 3
+SCALE = 256.0
+GROWTH = 2
+"""Steps without overflow after which the scale doubles: few, so that this is seen too."""
+
+
+class Spiky(nn.Module):
+    """A small network, and weights whose gradient is whatever the batch says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 1))
+        self.spike = nn.Parameter(torch.zeros(6))
+
+    def forward(self, inputs: Tensor, wanted: Tensor) -> Tensor:
+        """One number for each row of `inputs`, shape (n, 8)."""
+        out: Tensor = self.net(inputs).float() + (self.spike.float() * wanted).sum()
+        return out
+
+
+def train(strategy: Strategy, precision: Precision, overflow_rank: int | None = None) -> dict[str, Any]:
+    """A few steps; after each the scale, whether the norm was finite, and a digest of all weights."""
+    torch.manual_seed(4)
+    model = Spiky()
+    replica = strategy.replicate(model, Optimization(clip_norm=1.0), 0.01, precision)
+    data = torch.randn(STEPS, 16, 9, generator=torch.Generator().manual_seed(1))
+    told: dict[str, Any] = {"scales": [], "finite": [], "digests": [], "losses": []}
+    for step in range(STEPS):
+        part = data[step].chunk(strategy.group_size)[strategy.group_rank]
+        wanted = torch.zeros(6)
+        if step == OVERFLOW and strategy.place.rank == overflow_rank:
+            wanted[0] = 3e38  # one element alone, which lies in one rank's shard
+        with replica.micro_batch(last=True):
+            with precision.forward():
+                loss = (replica.module(part[:, :8], wanted) - part[:, 8:]).square().mean()
+            replica.backward(loss, last=True)
+        told["finite"].append(bool(torch.isfinite(replica.update())))
+        scale = precision.loss_scale()
+        told["scales"].append(None if scale is None else float(scale))
+        told["digests"].append(digest(model))
+        told["losses"].append(float(loss.detach()))
+    return told
+
+
+def digest(model: nn.Module) -> str:
+    """Of all weights, whole."""
+    found = hashlib.sha256()
+    for value in model.state_dict().values():
+        whole = value.full_tensor() if isinstance(value, DTensor) else value
+        found.update(whole.detach().contiguous().numpy().tobytes())
+    return found.hexdigest()[:16]
+
+
+def fp16() -> Precision:
+    """fp16 whose scale does not overflow by itself here, and soon doubles."""
+    precision = Precision("fp16", CPU)
+    precision.scaler = torch.amp.GradScaler("cpu", init_scale=SCALE, growth_interval=GROWTH)
+    return precision
+
+
+def every_mode(rank: BareRank) -> dict[str, Any]:
+    """Every mode in turn, with an overflow on one rank; together, since starting a process takes longest."""
+    found = {}
+    for mode in MODES:
+        with rank.strategy(mode, gradient_exchange="plain") as strategy:
+            found[mode] = train(strategy, fp16(), overflow_rank=1)
+    return found
 
 
 def test_an_overflow_on_one_rank_leaves_the_step_out_on_all(tmp_path: Path) -> None:
-    first, second = run_rank_processes("tests.training.workers.precision_rank", 2, tmp_path)
+    first, second = run_ranks(every_mode, 2, tmp_path)
     for mode in MODES:
         for rank in (first[mode], second[mode]):
             assert rank["finite"] == [step != OVERFLOW for step in range(STEPS)], mode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ import pytest
 pytest.importorskip("huggingface_hub", reason="downloads are its business")
 
 from rankdeck.recipe import ConfigError
-from tests.helpers.rank_processes import run_rank_processes
-from workers.data.model_tokenizer import find_tokenizer_folder
+from tests.helpers.rank_processes import run_ranks
+from workers.data.model_tokenizer import TokenizerError, download_tokenizer, find_tokenizer_folder
 from workers.recipes.hf_causal_lm.download import local_folder, size_text, wanted_files
 from workers.recipes.hf_causal_lm.source import Source, find_source
 
@@ -86,15 +86,35 @@ def hub() -> Iterator[str]:
     server.server_close()
 
 
+def fetch_model(_: object) -> dict[str, Any]:
+    """Downloads the model owner/name."""
+    said: list[str] = []
+    try:
+        return {"folder": str(local_folder(find_source("owner/name"), True, said.append)), "said": said}
+    except ConfigError as error:
+        return {"title": error.title, "cause": error.cause, "next_step": error.next_step, "said": said}
+
+
+def fetch_tokenizer(_: object) -> dict[str, Any]:
+    """Downloads the tokenizer of owner/name."""
+    try:
+        return {"folder": str(download_tokenizer("owner/name"))}
+    except TokenizerError as error:
+        return {"title": error.title, "cause": error.cause, "next_step": error.next_step}
+
+
 def fetched(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str, process: str = "fetch_process"
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    endpoint: str,
+    fetch: Callable[[object], dict[str, Any]] = fetch_model,
 ) -> dict[str, Any]:
     """What a process of its own says of fetching owner/name: huggingface_hub reads its settings when it is imported."""
     monkeypatch.setenv("HF_ENDPOINT", endpoint)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HF_HOME", str(folder / "hf"))
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    return run_rank_processes(f"tests.training.workers.recipes.hf_causal_lm.{process}", 1, folder, fresh=True)[0]
+    return run_ranks(fetch, 1, folder, fresh=True)[0]
 
 
 def test_a_download_says_what_it_fetches_before_it_does_and_is_found_afterwards(
@@ -113,11 +133,11 @@ def test_a_download_says_what_it_fetches_before_it_does_and_is_found_afterwards(
 
 
 def test_a_tokenizer_is_fetched_without_its_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: str) -> None:
-    folder = Path(fetched(tmp_path, monkeypatch, hub, "fetch_tokenizer_process")["folder"])
+    folder = Path(fetched(tmp_path, monkeypatch, hub, fetch_tokenizer)["folder"])
     assert [path.name for path in folder.iterdir()] == ["tokenizer.json"]
     assert not any("model.safetensors" in path and "resolve" in path for path in Hub.asked)
     assert find_tokenizer_folder("owner/name").samefile(folder), "the next run needs no network"
-    found = fetched(tmp_path / "again", monkeypatch, "http://127.0.0.1:9", "fetch_tokenizer_process")
+    found = fetched(tmp_path / "again", monkeypatch, "http://127.0.0.1:9", fetch_tokenizer)
     assert "owner/name could not be downloaded" in found["cause"] and "Check the name" in found["next_step"]
 
 
