@@ -27,7 +27,8 @@ from core.machine.platform import physical_cores
 from core.processes.program_environment import program_environment
 from tests.benchmarks.loops.common import LEARNING_RATE, SHAPE, Job
 from tests.benchmarks.taking_turns import Contender, Ends, Timed, median_ratio, rate, ratio, take_turns
-from tests.helpers.hosted_run import ROOT, lines, make_run, write_text
+from tests.helpers.forking import ROOT
+from tests.helpers.hosted_run import lines, make_run, write_text
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
 TURNS = int(os.environ.get("RANKDECK_BENCH_TURNS", "20"))

@@ -16,7 +16,8 @@ import pytest
 
 from core.ledger.state_file import read_state_file
 from core.run_folder.store import RunStore
-from tests.helpers.hosted_run import ROOT, host, lines, make_run, write_text
+from tests.helpers.forking import ROOT
+from tests.helpers.hosted_run import host, lines, make_run, write_text
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 ROUNDS = 3

@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -38,14 +37,14 @@ def can_fork() -> bool:
     return sys.platform == "linux" and forking.can_fork()
 
 
-def start(run_dir: Path, environment: Mapping[str, str]) -> BaseProcess:
+def start(run_dir: Path, environment: Mapping[str, str]) -> forking.Forked:
     """Starts one; its output goes nowhere.
 
     Args:
         run_dir: The run.
         environment: The host's; ranks get theirs from it.
     """
-    return forking.process(_host, str(run_dir), dict(environment))
+    return forking.fork(_host, str(run_dir), dict(environment))
 
 
 @contextmanager
@@ -54,20 +53,16 @@ def forked_hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if not can_fork():
         yield
         return
-    started: list[BaseProcess] = []
+    started: list[forking.Forked] = []
 
     def start_host(store: RunStore) -> None:
         started.append(start(store.dir, {**os.environ, "PYTHONPATH": str(forking.ROOT)}))
 
     monkeypatch.setattr(client, "_spawn_host", start_host)
     yield
-    for process in started:
-        process.join(END_LIMIT_S)
-    left = [process.pid for process in started if process.is_alive()]
+    left = [process.pid for process in started if process.ended(END_LIMIT_S) is None]
     for process in started:
         process.kill()
-        process.join()
-        process.close()
     assert not left, f"hosts outlive their test: {left}"
 
 

@@ -19,8 +19,7 @@ from core.recipes.catalog import get_recipe
 from core.recipes.manifest import apply_recipe
 from core.run_folder.store import RunStore
 from tests.helpers import forked_host
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.helpers.forking import ROOT, Spawned, StartedProcess
 
 TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "sample_tokens": 0, "warmup_steps": 2, "val_batches": 2}
 
@@ -69,73 +68,32 @@ def host(
         The host's exit code.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), ENV_FAULT: fault, "OMP_NUM_THREADS": "1"}
-    start = _Forked if forked and forked_host.can_fork() else _Started
     before = len(lines(store, "step"))  # an attempt before may have gone on for some steps after it was to stop
-    process = start(store, environment)
+    process: StartedProcess
+    if forked and forked_host.can_fork():
+        process = forked_host.start(store.dir, environment)
+    else:
+        process = _spawn(store, environment)
     deadline = time.monotonic() + timeout_s
     try:
-        while stop_at is not None and time.monotonic() < deadline and process.code() is None:
+        while stop_at is not None and time.monotonic() < deadline and process.ended(0.02) is None:
             if any(line["step"] >= stop_at for line in lines(store, "step")[before:]):
-                process.terminate()
+                if sys.platform == "win32":  # where to terminate is to kill
+                    stop_run(store)
+                else:
+                    process.terminate()
                 break
-            time.sleep(0.02)
-        return process.ended(max(0.1, deadline - time.monotonic()))
+        code = process.ended(max(0.1, deadline - time.monotonic()))
+        assert code is not None, f"the host still runs after {timeout_s:.0f} s"
+        return code
     finally:
-        process.close()
+        process.kill()
 
 
-class _Started:
+def _spawn(store: RunStore, environment: dict[str, str]) -> Spawned:
     """A host as everybody starts it."""
-
-    def __init__(self, store: RunStore, environment: dict[str, str]) -> None:
-        self._store = store
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "core.host", str(store.dir)],
-            cwd=ROOT,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-
-    def code(self) -> int | None:
-        return self._process.poll()
-
-    def terminate(self) -> None:
-        if sys.platform == "win32":  # where to terminate is to kill
-            stop_run(self._store)
-        else:
-            self._process.terminate()
-
-    def ended(self, within_s: float) -> int:
-        return self._process.wait(within_s)
-
-    def close(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait(10)
-
-
-class _Forked:
-    """A host and ranks that did not have to import torch."""
-
-    def __init__(self, store: RunStore, environment: dict[str, str]) -> None:
-        self._process = forked_host.start(store.dir, environment)
-
-    def code(self) -> int | None:
-        return self._process.exitcode
-
-    def terminate(self) -> None:
-        self._process.terminate()
-
-    def ended(self, within_s: float) -> int:
-        self._process.join(within_s)
-        assert self._process.exitcode is not None, f"the host still runs after {within_s:.0f} s"
-        return self._process.exitcode
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.join()
-        self._process.close()
+    argv, nowhere = [sys.executable, "-m", "core.host", str(store.dir)], subprocess.DEVNULL
+    return Spawned(subprocess.Popen(argv, cwd=ROOT, env=environment, stdout=nowhere, stderr=nowhere))
 
 
 def processes(store: RunStore) -> dict[int, ProcessId]:

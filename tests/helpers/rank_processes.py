@@ -14,24 +14,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from tests.helpers import forking
+from tests.helpers.forking import ROOT, Spawned, StartedProcess, can_fork, fork
 
-ROOT: Final = Path(__file__).resolve().parents[2]
 LIMIT_S: Final = 240.0
-
-
-class RankProcess(Protocol):
-    """A rank that was started."""
-
-    @property
-    def pid(self) -> int: ...
-
-    def kill(self) -> None: ...
-
-    def ended(self, within_s: float) -> int | None:
-        """Waits for its exit code; None when the time is over."""
 
 
 def run_ranks(
@@ -69,7 +56,7 @@ def run_ranks(
 @contextmanager
 def started_ranks(
     scenario: Callable[..., object], files: Sequence[Path], folder: Path, *arguments: object, fresh: bool = False
-) -> Iterator[list[RankProcess]]:
+) -> Iterator[list[StartedProcess]]:
     """Starts a rank for each file, as `run_ranks`, and kills what is left of them.
 
     Args:
@@ -85,38 +72,21 @@ def started_ranks(
         "OMP_NUM_THREADS": "1",
         "PYTHONIOENCODING": "utf-8",
     }
-    start = _Forked if forking.can_fork() and not fresh else _Spawned
+    start = _spawn if fresh or not can_fork() else _fork
     name = f"{scenario.__module__}:{scenario.__qualname__}"
-    ranks: list[RankProcess] = []
+    ranks: list[StartedProcess] = []
     try:
         for rank, file in enumerate(files):
             argv = [name, str(rank), str(len(files)), str(folder), json.dumps(arguments), str(file)]
-            ranks.append(start(argv, environment, file))
+            ranks.append(start(argv, environment, str(file)))
         yield ranks
     finally:
         for process in ranks:
             process.kill()
 
 
-class _Forked:
-    """A child of the process that has imported torch."""
-
-    def __init__(self, argv: list[str], environment: dict[str, str], file: Path) -> None:
-        self._process = forking.process(_become_rank, argv, environment, str(file))
-
-    @property
-    def pid(self) -> int:
-        assert self._process.pid is not None
-        return self._process.pid
-
-    def ended(self, within_s: float) -> int | None:
-        self._process.join(within_s)
-        return self._process.exitcode
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.join()
-        self._process.close()
+def _fork(argv: list[str], environment: dict[str, str], file: str) -> StartedProcess:
+    return fork(_become_rank, argv, environment, file)
 
 
 def _become_rank(argv: list[str], environment: dict[str, str], file: str) -> None:
@@ -131,25 +101,7 @@ def _become_rank(argv: list[str], environment: dict[str, str], file: str) -> Non
     main(*argv)
 
 
-class _Spawned:
-    """A Python of its own."""
-
-    def __init__(self, argv: list[str], environment: dict[str, str], file: Path) -> None:
-        command = [sys.executable, "-m", "tests.training.rank_program", *argv]
-        with file.with_suffix(".out").open("wb") as out, file.with_suffix(".err").open("wb") as err:
-            self._process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=out, stderr=err)
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def ended(self, within_s: float) -> int | None:
-        try:
-            return self._process.wait(within_s)
-        except subprocess.TimeoutExpired:
-            return None
-
-    def kill(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
+def _spawn(argv: list[str], environment: dict[str, str], file: str) -> StartedProcess:
+    command = [sys.executable, "-m", "tests.training.rank_program", *argv]
+    with Path(file).with_suffix(".out").open("wb") as out, Path(file).with_suffix(".err").open("wb") as err:
+        return Spawned(subprocess.Popen(command, env=environment, cwd=ROOT, stdout=out, stderr=err))

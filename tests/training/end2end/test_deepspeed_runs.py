@@ -13,7 +13,8 @@ import pytest
 
 from core.run_folder.store import RunStore
 from tests.helpers.deepspeed_here import needs_deepspeed
-from tests.helpers.hosted_run import ROOT, curve, host, lines, make_run, write_text
+from tests.helpers.forking import ROOT
+from tests.helpers.hosted_run import curve, host, lines, make_run, write_text
 
 pytest.importorskip("torch", reason="trains for real")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]

@@ -11,7 +11,8 @@ import pytest
 pytest.importorskip("torch", reason="trains for real")
 
 from core.run_folder.store import RunStore
-from tests.helpers.hosted_run import ROOT, host, lines, make_run, write_text
+from tests.helpers.forking import ROOT
+from tests.helpers.hosted_run import host, lines, make_run, write_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 RECIPE = ROOT / "tests" / "helpers" / "recipes" / "diverging"

@@ -20,7 +20,8 @@ from core.checkpoints.store import CheckpointStore
 from core.ledger.ledger import Ledger
 from core.ledger.state_file import read_state_file
 from core.run_folder.store import RunStore
-from tests.helpers.hosted_run import ROOT, host, lines, make_run, write_text
+from tests.helpers.forking import ROOT
+from tests.helpers.hosted_run import host, lines, make_run, write_text
 from tests.helpers.rank_processes import run_ranks
 from tests.training.rank_program import CPU, BareRank
 from workers.optim.optimizer import Optimization

@@ -45,6 +45,18 @@ def run(tree: ProcessTree, tmp_path: Path) -> Callable[..., Child]:
     return run
 
 
+def other_program(code: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """A program that starts processes; it ends when its standard input is closed."""
+    argv = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(argv, cwd=REPOSITORY, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def first_line(program: subprocess.Popen[bytes]) -> bytes:
+    """What it prints first."""
+    assert program.stdout is not None
+    return program.stdout.readline()
+
+
 def wait_for_text(log: Path) -> str:
     """What the log holds once it holds a whole line."""
     end = time.monotonic() + LIMIT_S
@@ -218,14 +230,8 @@ sys.stdin.read()
 
 
 def test_nobody_outlives_an_owner_that_was_killed(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(tmp_path), STARTS_A_CHILD],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as owner:
-        assert owner.stdout is not None
-        pids = [int(pid) for pid in owner.stdout.readline().split()]
+    with other_program(OWNER, str(tmp_path), STARTS_A_CHILD) as owner:
+        pids = [int(pid) for pid in first_line(owner).split()]
         pids += [int(wait_for_text(tmp_path / f"rank{rank}.log")) for rank in range(2)]
         processes = [identify(pid) for pid in pids]
         assert all(process is not None and is_alive(process) for process in processes)
@@ -236,14 +242,8 @@ def test_nobody_outlives_an_owner_that_was_killed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a parent-death signal")
 def test_children_die_with_an_owner_whose_watcher_was_killed_before(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", OWNER, str(tmp_path), SLEEP],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as owner:
-        assert owner.stdout is not None
-        pids = [int(pid) for pid in owner.stdout.readline().split()]
+    with other_program(OWNER, str(tmp_path), SLEEP) as owner:
+        pids = [int(pid) for pid in first_line(owner).split()]
         processes = [identify(pid) for pid in pids]
         (watcher,) = [child for child in psutil.Process(owner.pid).children() if child.pid not in pids]
         watcher.kill()
@@ -256,14 +256,8 @@ def test_children_die_with_an_owner_whose_watcher_was_killed_before(tmp_path: Pa
 def test_what_left_its_session_does_not_outlive_a_killed_owner_for_long(tmp_path: Path, watcher_too: bool) -> None:
     owner_code = OWNER.replace("ProcessTree()", "ProcessTree('a test: ' + folder.name)")
     owner_code = owner_code.replace("sys.argv[2]]", "sys.argv[2], 'stay']")
-    with subprocess.Popen(
-        [sys.executable, "-c", owner_code, str(tmp_path), LEAVES_ALL_TIES],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as owner:
-        assert owner.stdout is not None
-        pids = {int(pid) for pid in owner.stdout.readline().split()}
+    with other_program(owner_code, str(tmp_path), LEAVES_ALL_TIES) as owner:
+        pids = {int(pid) for pid in first_line(owner).split()}
         daemons = [int(wait_for_text(tmp_path / f"rank{rank}.log")) for rank in range(2)]
         processes = [identify(pid) for pid in daemons]
         if watcher_too:
@@ -309,14 +303,8 @@ sys.stdin.read()
 
 def test_a_detached_process_outlives_a_starter_that_was_killed(tmp_path: Path) -> None:
     code = f"import os; print(os.getpid(), flush=True); {SLEEP}"
-    with subprocess.Popen(
-        [sys.executable, "-c", DETACHER, str(tmp_path), code],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as starter:
-        assert starter.stdout is not None
-        pid, started = starter.stdout.readline().split()
+    with other_program(DETACHER, str(tmp_path), code) as starter:
+        pid, started = first_line(starter).split()
         process = ProcessId(int(pid), float(started))
         own_pid = int(wait_for_text(tmp_path / "host.log"))
         assert is_alive(process)

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from core.checkpoints.store import CheckpointStore
-from tests.helpers.hosted_run import ROOT, host, lines, make_run, write_text
+from tests.helpers.forking import ROOT
+from tests.helpers.hosted_run import host, lines, make_run, write_text
 from tests.helpers.rank_processes import run_ranks
 from tests.training.rank_program import CPU, BareRank
 from workers.optim.optimizer import Optimization

@@ -18,7 +18,8 @@ from core.ledger.ledger import Ledger, read_state_file
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
 from tests.helpers.deepspeed_here import needs_deepspeed
-from tests.helpers.hosted_run import ROOT, host, lines, make_run, write_text
+from tests.helpers.forking import ROOT
+from tests.helpers.hosted_run import host, lines, make_run, write_text
 from tests.helpers.quick_hosts import quick_hosts
 from workers.state_files.safetensors_files import read
 
