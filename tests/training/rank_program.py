@@ -6,6 +6,9 @@ ARGUMENTS is a JSON list. What the function returns is written as JSON to FILE.j
 
 from __future__ import annotations
 
+if __name__ == "__main__":
+    import tests.helpers.torch_imported  # noqa: F401, before anything else imports torch
+
 import atexit
 import importlib
 import json
@@ -17,7 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-import tests.helpers.torch_imported  # noqa: F401  isort: skip
 import torch
 
 from core.config import RunConfig
