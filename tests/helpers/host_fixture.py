@@ -248,3 +248,10 @@ def make_run(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
         yield make
         for run in made:
             run.close()
+
+
+@pytest.fixture
+def quick_hosts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forks what `core.client` starts in this process: for tests of what a run does, not of how it is started."""
+    with forked_host.forked_hosts(monkeypatch):
+        yield

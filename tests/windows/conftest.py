@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.host_fixture import make_run
+from tests.helpers.window_fixture import open_window
+
+__all__ = ["make_run", "open_window"]
 HERE = Path(__file__).resolve().parent
 
 

@@ -8,9 +8,7 @@ import sys
 import psutil
 import pytest
 
-from tests.helpers.host_fixture import FINISHED, STOPPED, MakeRun, make_run
-
-__all__ = ["make_run"]
+from tests.helpers.host_fixture import FINISHED, STOPPED, MakeRun
 
 pytestmark = pytest.mark.windows
 

@@ -13,10 +13,9 @@ from pytestqt.qtbot import QtBot
 
 from app.views.style.theme import Theme
 from tests.helpers.synthetic_run import Shape, write_lines
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, type_into
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
-__all__ = ["open_window"]
 SAMPLED_PX = 16
 
 

@@ -12,11 +12,10 @@ from pytestqt.qtbot import QtBot
 from app.main import Rankdeck
 from app.views.window.close_question import CloseQuestion
 from core.checkpoints.store import CheckpointStore
-from tests.helpers.host_fixture import STOPPED, FakeRun, MakeRun, make_run
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, shut
+from tests.helpers.host_fixture import STOPPED, FakeRun, MakeRun
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
-__all__ = ["make_run", "open_window"]
 TRAIN_MS = 60_000
 
 

@@ -10,10 +10,9 @@ from pytestqt.qtbot import QtBot
 
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
-__all__ = ["open_window"]
 SOON_MS = 10_000
 
 

@@ -10,11 +10,10 @@ from PySide6.QtWidgets import QAbstractButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from tests.helpers.host_fixture import FakeRun, MakeRun, make_run
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
+from tests.helpers.host_fixture import FakeRun, MakeRun
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = OFFSCREEN_NOISE
-__all__ = ["make_run", "open_window"]
 TRAIN_MS = 60_000
 INDEPENDENT = "Each device trains its own model"
 ALONE = "Continuing on one device"

@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from tests.helpers.host_fixture import MakeRun, make_run
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
+from tests.helpers.host_fixture import MakeRun
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 from tests.runs.faults.test_full_disk import FLOOD, limit_files
 
 pytestmark = [
     OFFSCREEN_NOISE,
     pytest.mark.skipif(sys.platform != "linux", reason="prlimit on another process is Linux's"),
 ]
-__all__ = ["make_run", "open_window"]
 WAIT_MS = 60_000
 
 

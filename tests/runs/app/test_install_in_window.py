@@ -18,10 +18,9 @@ from app.controllers.install import explain
 from app.main import Rankdeck
 from app.views.dialogs.install_dialog import InstallDialog
 from core.machine.packages import MissingPackageError
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
-__all__ = ["open_window"]
 SOON_MS = 10_000
 PIP_MS = 90_000
 LEFT = Qt.MouseButton.LeftButton

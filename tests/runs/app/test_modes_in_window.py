@@ -9,10 +9,9 @@ from PySide6.QtWidgets import QComboBox
 from pytestqt.qtbot import QtBot
 
 from core.launch.deepspeed import own_text
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, type_into
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
-__all__ = ["open_window"]
 
 
 def test_a_deepspeed_configuration_that_contradicts_the_run_is_marked(open_window: OpenWindow) -> None:

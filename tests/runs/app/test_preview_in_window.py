@@ -13,10 +13,9 @@ from pytestqt.qtbot import QtBot
 from app.main import Rankdeck
 from app.state.preview_text import data_text
 from app.views.dialogs.preview_dialog import PreviewDialog
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
-__all__ = ["open_window"]
 SOON_MS = 10_000
 LOOK_MS = 60_000
 LEFT = Qt.MouseButton.LeftButton

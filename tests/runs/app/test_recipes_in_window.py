@@ -11,10 +11,9 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from core.recipes.scaffold import new_recipe
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, type_into
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
-__all__ = ["open_window"]
 SOON_MS = 10_000
 
 

@@ -15,10 +15,9 @@ from app.main import Rankdeck
 from app.views.dialogs.charts_dialog import ChartsDialog
 from app.views.setup.script_rows import InterpreterRow
 from core.run_folder.store import RunStore
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, type_into
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
-__all__ = ["open_window"]
 SOON_MS = 10_000
 RUN_MS = 60_000
 LEFT = Qt.MouseButton.LeftButton

@@ -20,9 +20,7 @@ from core.processes.identity import ProcessId, own
 from core.resume.planner import plan_resume
 from core.run_folder.spawned_host import write_spawned_host
 from core.run_folder.store import RunStore
-from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make_run
-
-__all__ = ["make_run"]
+from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun
 
 pytestmark = [pytest.mark.windows, pytest.mark.spawned]
 

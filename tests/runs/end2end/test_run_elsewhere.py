@@ -15,9 +15,6 @@ from core.cli import main
 from core.run_folder.store import RunStore, list_runs
 from tests.helpers.hosted_run import curve
 from tests.helpers.made_runs import TEXT, make_run, tree
-from tests.helpers.quick_hosts import quick_hosts
-
-__all__ = ["quick_hosts"]
 
 SMALL = shlex.split("--seq-len 16 --batch-size 4 --eval-every 1000 --set n_layer=1 --set n_head=2 --set n_embd=16")
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.helpers.host_fixture import FINISHED, STOPPED
-from tests.helpers.script_runs import MakeScriptRun, script_run
-
-__all__ = ["script_run"]
+from tests.helpers.script_runs import MakeScriptRun
 
 STEPS = """
     import os, time

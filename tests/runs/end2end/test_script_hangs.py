@@ -7,9 +7,8 @@ import sys
 import pytest
 
 from tests.helpers.host_fixture import FINISHED, STOPPED
-from tests.helpers.script_runs import MakeScriptRun, script_run
+from tests.helpers.script_runs import MakeScriptRun
 
-__all__ = ["script_run"]
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="Wine says of every process what the one that asks has used of the processor"
 )

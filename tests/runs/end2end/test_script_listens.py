@@ -9,9 +9,8 @@ import psutil
 import pytest
 
 from tests.helpers.host_fixture import FINISHED
-from tests.helpers.script_runs import MakeScriptRun, ScriptRun, script_run
+from tests.helpers.script_runs import MakeScriptRun, ScriptRun
 
-__all__ = ["script_run"]
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform != "linux", reason="elsewhere torch opens its store on all interfaces (docs)"),

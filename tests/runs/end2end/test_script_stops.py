@@ -8,9 +8,7 @@ import pytest
 
 from core.cli import main
 from tests.helpers.host_fixture import STOPPED
-from tests.helpers.script_runs import MakeScriptRun, script_run
-
-__all__ = ["script_run"]
+from tests.helpers.script_runs import MakeScriptRun
 
 SPAWNED = """
     import time

@@ -12,9 +12,7 @@ import pytest
 from core.errors import UsageError
 from core.resume.planner import plan_resume
 from tests.helpers.host_fixture import FAILED, FINISHED, STOPPED
-from tests.helpers.script_runs import MakeScriptRun, ScriptRun, script_run
-
-__all__ = ["script_run"]
+from tests.helpers.script_runs import MakeScriptRun, ScriptRun
 
 SCRIPTS = Path(__file__).parent / "scripts"
 

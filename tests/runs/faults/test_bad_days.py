@@ -26,9 +26,7 @@ from core.errors import RunBusyError, StateFileError
 from core.metrics.columns import is_current
 from core.resume.planner import plan_resume
 from core.run_folder.store import HostInfo
-from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make_run
-
-__all__ = ["make_run"]
+from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun
 
 pytestmark = [pytest.mark.windows, pytest.mark.timeout(180)]
 

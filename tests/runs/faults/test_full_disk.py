@@ -11,9 +11,7 @@ from typing import IO
 
 import pytest
 
-from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make_run
-
-__all__ = ["make_run"]
+from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="prlimit on another process is Linux's")
 

@@ -17,9 +17,7 @@ from core.checkpoints.store import CheckpointStore
 from core.config.config_file import read_config
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunState
-from tests.helpers.host_fixture import FAILED, FAKE_RECIPE, FINISHED, STOPPED, FakeRun, MakeRun, make_run
-
-__all__ = ["make_run"]
+from tests.helpers.host_fixture import FAILED, FAKE_RECIPE, FINISHED, STOPPED, FakeRun, MakeRun
 
 windows = pytest.mark.windows  # those where the platform matters: each takes some ten seconds under Wine
 

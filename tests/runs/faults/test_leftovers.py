@@ -14,9 +14,7 @@ import pytest
 
 from core.client import end_leftovers, find_leftovers
 from core.config.config_file import to_toml
-from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make_run
-
-__all__ = ["make_run"]
+from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun
 
 pytestmark = [
     pytest.mark.spawned,

@@ -15,11 +15,9 @@ from app.main import Rankdeck
 from app.views.dialogs.resume_dialog import ResumeDialog
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import CHUNK, TEXT, aios_file, tree
-from tests.helpers.quick_hosts import quick_hosts
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.usefixtures("quick_hosts")]
-__all__ = ["open_window", "quick_hosts"]
 PLAN_MS = 10_000
 TRAIN_MS = 120_000
 DONE = {(0, 0, chunk) for chunk in range(3)}

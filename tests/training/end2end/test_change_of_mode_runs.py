@@ -18,7 +18,6 @@ from core.client import stop_run, wait_for_end
 from core.ledger.ledger import Ledger, read_state_file
 from core.run_folder.store import RunStore
 from tests.helpers.hosted_run import lines, write_text
-from tests.helpers.quick_hosts import quick_hosts
 
 pytestmark = [
     pytest.mark.slow,
@@ -26,7 +25,6 @@ pytestmark = [
     pytest.mark.timeout(290),
     pytest.mark.usefixtures("quick_hosts"),
 ]
-__all__ = ["quick_hosts"]
 
 EPOCHS = 2
 SMALL = shlex.split(

@@ -20,10 +20,8 @@ import pytest
 from core.cli import main
 from core.run_folder.store import RunStore, find_run
 from tests.helpers import run_logs
-from tests.helpers.quick_hosts import quick_hosts
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
-__all__ = ["quick_hosts"]
 
 ROOT = Path(__file__).parents[3]
 SMALL = shlex.split("--seq-len 32 --batch-size 8 --eval-every 1000 --set n_layer=1 --set n_head=2 --set n_embd=32")

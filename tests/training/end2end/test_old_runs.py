@@ -15,11 +15,9 @@ from core.cli import main
 from core.cli.parser import parse
 from core.launch.command_line import request_from_arguments
 from core.run_folder.store import RunStore
-from tests.helpers.quick_hosts import quick_hosts
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows, pytest.mark.timeout(200)]
-__all__ = ["open_window", "quick_hosts"]
 OLD_RUNS = Path(__file__).resolve().parents[2] / "helpers" / "old_runs"
 SOON_MS = 10_000
 trains = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="trains for real, and there is no torch")

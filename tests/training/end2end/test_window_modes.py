@@ -12,8 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from core.run_folder.store import RunStore
-from tests.helpers.quick_hosts import quick_hosts
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, type_into
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 from tests.training.end2end.test_window_trains import TRAIN_MS, set_up, state_of, steps_shown
 
 pytestmark = [
@@ -23,7 +22,6 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="trains for real, and there is no torch"),
 ]
-__all__ = ["open_window", "quick_hosts"]
 ENGINE = "torch" if importlib.util.find_spec("deepspeed") is None else "deepspeed"
 
 

@@ -13,8 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from core.run_folder.store import RunStore
-from tests.helpers.quick_hosts import quick_hosts
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, shut, type_into
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut, type_into
 
 pytestmark = [
     OFFSCREEN_NOISE,
@@ -22,7 +21,6 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="trains for real, and there is no torch"),
 ]
-__all__ = ["open_window", "quick_hosts"]
 TRAIN_MS = 120_000
 FORM = {
     "steps": "60",

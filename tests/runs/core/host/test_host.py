@@ -13,9 +13,7 @@ from core.checkpoints.store import CheckpointStore
 from core.client import connect
 from core.metrics.columns import is_current
 from core.protocol.messages import Appended, CommitRequest, RunStatus
-from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun, make_run
-
-__all__ = ["make_run"]
+from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun
 
 pytestmark = pytest.mark.windows
 

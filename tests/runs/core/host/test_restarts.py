@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers.host_fixture import FAILED, FINISHED, MakeRun, make_run
-
-__all__ = ["make_run"]
+from tests.helpers.host_fixture import FAILED, FINISHED, MakeRun
 
 pytestmark = pytest.mark.windows
 

@@ -20,11 +20,9 @@ from core.run_folder.store import RunStore
 from tests.helpers.deepspeed_here import needs_deepspeed
 from tests.helpers.forking import ROOT
 from tests.helpers.hosted_run import host, lines, make_run, write_text
-from tests.helpers.quick_hosts import quick_hosts
 from workers.state_files.safetensors_files import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
-__all__ = ["quick_hosts"]
 RECIPE = ROOT / "tests" / "helpers" / "recipes" / "diverging"
 
 

@@ -32,10 +32,9 @@ from app.views.window.close_question import CloseQuestion
 from core.processes import identity
 from core.run_folder.store import RunState
 from tests.helpers.synthetic_run import Shape, make_run, write_lines
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, open_window, shut, type_into
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
-__all__ = ["open_window"]
 
 
 def test_first_start_has_the_demo_filled_in_and_invites(open_window: OpenWindow) -> None:
