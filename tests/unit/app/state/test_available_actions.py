@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.run_data.metrics_batch import parse_lines
-from app.run_data.run_series import RunSeries
 from app.state.available_actions import ActionContext, available_actions
-from app.state.run_summary import summarise
 from app.state.setup_form import Draft, check_draft
 from core.machine.devices import Device
 from core.machine.platform import Platform
@@ -76,35 +73,3 @@ def test_a_stop_says_what_it_does_to_a_script() -> None:
 def test_while_something_is_done_nothing_else_is_begun() -> None:
     actions = available_actions(ActionContext(checked=GOOD, ticked=[SLOT], busy="starting a run"))
     assert actions.start == actions.resume == "Rankdeck is starting a run."
-
-
-def test_the_time_left_follows_the_newest_steps() -> None:
-
-    series = RunSeries()
-    lines = [f'{{"event":"step","rank":0,"step":{n},"ts":{1000 + 2 * n},"loss":1}}'.encode() for n in range(1, 7)]
-    series.apply(parse_lines(lines))
-    summary = summarise(going(), series)
-    assert summary.step == 6 and summary.seconds_left == 8.0 and summary.share == 0.6
-    assert summarise(going(state="stopped"), series).seconds_left is None
-    assert summarise(going(total_steps=None), series).share is None
-    assert summarise(None, series).word == "idle"
-
-
-def test_a_scripts_step_and_epoch_are_those_it_printed() -> None:
-    assert summarise(going(epoch=2), RunSeries()).epoch == 3, "recipes count from 0"
-    assert summarise(going(recipe="script", epoch=2), RunSeries()).epoch == 2
-    nothing = summarise(going(recipe="script", epoch=0, step=0), RunSeries())
-    assert (nothing.epoch, nothing.step) == (None, None)
-
-
-def test_what_is_wrong_while_it_trains_is_said_in_place_of_where_it_trains() -> None:
-    assert summarise(going(), RunSeries()).detail == "on cpu:0"
-    assert summarise(going(phase="Rank 0 may hang: see Alerts"), RunSeries()).detail == "Rank 0 may hang: see Alerts"
-    assert summarise(going(state="stopped", phase="merging"), RunSeries()).detail == ""
-
-
-def test_a_goal_that_ends_the_run_stands_beside_where_it_trains() -> None:
-    goal = "600 of 600 episodes"
-    summary = summarise(going(goal=goal, total_steps=None), RunSeries())
-    assert summary.detail == f"on cpu:0 · {goal}" and summary.share is None and summary.seconds_left is None
-    assert summarise(going(state="finished", goal=goal), RunSeries()).detail == goal

@@ -1,12 +1,9 @@
-"""What synchronising costs, and how it is asked for."""
+"""What synchronising costs."""
 
 from __future__ import annotations
 
 import pytest
 
-from core.config import RunConfig
-from core.config.sync import AVERAGE, DILOCO, DILOCO_FROM, resolve_synchronisation
-from core.errors import ConfigError
 from core.probes.sync_cost import FREE, Link, achieved, price, sent_bytes
 
 pytestmark = pytest.mark.windows
@@ -33,30 +30,3 @@ def test_words_for_the_label() -> None:
     assert FREE.text == "nothing is sent while training"
     assert achieved(0.2, 0.05, 1e6).text == "1 MB a step, about 25 % of the time waiting"
     assert achieved(0.0, 0.0, 0.0) == FREE
-
-
-def test_auto_averages_for_short_intervals_and_takes_diloco_for_long_ones() -> None:
-    assert resolve_synchronisation(RunConfig()) is None
-    for every, method in ((1, AVERAGE), (DILOCO_FROM - 1, AVERAGE), (DILOCO_FROM, DILOCO), (500, DILOCO)):
-        rule = resolve_synchronisation(RunConfig(sync_every=every))
-        assert rule is not None and rule.method == method
-    averaged = resolve_synchronisation(RunConfig(sync_every=500, sync_method=AVERAGE))
-    assert averaged is not None and (averaged.outer_lr, averaged.outer_momentum) == (1.0, 0.0)
-    own = resolve_synchronisation(RunConfig(sync_every=2, outer_momentum=0.9))
-    assert own is not None and (own.method, own.outer_momentum) == (DILOCO, 0.9)
-
-
-@pytest.mark.parametrize(
-    ("settings", "field"),
-    [
-        ({"sync_every": 0}, "sync_every"),
-        ({"sync_every": 10, "merge_every_chunks": 2}, "merge_every_chunks"),
-        ({"sync_every": 10, "sync_method": AVERAGE, "outer_lr": 0.7}, "outer_lr"),
-        ({"sync_every": 10, "sync_method": AVERAGE, "outer_momentum": 0.7}, "outer_momentum"),
-        ({"sync_every": 100, "outer_lr": 0.0}, "outer_lr"),
-    ],
-)
-def test_what_contradicts_itself_is_refused(settings: dict[str, object], field: str) -> None:
-    with pytest.raises(ConfigError) as refusal:
-        resolve_synchronisation(RunConfig().replace(**settings))
-    assert refusal.value.field == field and refusal.value.next_step

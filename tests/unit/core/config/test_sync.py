@@ -1,0 +1,81 @@
+"""How independent ranks are asked to synchronise."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.config import RunConfig
+from core.config.sync import (
+    AVERAGE,
+    DILOCO,
+    DILOCO_FROM,
+    LONG_FROM,
+    OUTER_LONG,
+    OUTER_SHORT,
+    Synchronisation,
+    resolve_synchronisation,
+)
+from core.errors import ConfigError
+
+pytestmark = pytest.mark.windows
+
+
+def test_auto_averages_for_short_intervals_and_takes_diloco_for_long_ones() -> None:
+    assert resolve_synchronisation(RunConfig()) is None
+    for every, method in ((1, AVERAGE), (DILOCO_FROM - 1, AVERAGE), (DILOCO_FROM, DILOCO), (500, DILOCO)):
+        rule = resolve_synchronisation(RunConfig(sync_every=every))
+        assert rule is not None and rule.method == method
+    averaged = resolve_synchronisation(RunConfig(sync_every=500, sync_method=AVERAGE))
+    assert averaged is not None and (averaged.outer_lr, averaged.outer_momentum) == (1.0, 0.0)
+    own = resolve_synchronisation(RunConfig(sync_every=2, outer_momentum=0.9))
+    assert own is not None and (own.method, own.outer_momentum) == (DILOCO, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"sync_every": 0}, "sync_every"),
+        ({"sync_every": 10, "merge_every_chunks": 2}, "merge_every_chunks"),
+        ({"sync_every": 10, "sync_method": AVERAGE, "outer_lr": 0.7}, "outer_lr"),
+        ({"sync_every": 10, "sync_method": AVERAGE, "outer_momentum": 0.7}, "outer_momentum"),
+        ({"sync_every": 100, "outer_lr": 0.0}, "outer_lr"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(settings: dict[str, object], field: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        resolve_synchronisation(RunConfig().replace(**settings))
+    assert refusal.value.field == field and refusal.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("settings", "outer"),
+    [
+        ({"sync_every": LONG_FROM - 1}, OUTER_SHORT),
+        ({"sync_every": LONG_FROM}, OUTER_LONG),
+        ({"sync_every": 2, "sync_method": DILOCO}, OUTER_SHORT),
+        ({"sync_every": 100, "outer_momentum": 0.0}, (OUTER_LONG[0], 0.0)),
+        ({"sync_every": 100, "outer_lr": 0.25}, (0.25, OUTER_LONG[1])),
+    ],
+)
+def test_the_outer_optimizer_follows_the_interval_unless_told(
+    settings: dict[str, object], outer: tuple[float, float]
+) -> None:
+    rule = resolve_synchronisation(RunConfig().replace(**settings))
+    assert rule is not None
+    assert (rule.every, rule.method) == (settings["sync_every"], DILOCO)
+    assert (rule.outer_lr, rule.outer_momentum) == outer
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (Synchronisation(1, AVERAGE, 1.0, 0.0), "every step by averaging"),
+        (Synchronisation(1500, AVERAGE, 1.0, 0.0), "every 1,500 steps by averaging"),
+        (
+            Synchronisation(50, DILOCO, 1.0, 0.5),
+            "every 50 steps by DiLoCo (outer learning rate 1, momentum 0.5)",
+        ),
+    ],
+)
+def test_a_rule_as_text(rule: Synchronisation, text: str) -> None:
+    assert rule.text == text

@@ -1,0 +1,82 @@
+"""Whose fault a failed attempt is, and how it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core.host.failures import RankFailure, describe, last_lines, root_cause
+from core.protocol.messages import RankFailed
+
+pytestmark = pytest.mark.windows
+
+
+def reported(cause: str, usage: bool = False) -> RankFailed:
+    return RankFailed("Title", cause, "Next.", usage)
+
+
+def test_the_first_failure_by_time_is_the_root_cause() -> None:
+    failures = [
+        RankFailure(0, 5.0, returncode=1),
+        RankFailure(1, 4.0, returncode=-9),
+        RankFailure(2, 6.0, returncode=1),
+    ]
+    assert root_cause(failures).rank == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:39017",
+        "Connection reset by peer",
+        "[WinError 10054] An existing connection was forcibly closed by the remote host",
+        "NCCL communicator was aborted on rank 1",
+    ],
+)
+def test_a_broken_collective_is_an_echo_even_if_it_was_heard_first(words: str) -> None:
+    failures = [RankFailure(0, 4.0, report=reported(words)), RankFailure(1, 4.1, returncode=-9)]
+    assert root_cause(failures).rank == 1
+    assert root_cause(failures[:1]).rank == 0  # alone it is all that is known
+
+
+def test_a_rank_that_reports_a_lost_peer_is_not_the_root_cause_whatever_its_text_says() -> None:
+    lost = RankFailed("Another rank ended", "Rank 1 exited.", "Next.", peer_lost=True)
+    failures = [RankFailure(0, 4.0, report=lost), RankFailure(1, 4.1, returncode=1)]
+    assert root_cause(failures).rank == 1
+    told_in_text = RankFailure(0, 4.0, report=reported("The peer is gone."))
+    assert root_cause([told_in_text, failures[1]]).rank == 0
+
+
+def test_a_rank_that_crashed_is_no_echo_whatever_its_log_says() -> None:
+    failures = [
+        RankFailure(0, 4.0, returncode=-11, tail=("Connection closed by peer",)),
+        RankFailure(1, 4.5, returncode=-9),
+    ]
+    assert root_cause(failures).rank == 0
+
+
+def test_the_words_name_root_echo_log_and_what_resuming_gives() -> None:
+    log = Path("run") / "logs" / "rank1.log"
+    root = RankFailure(1, 4.0, step=12, returncode=-9, log=log, tail=("first", "CUDA error: out of memory"))
+    words = describe(root, [root, RankFailure(0, 4.1, report=reported("x"))], "Resume the run.")
+    assert words["cause"] == (
+        "Rank 1, after step 12: killed (often by the system's out-of-memory killer) (SIGKILL). "
+        "Its last output: “CUDA error: out of memory”. Rank 0 ended because of it."
+    )
+    assert words["next_step"] == "Look at logs/rank1.log. Resume the run."
+
+
+def test_a_ranks_own_words_are_passed_on() -> None:
+    root = RankFailure(0, 1.0, report=reported("The dataset is too small."))
+    words = describe(root, [root], "")
+    assert words == {"title": "Rank 0: Title", "cause": "The dataset is too small.", "next_step": "Next."}
+
+
+def test_the_last_lines_of_a_log_leave_out_what_says_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "rank0.log"
+    assert last_lines(log) == ()
+    log.write_bytes(
+        b"x\n" * 9000 + "Fehler: Käse \xff".encode("latin-1") + b"\n\nrankdeck: the run's host is gone (x)\n"
+    )
+    assert last_lines(log)[-1] == "Fehler: K\ufffdse \ufffd" and len(last_lines(log)) == 8

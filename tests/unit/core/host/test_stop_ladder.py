@@ -1,0 +1,21 @@
+"""A stop gets harder with time, never softer."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.host.stop_ladder import Rung, StopLadder
+
+pytestmark = pytest.mark.windows
+
+
+def test_a_stop_climbs_and_never_comes_down() -> None:
+    ladder = StopLadder(20.0)
+    assert ladder.rung(100.0) is Rung.NONE and not ladder.is_asked
+    ladder.ask(100.0)
+    ladder.ask(110.0)
+    assert (ladder.rung(119.9), ladder.rung(120.0)) == (Rung.ASKED, Rung.END)
+    ladder.hurry(115.0)
+    assert ladder.rung(115.0) is Rung.END and ladder.is_hurried
+    ladder.hurry(200.0)
+    assert ladder.rung(116.0) is Rung.END

@@ -1,0 +1,108 @@
+"""What a rank finds in its environment: its place, its card, and settings for memory and threads."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import pytest
+
+from core.config import RunConfig
+from core.launch.environment import REMOVED, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
+from core.machine.devices.device import Device
+from core.machine.platform import Platform
+
+pytestmark = pytest.mark.windows
+LINUX, WINDOWS = Platform("linux", "2.13.0", "13.0", 6), Platform("windows", "2.13.0", "13.0", 6)
+CPU = Device("cpu:0", "cpu", 0, "A processor")
+CARDS = [Device(f"GPU-{n}", "cuda", n, "A card") for n in range(2)]
+
+
+def test_a_rank_knows_its_place_and_sees_its_card_only() -> None:
+    env = of_rank(1, CARDS, LINUX, "nccl")
+    assert {name: env[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")} == {
+        "RANK": "1",
+        "LOCAL_RANK": "1",
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+    }
+    assert (env["CUDA_VISIBLE_DEVICES"], env["OMP_NUM_THREADS"]) == ("GPU-1", "3")
+
+
+@pytest.mark.parametrize(
+    ("platform", "backend", "names"),
+    [
+        (LINUX, "", set()),
+        (LINUX, "gloo", {"GLOO_SOCKET_IFNAME"}),
+        (LINUX, "nccl", {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}),
+        (WINDOWS, "gloo", {"USE_LIBUV"}),
+        (WINDOWS, "", {"USE_LIBUV"}),
+    ],
+)
+def test_ranks_talk_over_loopback(platform: Platform, backend: str, names: set[str]) -> None:
+    env = of_rank(0, CARDS, platform, backend)
+    assert env.keys() & {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "USE_LIBUV"} == names
+    assert env["MASTER_ADDR"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("platform", "device", "kept", "card"),
+    [(LINUX, CPU, True, ""), (WINDOWS, CPU, False, "-1"), (LINUX, CARDS[0], False, "GPU-0")],
+)
+def test_cpu_ranks_under_linux_keep_their_memory(platform: Platform, device: Device, kept: bool, card: str) -> None:
+    env = of_rank(0, [device], platform, "")
+    assert ("MALLOC_TRIM_THRESHOLD_" in env) is kept
+    assert env["CUDA_VISIBLE_DEVICES"] == card
+
+
+@pytest.mark.parametrize(("ranks", "threads"), [(1, 6), (2, 3), (4, 1), (12, 1)])
+def test_ranks_share_the_processors_threads(ranks: int, threads: int) -> None:
+    assert cpu_threads(LINUX, ranks) == threads
+
+
+@pytest.mark.parametrize(("seed", "text"), [(0, "0"), (7, "7"), (2**32 + 5, "5")])
+def test_sets_of_texts_have_an_order_that_follows_the_seed(seed: int, text: str) -> None:
+    assert hash_seed(RunConfig(seed=seed)) == text
+
+
+@pytest.mark.parametrize(
+    ("device", "version", "platform", "expected"),
+    [
+        (CARDS[0], "2.13.0+cu130", LINUX, "PYTORCH_ALLOC_CONF"),
+        (CARDS[0], "3.0", LINUX, "PYTORCH_ALLOC_CONF"),
+        (CARDS[0], "2.12.1", LINUX, "PYTORCH_CUDA_ALLOC_CONF"),
+        (CARDS[0], None, LINUX, "PYTORCH_CUDA_ALLOC_CONF"),
+        (CARDS[0], "2.13.0", WINDOWS, None),
+        (CPU, "2.13.0", LINUX, None),
+    ],
+)
+def test_the_allocators_variable_follows_torch(
+    device: Device, version: str | None, platform: Platform, expected: str | None
+) -> None:
+    machine = Platform(platform.name, version, "13.0", 6)
+    config = RunConfig(seed=9, expandable_segments=True)
+    wanted = {expected: "expandable_segments:True"} if expected else {}
+    assert defaults_of_rank(config, device, machine, own_program=False) == {"PYTHONHASHSEED": "9", **wanted}
+    assert defaults_of_rank(config.replace(expandable_segments=False), CARDS[0], machine, own_program=True) == {}
+
+
+def test_threads_of_our_own_program_sleep_while_they_wait() -> None:
+    passive = {"OMP_WAIT_POLICY": "PASSIVE"}
+    assert defaults_of_rank(RunConfig(), CPU, LINUX, own_program=True) == passive
+    assert "OMP_WAIT_POLICY" not in defaults_of_rank(RunConfig(), CPU, LINUX, own_program=False)
+    assert "OMP_WAIT_POLICY" not in defaults_of_rank(RunConfig(), CARDS[0], LINUX, own_program=True)
+
+
+@pytest.mark.parametrize(("together", "visible"), [(True, "GPU-0,GPU-1"), (False, "GPU-1")])
+def test_a_script_for_torchrun_sees_every_card(together: bool, visible: str) -> None:
+    env = of_script(1, CARDS, LINUX, 4000, together=together)
+    assert (env["CUDA_VISIBLE_DEVICES"], env["MASTER_PORT"], env["RANK"]) == (visible, "4000", "1")
+    assert "OMP_NUM_THREADS" not in env and "PYTHONFAULTHANDLER" not in env, "those are the program's to choose"
+    assert of_script(0, [CPU, CPU], LINUX, 4000, together=True)["CUDA_VISIBLE_DEVICES"] == ""
+
+
+def test_what_another_launcher_left_is_removed_and_nothing_of_ours() -> None:
+    def removed(name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in REMOVED)
+
+    assert all(map(removed, ("TORCHELASTIC_RUN_ID", "ROLE_RANK", "KUBERNETES_PORT", "DOCKER_HOST", "MASTER_PORT")))
+    assert not any(map(removed, ("PATH", "CUDA_VISIBLE_DEVICES", "NCCL_DEBUG", "HF_TOKEN", "RANK")))

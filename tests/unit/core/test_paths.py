@@ -1,0 +1,34 @@
+"""Where Rankdeck keeps what it makes, and where it lies itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from core import paths
+
+pytestmark = pytest.mark.windows
+
+
+@pytest.mark.parametrize("home", ["", "   "])
+def test_without_a_home_runs_lie_in_the_persons_data_folder(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKDECK_HOME", home)
+    assert paths.default_runs_dir() == paths.data_folder() / "runs"
+    assert paths.data_folder().name.lower() == "rankdeck" and paths.data_folder().is_absolute()
+
+
+def test_a_home_is_absolute_and_holds_the_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RANKDECK_HOME", " some runs ")
+    assert paths.default_runs_dir() == tmp_path / "some runs"
+    assert paths.token_cache_dir() == tmp_path / "some runs" / "cache" / "tokens"
+    monkeypatch.setenv("RANKDECK_HOME", "~/runs")
+    assert paths.default_runs_dir() == Path.home() / "runs"
+
+
+def test_the_programs_own_folders_hold_what_they_are_named_for() -> None:
+    assert (paths.PACKAGE_FOLDER / "core" / "paths.py").samefile(paths.__file__)
+    assert [path.name for path in paths.SDK_FOLDER.iterdir() if path.is_dir() and path.name != "__pycache__"] == [
+        "rankdeck"
+    ]
