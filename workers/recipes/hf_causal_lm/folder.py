@@ -184,8 +184,8 @@ def _weight_files(folder: Path) -> list[Path]:
     index = folder / INDEX
     if index.is_file() and not (folder / "model.safetensors").is_file():
         try:
-            names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-        except (OSError, ValueError, KeyError, AttributeError) as error:
+            names = sorted({str(name) for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise _damaged(f"{index} cannot be read ({error})") from None
         lost = [name for name in names if not (folder / name).is_file()]
         if lost:
@@ -228,14 +228,13 @@ def _shapes(files: list[Path]) -> Iterator[tuple[str, tuple[int, ...]]]:
                 (length,) = struct.unpack("<Q", file.read(8))
                 if length > _MAX_HEADER_BYTES:
                     raise ValueError("its header is too long")
-                header = json.loads(file.read(length))
-                end = max(
-                    (entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"), default=0
-                )
+                entries = {
+                    name: entry for name, entry in json.loads(file.read(length)).items() if name != "__metadata__"
+                }
+            shapes = {name: tuple(entry["shape"]) for name, entry in entries.items()}
+            end = max((entry["data_offsets"][1] for entry in entries.values()), default=0)
             if path.stat().st_size < 8 + length + end:
                 raise ValueError("its end is missing")
-        except (OSError, ValueError, KeyError, TypeError, struct.error) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
             raise _damaged(f"{path} is not a complete safetensors file ({error})") from None
-        for name, entry in header.items():
-            if name != "__metadata__":
-                yield name, tuple(entry["shape"])
+        yield from shapes.items()
