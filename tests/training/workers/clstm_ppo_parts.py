@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
-from core.recipes.catalog import get_recipe
-from workers.recipes.clstm_ppo.environments import World, open_world
-from workers.recipes.clstm_ppo.options import Options
+from tests.unit.workers.recipes.clstm_ppo.made import world_of as world_of
+from workers.recipes.clstm_ppo.environments import World
 from workers.recipes.clstm_ppo.playing import Player
 from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape
-
-
-def options(**changes: Any) -> dict[str, Any]:
-    """The recipe's own fields, some of them changed."""
-    return {spec.name: spec.default for spec in get_recipe("clstm_ppo").fields} | changes
-
-
-def typed_options(**changes: Any) -> Options:
-    """The same as an object, as the recipe reads them."""
-    return Options(**options(**changes))
-
-
-def world_of(**changes: Any) -> World:
-    """An environment; CartPole without velocities if nothing else is said."""
-    return open_world(typed_options(**changes))
 
 
 def player_of(world: World, hidden: int = 6) -> Player:

@@ -1,4 +1,4 @@
-"""Recurrent PPO's parts: what is carried and when it is forgotten, advantages, the loss, rounds, spaces."""
+"""Recurrent PPO's parts: what is carried and when it is forgotten, advantages, the loss, rounds."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from core.machine.packages import check_packages
 from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
 from core.recipes.manifest import apply_recipe
-from rankdeck.recipe import Checked, ConfigError, Request
-from tests.training.workers.clstm_ppo_parts import options, player_of, typed_options, world_of
+from tests.training.workers.clstm_ppo_parts import player_of
+from tests.unit.workers.recipes.clstm_ppo.made import world_of
 from workers.recipe_api import StepSamples
-from workers.recipes.clstm_ppo.check import check, fit
-from workers.recipes.clstm_ppo.environments import World, open_world
-from workers.recipes.clstm_ppo.grid import BLOCK, CHUNK, Grid, fitted_sizes, make_grid
+from workers.recipes.clstm_ppo.check import check
+from workers.recipes.clstm_ppo.environments import World
+from workers.recipes.clstm_ppo.grid import make_grid
 from workers.recipes.clstm_ppo.playing import Stage
 from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape, parts_of
 from workers.recipes.clstm_ppo.ppo import Rule, advantages, entropy, log_likelihood, losses, with_time_limits
 from workers.recipes.clstm_ppo.rounds import Rounds
-from workers.recipes.clstm_ppo.spaces import Actions, actions_of, observations_of
 
 pytestmark = pytest.mark.windows
 
@@ -155,77 +154,6 @@ def test_values_that_moved_far_are_clipped_to_the_worse() -> None:
 # rounds
 
 
-def test_every_pass_has_every_sequence_once_and_a_stretch_of_a_batch_has_its_own_environments() -> None:
-    grid = make_grid(chunk=48, block=96, batch=4, passes=3, length=8)
-    assert grid == Grid(3, 4, 4, 8) and grid.chunk == 48 and grid.steps == 32
-    orders = []
-    for pass_ in range(3):
-        samples = np.arange(48, 96)[pass_ * 16 : pass_ * 16 + 16]
-        places = list(zip(grid.environment(samples), grid.sequence(samples, 7, 0), strict=True))
-        assert len(set(places)) == 16
-        assert [environment for environment, _ in places] == [0, 1, 2, 3] * 4
-        orders.append([sequence for _, sequence in places])
-    assert orders[0] != orders[1]
-    assert grid.sequence(np.arange(16), 7, 0).tolist() != grid.sequence(np.arange(16), 7, 1).tolist()
-
-
-@pytest.mark.parametrize(
-    ("sizes", "field", "said"),
-    [
-        ({"chunk": 50, "block": 100}, "dataset_chunk_size", "--dataset-chunk-size 48"),
-        ({"chunk": 48, "block": 100}, "samples_per_block", "--samples-per-block 96"),
-    ],
-)
-def test_sizes_that_do_not_divide_are_refused_with_the_nearest(sizes: dict[str, int], field: str, said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        make_grid(batch=4, passes=3, length=8, **sizes)
-    assert caught.value.field == field and said in caught.value.next_step
-
-
-@pytest.mark.parametrize(
-    ("devices", "batch", "chunk", "block"),
-    [
-        (2, 128, 3_072, 49_152),
-        (2, 256, 3_072, 49_152),
-        (4, 256, 6_144, 49_152),
-        (8, 512, 24_576, 49_152),
-        (2, 100, 3_600, 50_400),
-        (1, 7, 3_108, 49_728),
-    ],
-)
-def test_sizes_left_at_their_defaults_fit_the_batch(devices: int, batch: int, chunk: int, block: int) -> None:
-    sizes = fitted_sizes(3_072, 49_152, 6 * batch * devices, (CHUNK, BLOCK))
-    assert sizes == (chunk, block)
-    grid = make_grid(*sizes, batch * devices, 6, 16)
-    assert (grid.chunk, block % chunk) == (chunk, 0)
-
-
-def test_sizes_that_were_chosen_are_kept() -> None:
-    assert fitted_sizes(3_072, 49_152, 6_144, ()) == (3_072, 49_152)
-    assert fitted_sizes(12_288, 50_000, 6_144, (BLOCK,)) == (12_288, 61_440)
-    assert fitted_sizes(3_072, 18_000, 1_200, (CHUNK,)) == (3_600, 18_000)
-    assert fitted_sizes(3_072, 10_800, 1_200, (CHUNK,)) == (3_600, 10_800)
-    assert fitted_sizes(3_072, 12_000, 1_200, (CHUNK,)) == (6_000, 12_000), "3,600 and 4,800 would not divide it"
-
-
-def test_the_fit_is_told_and_what_was_chosen_is_refused_before_the_start() -> None:
-    chosen = options(passes=6, num_episodes=10_000)
-    config = RunConfig(dataset_chunk_size=3_072, samples_per_block=49_152, seq_len=16, options=chosen)
-    fitted = fit(Request(config, at_default=(CHUNK, BLOCK)), 1_024)
-    assert fitted.settings == {CHUNK: 6_144}
-    assert list(fitted.notes) == [
-        "The chunk has 6,144 samples instead of 3,072 (block: 49,152): 6 passes over a global batch of 1,024. Each "
-        "environment plays 16 steps in a round."
-    ]
-    assert fit(Request(config, at_default=(CHUNK, BLOCK)), 256) == Checked([], {})
-    with pytest.raises(ConfigError) as caught:
-        fit(Request(config, at_default=(BLOCK,)), 1_024)
-    assert caught.value.field == CHUNK and "--dataset-chunk-size 6144" in caught.value.next_step
-    with pytest.raises(ConfigError) as caught:
-        fit(Request(config, resumes=True), 1_024)
-    assert "that the run had" in caught.value.next_step
-
-
 @pytest.fixture(scope="module")
 def cartpole() -> World:
     return world_of(max_episode_steps=9)
@@ -340,94 +268,7 @@ def test_the_rest_of_a_round_is_left_out_when_the_policy_has_moved_far(cartpole:
     assert wanted == [True, True, False, False, True], "the next round is trained again"
 
 
-# spaces and environments
-
-
-def test_observations_with_limits_are_scaled_and_others_squeezed() -> None:
-    from gymnasium.spaces import Box, Dict, Discrete, Sequence
-
-    box = Box(np.array([-2.0, -np.inf], dtype=np.float32), np.array([6.0, np.inf], dtype=np.float32))
-    seen = observations_of(box, "one")
-    rows = np.stack([seen.flat(np.array(row, dtype=np.float32)) for row in ([-2, 0], [6, np.e - 1], [2, 1 - np.e])])
-    np.testing.assert_allclose(seen.scaled(rows), [[-1, 0], [1, 1], [0, -1]], atol=1e-6)
-    hidden = observations_of(box, "one", hidden="0")
-    assert hidden.size == 1 and hidden.flat(np.array([3, 5], dtype=np.float32)) == [5]
-    several = observations_of(Dict({"a": Discrete(3), "b": box}), "several")
-    row = several.flat({"a": 1, "b": np.array([2, 0], dtype=np.float32)})
-    assert several.size == 5 and row.tolist() == [0, 1, 0, 2, 0]
-    with pytest.raises(ConfigError, match="are not 1 to"):
-        observations_of(Sequence(Discrete(3)), "words")
-
-
-def test_actions_are_drawn_as_likely_as_they_are() -> None:
-    actions = Actions(3, False, first=-1)
-    likely = np.log(np.tile([[0.2, 0.5, 0.3]], (20_000, 1))) + 4.0
-    drawn = actions.draw(likely, actions.noise(np.random.default_rng(0), 20_000))
-    np.testing.assert_allclose(np.bincount(drawn) / 20_000, [0.2, 0.5, 0.3], atol=0.02)
-    assert actions.draw(likely[:1], None) == [1] and actions.played(2) == 1
-
-
-def test_actions_made_of_numbers_keep_to_their_limits() -> None:
-    from gymnasium.spaces import Box, MultiBinary
-
-    limits = (np.array([[-2.0, 0.0]], dtype=np.float32), np.array([[2.0, np.inf]], dtype=np.float32))
-    actions = actions_of(Box(*limits), "one")
-    assert actions.continuous and actions.count == 2
-    for given, played in (([0, 3], [[0, 3]]), ([5, -4], [[2, 0]]), ([-0.5, 1], [[-1, 1]])):
-        np.testing.assert_allclose(actions.played(np.array(given, dtype=np.float32)), played)
-    noise = actions.noise(np.random.default_rng(0), 5_000)
-    drawn = actions.draw(np.tile([[1.0, 2.0, 0.0, np.log(3)]], (5_000, 1)), noise)
-    np.testing.assert_allclose(drawn.std(0), [1, 3], rtol=0.05)
-    with pytest.raises(ConfigError, match="Discrete"):
-        actions_of(MultiBinary(3), "switches")
-
-
-def test_the_default_hides_what_has_to_be_remembered() -> None:
-    import gymnasium
-
-    world = world_of()
-    environment = gymnasium.make("CartPole-v1")
-    row = world.observations.flat(environment.reset(seed=0)[0])
-    assert world.observations.size == 2 and row.tolist() == environment.reset(seed=0)[0][[0, 2]].tolist()
-    environment.close()
-
-
-def asked(**changes: Any) -> Request:
-    return Request(RunConfig(dataset_file=changes.pop("dataset_file", "none://"), options=options(**changes)))
-
-
-BAD_SETTINGS = [
-    ({"environment": "CartPole-v7"}, "environment", "Did you mean 'CartPole-v1'"),
-    ({"environment": "Cartpoel-v1"}, "environment", "Did you mean 'CartPole-v1'"),
-    ({"environment": "nothing_there:Thing-v0"}, "environment", "nothing_there"),
-    ({"environment": "CartPole-v1", "environment_arguments": "{"}, "environment_arguments", "JSON object"),
-    ({"environment": "CartPole-v1", "environment_arguments": '{"colour": 1}'}, "environment_arguments", "colour"),
-    ({"environment": "CartPole-v1", "hide": "4"}, "hide", "entries 0 to 3"),
-    ({"environment": "CartPole-v1", "hide": "0,1,2,3"}, "hide", "are hidden"),
-    ({"environment": "trading"}, "dataset_file", "--dataset-file prices.csv"),
-]
-
-
-@pytest.mark.parametrize(("changes", "field", "said"), BAD_SETTINGS)
-def test_what_cannot_work_is_said_before_a_rank_is_started(changes: dict[str, Any], field: str, said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        check(asked(**changes))
-    assert caught.value.field == field and said in f"{caught.value.cause} {caught.value.next_step}"
-
-
-def test_an_environment_with_other_actions_is_refused() -> None:
-    import gymnasium
-
-    class Switches(gymnasium.Env):  # type: ignore[misc, type-arg]
-        observation_space = gymnasium.spaces.Discrete(3)
-        action_space = gymnasium.spaces.MultiBinary(2)
-
-    gymnasium.register("Switches-v0", Switches)
-    try:
-        with pytest.raises(ConfigError, match="Discrete"):
-            open_world(typed_options(environment="Switches-v0"))
-    finally:
-        gymnasium.registry.pop("Switches-v0")
+# the check and its package
 
 
 def test_the_check_is_asked_as_a_program(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from pathlib import Path
 
@@ -10,16 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from core.config import RunConfig
-from core.recipes.catalog import get_recipe
-from rankdeck.recipe import ConfigError, MissingPackageError, Request
 from workers.data.tokens.byte_or_bpe import tokenizer_in, train_bpe
 from workers.data.tokens.tokenizer_spec import token_type
 from workers.data.window_batches import spread
-from workers.recipes.minigpt.check import check
 from workers.recipes.minigpt.model import MiniGPT, Shape
-
-DEFAULTS = {spec.name: spec.default for spec in get_recipe("minigpt").fields}
 
 SHAPE = Shape(vocab_size=11, seq_len=8, n_layer=2, n_head=2, n_embd=8)
 
@@ -85,18 +78,3 @@ def test_generation_is_repeatable_and_longer_than_the_window() -> None:
     assert torch.equal(
         model.generate(prompt, 5, 0.0, torch.Generator()), model.generate(prompt, 5, 0.0, torch.Generator())
     )
-
-
-def test_heads_that_do_not_share_the_width_are_refused_with_one_that_fits() -> None:
-    good = DEFAULTS | {"n_embd": 64, "n_head": 4, "tokenizer": "byte"}
-    assert check(Request(RunConfig(options=good))) == []
-    with pytest.raises(ConfigError) as refused:
-        check(Request(RunConfig(options={**good, "n_head": 5})))
-    assert refused.value.field == "n_embd" and "64" in refused.value.cause and "65" in refused.value.next_step
-
-
-def test_a_tokenizer_that_is_not_installed_is_named_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(MissingPackageError) as refused:
-        check(Request(RunConfig(options=DEFAULTS | {"n_embd": 64, "n_head": 4, "tokenizer": "bpe"})))
-    assert refused.value.packages == ("tokenizers",) and "rankdeck[bpe]" in refused.value.next_step

@@ -1,13 +1,9 @@
-"""What is refused before a rank is started: one clear message each."""
+"""What is refused before a rank is started, by the process that checks."""
 
 from __future__ import annotations
 
-import json
-import shutil
-import struct
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -17,182 +13,14 @@ from core.machine.packages import MissingPackageError
 from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
 from core.recipes.manifest import apply_recipe
-from workers.recipes.hf_causal_lm.check import check_model
-from workers.recipes.hf_causal_lm.folder import causal_architectures, open_folder
-from workers.recipes.hf_causal_lm.options import Options
+from tests.unit.workers.recipes.hf_causal_lm.model_folder import only_pickle, write_model
 
 pytestmark = pytest.mark.windows
-
-LLAMA = {"model_type": "llama", "vocab_size": 300, "max_position_embeddings": 64}
-SHAPES = {"model.embed_tokens.weight": [300, 8], "model.layers.0.self_attn.q_proj.weight": [8, 8], "norm.weight": [8]}
-
-
-def write_weights(path: Path, shapes: dict[str, list[int]]) -> None:
-    """A safetensors file: the header's length, the header, the numbers."""
-    header, end = {}, 0
-    for name, shape in shapes.items():
-        size = 4
-        for dimension in shape:
-            size *= dimension
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [end, end + size]}
-        end += size
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(end))
 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """A model folder as far as it is looked at without torch."""
-    folder = tmp_path / "Mödell mit Raum"
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(LLAMA), encoding="utf-8")
-    write_weights(folder / "model.safetensors", SHAPES)
-    write_tokenizer(folder / "tokenizer.json", 300)
-    return folder
-
-
-def write_tokenizer(path: Path, size: int) -> None:
-    vocabulary = {f"t{number}": number for number in range(size)}
-    path.write_text(json.dumps({"model": {"vocab": vocabulary}, "added_tokens": []}), encoding="utf-8")
-
-
-def options(**changes: Any) -> Options:
-    defaults = {spec.name: spec.default for spec in get_recipe("hf_causal_lm").fields}
-    return Options(**(defaults | changes))
-
-
-def with_config(**changes: Any) -> Callable[[Path], None]:
-    return lambda folder: (folder / "config.json").write_text(json.dumps({**LLAMA, **changes}), encoding="utf-8")
-
-
-def only_pickle(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-
-
-def lose_a_shard(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
-    names = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}), encoding="utf-8")
-
-
-def truncate(folder: Path) -> None:
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-1])
-
-
-def without(name: str) -> Callable[[Path], object]:
-    return lambda folder: (folder / name).unlink()
-
-
-def adapter_only(folder: Path) -> None:
-    (folder / "config.json").rename(folder / "adapter_config.json")
-
-
-class Case(NamedTuple):
-    """What is wrong with the folder or the settings, the field that is named, words of the message."""
-
-    spoil: Callable[[Path], object] = lambda _: None
-    changes: dict[str, Any] = {}  # noqa: RUF012, read only
-    field: str = "model"
-    words: str = ""
-    seq_len: int = 32
-
-
-CASES = {
-    "no weights": Case(without("model.safetensors"), {}, "model", "no weights"),
-    "pickle only": Case(only_pickle, {}, "model", r"pickle only \(pytorch_model\.bin\)"),
-    "a shard is missing": Case(lose_a_shard, {}, "model", "1 of 2 files of weights are missing"),
-    "cut off": Case(truncate, {}, "model", "not a complete safetensors file"),
-    "no config": Case(without("config.json"), {}, "model", "not a model folder"),
-    "an adapter alone": Case(adapter_only, {}, "model", "LoRA adapter without its model"),
-    "quantised": Case(with_config(quantization_config={"bits": 4}), {}, "model", "quantised"),
-    "no tokenizer": Case(without("tokenizer.json"), {}, "tokenizer_file", "holds no tokenizer"),
-    "tokenizer of another model": Case(
-        lambda folder: write_tokenizer(folder / "tokenizer.json", 301), {}, "tokenizer_file", "number 300.*300 rows"
-    ),
-    "tokenizer that is none": Case(
-        lambda folder: (folder / "tokenizer.json").write_text("[]", encoding="utf-8"), {}, "tokenizer_file",
-        "cannot be read as a tokenizer",
-    ),
-    "tokenizer file not there": Case(lambda _: None, {"tokenizer_file": "/nowhere/t.json"}, "tokenizer_file", "t.json"),
-    "too long": Case(field="seq_len", words="65 exceeds the model's maximum", seq_len=65),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_model_folder_that_cannot_be_trained_is_refused(model: Path, case: Case) -> None:
-    assert check_model(str(model), 32, options()) == []
-    case.spoil(model)
-    with pytest.raises(ConfigError, match=case.words) as caught:
-        check_model(str(model), case.seq_len, options(**case.changes))
-    assert caught.value.field == case.field and caught.value.next_step
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "field", "words"),
-    [
-        ("lama", {}, "model", "nor one of gpt2, llama, qwen3"),
-        ("/no/such/folder", {}, "model", "neither a folder on this machine"),
-        ("C:\\models\\mine", {}, "model", "neither a folder on this machine"),
-        ("", {}, "model", "neither a folder on this machine"),
-        ("llama", {"n_embd": 130}, "n_embd", "130 is not a multiple of the 4 heads"),
-        ("llama", {"n_kv_head": 3}, "n_kv_head", "cannot share 3"),
-        ("qwen3", {"n_embd": 36}, "n_embd", "9 numbers wide"),
-        ("gpt2", {"n_kv_head": 2}, "n_kv_head", "as many key-value heads"),
-    ],
-)
-def test_a_name_or_sizes_that_make_no_model_are_refused(
-    name: str, changes: dict[str, Any], field: str, words: str
-) -> None:
-    with pytest.raises(ConfigError, match=words) as caught:
-        check_model(name, 32, options(**changes))
-    assert caught.value.field == field and caught.value.next_step
-
-
-def test_names_of_models_from_scratch_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("gpt2", "llama", "qwen3"):
-        assert check_model(name, 100_000, options()) == []
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "gpt2").mkdir()
-    with pytest.raises(ConfigError, match="not a model folder"):
-        check_model("gpt2", 32, options())  # a folder that is there wins
-
-
-def test_an_unknown_architecture_is_refused(model: Path) -> None:
-    pytest.importorskip("transformers", reason="it knows the architectures")
-    assert len(causal_architectures()) > 50
-    with_config(model_type="llamma", auto_map={"AutoModel": "x"})(model)
-    with pytest.raises(ConfigError, match=r"'llamma'.*code of its own"):
-        check_model(str(model), 32, options())
-    with_config(model_type="vit")(model)
-    with pytest.raises(ConfigError, match="'vit'"):
-        check_model(str(model), 32, options())
-
-
-def test_lora_needs_a_trained_model_and_modules_that_are_there(model: Path) -> None:
-    pytest.importorskip("peft", reason="LoRA is peft's")
-    lora = {"training": "lora"}
-    assert check_model(str(model), 32, options(**lora, lora_targets="q_proj")) == []
-    with pytest.raises(ConfigError, match="No module of the model is called 'query'") as caught:
-        check_model(str(model), 32, options(**lora, lora_targets="q_proj, query"))
-    assert caught.value.field == "lora_targets" and "q_proj" in caught.value.next_step
-    assert check_model(str(model), 32, options(**lora, lora_frozen="bf16")) == []
-    with pytest.raises(ConfigError, match="in one format"):
-        check_model(str(model), 32, options(**lora, lora_frozen="bf16"), shards_weights=True)
-    with pytest.raises(ConfigError, match="created from scratch"):
-        check_model("llama", 32, options(**lora))
-
-
-def test_a_learning_rate_for_a_new_model_is_noted(model: Path) -> None:
-    (note,) = check_model(str(model), 32, options(), lr=1e-3)
-    assert "0.001 is high" in note
-    assert check_model("llama", 32, options(), lr=1e-3) == []
-
-
-def test_shapes_are_those_of_the_weights(model: Path) -> None:
-    found = open_folder(model)
-    assert (found.embedding_rows, found.longest, found.model_type) == (300, 64, "llama")
-    assert found.modules == {"model.embed_tokens", "model.layers.0.self_attn.q_proj"}
+    return write_model(tmp_path / "Mödell mit Raum")
 
 
 def settings(**changes: Any) -> RunConfig:
@@ -207,29 +35,6 @@ def test_all_this_is_known_before_a_run_is_started(model: Path) -> None:
     with pytest.raises(ConfigError, match="pickle only") as caught:
         check_by_recipe(settings(model=str(model)), recipe)
     assert caught.value.title == "The weights are not safetensors"
-
-
-def test_a_model_that_is_not_here_is_not_downloaded_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(
-        ConfigError, match=r"owner/name is not on this machine.*nothing is downloaded without asking"
-    ) as caught:
-        check_model("owner/name", 32, options())
-    assert str(tmp_path) in caught.value.cause and "allow_download=true" in caught.value.next_step
-    (note,) = check_model("hf://owner/name", 32, options(allow_download=True))
-    assert "will be downloaded" in note
-
-
-def test_a_downloaded_model_is_found_in_the_cache(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    root = tmp_path / "hub" / "models--owner--name"
-    shutil.copytree(model, root / "snapshots" / "abc123")
-    (root / "refs").mkdir()
-    (root / "refs" / "main").write_text("abc123", encoding="utf-8")
-    for name in ("owner/name", "hf://owner/name@abc123"):
-        assert check_model(name, 32, options()) == []
-    with pytest.raises(ConfigError, match="not on this machine"):
-        check_model("owner/name@v2", 32, options())
 
 
 def test_without_peft_lora_says_which_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

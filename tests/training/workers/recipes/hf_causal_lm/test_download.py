@@ -17,8 +17,8 @@ pytest.importorskip("huggingface_hub", reason="downloads are its business")
 from rankdeck.recipe import ConfigError
 from tests.helpers.rank_processes import run_ranks
 from workers.data.model_tokenizer import TokenizerError, download_tokenizer, find_tokenizer_folder
-from workers.recipes.hf_causal_lm.download import local_folder, size_text, wanted_files
-from workers.recipes.hf_causal_lm.source import Source, find_source
+from workers.recipes.hf_causal_lm.download import local_folder
+from workers.recipes.hf_causal_lm.source import find_source
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 FILES = {
@@ -154,14 +154,3 @@ def test_a_hub_that_does_not_answer_is_said_in_one_message(tmp_path: Path, monke
     found = fetched(tmp_path, monkeypatch, "http://127.0.0.1:9")  # nothing listens there
     assert found["title"] == "The model could not be downloaded" and "owner/name" in found["cause"]
     assert "--model FOLDER" in found["next_step"]
-
-
-def test_unasked_nothing_is_downloaded() -> None:
-    with pytest.raises(ConfigError, match="nothing is downloaded without asking"):
-        local_folder(Source("hub", "owner/name"), False, lambda _: None)
-
-
-def test_sizes_are_those_of_what_is_fetched() -> None:
-    files = [("model.safetensors", 5_000_000_000), ("config.json", 600), ("tf_model.h5", 7), ("pytorch_model.bin", 9)]
-    assert wanted_files(files) == files[:2]
-    assert (size_text(5_000_000_600), size_text(2_500_000)) == ("5.0 GB", "2.5 MB")
