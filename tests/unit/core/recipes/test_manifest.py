@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from core.config import FieldSpec, RunConfig
+from core.config import RunConfig
 from core.errors import ConfigError
-from core.recipes.catalog import find_recipes, get_recipe, user_recipes_folder
+from core.recipes.catalog import find_recipes, get_recipe
 from core.recipes.manifest import Recipe, apply_recipe, check_options, recipe_defaults
 
 pytestmark = pytest.mark.windows
@@ -89,23 +89,6 @@ def test_the_built_in_recipe_fills_a_config_that_says_nothing() -> None:
     assert apply_recipe(config, minigpt) == config
 
 
-def test_a_users_recipe_is_found_beside_the_built_in_ones(tmp_path: Path, mine: Recipe) -> None:
-    names = [recipe.name for recipe in find_recipes([tmp_path, tmp_path / "not there"])]
-    assert names.index("minigpt") < names.index("mine")
-    assert mine.folder == tmp_path / "mine"
-    assert mine.modes == ("single", "ddp")
-    assert mine.fields[1] == FieldSpec("kind", "kind", "choice", "a", choices=("a", "b"))
-    assert get_recipe(str(mine.folder)) == mine
-
-
-def test_a_persons_own_folder_is_always_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_recipe(tmp_path / "own" / "mine", GOOD.format(name="mine"))
-    monkeypatch.setenv("RANKDECK_RECIPES", str(tmp_path / "own"))
-    assert get_recipe("mine").folder == tmp_path / "own" / "mine"
-    monkeypatch.delenv("RANKDECK_RECIPES")
-    assert user_recipes_folder().name == "recipes"
-
-
 BROKEN = {
     "not toml": ("name = [", "is not TOML"),
     "another format": ('format = "x"', "format is 'x'"),
@@ -153,21 +136,6 @@ def test_a_recipe_without_its_training_code_is_broken(tmp_path: Path) -> None:
 def test_a_recipe_that_is_not_utf8_is_broken(tmp_path: Path) -> None:
     (write_recipe(tmp_path / "mine", "") / "recipe.toml").write_bytes(b'title = "\xff"')
     assert "is not TOML" in find_recipes([tmp_path])[-1].problem
-
-
-def test_a_name_that_is_taken_does_not_replace_the_first(tmp_path: Path) -> None:
-    write_recipe(tmp_path / "minigpt", GOOD.format(name="minigpt"))
-    built_in, second = [recipe for recipe in find_recipes([tmp_path]) if recipe.name == "minigpt"]
-    assert built_in.problem == ""
-    assert "is taken by" in second.problem
-    assert get_recipe("minigpt", [tmp_path]) == built_in
-
-
-def test_an_unknown_recipe_is_an_error_that_names_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="no recipe 'minigtp'") as caught:
-        get_recipe("minigtp")
-    assert "minigpt" in caught.value.next_step
-    assert caught.value.field == "recipe"
 
 
 def test_options_are_completed_and_checked(mine: Recipe) -> None:
