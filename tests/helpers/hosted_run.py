@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from core.checkpoints.store import CheckpointStore
 from core.client import stop_run
 from core.config import RunConfig
 from core.fault_points import ENV_FAULT
@@ -103,6 +104,13 @@ def processes(store: RunStore) -> dict[int, ProcessId]:
     assert found, "the host's log names no rank"
     found[-1] = store.stored_state().host
     return {rank: process for rank, process in found.items() if process is not None and is_alive(process)}
+
+
+def newest(store: RunStore) -> int:
+    """The newest whole checkpoint's number, 0 for none; a damaged one is a failure."""
+    found, damaged = CheckpointStore(store.checkpoints).newest_valid()
+    assert not damaged, damaged
+    return 0 if found is None else found.number
 
 
 def lines(store: RunStore, event: str) -> list[dict[str, Any]]:

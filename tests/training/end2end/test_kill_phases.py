@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from core.checkpoints.store import CheckpointStore
 from core.run_folder.store import RunStore
-from tests.helpers.hosted_run import curve, host, lines, make_run, processes, write_text
+from tests.helpers.hosted_run import curve, host, lines, make_run, newest, processes, write_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -33,13 +32,6 @@ MOMENTS = {
 }
 # What is at work there is the same in every mode.
 IN_DDP_ONLY = ("before a part is named", "after the replacing of the ledger")
-
-
-def newest(store: RunStore) -> int:
-    """The newest whole checkpoint's number, 0 for none; a damaged one is a failure."""
-    found, damaged = CheckpointStore(store.checkpoints).newest_valid()
-    assert not damaged, damaged
-    return 0 if found is None else found.number
 
 
 def assert_all_dead(store: RunStore) -> None:

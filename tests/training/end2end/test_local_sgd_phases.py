@@ -1,4 +1,4 @@
-"""Independent ranks that meet every few steps, killed and stopped around a round: the weights end up bit by bit alike.
+"""Independent ranks that synchronise, killed and stopped around a round: the weights end up bit by bit alike.
 
 As in `test_kill_phases` one run is disturbed again and again and one never is. Replica groups are uneven: one rank
 is out of data long before the other and goes on voting, and the outer optimizer's state has to come back too.
@@ -14,9 +14,8 @@ import psutil
 import pytest
 
 from core.checkpoints.state_header import read_values
-from core.checkpoints.store import CheckpointStore
 from core.run_folder.store import RunStore
-from tests.helpers.hosted_run import curve, host, lines, make_run, processes, write_text
+from tests.helpers.hosted_run import curve, host, lines, make_run, newest, processes, write_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -32,20 +31,13 @@ SETTINGS = {
 }
 MOMENTS = {
     "before a ballot": "before_ballot@2",
-    "between ballot and exchange": "after_ballot@3",
-    "in the middle of the exchange": "mid_synchronisation",
-    "after the exchange": "after_synchronisation@5",
+    "between ballot and synchronisation": "after_ballot@3",
+    "in the middle of the synchronisation": "mid_synchronisation",
+    "after the synchronisation": "after_synchronisation@5",
     "between weights and manifest": "before_manifest@{next}",
     "when one rank is out of data": "after_ballot@9",
     "just before the last round": "before_ballot@11",
 }
-
-
-def newest(store: RunStore) -> int:
-    """The newest whole checkpoint's number, 0 for none; a damaged one is a failure."""
-    found, damaged = CheckpointStore(store.checkpoints).newest_valid()
-    assert not damaged, damaged
-    return 0 if found is None else found.number
 
 
 def rounds_of(store: RunStore) -> list[int]:
