@@ -21,14 +21,13 @@ from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckErr
 from core.files.atomic import copy_atomic, write_atomic
 from core.paths import PACKAGE_FOLDER
 from core.processes import end_marked, find_marked, folder_mark, spawn_detached
-from core.processes.program_environment import program_environment
 from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.protocol.messages import Hello, Message, Refused, StopRequest, Welcome
-from core.protocol.rank_context import ENV_RANK, ENV_RUN_MARK
 from core.recipes.outside_code import check_accepted, outside_code
 from core.resume.plan import ResumePlan
 from core.run_folder.spawned_host import write_spawned_host
 from core.run_folder.store import HostInfo, RunState, RunStore, default_runs_dir
+from core.run_folder.waiting_host import WaitingHost, host_environment
 
 CONNECT_TIMEOUT_S: Final = 10.0
 STOP_ANSWER_S: Final = 5.0
@@ -36,13 +35,16 @@ _POLL_S: Final = 0.03
 _READ_BYTES: Final = 1 << 16
 
 
-def start_run(config: RunConfig, runs_dir: Path | None = None, run_dir: Path | None = None) -> RunStore:
+def start_run(
+    config: RunConfig, runs_dir: Path | None = None, run_dir: Path | None = None, host: WaitingHost | None = None
+) -> RunStore:
     """Makes a run's folder and starts its host, which outlives this process. Returns at once.
 
     Args:
         config: What is asked, checked (`core.launch.preflight.check`).
         runs_dir: Where run folders live; None is the person's own place.
         run_dir: Exactly this folder instead of a new one.
+        host: One that was started meanwhile; None starts one.
 
     Raises:
         UsageError, PreflightError: The folder cannot be made.
@@ -52,7 +54,7 @@ def start_run(config: RunConfig, runs_dir: Path | None = None, run_dir: Path | N
     code = outside_code(config.recipe, config.options)
     if code is not None:  # named by the person who starts it, so that resuming need not ask
         code.remember()
-    _spawn_host(store)
+    _spawn_host(store, host)
     return store
 
 
@@ -321,17 +323,16 @@ def _say_starting(store: RunStore) -> None:
     )
 
 
-def _spawn_host(store: RunStore) -> None:
+def _spawn_host(store: RunStore, waiting: WaitingHost | None = None) -> None:
     attempt = store.stored_state().attempt  # read before: then the state is the host's
-    env = program_environment(os.environ, {"PYTHONUNBUFFERED": "1"})
-    for name in (ENV_RUN_MARK, ENV_RANK):  # a run that is started from within a run is not the other's to end
-        env.pop(name, None)
-    argv = [sys.executable, "-m", "core.host", str(store.dir)]
-    try:
-        process = spawn_detached(argv, PACKAGE_FOLDER, env, store.logs / "host.log")
-    except RankdeckError as error:
-        store.write_state(store.stored_state().replace(state="failed", error=error.as_dict(), exit_code=1))
-        raise
+    process = None if waiting is None else waiting.take(store.dir)
+    if process is None:
+        argv = [sys.executable, "-m", "core.host", str(store.dir)]
+        try:
+            process = spawn_detached(argv, PACKAGE_FOLDER, host_environment(), store.logs / "host.log")
+        except RankdeckError as error:
+            store.write_state(store.stored_state().replace(state="failed", error=error.as_dict(), exit_code=1))
+            raise
     write_spawned_host(store.dir, attempt, process)
 
 

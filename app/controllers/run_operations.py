@@ -20,6 +20,7 @@ from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import with_absolute_places
 from core.resume.plan import ResumePlan
 from core.run_folder.store import RunStore
+from core.run_folder.waiting_host import WaitingHost
 
 
 class Launching(QObject):
@@ -58,9 +59,10 @@ class Launching(QObject):
         runs_dir = self._runs_dir
 
         def work() -> tuple[Path, tuple[str, ...]]:
-            checked = check(_with_absolute_options(run), runs_dir)
-            notes = tuple(note for note in checked.notes if not note.startswith(NO_MODE))
-            return client.start_run(checked.run.config, runs_dir).dir, notes
+            with WaitingHost() as host:
+                checked = check(_with_absolute_options(run), runs_dir)
+                store = client.start_run(checked.run.config, runs_dir, host=host)
+            return store.dir, tuple(note for note in checked.notes if not note.startswith(NO_MODE))
 
         self._set_busy("starting a run")
         self._runner.run(Operation(work, self._on_started, self._ended_by(self.start_failed.emit)))

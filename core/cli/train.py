@@ -27,6 +27,7 @@ from core.recipes.user_script import read_script
 from core.resume.planner import CHANGEABLE, plan_resume
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore, default_runs_dir
+from core.run_folder.waiting_host import WaitingHost
 
 RUN_FAILED: Final = 1
 
@@ -39,13 +40,14 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """
     request = request_from_arguments(arguments)
     runs_dir = request.runs_dir or default_runs_dir()
-    try:
-        checked = check_request(request, runs_dir)
-    except DatasetError as error:
-        raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
-    for note in checked.notes:
-        terminal.warn(note)
-    store = start_run(checked.run.config, runs_dir, request.run_dir)
+    with WaitingHost() as host:
+        try:
+            checked = check_request(request, runs_dir)
+        except DatasetError as error:
+            raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
+        for note in checked.notes:
+            terminal.warn(note)
+        store = start_run(checked.run.config, runs_dir, request.run_dir, host)
     if arguments.detach:
         terminal.data(store.dir.name)
         return 0

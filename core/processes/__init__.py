@@ -10,7 +10,7 @@ watcher process that ends what is left of those sessions and marks when the host
 killed together, `end_marked` ends the rest later.
 """
 
-from core.processes.detached import spawn_detached
+from core.processes.detached import spawn_detached, spawn_listening
 from core.processes.exit_codes import describe_exit, ended_by_force
 from core.processes.marks import end_marked, find_marked, folder_mark, new_mark
 from core.processes.tree import Child, ProcessTree
@@ -25,4 +25,5 @@ __all__ = [
     "folder_mark",
     "new_mark",
     "spawn_detached",
+    "spawn_listening",
 ]

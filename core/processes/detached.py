@@ -1,7 +1,8 @@
-"""`spawn_detached`: starts a process that outlives the one that started it, its terminal and its window."""
+"""`spawn_detached`, `spawn_listening`: start a process that outlives the one that started it."""
 
 from __future__ import annotations
 
+import os
 import select
 import subprocess
 import sys
@@ -39,14 +40,43 @@ def spawn_detached(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: 
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         with append_unlinked(log) as file:
-            pid, started = _spawn(argv, cwd, env, file)
+            return _spawn(argv, cwd, env, file, None)
     except OSError as error:
-        raise RankdeckError(
-            f"{argv[0]} could not be started in {cwd}: {error.strerror or error}.",
-            "Check that the program and both folders exist and may be used.",
-            title="A process could not be started",
-        ) from error
-    return ProcessId(pid, started)
+        raise _not_started(argv, cwd, error) from error
+
+
+def spawn_listening(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> tuple[ProcessId, IO[bytes]]:
+    """As `spawn_detached`, a process whose standard input is a pipe and whose output goes nowhere.
+
+    Args:
+        argv: Program and arguments.
+        cwd: Its working directory.
+        env: Its whole environment.
+
+    Returns:
+        The process, and the end of the pipe to write to, unbuffered.
+
+    Raises:
+        RankdeckError: It cannot be started; says why.
+    """
+    reading, writing = os.pipe()
+    stdin = os.fdopen(writing, "wb", buffering=0)
+    try:
+        with Path(os.devnull).open("ab") as nowhere:
+            return _spawn(argv, cwd, env, nowhere, reading), stdin
+    except OSError as error:
+        stdin.close()
+        raise _not_started(argv, cwd, error) from error
+    finally:
+        os.close(reading)
+
+
+def _not_started(argv: Sequence[str], cwd: Path, error: OSError) -> RankdeckError:
+    return RankdeckError(
+        f"{argv[0]} could not be started in {cwd}: {error.strerror or error}.",
+        "Check that the program and both folders exist and may be used.",
+        title="A process could not be started",
+    )
 
 
 if sys.platform == "win32":
@@ -54,23 +84,23 @@ if sys.platform == "win32":
     """A console of its own, never shown. DETACHED_PROCESS would leave it without one, and then each console program
     it starts (a virtual environment's python.exe starts the real one) would open a visible window."""
 
-    def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes]) -> tuple[int, float]:
+    def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes], stdin: int | None) -> ProcessId:
         try:
-            process = _popen(argv, cwd, env, log, _QUIET | subprocess.CREATE_BREAKAWAY_FROM_JOB)
+            process = _popen(argv, cwd, env, log, stdin, _QUIET | subprocess.CREATE_BREAKAWAY_FROM_JOB)
         except PermissionError:  # the job that this process is in lets no process leave
             log.write(_IN_A_JOB)
             log.flush()
-            process = _popen(argv, cwd, env, log, _QUIET)
+            process = _popen(argv, cwd, env, log, stdin, _QUIET)
         identity = identify(process.pid)
         process.returncode = 0  # tells Popen that it will not be waited for: no warning, no zombies on Windows
-        return process.pid, identity.started if identity is not None else time.time()
+        return ProcessId(process.pid, identity.started if identity is not None else time.time())
 
     def _popen(
-        argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes], flags: int
+        argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes], stdin: int | None, flags: int
     ) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             list(argv),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=log,
             stderr=log,
             cwd=cwd,
@@ -80,18 +110,19 @@ if sys.platform == "win32":
 
 else:
 
-    def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes]) -> tuple[int, float]:
+    def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes], stdin: int | None) -> ProcessId:
         # The launcher starts it, tells its pid and ends, so that init inherits (and reaps) it and not we.
         from core.processes.posix import LAUNCHER
 
         with subprocess.Popen(
-            [*LAUNCHER, "detach", *argv],
+            [*LAUNCHER, "detach", str(-1 if stdin is None else stdin), *argv],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             cwd=cwd,
             env=dict(env),
             start_new_session=True,
+            pass_fds=() if stdin is None else (stdin,),
         ) as launcher:
             if launcher.stdout is None or not select.select([launcher.stdout], [], [], _START_LIMIT_S)[0]:
                 launcher.kill()
@@ -100,4 +131,4 @@ else:
             if not answer.isdigit():
                 raise OSError(answer.removeprefix("error ") or "the launcher failed; its log says why")
             identity = identify(int(answer))  # the launcher still holds the pid: it has not reaped
-            return int(answer), identity.started if identity is not None else time.time()
+            return ProcessId(int(answer), identity.started if identity is not None else time.time())

@@ -1,0 +1,46 @@
+"""``python -m core.host.waiting``: a host that imports what it needs while its run is still being checked.
+
+Its standard input tells it the run's folder, a JSON text on a line. When that is closed before, there is nothing to
+host. Started by `core.run_folder.waiting_host`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+
+def main() -> int:
+    """Waits for a folder, then is ``python -m core.host RUN_DIR``; returns the run's exit code."""
+    problem: Exception | None = None
+    try:
+        from core.host import __main__ as host
+        from core.machine.platform import this_platform
+
+        this_platform()  # reads package metadata, whose reader takes longer to import than the answer to find
+    except Exception as error:
+        problem = error
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        return 0
+    run_dir = Path(json.loads(line))
+    _write_to(run_dir / "logs" / "host.log")
+    if problem is not None:
+        raise problem
+    sys.argv = [host.__file__, str(run_dir)]
+    return host.main(sys.argv[1:])
+
+
+def _write_to(log: Path) -> None:
+    """From here on standard output and standard error go there, as those of a detached host do."""
+    from core.links import append_unlinked
+
+    with append_unlinked(log) as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
