@@ -39,6 +39,14 @@ pytestmark = [
 ROOT: Final = Path(__file__).resolve().parents[2]
 TREES: Final = [ROOT, *map(Path, filter(None, os.environ.get("RANKDECK_BENCH_TREES", "").split(os.pathsep)))]
 TURNS: Final = int(os.environ.get("RANKDECK_BENCH_TURNS", "7"))
+PHASES: Final = {
+    "host at work": "planning",
+    "ranks started": "spawning",
+    "torch begins": r"rank \d+: importing torch",
+    "data": r"rank \d+: preparing data",
+    "ready": r"rank \d+: ready",
+}
+"""Moments of a start, and how the host's log says them."""
 BATCH: Final = 4
 LENGTH: Final = 16
 _PR_SET_CHILD_SUBREAPER: Final = 36
@@ -50,6 +58,7 @@ class Start:
 
     wall: list[float] = field(default_factory=list)
     processor: list[float] = field(default_factory=list)
+    phases: dict[str, list[float]] = field(default_factory=dict)
 
 
 @pytest.mark.parametrize("world", [1, 2])
@@ -68,9 +77,14 @@ def test_launch_to_first_step(world: int, tmp_path: Path) -> None:
             if turn >= 0:
                 took[name].wall += one.wall
                 took[name].processor += one.processor
+                for phase, at in one.phases.items():
+                    took[name].phases.setdefault(phase, []).extend(at)
     print(f"launch to first step, {world} CPU rank(s), {TURNS} turns, load {psutil.getloadavg()[0]:.0f}:")
     for name, of in took.items():
         print(f"  {name:24} wall {_spread(of.wall)}, processor {_spread(of.processor)}")
+        if of.phases:
+            times = (f"{statistics.median(at):.2f} s {phase}" for phase, at in of.phases.items())
+            print(f"  {'':24} {', '.join(times)}")
 
 
 def _spread(values: Sequence[float]) -> str:
@@ -83,14 +97,25 @@ def _rankdeck(folder: Path, tree: Path, world: int, text: Path) -> Start:
     command += ["--devices", f"cpu:{world}", "--mode", "ddp" if world > 1 else "single", "--steps", "1"]
     command += ["--batch-size", str(BATCH), "--seq-len", str(LENGTH), "--dataset-file", str(text)]
     command += ["--gradient-exchange", "plain", *(f"--set={name}={value}" for name, value in settings.items())]
-    return _measured([command], tree, folder, lambda: _first_steps(folder / "run" / "logs" / "host.log", world))
+    log, began = folder / "run" / "logs" / "host.log", time.time()
+    start = _measured([command], tree, folder, lambda: _first_steps(log, world))
+    for phase, ending in PHASES.items():
+        start.phases[phase] = [at - began for at in _logged(log, rf"phase: {ending}")[:1]]
+    return start
 
 
 def _first_steps(log: Path, world: int) -> float:
     """When the last rank had made its first step, as the host heard it."""
-    found = re.findall(r"^(\S+ \S+) INFO .*: rank \d+ has made step 1$", log.read_text(encoding="utf-8"), re.MULTILINE)
+    found = _logged(log, r"rank \d+ has made step 1")
     assert len(found) == world, found
-    return max(datetime.fromisoformat(text).timestamp() for text in found)
+    return max(found)
+
+
+def _logged(log: Path, line: str) -> list[float]:
+    """When a host logged lines that end like this."""
+    text = log.read_text(encoding="utf-8")
+    found = re.findall(rf"^(\S+ \S+) INFO .*: {line}$", text, re.MULTILINE)
+    return [datetime.fromisoformat(moment).timestamp() for moment in found]
 
 
 def _by_hand(folder: Path, world: int, text: Path) -> Start:
