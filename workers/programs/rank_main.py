@@ -99,6 +99,7 @@ def _make_session(context: RankContext, connection: HostConnection, reporter: Re
     from workers.strategies import RankPlace, make_strategy
     from workers.training.session import Session
 
+    torch.optim.SGD([torch.zeros(1)])  # the first optimizer imports torch's compiler: most of a second, better now
     threads = os.environ.get("OMP_NUM_THREADS")
     if threads and threads.isdecimal():  # "4,2" is for nested regions, which torch does not have
         torch.set_num_threads(int(threads))
