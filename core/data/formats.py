@@ -73,11 +73,8 @@ def is_data_name(name: str) -> bool:
 
 def missing_package(form: FileFormat) -> str:
     """The package that reading this format needs and this Python lacks; empty when nothing is missing."""
-    if form.form in ("parquet", "arrow") and importlib.util.find_spec("pyarrow") is None:
-        return "pyarrow"
-    if form.packing == "zst" and sys.version_info < (3, 14) and importlib.util.find_spec("zstandard") is None:
-        return "zstandard"
-    return ""
+    needed = form.form in ("parquet", "arrow") or (form.packing == "zst" and sys.version_info < (3, 14))
+    return "pyarrow" if needed and importlib.util.find_spec("pyarrow") is None else ""
 
 
 def _unpacked(name: str) -> tuple[str, Packing]:

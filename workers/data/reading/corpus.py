@@ -14,14 +14,13 @@ from core.data.dataset import identify, is_hub, list_formats
 from core.data.formats import TEXT_COLUMN, FileFormat, Form, Packing
 from core.data.hub import ALLOW_DOWNLOAD, HubName
 from core.errors import ConfigError, DatasetError
-from core.files.atomic import explain
 from workers.data.reading.columns import Columns
 from workers.data.reading.hub import fetch
 from workers.data.reading.json_stream import NotRowsError
-from workers.data.reading.packed import PackedFile, broken_file_errors
-from workers.data.reading.pieces import Part, Piece, part_pieces
+from workers.data.reading.packed import is_damage
+from workers.data.reading.pieces import Part, Piece, part_pieces, part_rows, read_error
 from workers.data.reading.row_counts import RowCounts
-from workers.data.reading.rows import Bad, Row, arrow_rows, csv_rows, json_file_rows, jsonl_rows, table_rows
+from workers.data.reading.rows import Bad
 
 MAX_BAD_ROWS: Final = "max_bad_rows"
 OPTIONS: Final = (TEXT_COLUMN, MAX_BAD_ROWS, ALLOW_DOWNLOAD)
@@ -178,33 +177,15 @@ def _sampled(path: Path, file_format: FileFormat, wanted: str, number: int) -> t
         return file_format.form, Columns()
     columns = Columns()
     try:
-        for row in itertools.islice(_good_rows(path, file_format), _SAMPLED_ROWS):
+        rows = part_rows(Part(str(path), path.name, file_format.form, file_format.packing))
+        for row in itertools.islice((row for row in rows if not isinstance(row, Bad)), _SAMPLED_ROWS):
             columns.add(row)
     except NotRowsError:
         return "text", Columns()  # a settings file, say: its text is all there is to learn
-    except broken_file_errors():
-        pass  # it is counted as bad when it is read
-    except OSError as error:
-        failed = explain(error, f"{path} could not be read")
-        raise DatasetError(failed.cause, "Check that you may read it.", title="The dataset cannot be read") from None
+    except Exception as error:
+        if not is_damage(error):  # then it is counted as bad when it is read
+            raise read_error(path, error) from None
     return file_format.form, columns
-
-
-def _good_rows(path: Path, file_format: FileFormat) -> Iterator[Row]:
-    if file_format.form == "parquet":
-        yield from (row for row in table_rows(path, None, None) if not isinstance(row, Bad))
-        return
-    if file_format.form == "arrow":
-        yield from (row for row in arrow_rows(path, None) if not isinstance(row, Bad))
-        return
-    with PackedFile(path, file_format.packing) as file:
-        if file_format.form == "jsonl":
-            rows = jsonl_rows(file.stream)
-        elif file_format.form == "json":
-            rows = json_file_rows(file.stream)
-        else:
-            rows = csv_rows(file.stream, "\t" if file_format.form == "tsv" else ",")
-        yield from (row for row in rows if not isinstance(row, Bad))
 
 
 def _choose(wanted: str, columns: Columns, has_tables: bool) -> str:

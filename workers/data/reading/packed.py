@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import importlib
+import io
 import sys
 import zlib
 from pathlib import Path
@@ -55,10 +56,12 @@ class PackedFile:
         self._raw.close()
 
 
-def broken_file_errors() -> tuple[type[Exception], ...]:
-    """What reading a packed file raises when its bytes are damaged or its end is missing."""
-    zstd = tuple(module.ZstdError for name in ("zstandard", "compression.zstd") if (module := sys.modules.get(name)))
-    return (EOFError, gzip.BadGzipFile, zlib.error, *zstd)
+def is_damage(error: Exception) -> bool:
+    """Whether a packed file could not be read because its bytes are damaged or its end is missing."""
+    if isinstance(error, OSError):
+        return error.errno is None  # gzip's and pyarrow's own; those of the system have a number
+    zstd = sys.modules.get("compression.zstd")
+    return isinstance(error, (EOFError, zlib.error)) or (zstd is not None and isinstance(error, zstd.ZstdError))
 
 
 def _unpacked(raw: IO[bytes], packing: Packing) -> IO[bytes]:
@@ -68,18 +71,16 @@ def _unpacked(raw: IO[bytes], packing: Packing) -> IO[bytes]:
 
 
 def _zstd(raw: IO[bytes]) -> IO[bytes]:
-    """Python 3.14's own module, else the zstandard package; both raise at an end that is missing."""
+    """Python 3.14's own module, else pyarrow; both raise at an end that is missing."""
     if sys.version_info >= (3, 14):
         module: Any = importlib.import_module("compression.zstd")
         return cast(IO[bytes], module.ZstdFile(raw, "rb"))
     try:
-        import zstandard
+        import pyarrow
     except ImportError:
         raise PreflightError(
-            "Reading .zst files needs the package zstandard, which is not installed here.",
+            "Reading .zst files needs the package pyarrow, which is not installed here.",
             "Install it: pip install rankdeck[data]",
             title="A package is missing",
         ) from None
-    from workers.data.reading.zst_reader import ZstReader
-
-    return cast(IO[bytes], ZstReader(raw, zstandard.ZstdDecompressor()))
+    return io.BufferedReader(pyarrow.CompressedInputStream(raw, "zstd"), _BUFFER_BYTES)

@@ -18,9 +18,9 @@ from core.errors import DatasetError
 from core.files.atomic import explain
 from workers.data.reading.columns import row_text
 from workers.data.reading.json_stream import Cell
-from workers.data.reading.packed import PackedFile, broken_file_errors
+from workers.data.reading.packed import PackedFile, is_damage
 from workers.data.reading.row_counts import RowCounts
-from workers.data.reading.rows import Bad, Row, arrow_rows, csv_rows, json_file_rows, jsonl_rows, table_rows
+from workers.data.reading.rows import Bad, Row, csv_rows, json_file_rows, jsonl_rows, table_rows
 
 PIECE_BYTES: Final = 1 << 22
 MAX_LINE_BYTES: Final = 1 << 20
@@ -92,49 +92,73 @@ def part_pieces(part: Part, counts: RowCounts, on_read: Callable[[int], None] = 
         DatasetError: The file cannot be read, or packed into it is something other than text.
     """
     try:
-        if part.form == "parquet" or part.form == "arrow":
-            yield from _document_pieces(_table(part), part, counts, lambda: None)
-            return
-        with PackedFile(Path(part.path), part.packing) as file:
-            yield from _stream_pieces(file, part, counts, lambda: on_read(file.position - part.seek_to))
-    except OSError as error:
-        if isinstance(error, broken_file_errors()):
-            raise
-        failed = explain(error, f"{part.path} could not be read")
-        raise DatasetError(failed.cause, "Check that you may read it.", title="The dataset cannot be read") from None
-
-
-def _stream_pieces(file: PackedFile, part: Part, counts: RowCounts, on_read: Callable[[], None]) -> Iterator[Piece]:
-    try:
         if part.form == "text":
-            yield from _text_pieces(file.stream, part, counts, on_read)
+            yield from _text_pieces(part, counts, on_read)
         else:
-            yield from _document_pieces(_stream_rows(file.stream, part), part, counts, on_read)
-    except broken_file_errors():
+            yield from _document_pieces(part_rows(part, on_read), part, counts)
+    except Exception as error:
+        if not is_damage(error):
+            raise read_error(part.path, error) from None
         counts.rows += 1
         counts.add_bad("cut_off", part.name)
         if part.form == "text":
             yield Piece(b"", True)
 
 
-def _text_pieces(stream: IO[bytes], part: Part, counts: RowCounts, on_read: Callable[[], None]) -> Iterator[Piece]:
+def read_error(path: Path | str, error: Exception) -> Exception:
+    """What is raised where a file cannot be read: a `DatasetError` for what the system says, else the error itself."""
+    if not isinstance(error, OSError):
+        return error
+    failed = explain(error, f"{path} could not be read")
+    return DatasetError(failed.cause, "Check that you may read it.", title="The dataset cannot be read")
+
+
+def part_rows(part: Part, on_read: Callable[[int], None] = lambda _: None) -> Iterator[Row | Bad]:
+    """The rows of a part that is not text.
+
+    Args:
+        part: What is read.
+        on_read: As for `part_pieces`.
+
+    Raises:
+        NotRowsError: It is a JSON document without rows.
+        OSError: The file cannot be read.
+    """
+    if part.form in ("parquet", "arrow"):
+        groups = None if part.stop is None else (part.start, part.stop)
+        columns = [part.column.partition(".")[0], part.column] if part.column else []
+        yield from table_rows(part.path, groups, columns, stream=part.form == "arrow")
+        return
+    with PackedFile(Path(part.path), part.packing) as file:
+        if part.form == "jsonl":
+            if part.seek_to:
+                file.stream.seek(part.seek_to)
+            rows = jsonl_rows(file.stream, part.start, part.stop)
+        elif part.form == "json":
+            rows = json_file_rows(file.stream)
+        else:
+            rows = csv_rows(file.stream, "\t" if part.form == "tsv" else ",")
+        for row in rows:
+            on_read(file.position - part.seek_to)
+            yield row
+
+
+def _text_pieces(part: Part, counts: RowCounts, on_read: Callable[[int], None]) -> Iterator[Piece]:
     """A text file: one document, its lines counted as rows. Lines that are not UTF-8 are counted as bad and kept."""
     at = part.start
-    if part.seek_to:
-        stream.seek(part.seek_to)
-    reader = PieceReader(stream)
-    if part.last:
-        counts.documents += 1
-    while part.stop is None or at < part.stop:
-        piece = reader.next()
-        if not piece:
-            break
-        if part.packing:
-            refuse_nul(piece, part.name)
-        _count_lines(piece, at, part, counts)
-        at += len(piece)
-        on_read()
-        yield Piece(piece, False)
+    with PackedFile(Path(part.path), part.packing) as file:
+        if part.seek_to:
+            file.stream.seek(part.seek_to)
+        reader = PieceReader(file.stream)
+        if part.last:
+            counts.documents += 1
+        while (part.stop is None or at < part.stop) and (piece := reader.next()):
+            if part.packing:
+                refuse_nul(piece, part.name)
+            _count_lines(piece, at, part, counts)
+            at += len(piece)
+            on_read(file.position - part.seek_to)
+            yield Piece(piece, False)
     if part.last:
         yield Piece(b"", True)
 
@@ -226,26 +250,7 @@ def _count_lines(piece: bytes, at: int, part: Part, counts: RowCounts) -> None:
     counts.rows += lines
 
 
-def _stream_rows(stream: IO[bytes], part: Part) -> Iterator[Row | Bad]:
-    if part.form == "jsonl":
-        if part.seek_to:
-            stream.seek(part.seek_to)
-        return jsonl_rows(stream, part.start, part.stop)
-    if part.form == "json":
-        return json_file_rows(stream)
-    return csv_rows(stream, "\t" if part.form == "tsv" else ",")
-
-
-def _table(part: Part) -> Iterator[Row | Bad]:
-    columns = [part.column.partition(".")[0], part.column] if part.column else None
-    if part.form == "arrow":
-        return arrow_rows(part.path, columns)
-    return table_rows(part.path, None if part.stop is None else (part.start, part.stop), columns)
-
-
-def _document_pieces(
-    rows: Iterator[Row | Bad], part: Part, counts: RowCounts, on_read: Callable[[], None]
-) -> Iterator[Piece]:
+def _document_pieces(rows: Iterator[Row | Bad], part: Part, counts: RowCounts) -> Iterator[Piece]:
     for row in rows:
         if isinstance(row, Cell) and part.column.partition(".")[0] not in row and part.column not in row:
             continue  # of another column
@@ -263,7 +268,6 @@ def _document_pieces(
             counts.add_bad(problem, f"{part.name}, row {counts.rows}")
             continue
         counts.documents += 1
-        on_read()
         yield from document_pieces(data)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
@@ -135,38 +135,32 @@ def _without_nothing(text: IO[str]) -> Iterator[str]:
         yield line
 
 
-def table_rows(path: Any, groups: tuple[int, int] | None, columns: list[str] | None) -> Iterator[Row | Bad]:
-    """The rows of a Parquet file.
+def table_rows(
+    path: str, groups: tuple[int, int] | None, columns: Sequence[str], *, stream: bool = False
+) -> Iterator[Row | Bad]:
+    """The rows of a Parquet file, or of an Arrow stream, as the `datasets` package keeps them.
 
     Args:
         path: The file.
-        groups: First row group and the one behind the last; None: all.
-        columns: Only these; None: all.
+        groups: First row group and the one behind the last; None: all. A stream has none.
+        columns: Only those of these that it has; all where it has none of them.
+        stream: It is an Arrow stream.
     """
     import pyarrow
-    from pyarrow import parquet
+    from pyarrow import ipc, parquet
 
     try:
+        if stream:
+            with pyarrow.memory_map(path) as source, ipc.open_stream(source) as reader:
+                known = [name for name in columns if name in reader.schema.names] or reader.schema.names
+                for batch in reader:
+                    for start in range(0, batch.num_rows, _TABLE_ROWS):
+                        yield from batch.select(known).slice(start, _TABLE_ROWS).to_pylist()
+            return
         with parquet.ParquetFile(path) as file:
-            wanted = None if groups is None else list(range(*groups))
-            known = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
-            for batch in file.iter_batches(batch_size=_TABLE_ROWS, row_groups=wanted, columns=known or None):
+            known = [name for name in columns if name in file.schema_arrow.names] or None
+            wanted = None if groups is None else range(*groups)
+            for batch in file.iter_batches(batch_size=_TABLE_ROWS, row_groups=wanted, columns=known):
                 yield from batch.to_pylist()
-    except (pyarrow.ArrowException, OSError) as error:
-        yield Bad("broken", f"the file cannot be read on ({error})"[:300])
-
-
-def arrow_rows(path: Any, columns: list[str] | None) -> Iterator[Row | Bad]:
-    """The rows of an Arrow stream file, as the `datasets` package keeps them."""
-    import pyarrow
-    from pyarrow import ipc
-
-    try:
-        with pyarrow.memory_map(str(path)) as source, ipc.open_stream(source) as reader:
-            for batch in reader:
-                known = columns and [name for name in columns if name in batch.schema.names]
-                part = batch.select(known) if known else batch
-                for start in range(0, part.num_rows, _TABLE_ROWS):
-                    yield from part.slice(start, _TABLE_ROWS).to_pylist()
     except (pyarrow.ArrowException, OSError) as error:
         yield Bad("broken", f"the file cannot be read on ({error})"[:300])

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from core.files.atomic import explain
 from workers.data.reading.corpus import Source
-from workers.data.reading.packed import PackedFile, broken_file_errors
+from workers.data.reading.packed import PackedFile, is_damage
 from workers.data.reading.pieces import Part, PieceReader, refuse_nul
 from workers.data.reading.row_counts import RowCounts
 
@@ -112,7 +112,9 @@ def _blocks(file: PackedFile, source: Source, counts: RowCounts) -> Blocks:
         else:
             for line in iter(lambda: file.stream.readline(_LINE_BYTES), b""):
                 yield line, line.endswith(b"\n")
-    except broken_file_errors():
+    except Exception as error:
+        if not is_damage(error):
+            raise
         counts.rows += 1
         counts.add_bad("cut_off", source.name)
 
