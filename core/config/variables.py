@@ -31,6 +31,8 @@ DECIDED: Final[Mapping[str, tuple[str, str]]] = {
     "RANKDECK_*": ("Rankdeck uses these variables for its own processes.", "Leave it out."),
 }
 """Names, or patterns of names, that cannot be given: why, and what to do."""
+_FREE: Final = "TORCHELASTIC_USE_AGENT_STORE"
+"""``False`` lets a script's rank 0 host the rendezvous store itself (docs/scripts.md)."""
 
 
 def read_variables(value: object) -> dict[str, str]:
@@ -67,6 +69,8 @@ def is_decided(name: str) -> bool:
 
 
 def _deciding(name: str) -> str | None:
+    if name.upper() == _FREE:
+        return None
     return next((pattern for pattern in DECIDED if fnmatchcase(name.upper(), pattern)), None)
 
 

@@ -91,6 +91,10 @@ def test_values_are_texts_of_one_line(value: object) -> None:
         RunConfig(env=value)
 
 
+def test_a_script_may_host_its_rendezvous_store_itself() -> None:
+    assert parsed("--env", "TORCHELASTIC_USE_AGENT_STORE=False").env == {"TORCHELASTIC_USE_AGENT_STORE": "False"}
+
+
 def test_a_run_of_an_older_version_keeps_its_scripts_variables() -> None:
     old = {"recipe": "script", "options": {"script": "train.py", "environment": "A=1 B='x y' MASTER_PORT=7"}}
     read = config_from_mapping(old)
