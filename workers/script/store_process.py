@@ -10,6 +10,7 @@ that are left in the old one break a second group.
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
@@ -24,6 +25,7 @@ _CHUNK_BYTES = 1 << 16
 
 def main() -> None:
     """Serves until standard input is closed."""
+    gc.disable()  # what torch imports stays; looking through it again and again is a seventh of it
     listener = socket.socket(fileno=int(sys.argv[1]))
     threading.Thread(target=_serve, args=(listener,), daemon=True).start()
     sys.stdin.buffer.read()
