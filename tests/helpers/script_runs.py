@@ -13,6 +13,9 @@ import pytest
 
 from tests.helpers.host_fixture import LIMIT_S, FakeRun, quick_starts
 
+NO_STORE = {"TORCHELASTIC_USE_AGENT_STORE": "False"}
+"""For scripts without torch: no store is hosted that none of them would connect to; its process imports torch."""
+
 
 class ScriptRun(FakeRun):
     """One run of a script.
@@ -68,8 +71,11 @@ def script_run(
 ) -> Iterator[MakeScriptRun]:
     """Makes runs of scripts and ends them with the test."""
     made: list[ScriptRun] = []
+    as_a_persons = request.node.get_closest_marker("spawned") is not None
 
     def make(text: str | Path, arguments: str = "", options: dict[str, Any] | None = None, **config: Any) -> ScriptRun:
+        if isinstance(text, str) and "torch" not in text and not as_a_persons:
+            config.setdefault("env", NO_STORE)
         folder = tmp_path / f"Läufe mit Raum {len(made)}"
         folder.mkdir()
         made.append(ScriptRun(folder, text, arguments, options, **config))
