@@ -1,33 +1,17 @@
-"""The MiniGPT recipe's parts: tokens, samples, model."""
+"""The MiniGPT recipe's parts: samples, model."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from workers.data.tokens.byte_or_bpe import tokenizer_in, train_bpe
-from workers.data.tokens.tokenizer_spec import token_type
 from workers.data.window_batches import spread
 from workers.recipes.minigpt.model import MiniGPT, Shape
 
 SHAPE = Shape(vocab_size=11, seq_len=8, n_layer=2, n_head=2, n_embd=8)
-
-
-def test_a_bpe_is_learned_from_the_text_and_comes_back(tmp_path: Path) -> None:
-    pytest.importorskip("tokenizers", reason="BPE needs the tokenizers package")
-    train_bpe(["the cat sat on the mat. the hat ü\n" * 50], 300, tmp_path / "tokenizer.json")
-    tokenizer = tokenizer_in(tmp_path, "bpe").open()
-    (ids,) = tokenizer.encode(["the hat ü".encode()])
-    assert len(ids) < 9 and tokenizer.decode(ids.tolist()) == "the hat ü" and 256 < tokenizer.vocab_size <= 300
-
-
-@pytest.mark.parametrize(("vocabulary", "size"), [(256, 1), (257, 2), (65_536, 2), (65_537, 4)])
-def test_ids_take_no_more_room_than_they_need(vocabulary: int, size: int) -> None:
-    assert token_type(vocabulary).itemsize == size
 
 
 @pytest.mark.parametrize("samples", [1, 2, 3, 97, 256, 1_000, 2_999])

@@ -1,4 +1,4 @@
-"""Three lines for an error, UTF-8 whatever the console says, and a reader that has gone is no error."""
+"""Output in a process of its own: UTF-8 whatever the console says, and a reader that has gone is no error."""
 
 from __future__ import annotations
 
@@ -8,30 +8,7 @@ import sys
 
 import pytest
 
-from core.cli.terminal import Terminal
-from core.errors import RankdeckError
-
 pytestmark = pytest.mark.windows
-
-
-def test_an_error_is_exactly_three_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    Terminal().error(RankdeckError("One\nsentence\twith  breaks.", "Do\r\nthis.", title="A title"))
-    out, err = capsys.readouterr()
-    assert (out, err) == ("", "A title\nOne sentence with breaks.\nDo this.\n")
-
-
-def test_data_stays_alone_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
-    terminal = Terminal(quiet=True)
-    terminal.say("for a person")
-    terminal.json({"größe": 1})
-    terminal.progress("not shown where nobody looks")
-    out, err = capsys.readouterr()
-    assert (out, err) == ('{"größe": 1}\n', "for a person\n")
-
-
-def test_columns_line_up(capsys: pytest.CaptureFixture[str]) -> None:
-    Terminal().table(("A", "LONGER"), [("xx", "y"), ("", "–")])
-    assert capsys.readouterr().out == "A   LONGER\nxx  y\n    –\n"
 
 
 def test_output_is_utf8_whatever_the_console_says() -> None:

@@ -1,0 +1,132 @@
+"""Ranks that wait for the host: committed together, merged, released; and which weights are the run's."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from unittest.mock import Mock, call
+
+import pytest
+
+from core.config.mode import Mode
+from core.host.commits.gathering import Next
+from core.host.commits.rank_barrier import ASK_AGAIN_S, RankBarrier
+from core.host.ranks import Ranks
+from core.launch.plan import LaunchPlan, RankCommand
+from core.machine.devices import Device
+from core.protocol.messages import Merge, Merged, MergeDone, MergeReady, RankDone
+from core.protocol.server import Connection
+
+pytestmark = pytest.mark.windows
+FOLDER = Path("checkpoints") / "7"
+
+
+def checkpoint(*names: str, diverged: tuple[int, ...] = ()) -> Any:
+    files = [SimpleNamespace(name=name) for name in names]
+    return SimpleNamespace(number=7, folder=FOLDER, files=files, diverged=diverged)
+
+
+def merged(round_: int, file: str) -> MergeDone:
+    return MergeDone(round_, 7, file, "average", {})
+
+
+class Story:
+    """Two independent ranks and the commits of their attempt, as far as the barrier looks at them."""
+
+    def __init__(self, **plan: Any) -> None:
+        slots = [Device(f"cpu:{number}", "cpu", number, "slot") for number in range(2)]
+        commands = tuple(RankCommand(d.index, (), {}, (), Path(), Path(), d) for d in slots)
+        self.ranks = Ranks(LaunchPlan(Mode.INDEPENDENT, 2, 2, "", commands, **plan))
+        self.coordinator = SimpleNamespace(busy=False, missing=[0, 1], held=False)
+        self.coordinator.holds = lambda _: self.coordinator.held
+        self.commits: Any = Mock(coordinator=self.coordinator, newest=None, retry_at=None)
+        self.barrier = RankBarrier(self.ranks, self.commits)
+        self.sent: list[tuple[int, Any]] = []
+        for rank in self.ranks:
+            rank.connection = cast(Connection, SimpleNamespace(send=partial(self._take, rank.number)))
+
+    def _take(self, rank: int, message: Any) -> None:
+        self.sent.append((rank, message))
+
+    def done(self, *numbers: int) -> None:
+        for number in numbers:
+            self.ranks[number].done = RankDone(20, True)
+
+    def committed(self) -> None:
+        self.coordinator.held, self.commits.newest = True, checkpoint("weights_rank0.safetensors")
+
+    @property
+    def asked(self) -> int:
+        return self.commits.ask_missing.call_count
+
+
+def test_while_a_rank_trains_nothing_is_due() -> None:
+    story = Story()
+    story.done(0)
+    assert story.barrier.step(100.0) == (Next.WAIT, "") and story.asked == 0
+
+
+def test_all_that_wait_are_committed_and_asked_again_only_after_a_while() -> None:
+    story = Story()
+    story.done(0, 1)
+    assert story.barrier.step(100.0) == (Next.COMMIT, "saving")
+    assert story.commits.ask_missing.mock_calls == [call("every rank waits")]
+    story.coordinator.busy = True
+    assert story.barrier.step(100.0 + ASK_AGAIN_S) == (Next.WAIT, "") and story.asked == 1
+    story.coordinator.missing = []
+    assert story.barrier.step(200.0) == (Next.WAIT, "") and story.asked == 1, "every rank has answered"
+    story.coordinator.missing = [1]
+    assert story.barrier.step(200.0) == (Next.WAIT, "saving") and story.asked == 2
+
+
+def test_the_last_merge_comes_before_the_end() -> None:
+    story = Story()
+    story.done(0, 1)
+    story.committed()
+    assert story.barrier.step(100.0) == (Next.MERGE, "merging")
+    assert story.sent == [(0, Merge(1, 7, str(FOLDER)))]
+    assert story.barrier.step(101.0) == (Next.WAIT, "")
+    story.barrier.merge_done(story.ranks[1], merged(1, "merged.safetensors"))
+    story.barrier.merge_done(story.ranks[0], merged(1, "../merged.safetensors"))
+    assert story.barrier.step(102.0) == (Next.WAIT, ""), "only rank 0 merges, and only into the checkpoint"
+    story.barrier.merge_done(story.ranks[0], merged(1, "merged.safetensors"))
+    assert story.barrier.step(103.0) == (Next.FINISH, "")
+    assert story.barrier.model(None) == (FOLDER / "merged.safetensors",)
+
+
+def test_a_round_of_merging_releases_the_ranks_that_wait() -> None:
+    story = Story()
+    story.committed()
+    for rank in story.ranks:
+        rank.ready = MergeReady(5, 20)
+    story.barrier.step(100.0)
+    story.barrier.merge_done(story.ranks[0], merged(5, "merged.safetensors"))
+    assert story.barrier.step(101.0) == (Next.RELEASE, "")
+    told = Merged(5, str(FOLDER / "merged.safetensors"))
+    assert story.sent == [(0, Merge(5, 7, str(FOLDER))), (0, told), (1, told)]
+    assert all(rank.ready is None for rank in story.ranks)
+
+
+def test_a_program_of_its_own_has_saved_what_it_wanted() -> None:
+    story = Story(self_contained=True)
+    story.done(0, 1)
+    assert story.barrier.step(100.0) == (Next.FINISH, "") and story.asked == 0
+
+
+@pytest.mark.parametrize(
+    ("newest", "resumed", "names"),
+    [
+        (None, None, ()),
+        (checkpoint("rank0.json"), None, ()),
+        (checkpoint("weights.safetensors", "rank0.json"), checkpoint("weights_old"), ("weights.safetensors",)),
+        (None, checkpoint("weights_rank1", "weights_rank0"), ("weights_rank0",)),
+        (checkpoint("weights_shard1", "weights_shard0"), None, ("weights_shard0", "weights_shard1")),
+        (checkpoint("weights.safetensors", diverged=(0,)), None, ()),
+    ],
+)
+def test_which_weights_are_exported(newest: Any, resumed: Any, names: tuple[str, ...]) -> None:
+    story = Story()
+    story.commits.newest = newest
+    assert story.barrier.model(resumed) == tuple(FOLDER / name for name in names)

@@ -1,0 +1,34 @@
+"""What a run's `environment.json` says of the machine and of its ranks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.config.mode import Mode
+from core.host.environment import describe_environment
+from core.launch.plan import LaunchPlan, RankCommand
+from core.machine import installed
+from core.machine.devices import Device
+from core.machine.platform import Platform
+
+pytestmark = pytest.mark.windows
+
+
+def test_versions_devices_and_commands_can_be_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = {"torch": "2.13.0", "numpy": None}
+    monkeypatch.setattr(installed, "version", versions.get)
+    card = Device("GPU-1", "cuda", 0, "A card", 24 << 30)
+    slot = Device("cpu:0", "cpu", 0, "A processor")
+    command = RankCommand(0, ("python", "-m", "x"), {"SECRET": "1"}, (), Path(), Path(), card)
+    plan = LaunchPlan(Mode.DDP, 1, 1, "nccl", (command,))
+    machine = Platform("linux", "2.13.0+cu130", "13.0", 6)
+    said = json.loads(json.dumps(describe_environment(machine, plan, [card, slot], "580.65", 3)))
+    assert said["packages"] == {"torch": "2.13.0"}, "what is not installed is left out"
+    assert (said["torch"], said["torch_cuda"], said["driver"], said["cores"]) == ("2.13.0+cu130", "13.0", "580.65", 6)
+    assert [device["memory_bytes"] for device in said["devices"]] == [24 << 30, None]
+    assert said["ranks"] == [{"rank": 0, "argv": ["python", "-m", "x"], "device": "GPU-1"}]
+    assert (said["mode"], said["backend"], said["attempt"]) == ("ddp", "nccl", 3)
+    assert "SECRET" not in json.dumps(said), "a run's folder is passed on: no variables"

@@ -1,0 +1,49 @@
+"""Tokens of models that begin from nothing: bytes, or a BPE that is learned from the text."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from workers.data.tokens.byte_or_bpe import BPE_TEXT_BYTES, make_tokenizer, tokenizer_in, train_bpe
+from workers.data.tokens.tokenizer_spec import TokenizerSpec
+
+pytestmark = pytest.mark.windows
+needs_tokenizers = pytest.mark.skipif(importlib.util.find_spec("tokenizers") is None, reason="BPE needs tokenizers")
+
+
+@needs_tokenizers
+def test_a_bpe_is_learned_from_the_text_and_comes_back(tmp_path: Path) -> None:
+    train_bpe(["the cat sat on the mat. the hat ü\n" * 50], 300, tmp_path / "tokenizer.json")
+    tokenizer = tokenizer_in(tmp_path, "bpe").open()
+    (ids,) = tokenizer.encode(["the hat ü".encode()])
+    assert len(ids) < 9 and tokenizer.decode(ids.tolist()) == "the hat ü" and 256 < tokenizer.vocab_size <= 300
+
+
+def source(asked: list[int], **options: Any) -> Any:
+    """A dataset whose text is asked for."""
+
+    def texts(limit_bytes: int) -> Iterator[str]:
+        asked.append(limit_bytes)
+        yield "the cat sat on the mat.\n" * 50
+
+    return SimpleNamespace(options=options, texts=texts)
+
+
+def test_bytes_need_neither_text_nor_a_file(tmp_path: Path) -> None:
+    asked: list[int] = []
+    assert make_tokenizer(source(asked, tokenizer="byte", vocab_size=300), tmp_path) == TokenizerSpec()
+    assert asked == [] and list(tmp_path.iterdir()) == []
+
+
+@needs_tokenizers
+def test_a_bpe_is_learned_from_the_start_of_the_text_into_the_folder(tmp_path: Path) -> None:
+    asked: list[int] = []
+    made = make_tokenizer(source(asked, tokenizer="bpe", vocab_size=260), tmp_path)
+    assert made == TokenizerSpec("tokenizers", str(tmp_path / "tokenizer.json")) == tokenizer_in(tmp_path, "bpe")
+    assert asked == [BPE_TEXT_BYTES] and made.open().vocab_size == 260
