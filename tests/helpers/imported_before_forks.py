@@ -25,6 +25,7 @@ import workers.strategies.fsdp  # noqa: E402
 import workers.strategies.zero  # noqa: E402, F401
 
 torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))])  # the first optimizer of a process imports torch's compiler
+torch.compile(lambda value: value)  # imports the rest of it, as DeepSpeed does
 
 with contextlib.suppress(ImportError):
     from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast  # noqa: F401
