@@ -12,7 +12,7 @@ STEPS = """
     def train(steps):
         for step in range(steps):
             print(f"step {step} loss {1 / (step + 1):.4f}", flush=True)
-            time.sleep(0.02)
+            time.sleep(0.1)
 """
 GROUPS = {
     "env://": "dist.init_process_group('gloo')",
@@ -23,7 +23,7 @@ GROUPS = {
 
 
 def test_ranks_that_train_copies_of_their_own_are_told(script_run: MakeScriptRun) -> None:
-    run = script_run(STEPS + "    train(100_000)\n").start()
+    run = script_run(STEPS + "    train(10_000)\n").start()
     (alert,) = run.wait_for_event("alert")
     assert (alert["kind"], alert["title"]) == ("own_copies", "Each process trains its own copy")
     assert "init_process_group" in alert["next_step"]
@@ -34,7 +34,7 @@ def test_ranks_that_train_copies_of_their_own_are_told(script_run: MakeScriptRun
 @pytest.mark.windows
 @pytest.mark.parametrize(("mode", "devices"), [("independent", ("cpu:2",)), ("auto", ("cpu:1",))])
 def test_copies_that_were_asked_for_are_not(script_run: MakeScriptRun, mode: str, devices: tuple[str, ...]) -> None:
-    run = script_run(STEPS + "    train(600)\n", mode=mode, devices=devices).start()
+    run = script_run(STEPS + "    train(120)\n", mode=mode, devices=devices).start()
     assert run.end().state == FINISHED and run.events("alert") == []
 
 
@@ -45,7 +45,7 @@ def test_ranks_with_a_process_group_are_not(script_run: MakeScriptRun, how: str)
     import torch.distributed as dist
     rank, port = int(os.environ["RANK"]), int(os.environ["MASTER_PORT"]) + 1
     {GROUPS[how]}
-    train(600)
+    train(120)
     dist.barrier()
     dist.destroy_process_group()
     """
