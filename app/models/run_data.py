@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, Signal
 from app.bridge import Feed
 from app.run_data import run_follower
 from app.run_data.metrics_batch import Event, MetricsBatch
-from app.run_data.run_follower import CaughtUp, Kept, Means, OldEvents, Opened, Problem, Progress, RunFollower
+from app.run_data.run_follower import CaughtUp, Kept, OldEvents, Opened, Problem, Progress, RunFollower
 from app.run_data.run_series import ChangeSet, RunSeries
 from core.run_folder.store import RunState, RunStore
 
@@ -87,9 +87,6 @@ class RunData(Feed):
         elif isinstance(item, OldEvents):
             self.series.add_events_before(item.events)
             self._change |= ChangeSet(events=tuple(item.events))
-        elif isinstance(item, Means):
-            self.series.set_means(item.group, item.name, item.values)
-            self._change |= ChangeSet(means=True)
         elif isinstance(item, Kept):
             self.series.adopt(item.folder, item.index)
         elif isinstance(item, CaughtUp):

@@ -7,8 +7,8 @@ while any process maps the file.
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,8 @@ import numpy as np
 from app.run_data.pyramid import BIN, Floats, Pyramid, summarise
 
 BLOCK_ROWS: Final = 1 << 15
+SLICE_ROWS: Final = 1 << 18
+"""Rows of a file that are binned at a time: 2 MiB stay in a processor's cache."""
 CHUNK_ROWS: Final = 1 << 14
 LEAST_KEPT_WIDTH: Final = 8
 """Narrower bins are made for the view only: there are too many of them to keep all."""
@@ -80,7 +82,7 @@ class Column:
 
     def __init__(self, missing: int = 0) -> None:
         self._pyramid = Pyramid()
-        self._load: Callable[[], Floats] | None = None
+        self._has_bins = True
         self._path: Path | None = None
         self._cache: BlockCache | None = None
         self._kept = missing
@@ -89,29 +91,28 @@ class Column:
         self._pyramid.extend_summary(np.full((3, missing // BIN), np.nan))
 
     @classmethod
-    def of_file(cls, path: Path, rows: int, minmax: Callable[[], Floats], cache: BlockCache) -> Column:
+    def of_file(cls, path: Path, rows: int, cache: BlockCache) -> Column:
         """A column whose first `rows` rows lie in `path`.
 
         Args:
             path: Little-endian float64, one a row.
             rows: How many of the file's rows count.
-            minmax: Reads minimum and maximum of each whole bin of 256 rows, shape ``(n, 2)``, when they are needed.
             cache: Where blocks that were read are kept.
         """
         column = cls()
         column._path, column._kept, column._cache = path, rows, cache
-        column._load = minmax
+        column._has_bins = False
         return column
 
     @property
     def pyramid(self) -> Pyramid:
-        """Minima, maxima and means of bins; those of a file are read on first use."""
-        if self._load is not None:
-            load, self._load = self._load, None
-            pairs = load()[: self._kept // BIN]
-            self._pyramid.load(pairs[:, 0], pairs[:, 1])
-            if self.rows // BIN > len(pairs):
-                self._pyramid.extend(self.read(len(pairs) * BIN, self.rows // BIN * BIN))
+        """Minima, maxima and means of bins; those of a file are made on first use."""
+        if not self._has_bins:
+            self._has_bins = True
+            whole = self._kept // BIN * BIN
+            for start in range(0, whole, SLICE_ROWS):
+                self._pyramid.extend(self._file_rows(start, min(SLICE_ROWS, whole - start)))
+            self._pyramid.extend(self.read(whole, self.rows // BIN * BIN))
         return self._pyramid
 
     @property
@@ -135,7 +136,7 @@ class Column:
             self._chunks[-1][used : used + count] = values[at : at + count]
             self._tail += count
             at += count
-        if self._load is None and self.rows // BIN > self._pyramid.bins:
+        if self._has_bins and self.rows // BIN > self._pyramid.bins:
             self._pyramid.extend(self.read(self._pyramid.bins * BIN, self.rows // BIN * BIN))
 
     def truncate(self, rows: int) -> None:
@@ -147,7 +148,7 @@ class Column:
         self._kept = min(self._kept, rows)
         self._tail = rows - self._kept
         del self._chunks[-(-self._tail // CHUNK_ROWS) :]
-        if self._load is None:
+        if self._has_bins:
             self._pyramid.truncate(rows // BIN)
 
     def adopt_file(self, path: Path, rows: int, cache: BlockCache) -> None:
@@ -197,6 +198,14 @@ class Column:
         if stop > whole:
             parts.append(summarise(self.read(whole, stop), width))
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _file_rows(self, start: int, count: int) -> Floats:
+        """Rows of the file, past the cache: all of them are read once. Those that it no longer has are NaN."""
+        rows: Floats = np.empty(0)
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                rows = np.fromfile(self._path, "<f8", count, offset=start * 8)
+        return rows if len(rows) == count else np.append(rows, np.full(count - len(rows), np.nan))
 
     def _read_file(self, path: Path, cache: BlockCache, values: Floats, start: int, stop: int) -> None:
         for block in range(start // BLOCK_ROWS, -(-stop // BLOCK_ROWS)):

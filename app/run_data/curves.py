@@ -31,7 +31,7 @@ class Curve:
         x: Position on the axis of each bin.
         low: Minimum of each bin; NaN where nothing was reported.
         high: Maximum of each bin.
-        mean: Mean of each bin; NaN also where it is not known yet.
+        mean: Mean of each bin.
         width: Rows in a bin; 1 means that every row is drawn.
     """
 
@@ -249,8 +249,3 @@ def _nanmean(values: Floats) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):
             mean[gaps] = np.where(there, part, 0.0).sum(axis=0) / there.sum(axis=0)
     return mean
-
-
-def middle(curve: Curve) -> Floats:
-    """The means, and where they are not known yet what lies between minimum and maximum."""
-    return np.where(np.isnan(curve.mean), (curve.low + curve.high) / 2, curve.mean)

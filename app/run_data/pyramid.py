@@ -6,7 +6,6 @@ made on first use and then only extended: a plot of ten million points touches a
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -82,37 +81,16 @@ def running_max(values: Floats) -> Floats:
 
 
 class Pyramid:
-    """The levels of one column. Means of bins that came from a file may arrive later (`set_means`)."""
+    """The levels of one column."""
 
     def __init__(self) -> None:
         self._levels = [_Level()]
-        self._means_from = 0
         self._rising: Floats | None = None
 
     @property
     def bins(self) -> int:
         """Whole bins at level 0."""
         return self._levels[0].count
-
-    @property
-    def has_means(self) -> bool:
-        """Whether the mean of every bin is known."""
-        return self._means_from == 0
-
-    def load(self, low: Floats, high: Floats) -> None:
-        """Starts from minima and maxima kept on disk; their means stay unknown (NaN) until `set_means`."""
-        self.truncate(0)
-        self._add(np.stack((low, high, np.full(len(low), np.nan))))
-        self._means_from = len(low)
-
-    def set_means(self, means: Floats) -> None:
-        """Means of the first ``len(means)`` bins, for those that `load` left open (extra ones are ignored)."""
-        count = min(len(means), self._means_from)
-        self._levels[0].data[2, :count] = means[:count]
-        self._means_from = 0 if count >= self._means_from else self._means_from
-        for below, level in pairwise(self._levels):  # minima and maxima above are what they were
-            count = min(-(-count // 2), level.count)
-            level.data[2, :count] = _pair_means(below.data[2, : 2 * count])
 
     def extend(self, rows: Floats) -> None:
         """Adds whole bins of rows."""
@@ -126,7 +104,6 @@ class Pyramid:
         """Keeps the first `bins` bins of level 0."""
         for k, level in enumerate(self._levels):
             level.count = min(level.count, bins >> k)
-        self._means_from = min(self._means_from, bins)
         self._rising = None
 
     def make_ready(self) -> None:

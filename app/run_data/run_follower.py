@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from app.run_data.columns_reader import bin_means
 from app.run_data.metrics_batch import Event, Rewound, parse_lines
-from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
 from core.errors import RankdeckError, StateFileError
 from core.metrics import columns
@@ -31,10 +29,7 @@ LIVE_POLL_S: Final = 0.25
 IDLE_POLL_S: Final = 1.0
 RETRY_POLLS: Final = 8
 ADOPT_EVERY_BYTES: Final = 64 << 20
-SMOOTHED_NAMES: Final = ("loss", "tokens_per_s", "step_time_s", "data_wait_s", "sync_wait_s")
-PLOTTED_NAMES: Final = ("step", "ts", *SMOOTHED_NAMES)
-QUICK_ROWS: Final = 4_000_000
-FIRST_PICTURE_S: Final = 0.3
+PLOTTED_NAMES: Final = ("step", "ts", "loss", "tokens_per_s", "step_time_s", "data_wait_s", "sync_wait_s")
 _log = logging.getLogger(__name__)
 
 
@@ -58,15 +53,6 @@ class OldEvents:
     """The events that belong to the rows of `Opened`, read after the first picture."""
 
     events: list[Event]
-
-
-@dataclass(frozen=True, slots=True)
-class Means:
-    """Bin means of one column, read in the background."""
-
-    group: str
-    name: str
-    values: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +134,6 @@ class RunFollower:
         series = RunSeries()
         if index is not None:
             series = RunSeries.of_columns(self.store.columns, index, PLOTTED_NAMES)
-            for item in self._means(index, "loss", limit_rows=QUICK_ROWS):
-                series.set_means(item.group, item.name, item.values)
         self._tail = MetricsTail(self.store.metrics, index.source_bytes if index is not None else 0)
         self._rewound_at = self._adopted_at = self._tail.offset
         self._put(Opened(series))
@@ -157,12 +141,6 @@ class RunFollower:
             self._put(OldEvents(_read_events(self.store.columns / EVENTS_NAME, index.events_bytes)))
         self._read_on(progress=True)
         self._put(CaughtUp())
-        if index is not None:
-            if max((group.rows for group in index.groups.values()), default=0) > QUICK_ROWS:
-                self.stopping.wait(FIRST_PICTURE_S)  # the cores are for the first picture
-            for name in SMOOTHED_NAMES:
-                for item in self._means(index, name):
-                    self._put(item)
 
     def _usable_columns(self, live: bool) -> ColumnsIndex | None:
         """The columns folder's index; one that is missing or stale is rebuilt first when that is the faster way."""
@@ -207,17 +185,6 @@ class RunFollower:
             if self.stopping.wait(0.1):
                 process.kill()
                 return
-
-    def _means(self, index: ColumnsIndex, name: str, limit_rows: int | None = None) -> list[Means]:
-        found: list[Means] = []
-        rows = sum(group.rows for group in index.groups.values() if name in group.names)
-        if limit_rows is not None and rows > limit_rows:
-            return found
-        for key, group in index.groups.items():
-            if key.startswith("rank") and name in group.names and not self.stopping.is_set():
-                with contextlib.suppress(OSError):
-                    found.append(Means(key, name, bin_means(self.store.columns, group, name)))
-        return found
 
     # --- what comes --------------------------------------------------------------------------------------
 

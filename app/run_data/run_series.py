@@ -27,14 +27,12 @@ class ChangeSet:
         groups: Series that got rows ("rank0", "device/GPU-…", "eval").
         events: Events that are new, oldest first.
         rewound: Points were taken back, because a resumed attempt trains their steps again.
-        means: Means of bins became known, so smoothed lines can be drawn.
         caught_up: Everything that the file held when it was opened is shown now.
     """
 
     groups: frozenset[str] = frozenset()
     events: tuple[Event, ...] = ()
     rewound: bool = False
-    means: bool = False
     caught_up: bool = False
 
     def __or__(self, other: ChangeSet) -> ChangeSet:
@@ -42,12 +40,11 @@ class ChangeSet:
             self.groups | other.groups,
             self.events + other.events,
             self.rewound or other.rewound,
-            self.means or other.means,
             self.caught_up or other.caught_up,
         )
 
     def __bool__(self) -> bool:
-        return bool(self.groups or self.events or self.rewound or self.means or self.caught_up)
+        return bool(self.groups or self.events or self.rewound or self.caught_up)
 
 
 @dataclass(slots=True)
@@ -116,12 +113,6 @@ class RunSeries:
     def add_events_before(self, events: Sequence[Event]) -> None:
         """Puts events of the time before the first batch in front: they are read after the first picture."""
         self.events[:0] = events
-
-    def set_means(self, group: str, name: str, means: Floats) -> None:
-        """Bin means that were read from a file in the background."""
-        series = self.groups.get(group)
-        if series is not None and name in series.columns:
-            series.columns[name].pyramid.set_means(means)
 
     def adopt(self, folder: Path, index: ColumnsIndex) -> None:
         """Lets go of rows in memory that the columns folder holds by now."""

@@ -1,16 +1,15 @@
-"""One group of columns on disk: a file of float64 for each name, and one of minima and maxima for each 256 rows."""
+"""One group of columns on disk: a file of float64 for each name."""
 
 from __future__ import annotations
 
 import math
 import sys
 from array import array
-from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-from core.metrics.column_index import BIN_ROWS, VALUE_BYTES, GroupIndex, safe_stem
+from core.metrics.column_index import VALUE_BYTES, GroupIndex, safe_stem
 
 NOT_COLUMNS: Final = frozenset(("event", "rank", "attempt"))
 COLUMNS_MAX: Final = 1000
@@ -19,8 +18,7 @@ COLUMNS_MAX: Final = 1000
 _NAN: Final = math.nan
 _NUMBERS: Final = frozenset((int, float))
 _ONLY_NULL: Final = frozenset((type(None),))
-_FILL_ROWS: Final = 1 << 17
-_PAIR_BYTES: Final = 2 * VALUE_BYTES
+_SLICE_ROWS: Final = 1 << 17
 
 
 class ColumnGroup:
@@ -45,7 +43,6 @@ class ColumnGroup:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._stems = {name: index.stem(name) for name in index.names}
         self._pending: list[dict[str, Any]] = []
-        self._tails = {name: self._read_tail(name) for name in self._stems}
 
     @property
     def pending(self) -> list[dict[str, Any]]:
@@ -84,19 +81,17 @@ class ColumnGroup:
         The files keep their length (Windows does not cut a file that is mapped): rows past the index do not count.
         """
         self.write()
-        row = self._first_row_past(step)
-        if row < self.rows:
-            self.rows = row
-            self._tails = {name: self._read_tail(name) for name in self._stems}
+        self.rows = self._first_row_past(step)
 
     def _first_row_past(self, step: float) -> int:
         if "step" not in self._stems:
             return self.rows
-        bins = self.rows // BIN_ROWS
-        pairs = self._read(self._minmax_path("step"), 0, bins * 2)
-        start = next((n for n in range(bins) if pairs[2 * n + 1] > step), bins) * BIN_ROWS
-        values = self._read(self._path("step"), start, min(BIN_ROWS, self.rows - start))
-        return start + next((n for n, value in enumerate(values) if value > step), len(values))
+        for start in range(0, self.rows, _SLICE_ROWS):
+            values = self._read(self._path("step"), start, min(_SLICE_ROWS, self.rows - start))
+            row = next((row for row, value in enumerate(values, start) if value > step), None)
+            if row is not None:
+                return row
+        return self.rows
 
     def _make_column(self, name: str, kinds: set[type]) -> bool:
         """Adds a column, empty up to now; False for one that holds no numbers."""
@@ -104,45 +99,24 @@ class ColumnGroup:
             return False
         self._stems[name] = safe_stem(name, {stem.lower() for stem in self._stems.values()})
         with self._path(name).open("wb") as file:
-            for start in range(0, self.rows, _FILL_ROWS):
-                file.write((array("d", [_NAN]) * min(_FILL_ROWS, self.rows - start)).tobytes())
-        with self._minmax_path(name).open("wb") as file:
-            file.write((array("d", [_NAN]) * (self.rows // BIN_ROWS * 2)).tobytes())
-        self._tails[name] = array("d", [_NAN]) * (self.rows % BIN_ROWS)
+            for start in range(0, self.rows, _SLICE_ROWS):
+                file.write((array("d", [_NAN]) * min(_SLICE_ROWS, self.rows - start)).tobytes())
         return True
 
     def _write_column(self, name: str, values: array[float]) -> None:
         _write_at(self._path(name), self.rows * VALUE_BYTES, values)
-        tail = self._tails[name]
-        tail.extend(values)
-        whole = len(tail) // BIN_ROWS
-        if whole:
-            pairs = array("d")
-            for start in range(0, whole * BIN_ROWS, BIN_ROWS):
-                pairs.extend(_bounds(tail[start : start + BIN_ROWS]))
-            _write_at(self._minmax_path(name), self.rows // BIN_ROWS * _PAIR_BYTES, pairs)
-            del tail[: whole * BIN_ROWS]
-
-    def _read_tail(self, name: str) -> array[float]:
-        """The rows after the last whole bin."""
-        count = self.rows % BIN_ROWS
-        return self._read(self._path(name), self.rows - count, count)
 
     def _read(self, path: Path, start: int, count: int) -> array[float]:
         values = array("d")
-        if count:
-            with path.open("rb") as file:
-                file.seek(start * VALUE_BYTES)
-                values.frombytes(file.read(count * VALUE_BYTES))
-            if sys.byteorder == "big":
-                values.byteswap()
+        with path.open("rb") as file:
+            file.seek(start * VALUE_BYTES)
+            values.frombytes(file.read(count * VALUE_BYTES))
+        if sys.byteorder == "big":
+            values.byteswap()
         return values
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{self._stems[name]}.f64"
-
-    def _minmax_path(self, name: str) -> Path:
-        return self._folder / f"{self._stems[name]}.minmax.f64"
 
 
 def _write_at(path: Path, offset: int, values: array[float]) -> None:
@@ -152,18 +126,6 @@ def _write_at(path: Path, offset: int, values: array[float]) -> None:
     with path.open("r+b") as file:
         file.seek(offset)
         file.write(values.tobytes())
-
-
-def _bounds(values: Sequence[float]) -> tuple[float, float]:
-    """Minimum and maximum, NaN left out; NaN if there is nothing else."""
-    low, high = min(values), max(values)
-    # Nothing is smaller or larger than NaN, so min and max pass over it, except where it comes first and stays.
-    return (low, high) if values[0] == values[0] else _bounds_of_numbers(v for v in values if v == v)
-
-
-def _bounds_of_numbers(values: Iterable[float]) -> tuple[float, float]:
-    numbers = list(values)
-    return (min(numbers), max(numbers)) if numbers else (_NAN, _NAN)
 
 
 def _number(value: object) -> float:

@@ -14,8 +14,8 @@ from core.errors import StateFileError
 from core.files.atomic import read_json, require_format, write_atomic
 
 FORMAT: Final = "rankdeck-columns"
-VERSION: Final = 1
-BIN_ROWS: Final = 256
+VERSION: Final = 2
+"""Version 1 also had files `<stem>.minmax.f64`; they are not read, and an older Rankdeck must not trust them."""
 VALUE_BYTES: Final = 8
 TAIL_BYTES: Final = 4096
 INDEX_NAME: Final = "index.json"
@@ -45,7 +45,7 @@ class GroupIndex:
     files: dict[str, str] = field(default_factory=dict)
 
     def stem(self, name: str) -> str:
-        """The first part of a column's file names: `<stem>.f64` and `<stem>.minmax.f64`."""
+        """The first part of a column's file name: `<stem>.f64`."""
         return self.files.get(name, name)
 
 
@@ -77,7 +77,6 @@ class ColumnsIndex:
             "version": VERSION,
             "source_bytes": self.source_bytes,
             "source_tail_sha256": self.source_tail_sha256,
-            "bin": BIN_ROWS,
             "events": {"bytes": self.events_bytes},
             "groups": groups,
         }
@@ -113,8 +112,6 @@ def read_index(folder: Path) -> ColumnsIndex | None:
             )
             for name, group in document["groups"].items()
         }
-        if document["bin"] != BIN_ROWS:
-            return None
         events = int(document["events"]["bytes"])
         return ColumnsIndex(int(document["source_bytes"]), str(document["source_tail_sha256"]), groups, events)
     except (StateFileError, KeyError, TypeError, ValueError, AttributeError):
@@ -137,7 +134,6 @@ def safe_stem(name: str, taken: Collection[str]) -> str:
         taken: Stems that are used already, in lower case.
     """
     stem = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII)[:_STEM_LENGTH] or "_"
-    stem = re.sub(r"\.(minmax)$", r"_\1", stem, flags=re.IGNORECASE)
     if stem.startswith(".") or _WINDOWS_DEVICES.fullmatch(stem):
         stem = f"_{stem}"
     free, number = stem, 1
@@ -148,11 +144,5 @@ def safe_stem(name: str, taken: Collection[str]) -> str:
 
 
 def _is_whole(folder: Path, group: GroupIndex) -> bool:
-    bins = group.rows // BIN_ROWS
-    for name in group.names:
-        stem = group.stem(name)
-        if (folder / f"{stem}.f64").stat().st_size < group.rows * VALUE_BYTES:
-            return False
-        if bins and (folder / f"{stem}.minmax.f64").stat().st_size < bins * 2 * VALUE_BYTES:
-            return False
-    return True
+    sizes = ((folder / f"{group.stem(name)}.f64").stat().st_size for name in group.names)
+    return all(size >= group.rows * VALUE_BYTES for size in sizes)

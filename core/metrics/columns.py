@@ -1,4 +1,4 @@
-"""Columns beside `metrics.jsonl`, so that a window opens ten million steps by reading a few pages of files.
+"""Columns beside `metrics.jsonl`, so that a window opens ten million steps without parsing their lines.
 
 Everything here is derived: lost, stale or damaged columns are made again from `metrics.jsonl`, by the host when it
 opens the run, or by ``python -m core.metrics.columns RUN_DIR``, which prints how far it is, 0 to 1, one number a line.
@@ -34,7 +34,7 @@ from core.metrics.metrics_file import MetricsTail
 INDEX_EVERY_S: Final = 1.0
 """A window that opens a live run parses at most the lines of about a second itself."""
 PENDING_MAX: Final = 8192
-"""Lines in memory before they are written. A write opens two files a column, some forty for a step's twenty names."""
+"""Lines in memory before they are written. A write opens a file a column, some twenty for a step."""
 GROUPS_MAX: Final = 1024
 """Lines that name ever new ranks or devices must not fill the disk with folders."""
 EVAL_GROUP: Final = "eval"

@@ -13,7 +13,7 @@ import numpy as np
 from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.metrics import columns
-from core.metrics.column_index import BIN_ROWS, EVENTS_NAME, ColumnsIndex, GroupIndex, safe_stem, tail_sha256
+from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, GroupIndex, safe_stem, tail_sha256
 from core.run_folder.store import RunState, RunStore
 
 START_S = 1_780_000_000.0
@@ -159,8 +159,5 @@ def _write_group(folder: Path, name: str, values: dict[str, np.ndarray], taken: 
     group.mkdir(exist_ok=True)
     rows = len(values["ts"])
     for column, numbers in values.items():
-        numbers = np.asarray(numbers, dtype="<f8")
-        numbers.tofile(group / f"{column}.f64")
-        bins = numbers[: rows // BIN_ROWS * BIN_ROWS].reshape(-1, BIN_ROWS)
-        np.stack((bins.min(axis=1), bins.max(axis=1)), axis=1).astype("<f8").tofile(group / f"{column}.minmax.f64")
+        np.asarray(numbers, dtype="<f8").tofile(group / f"{column}.f64")
     return GroupIndex(name, group.name, rows, tuple(values))

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from PySide6.QtGui import QPalette
 
-from app.run_data.curves import Curve, middle, reduce_range
+from app.run_data.curves import Curve, reduce_range
 from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
@@ -73,7 +73,7 @@ class DeviceCurves:
             if positions is None:  # what was sampled together stands at the same places
                 positions = curve.x if view.axis == "ts" else run.step_positions(curve.x)
             there = ~np.isnan(positions)
-            x, percent = positions[there], middle(curve)[there] * factor
+            x, percent = positions[there], curve.mean[there] * factor
             if quantity == "utilisation":
                 colour = text if self._rank is None else rank_colour(self._rank, palette)
                 layers.append(

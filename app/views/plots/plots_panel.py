@@ -192,7 +192,7 @@ class PlotsPanel(QWidget):
         self._schedule()
 
     def _on_changed(self, change: ChangeSet) -> None:
-        if change.rewound or change.means or change.caught_up or any(g.startswith(PLOTTED) for g in change.groups):
+        if change.rewound or change.caught_up or any(g.startswith(PLOTTED) for g in change.groups):
             self._schedule()
 
     def _on_status_changed(self, state: RunState | None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from PySide6.QtGui import QColor, QPalette
 
-from app.run_data.curves import EMPTY, Curve, mean_of, middle, one_a_pixel, reduce_range, smooth
+from app.run_data.curves import EMPTY, Curve, mean_of, one_a_pixel, reduce_range, smooth
 from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series, XAxis
@@ -247,8 +247,7 @@ class StepTime:
         if steps is None:
             return np.empty(0), np.empty(0)
         curves = [reduce_range(run.rank(rank), name, "step", *steps, bins)[0] for rank in self._options.ranks(run)]
-        middles = [Curve(c.x, c.low, c.high, middle(c), c.width) for c in curves]
-        mean = mean_of(middles, bounds=False)
+        mean = mean_of(curves, bounds=False)
         return mean.x if view.axis == "step" else run.time_positions(mean.x), mean.mean
 
 

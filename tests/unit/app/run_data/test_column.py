@@ -16,8 +16,7 @@ pytestmark = pytest.mark.windows
 def file_column(folder: Path, values: np.ndarray, cache: BlockCache | None = None) -> Column:
     path = folder / "loss.f64"
     values.astype("<f8").tofile(path)
-    minmax = summarise(values[: len(values) // BIN * BIN], BIN)[:2].T
-    return Column.of_file(path, len(values), lambda: minmax, cache or BlockCache(4))
+    return Column.of_file(path, len(values), cache or BlockCache(4))
 
 
 @pytest.mark.parametrize("in_file", [0, 100, BLOCK_ROWS + 700])
@@ -69,8 +68,8 @@ def test_a_file_that_shrank_or_went_away_reads_as_gaps(tmp_path: Path) -> None:
     assert values[499] == 499
     assert np.isnan(values[500:]).all()
     (tmp_path / "loss.f64").unlink()
-    gone = Column.of_file(tmp_path / "loss.f64", 2000, lambda: np.zeros((7, 2)), BlockCache(4))
-    assert np.isnan(gone.read(0, 2000)).all()
+    gone = Column.of_file(tmp_path / "loss.f64", 2000, BlockCache(4))
+    assert np.isnan(gone.read(0, 2000)).all() and np.isnan(gone.pyramid.level(0)).all()
 
 
 def test_adopting_a_file_frees_memory_and_changes_nothing(tmp_path: Path) -> None:
@@ -87,20 +86,13 @@ def test_adopting_a_file_frees_memory_and_changes_nothing(tmp_path: Path) -> Non
     assert column.read(column.rows - 1, column.rows)[0] == 1.0
 
 
-def test_bins_that_are_read_late_are_those_of_today(tmp_path: Path) -> None:
+def test_bins_that_are_made_late_are_those_of_today(tmp_path: Path) -> None:
     values = np.random.default_rng(3).normal(size=3000)
     column = file_column(tmp_path, values)
     column.truncate(2000)
     column.append(np.full(1000, 9.0))
     expected = np.concatenate((values[:2000], np.full(1000, 9.0)))
     np.testing.assert_array_equal(column.pyramid.level(1)[:2], summarise(expected[:2560], 512)[:2])
-
-
-def test_bins_that_are_gone_are_made_from_the_rows(tmp_path: Path) -> None:
-    values = np.random.default_rng(3).normal(size=1000)
-    values.tofile(tmp_path / "x.f64")
-    column = Column.of_file(tmp_path / "x.f64", 1000, lambda: np.empty((0, 2)), BlockCache())
-    np.testing.assert_array_equal(column.pyramid.level(0), summarise(values[:768], BIN))
 
 
 def test_the_cache_is_bounded(tmp_path: Path) -> None:

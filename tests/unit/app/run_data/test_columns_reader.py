@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.run_data import columns_reader
+from app.run_data import column
 from app.run_data.column import BlockCache
-from app.run_data.columns_reader import adopt, bin_means, open_series
+from app.run_data.columns_reader import adopt, open_series
 from app.run_data.pyramid import BIN, summarise
 from app.run_data.series import Series
 from core.metrics.column_index import GroupIndex
@@ -31,7 +31,7 @@ def test_a_series_has_the_rows_of_its_files(tmp_path: Path, plotted: tuple[str, 
     series = open_series(tmp_path, index, BlockCache(4), plotted)
     assert series.rows == ROWS and set(series.columns) == {"aux"}
     np.testing.assert_array_equal(series.columns["aux"].read(0, ROWS + 5), VALUES)
-    np.testing.assert_array_equal(series.columns["aux"].pyramid.level(0)[:2], summarise(VALUES[: 3 * BIN], BIN)[:2])
+    np.testing.assert_array_equal(series.columns["aux"].pyramid.level(0), summarise(VALUES[: 3 * BIN], BIN))
 
 
 def test_a_series_that_grew_lets_go_of_what_the_files_hold(tmp_path: Path) -> None:
@@ -44,20 +44,21 @@ def test_a_series_that_grew_lets_go_of_what_the_files_hold(tmp_path: Path) -> No
     np.testing.assert_array_equal(series.columns["aux"].read(2 * BIN, ROWS), VALUES[2 * BIN :])
 
 
-def test_means_leave_out_what_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bins_leave_out_what_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = VALUES.copy()
     values[3:9] = np.nan
     values[BIN : 2 * BIN] = np.nan
-    monkeypatch.setattr(columns_reader, "MEAN_SLICE_ROWS", 2 * BIN)
-    means = bin_means(tmp_path, group(tmp_path, values), "aux")
-    assert means[0] == pytest.approx(np.nanmean(values[:BIN])) and np.isnan(means[1])
-    assert means[2] == pytest.approx(values[2 * BIN : 3 * BIN].mean()) and len(means) == 3
+    monkeypatch.setattr(column, "SLICE_ROWS", 2 * BIN)
+    series = open_series(tmp_path, group(tmp_path, values), BlockCache(4))
+    low, high, mean = series.columns["aux"].pyramid.level(0)
+    assert (low[0], high[0]) == (np.nanmin(values[:BIN]), np.nanmax(values[:BIN]))
+    assert mean[0] == pytest.approx(np.nanmean(values[:BIN])) and np.isnan([low[1], high[1], mean[1]]).all()
+    assert mean[2] == pytest.approx(values[2 * BIN : 3 * BIN].mean()) and len(mean) == 3
 
 
-def test_a_file_that_is_gone_or_short_has_no_means(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_or_short_has_no_bins(tmp_path: Path) -> None:
     index = group(tmp_path, VALUES[:BIN])
-    means = bin_means(tmp_path, index, "aux")
-    assert not np.isnan(means[0]) and np.isnan(means[1:]).all()
+    means = open_series(tmp_path, index, BlockCache(4)).columns["aux"].pyramid.level(0)[2]
+    assert not np.isnan(means[0]) and np.isnan(means[1:]).all() and len(means) == 3
     (tmp_path / "rank0" / "aux~2.f64").unlink()
-    with pytest.raises(OSError):
-        bin_means(tmp_path, index, "aux")
+    assert np.isnan(open_series(tmp_path, index, BlockCache(4)).columns["aux"].pyramid.level(0)).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.run_data.pyramid import BIN, Pyramid, summarise
+from app.run_data.pyramid import BIN, Pyramid
 
 
 @pytest.fixture
@@ -49,44 +49,3 @@ def test_truncating_forgets_upper_levels_that_held_what_is_gone(rows: np.ndarray
     pyramid.extend(rows[: 15 * BIN])
     fresh.extend(np.concatenate((rows[: 17 * BIN], rows[: 15 * BIN])))
     np.testing.assert_array_equal(pyramid.level(4), fresh.level(4))
-
-
-def test_means_of_loaded_bins_come_later_and_reach_upper_levels(rows: np.ndarray) -> None:
-    summary = summarise(rows, BIN)
-    pyramid = Pyramid()
-    pyramid.load(summary[0], summary[1])
-    pyramid.extend(rows[: 3 * BIN])
-    assert np.isnan(pyramid.level(2)[2, 0])
-    assert not pyramid.has_means
-    pyramid.set_means(summary[2])
-    assert pyramid.has_means
-    assert pyramid.level(2)[2, 0] == pytest.approx(np.nanmean(rows[: 4 * BIN]), abs=0.02)
-
-
-@pytest.mark.parametrize("newer", [0, 1, 6, 7])
-def test_levels_made_before_their_means_are_those_made_after(rows: np.ndarray, newer: int) -> None:
-    """Also where a bin of a level holds the last mean of the file and the first bin that is newer."""
-    summary = summarise(rows[: len(rows) // BIN * BIN], BIN)
-    summary[2, 4:6] = np.nan  # gaps
-    early, late = Pyramid(), Pyramid()
-    for pyramid in (early, late):
-        pyramid.load(summary[0], summary[1])
-        pyramid.extend(np.full(newer * BIN, 7.0))
-    early.level(4)
-    early.make_ready()
-    for pyramid in (early, late):
-        pyramid.set_means(summary[2])
-    for level in range(6):
-        np.testing.assert_array_equal(early.level(level), late.level(level))
-    assert np.isnan(early.level(1)[2, 2]) and not np.isnan(early.level(2)[2]).any()
-
-
-def test_means_that_come_after_a_truncation_leave_newer_bins_alone(rows: np.ndarray) -> None:
-    summary = summarise(rows, BIN)
-    pyramid = Pyramid()
-    pyramid.load(summary[0], summary[1])
-    pyramid.truncate(10)
-    pyramid.extend(np.full(2 * BIN, 7.0))
-    pyramid.set_means(summary[2])
-    assert pyramid.level(0)[2, 10] == 7.0
-    assert pyramid.level(0)[2, 9] == summary[2, 9]

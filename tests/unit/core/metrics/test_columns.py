@@ -74,22 +74,11 @@ def column(run_dir: Path, group: str, name: str) -> list[float]:
     return list(values[: entry["rows"]])
 
 
-def minmax(run_dir: Path, group: str, name: str) -> list[tuple[float, float]]:
-    entry = index(run_dir)["groups"][group]
-    values = array("d")
-    values.frombytes((run_dir / "columns" / entry["folder"] / f"{name}.minmax.f64").read_bytes())
-    bins = entry["rows"] // 256
-    return [(values[2 * n], values[2 * n + 1]) for n in range(bins)]
-
-
 def snapshot(run_dir: Path) -> dict[str, dict[str, Any]]:
     """Everything a reader may look at, NaN as text so that equal is equal."""
     found: dict[str, dict[str, Any]] = {}
     for group, entry in index(run_dir)["groups"].items():
         found[group] = {name: [repr(v) for v in column(run_dir, group, name)] for name in sorted(entry["names"])}
-        for name in sorted(entry["names"]):
-            if name not in entry.get("files", {}):
-                found[group][f"{name} bounds"] = [repr(pair) for pair in minmax(run_dir, group, name)]
     events = run_dir / "columns" / "events.jsonl"
     data = events.read_bytes() if events.exists() else b""
     found["events"] = {"lines": data[: index(run_dir)["events"]["bytes"]].splitlines()}
@@ -149,26 +138,6 @@ def test_a_name_that_comes_late_is_nan_before(host: Host) -> None:
     late = column(host.dir, "rank0", "late")
     assert all(math.isnan(v) for v in late[:600])
     assert late[600:] == [5.0, *map(float, range(602, 800))]
-    bounds = minmax(host.dir, "rank0", "late")
-    assert [math.isnan(low) for low, _ in bounds] == [True, True, False]
-    assert bounds[2] == (5.0, 768.0)
-
-
-def test_bounds_are_those_of_each_bin(host: Host) -> None:
-    chance = random.Random(5)
-    losses = [chance.choice([None, chance.uniform(-5, 5)]) for _ in range(3000)]
-    done = 0
-    while done < len(losses):
-        count = chance.choice([1, 7, 256, 300])
-        host.say(*[step(0, n + 1, loss=losses[n]) for n in range(done, min(done + count, len(losses)))])
-        host.columns.flush()
-        done += count
-    host.close()
-    bounds = minmax(host.dir, "rank0", "loss")
-    assert len(bounds) == 3000 // 256
-    for number, pair in enumerate(bounds):
-        values = [v for v in losses[number * 256 : number * 256 + 256] if v is not None]
-        assert pair == (min(values), max(values))
 
 
 def test_a_resumed_attempt_takes_back_what_it_trains_again(host: Host) -> None:
@@ -184,8 +153,6 @@ def test_a_resumed_attempt_takes_back_what_it_trains_again(host: Host) -> None:
     assert column(host.dir, "rank0", "loss") == [1.0] * 300 + [2.0] * 300
     assert column(host.dir, "rank1", "step") == list(range(1, 521))
     assert column(host.dir, "eval", "step") == [100, 200, 300, 400, 500]
-    assert minmax(host.dir, "rank0", "loss") == [(1.0, 1.0), (1.0, 2.0)]
-    assert minmax(host.dir, "rank0", "step") == [(1, 256), (257, 512)]
 
 
 def test_a_resume_from_the_beginning_takes_back_all(host: Host) -> None:
@@ -256,7 +223,6 @@ def test_written_live_killed_or_rebuilt_columns_are_the_same(tmp_path: Path, see
         lambda run: (run / "columns" / "index.json").write_bytes(b"[]"),
         lambda run: (run / "columns" / "rank0" / "loss.f64").unlink(),
         lambda run: (run / "columns" / "rank0" / "loss.f64").write_bytes(b"short"),
-        lambda run: (run / "columns" / "rank0" / "loss.minmax.f64").write_bytes(b""),
         lambda run: (run / "columns" / "events.jsonl").write_bytes(b""),
     ],
 )
@@ -288,9 +254,36 @@ def test_columns_of_another_file_are_stale(host: Host) -> None:
 def test_a_newer_version_of_columns_is_made_again(host: Host) -> None:
     host.say(step(0, 1, loss=1.0))
     host.close()
-    document = index(host.dir) | {"version": 2}
+    document = index(host.dir) | {"version": 3}
     (host.dir / "columns" / "index.json").write_text(json.dumps(document), encoding="utf-8")
     assert not is_current(host.dir)
+
+
+def test_columns_of_version_1_are_read_and_continued(host: Host) -> None:
+    """They had minima and maxima in files of their own and the rows of a bin in the index."""
+    host.say(*[step(0, number, loss=1.0) for number in range(1, 600)])
+    host.close()
+    document = index(host.dir) | {"version": 1, "bin": 256}
+    (host.dir / "columns" / "index.json").write_text(json.dumps(document), encoding="utf-8")
+    (host.dir / "columns" / "rank0" / "loss.minmax.f64").write_bytes(bytes(32))
+    assert is_current(host.dir)
+    host.open()
+    host.say(step(0, 600, loss=2.0, **{"loss.minmax": 3.0}))
+    host.close()
+    assert column(host.dir, "rank0", "loss") == [1.0] * 599 + [2.0]
+    assert column(host.dir, "rank0", "loss.minmax")[-1] == 3.0 and index(host.dir)["version"] == 2
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4, 5, 9])
+def test_steps_are_taken_back_from_the_first_that_is_past(
+    host: Host, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    """Over the seams of what is read at a time; a step that is not a number is not past."""
+    monkeypatch.setattr("core.metrics.column_group._SLICE_ROWS", 4)
+    host.say(*[step(0, n, loss=1.0) | ({"step": None} if n == 3 else {}) for n in range(1, 10)])
+    host.say({"event": "launch", "rank": -1, "attempt": 2, "ts": 1.0, "resumed_from": {"0": rows}})
+    host.close()
+    assert len(column(host.dir, "rank0", "loss")) == rows
 
 
 def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
@@ -308,7 +301,7 @@ def test_strange_names_get_files_of_their_own(host: Host) -> None:
     for number, name in enumerate(names):
         assert column(host.dir, "rank0", name) == [float(number)]
     folder = host.dir / "columns" / "rank0"
-    assert len(list(folder.iterdir())) == 2 * (len(names) + 2)
+    assert len(list(folder.iterdir())) == len(names) + 2
     assert not list(host.dir.glob("up*"))
 
 
