@@ -14,6 +14,7 @@ from core.parsing import MAX_DEPTH, MAX_DIGITS, ParseError, parse_json, parse_to
 pytestmark = pytest.mark.windows
 OWN_READERS = {
     "core/metrics/columns.py": "orjson, on lines that the run's own host wrote",
+    "core/host/waiting.py": "one line from the process that started it, before anything else is imported",
     "core/export/lines.py": "orjson: millions of lines",
     "core/protocol/server.py": "orjson: the hot path of ranks",
 }

@@ -76,7 +76,7 @@ def test_which_files_of_a_folder_are_data(name: str, belongs: bool) -> None:
         (FileFormat("parquet"), False, (3, 14), "pyarrow"),
         (FileFormat("arrow"), False, (3, 11), "pyarrow"),
         (FileFormat("parquet"), True, (3, 11), ""),
-        (FileFormat("csv", "zst"), False, (3, 13), "zstandard"),
+        (FileFormat("csv", "zst"), False, (3, 13), "pyarrow"),
         (FileFormat("csv", "zst"), True, (3, 13), ""),
         (FileFormat("csv", "zst"), False, (3, 14), ""),
         (FileFormat("csv", "gz"), False, (3, 11), ""),

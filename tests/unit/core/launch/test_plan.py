@@ -141,7 +141,7 @@ def test_memory_that_a_cpu_rank_keeps_is_not_asked_for_again() -> None:
     blocks = """
 import resource
 for _ in range(50):
-    held = [b"x" * (24 << 20) for _ in range(4)]
+    held = [b"x" * (4 << 20) for _ in range(4)]
     del held
 print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
 """

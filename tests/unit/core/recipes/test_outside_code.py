@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from core import client
 from core.cli import main
 from core.config.run_config import RunConfig
-from core.errors import RankdeckError
 from core.export.export import export_run
 from core.recipes.outside_code import FILE_NAME, OutsideCodeError, outside_code
 from core.resume.planner import plan_resume
@@ -158,12 +158,16 @@ def test_no_door_of_the_client_takes_a_plan_that_was_not_agreed_to(place: Path, 
         client.resume_run(plan_resume(str(store.dir), runs_dir))
 
 
-def test_exporting_by_a_recipe_is_running_it(place: Path, runs_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exporting_by_a_recipe_is_running_it(
+    place: Path, runs_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_export = Mock()
+    monkeypatch.setattr("core.export.export.run_export", run_export)
     recipe = add_recipe(place / "elsewhere")
     store = make_run(place, runs_dir=runs_dir, recipe=str(recipe), options={})
     assert main(["export", store.dir.name, "--to", "hf"]) == 2
     err = capsys.readouterr().err
     assert "This run uses its own code" in err and "--trust-recipe" in err
-    with pytest.raises(RankdeckError) as caught:
-        export_run(store, "hf", trust_recipe=True)
-    assert not isinstance(caught.value, OutsideCodeError)
+    assert run_export.call_count == 0
+    export_run(store, "hf", trust_recipe=True)
+    assert run_export.call_args.args[1].folder == recipe

@@ -20,7 +20,7 @@ NAMES = ["a.jsonl", "a.json", "columns.json", "a.csv", "a.tsv", "a.jsonl.gz", "a
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
 
 
-@hypothesis.settings(max_examples=100, deadline=None)
+@hypothesis.settings(max_examples=50, deadline=None)
 @hypothesis.given(
     texts=st.lists(ANY_TEXT.filter(lambda text: not text.isspace()), min_size=1, max_size=4),
     name=st.sampled_from(NAMES),
