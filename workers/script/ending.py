@@ -46,7 +46,9 @@ _HINTS: Final = (
     ),
     (
         re.compile(_ABORTED),
-        "This can happen when a script ends without torch.distributed.destroy_process_group(); call it at the end.",
+        # A gloo thread drops a tensor while Python ends. After DDP, PyTorch 2.13 keeps these threads in any case.
+        "This can happen as a script ends while PyTorch still runs gloo's threads. Call "
+        "torch.distributed.destroy_process_group() at the end; after DDP also sys.stdout.flush() and os._exit(0).",
     ),
 )  # fmt: skip
 _NO_CUDA: Final = re.compile(
