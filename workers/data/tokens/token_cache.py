@@ -191,7 +191,7 @@ def _make(
 ) -> TokenData:
     encoder = tokenizer.open()
     _check_space(corpus, folder, token_type(encoder.vocab_size).itemsize)
-    work = _Work(corpus, folder / "parts", token_type(encoder.vocab_size).itemsize, progress)
+    work = _Work(corpus, folder / "parts", progress)
     count = processes or process_count(about_how_many(corpus.sources))
     if count > 1 and corpus.size_bytes > _IN_PROCESS_BYTES:
         with PartPool(count, tokenizer) as pool:
@@ -210,7 +210,6 @@ class _Work:
     Args:
         corpus: The dataset.
         folder: Where parts are kept until they are put together.
-        item_bytes: Bytes of a token.
         progress: See `Progress`.
 
     Attributes:
@@ -218,13 +217,12 @@ class _Work:
         unreadable: Packed files that are cut off, as bad rows.
     """
 
-    def __init__(self, corpus: Corpus, folder: Path, item_bytes: int, progress: Progress) -> None:
+    def __init__(self, corpus: Corpus, folder: Path, progress: Progress) -> None:
         self.outs: list[Path] = []
         self.unreadable = RowCounts()
         self.files = len(corpus.sources)
         self._sources = corpus.sources
         self._folder = folder
-        self._item_bytes = item_bytes
         self._progress = progress
         self._size = max(1, corpus.size_bytes)
         self._done = 0
@@ -240,7 +238,7 @@ class _Work:
         for number, part in enumerate(cut(self._sources, self._folder, self.unreadable, self._say)):
             out = self._folder / f"{number:06d}"
             self.outs.append(out)
-            if found_part(part, out, self._item_bytes) is not None:
+            if found_part(part, out) is not None:
                 self._done += part.size_bytes
                 part.remove_unpacked()
                 continue
@@ -320,6 +318,8 @@ def _join_tokens(outs: Sequence[Path], target: Path, progress: Progress) -> None
         with contextlib.suppress(OSError):
             target.with_suffix(".new").unlink(missing_ok=True)
         try:
+            with source.open("r+b") as file:
+                os.fsync(file.fileno())
             os.link(source, target.with_suffix(".new"))  # the part stays until the index is written
             replace_with_retry(target.with_suffix(".new"), target)
             return

@@ -370,12 +370,20 @@ def test_after_a_kill_only_what_is_missing_is_made(many: Path, cache: Path, tmp_
     assert not (folder / "parts").exists()
 
 
-def test_finished_parts_are_not_made_again(many: Path, cache: Path) -> None:
+def test_finished_parts_are_not_made_again_unless_damaged(many: Path, cache: Path, tmp_path: Path) -> None:
+    """Damaged as a power failure leaves a file: of the right length, with other bytes."""
     with run_script(many, cache, 1 << 20, "part_written@5") as killed:
         killed.wait(60)
     (folder,) = cache.iterdir()
-    (folder / "parts" / "000002.tokens").write_bytes(b"?" * (folder / "parts" / "000002.tokens").stat().st_size)
-    assert b"?" * 100 in bytes(make(many, cache).open())  # which shows that this part was taken as it lay there
+    tokens = folder / "parts" / "000002.tokens"
+    tokens.write_bytes(bytes(tokens.stat().st_size))
+    before = {path.name: path.stat().st_mtime_ns for path in (folder / "parts").glob("*.json")}
+    with run_script(many, cache, 1 << 20, "before_index") as killed:
+        killed.wait(60)
+    after = {path.name: path.stat().st_mtime_ns for path in (folder / "parts").glob("*.json")}
+    made = {name for name, changed_ns in after.items() if changed_ns != before.get(name)}
+    assert len(before) == 5 and made == {f"{number:06d}.json" for number in (2, 5, 6, 7)}
+    assert bytes(make(many, cache).open()) == bytes(make(many, tmp_path / "other").open())
 
 
 def test_two_runs_at_once_make_it_once(many: Path, cache: Path) -> None:
