@@ -76,7 +76,7 @@ class ConfigError(UsageError):
 class PeerLostError(RankdeckError):
     """A rank cannot continue because another one exited: a secondary failure, never the root cause."""
 
-    title = "Another rank ended"
+    title = "Another process ended"
 
 
 class DatasetError(UsageError):

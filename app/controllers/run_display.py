@@ -13,12 +13,12 @@ from app.models.device_table import DeviceTable
 from app.models.ledger_data import LedgerData
 from app.models.run_data import RunData
 from app.models.run_list import RunList
-from app.state.device_names import RankNames, device_label
 from app.state.run_notes import RunNotes
 from app.state.run_summary import summarise
 from app.state.setup_form import draft_from_config
 from app.views.window.main_window import MainWindow
 from core.config.run_config import RunConfig
+from core.machine.devices.names import RankNames, device_label
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry

@@ -25,7 +25,7 @@ class Showing(QObject):
         shown: The run's folder, or None.
         config_read: ``(text of run.toml, RunConfig)``.
         config_failed: Why run.toml cannot be read.
-        logs_changed: ``[(label, path), …]``: whose logs there are.
+        logs_changed: The log files of its processes.
         failed: Why a run cannot be shown.
     """
 
@@ -120,5 +120,4 @@ class Showing(QObject):
         # An attempt before may have had more ranks, and the reason for this one stands in their logs.
         there = [int(path.stem[4:]) for path in logs.glob("rank*.log") if path.stem[4:].isdecimal()]
         many = max(1, state.world_size, *(rank + 1 for rank in there))
-        ranks = [(f"rank {rank}", logs / f"rank{rank}.log") for rank in range(many)]
-        self.logs_changed.emit([*ranks, ("run host", logs / "host.log")])
+        self.logs_changed.emit([*(logs / f"rank{rank}.log" for rank in range(many)), logs / "host.log"])

@@ -17,14 +17,14 @@ class RunOutcome:
     Attributes:
         kind: "error" or "warning".
         text: Cause and next step.
-        blamed: Whose log says more ("rank 1"); None where no single rank is to blame.
+        log: Name of the log that says more ("rank1.log"); None where no single process is to blame.
         resumes: The next step is to resume it; otherwise it is to look into the log.
     """
 
     kind: str
     title: str
     text: str
-    blamed: str | None = None
+    log: str | None = None
     resumes: bool = False
 
 
@@ -34,7 +34,7 @@ def run_outcome(state: RunState) -> RunOutcome | None:
     text = _cause_and_step(error)
     if state.state == "failed":
         title = error.get("title", "The run failed")
-        return RunOutcome("error", title, text, _blamed(title))
+        return RunOutcome("error", title, text, _log_in(error.get("log", title)))
     if state.state == "interrupted":
         return RunOutcome("warning", error.get("title", "The run was interrupted"), text, resumes=True)
     if state.trouble and state.is_live:
@@ -43,10 +43,10 @@ def run_outcome(state: RunState) -> RunOutcome | None:
     if state.fallback:
         again = "stop the run and resume it" if state.is_live else "resume the run"
         title, what = _fallen_back(state)
-        text = f"{state.fallback} See the log for details."
+        text = state.fallback
         if state.state != "finished":
             text += f" To try {what} again, {again}."
-        return RunOutcome("warning", title, text, _blamed(state.fallback))
+        return RunOutcome("warning", title, text, _log_in(state.fallback))
     return None
 
 
@@ -64,6 +64,7 @@ def _fallen_back(state: RunState) -> tuple[str, str]:
     return "Continuing without DeepSpeed" if state.is_live else "Fell back to PyTorch's engine", "DeepSpeed"
 
 
-def _blamed(text: str) -> str | None:
-    found = re.search(r"\brank \d+", text, re.IGNORECASE)
-    return found[0].lower() if found else None
+def _log_in(text: str) -> str | None:
+    """The log that a text names: logs/rank1.log, or "rank 1" in runs of early versions."""
+    found = re.search(r"\brank ?(\d+)", text, re.IGNORECASE)
+    return f"rank{found[1]}.log" if found else None

@@ -8,6 +8,7 @@ from typing import Final
 
 from app.run_data.run_series import RunSeries
 from core.config.mode import Mode, mode_label
+from core.machine.devices.names import label_by_uuid
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
 
@@ -81,7 +82,7 @@ def _place(state: RunState, names: Mapping[str, str]) -> str:
     """On what it trains, in a word or two."""
     if len(state.devices) == 1:
         (uuid,) = state.devices
-        name = names.get(uuid, uuid).partition(" (")[0]
+        name = label_by_uuid(uuid, names).partition(" (")[0]
         return f"on {name} alone" if state.fallback else f"on {name}"
     mode = "independently" if state.mode == Mode.INDEPENDENT else mode_label(state.mode)
     return f"{mode} on {len(state.devices)} devices" if state.devices else ""

@@ -9,7 +9,7 @@ their chunks as trained all the same: nothing is trained twice.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -86,7 +86,13 @@ def policy_for(policy: str, fell_back: bool) -> str:
 
 
 def plan_restore(
-    checkpoint: Checkpoint | None, mode: str, world: int, policy: str, *, synchronise: bool = False
+    checkpoint: Checkpoint | None,
+    mode: str,
+    world: int,
+    policy: str,
+    *,
+    synchronise: bool = False,
+    name: Callable[[int], str] = "rank {}".format,
 ) -> RestorePlan:
     """Plans what each of `world` ranks in `mode` restores of `checkpoint`.
 
@@ -102,6 +108,7 @@ def plan_restore(
             an interval are averaged in any case: that is what the next round would have done.
         synchronise: Copies are synchronised at an interval from now on. Copies that never were are too far apart to be
             averaged, so all ranks start with one of them.
+        name: What the note calls the ranks that wrote the copies.
     """
     if checkpoint is None:
         return RestorePlan(("",) * world, (0,) * world)
@@ -110,12 +117,13 @@ def plan_restore(
         return RestorePlan(("",) * world, (checkpoint.step,) * world, same_groups=now == 1)
     copies = [_copy(checkpoint, rank) for rank in range(checkpoint.world_size)]
     if now < then or (synchronise and not any(copy.synchronised for copy in copies)):
-        return _plan_one_copy(copies, world, checkpoint.step, policy)
+        return _plan_one_copy(copies, world, checkpoint.step, policy, name)
     new = range(then, now)
     note = ""
     if new:
         best = _best(copies)
-        note = f"{_ranks(new)} start{'s' if len(new) == 1 else ''} from rank {best.rank}'s copy ({best.quality})"
+        more = "1 more device starts" if len(new) == 1 else f"{len(new)} more devices start"
+        note = f"{more} from the copy of {name(best.rank)} ({best.quality})"
     return RestorePlan(
         (*map(str, range(then)), *(str(_best(copies).rank) for _ in new)),
         (*(copy.step for copy in copies), *(checkpoint.step for _ in new)),
@@ -124,18 +132,20 @@ def plan_restore(
     )
 
 
-def _plan_one_copy(copies: Sequence[Copy], world: int, step: int, policy: str) -> RestorePlan:
+def _plan_one_copy(
+    copies: Sequence[Copy], world: int, step: int, policy: str, name: Callable[[int], str]
+) -> RestorePlan:
     """All ranks take up the same weights."""
     if policy == AVERAGE or any(copy.synchronised for copy in copies):
-        note = f"the average of the copies of {_ranks(range(len(copies)))}"
+        note = f"the average of the copies of {_listed([name(copy.rank) for copy in copies])}"
         return RestorePlan((AVERAGE,) * world, (step,) * world, same_groups=False, note=note)
     best = _best(copies)
-    note = f"rank {best.rank}'s copy ({best.quality})"
+    note = f"the copy of {name(best.rank)} ({best.quality})"
     others = [copy for copy in copies if copy is not best and copy.learned_alone]
-    lost = [f"rank {copy.rank} learned {copy.learned_alone}" for copy in others]
+    lost = [f"{name(copy.rank)} learned {copy.learned_alone}" for copy in others]
     if lost:
         note += f"; what {_listed(lost)} is missing from these weights"
-        note += ", though the ledger counts it as trained"
+        note += ", though its samples count as trained"
     return RestorePlan((str(best.rank),) * world, (step,) * world, same_groups=False, note=note)
 
 
@@ -167,10 +177,6 @@ def _copy(checkpoint: Checkpoint, rank: int) -> Copy:
 
 def _groups(mode: str, world: int) -> int:
     return Mode.read(mode).replica_groups(world)
-
-
-def _ranks(ranks: range) -> str:
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {_listed([str(rank) for rank in ranks])}"
 
 
 def _listed(items: Sequence[str]) -> str:

@@ -78,7 +78,7 @@ class Attempt:
         self._end = AttemptEnd(context, self._ranks, self._commits, self._barrier, events)
         self._hang_watch = HangWatch(self._ranks, events)
         self._own_copies = OwnCopies(self._ranks, events)
-        self._losses = LossWatch(events) if context.plan.self_contained else None
+        self._losses = LossWatch(events, [rank.device for rank in self._ranks]) if context.plan.self_contained else None
         self._data: DataReady | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
@@ -129,7 +129,7 @@ class Attempt:
         """A rank's connection."""
         rank = self._ranks[number]
         rank.connection = connection
-        self._events.phase_changed(f"rank {number} connected")
+        self._events.phase_changed(f"{rank.device} connected")
         if self._data is not None:
             rank.send(self._data)
         if self._context.ladder.is_asked:
@@ -214,7 +214,7 @@ class Attempt:
             self._events.emit("rank_ready", of=rank.number, device=rank.command.device.uuid)
         if not self._end.has_begun:
             detail = f" ({message.detail})" if message.detail else ""
-            self._events.phase_changed(f"rank {rank.number}: {message.name}{detail}")
+            self._events.phase_changed(f"{rank.device}: {message.name}{detail}")
             self._begin_if_started()
 
     def _on_data_ready(self, rank: Rank, message: DataReady) -> None:

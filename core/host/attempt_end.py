@@ -139,7 +139,7 @@ class AttemptEnd:
             return SurvivorCheckpoint([], now)
         if not all(self._commits.carry(rank) for rank in failed):
             return SurvivorCheckpoint([], now)
-        self._events.phase_changed("saving what the other ranks have learned")
+        self._events.phase_changed("saving what the other devices have learned")
         for rank in survivors:
             rank.send(Stop("another rank failed"))
         return SurvivorCheckpoint(survivors, now + self._context.survivor_timeout_s)
@@ -149,7 +149,8 @@ class AttemptEnd:
     def _completed(self) -> Outcome:
         finished = all(rank.done is not None and rank.done.finished for rank in self._ranks)
         newest, good = self._commits.newest, self._commits.newest_good or self._context.checkpoint
-        error = None if newest is None or not newest.diverged else diverged(newest, good)
+        devices = [rank.device for rank in self._ranks]
+        error = None if newest is None or not newest.diverged else diverged(newest, good, devices)
         model = self._barrier.model(self._context.checkpoint)
         return Outcome("finished" if finished else "stopped", error, model=model)
 

@@ -32,6 +32,7 @@ class RankFailure:
     Attributes:
         rank: Its number.
         at: When it was first noticed, in seconds on a monotonic clock.
+        device: What its device is called: "GPU 0".
         step: Optimizer steps it had reported.
         phase: Its phase, as it last reported it.
         returncode: How its process ended; None while it has not.
@@ -43,6 +44,7 @@ class RankFailure:
 
     rank: int
     at: float
+    device: str = ""
     step: int = 0
     phase: str = ""
     returncode: int | None = None
@@ -93,26 +95,34 @@ def describe(root: RankFailure, failures: Sequence[RankFailure], resume: str) ->
         failures: All of them; the others are named as its consequence.
         resume: The sentence that says where a resumed run would continue.
     """
-    followers = [str(failure.rank) for failure in failures if failure.rank != root.rank]
-    secondary = f" Rank {' and rank '.join(followers)} ended because of it." if followers else ""
+    followers = [failure.device for failure in failures if failure.rank != root.rank]
+    secondary = f" {_processes_on(followers)} ended because of it." if followers else ""
+    log = f"{root.log.parent.name}/{root.log.name}"
     if root.report is not None:
-        title = f"Rank {root.rank}: {root.report.title}"
+        title = f"{root.device}: {root.report.title}"
         cause = root.report.cause
         if secondary and not cause.endswith((".", "!", "?", "…", "”")):  # a script's own exception ends as it likes
             cause += "."
-        return {"title": title, "cause": cause + secondary, "next_step": _joined(root.report.next_step, resume)}
+        next_step = _joined(root.report.next_step, resume)
+        return {"title": title, "cause": cause + secondary, "next_step": next_step, "log": log}
     at = f"after step {root.step}" if root.step else f"before its first step{f' ({root.phase})' if root.phase else ''}"
     if root.finding:
-        cause = f"Rank {root.rank} {root.finding} ({at})."
+        cause = f"{_processes_on([root.device])} {root.finding} ({at})."
     else:
-        cause = f"Rank {root.rank}, {at}: {describe_exit(1 if root.returncode is None else root.returncode)}."
+        code = 1 if root.returncode is None else root.returncode
+        cause = f"{_processes_on([root.device])}, {at}: {describe_exit(code)}."
     if root.tail:
         cause += f" Its last output: “{root.tail[-1]}”."
     return {
-        "title": f"Rank {root.rank} exited unexpectedly",
+        "title": f"{_processes_on([root.device])} exited unexpectedly",
         "cause": cause + secondary,
-        "next_step": _joined(f"Look at {root.log.parent.name}/{root.log.name}.", resume),
+        "next_step": _joined(f"Look at {log}.", resume),
+        "log": log,
     }
+
+
+def _processes_on(devices: Sequence[str]) -> str:
+    return f"The process{'es' if len(devices) > 1 else ''} on {' and '.join(devices)}"
 
 
 def last_lines(log: Path) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ one device.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core.config import RunConfig
@@ -20,6 +20,7 @@ from core.launch.mode import DEEPSPEED, TORCH
 from core.launch.plan import LaunchPlan
 from core.launch.resolved import ResolvedRun
 from core.machine.devices import Device
+from core.machine.devices.names import short_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +75,16 @@ class StartFallbacks:
             self._retried = True
             return _once_more(config, devices, plan, outcome.root.rank, reason)
         if plan.engine == DEEPSPEED:
-            return _without_deepspeed(config, devices, plan, reason)
-        if not fell_to_independent and Mode.INDEPENDENT in self._modes:
+            following = _without_deepspeed(config, devices, plan, reason)
+        elif not fell_to_independent and Mode.INDEPENDENT in self._modes:
             self._in_step = _InStep(config, run.batch)
-            return _independent(self._in_step, devices, plan, reason)
-        in_step = self._in_step or _InStep(config, run.batch)
-        return _one_device(in_step, devices, plan, outcome, reason)
+            following = _independent(self._in_step, devices, plan, reason)
+        else:
+            in_step = self._in_step or _InStep(config, run.batch)
+            following = _one_device(in_step, devices, plan, outcome, reason)
+        if outcome.root is None:
+            return following
+        return replace(following, text=f"{following.text} See logs/{outcome.root.log.name} for details.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,7 @@ def _one_device(
     fields = {"reason": reason, "mode": Mode.SINGLE, "devices": [device.uuid], "was": plan.mode}
     text = (
         f"{_titled(plan.mode)} on {plan.world_size} devices could not start, so the run continues on "
-        f"{device.uuid} alone. {reason}"
+        f"{short_label(device)} alone. {reason}"
     )
     alone = on_one_device(in_step.config, device, in_step.batch)
     return NextAttempt(alone, (device,), "fallback", fields, "falling back to one device", text)

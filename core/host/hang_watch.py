@@ -73,14 +73,15 @@ class HangWatch:
         return now - rank.heard_at > (_AT_WORK * limit_s if rank.takes_its_time else limit_s)
 
     def _report(self, silent: Sequence[Rank], now: float) -> None:
-        names = _joined("Rank" if len(silent) == 1 else "Ranks", [str(rank.number) for rank in silent])
-        where = [f"rank {rank.number} ({rank.command.device.uuid}, step {rank.step})" for rank in silent]
+        names = _joined([rank.device for rank in silent])
+        where = _joined([f"{rank.device} (step {rank.step})" for rank in silent])
+        logs = _joined([f"logs/{rank.command.log.name}" for rank in silent])
         since_s = max(now - (rank.heard_at or now) for rank in silent)
         usual_s = max(rank.longest_pause_s for rank in silent)
-        cause = f"{_joined('From', where)} there was no message for {since_s:.0f} s; "
+        cause = f"From {where} there was no message for {since_s:.0f} s; "
         cause += f"the longest pause before was {usual_s:.1f} s."
         if self._ranks.synchronised and len(self._ranks.all) > 1:
-            cause += " Ranks that train in step wait for each other: one that hangs holds up all."
+            cause += " Devices that train in step wait for each other: one that hangs holds up all."
         self._events.phase_changed(f"{names} may hang: see Alerts")
         self._events.emit(
             "alert",
@@ -88,7 +89,7 @@ class HangWatch:
             ranks=[rank.number for rank in silent],
             title=f"{names} may hang",
             cause=cause,
-            next_step="The run was not stopped. Check the device and the rank's log. If the rank stays silent, "
+            next_step=f"The run was not stopped. Check the device and {logs}. If nothing more comes, "
             f"press Stop twice, then Resume: {self._resumes()}",
         )
 
@@ -98,9 +99,8 @@ class HangWatch:
         return "the run continues from its last checkpoint."
 
 
-def _joined(first: str, items: Sequence[str]) -> str:
-    listed = items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
-    return f"{first} {listed}"
+def _joined(items: Sequence[str]) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
 def _from_environment() -> float:

@@ -18,10 +18,12 @@ class LossWatch:
 
     Args:
         events: The attempt's.
+        devices: What each rank's device is called.
     """
 
-    def __init__(self, events: _Events) -> None:
+    def __init__(self, events: _Events, devices: Sequence[str]) -> None:
         self._events = events
+        self._devices = devices
         self._bad: set[int] = set()
 
     def look(self, rank: int, lines: Sequence[Mapping[str, Any]]) -> None:
@@ -46,7 +48,7 @@ class LossWatch:
             of=rank,
             step=step if isinstance(step, int) else None,
             title="The loss is not finite",
-            cause=f"Rank {rank} reports {what} as NaN or infinite{at}.",
+            cause=f"{self._devices[rank]} reports {what} as NaN or infinite{at}.",
             next_step="Stop the run, lower the learning rate or check the data of that step, and continue from the "
             "script's last good checkpoint.",
         )

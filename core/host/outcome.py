@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -54,15 +54,16 @@ def stopped_short(step: int, kept: Checkpoint | None, hurried: bool, trouble: st
     }
 
 
-def diverged(newest: Checkpoint, good: Checkpoint | None) -> dict[str, str]:
+def diverged(newest: Checkpoint, good: Checkpoint | None, devices: Sequence[str]) -> dict[str, str]:
     """The message for a run that ended in order, but with weights that are not finite.
 
     Args:
         newest: Its last checkpoint.
         good: The newest one that a run can be resumed from.
+        devices: What each rank's device is called.
     """
-    ranks = ", ".join(map(str, newest.diverged))
-    whose = f" of rank {ranks}" if len(newest.diverged) < len(newest.positions) else ""
+    names = ", ".join(devices[rank] for rank in newest.diverged)
+    whose = f" on {names}" if len(newest.diverged) < len(newest.positions) else ""
     resume = "start the run again"
     if good is not None:
         resume = f"resume: the run continues from checkpoint {good.number}, step {good.step}"
@@ -96,5 +97,5 @@ def with_unkillable(error: Mapping[str, str] | None, pids: tuple[int, ...]) -> d
     """The error with the processes that would not die."""
     which = f"Process {', '.join(map(str, pids))} did not exit, even when killed (the driver may hang)."
     if error is None:
-        return {"title": "A rank could not be ended", "cause": which, "next_step": "Restart the machine to end it."}
+        return {"title": "A process could not be ended", "cause": which, "next_step": "Restart the machine to end it."}
     return {**error, "cause": f"{error['cause']} {which}"}

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from core.host.failures import RankFailure, last_lines
 from core.launch.plan import LaunchPlan, RankCommand
+from core.machine.devices.names import short_label
 from core.processes import Child
 from core.protocol.messages import Bye, MergeReady, Message, RankDone, RankFailed
 from core.protocol.server import Connection
@@ -59,6 +60,11 @@ class Rank:
     def number(self) -> int:
         """Its rank."""
         return self.command.rank
+
+    @property
+    def device(self) -> str:
+        """What its device is called: "GPU 0"."""
+        return short_label(self.command.device)
 
     @property
     def started(self) -> bool:
@@ -186,8 +192,9 @@ class Ranks:
         """This rank's failure; it begins at `now` if none was noticed before."""
         if rank.number not in self.failures:
             log.error("rank %d failed at step %d (%s)", rank.number, rank.step, rank.phase)
+            step = rank.step if rank.first_step is not None else 0
             self.failures[rank.number] = RankFailure(
-                rank.number, now, rank.step if rank.first_step is not None else 0, rank.phase, log=rank.command.log
+                rank.number, now, rank.device, step, rank.phase, log=rank.command.log
             )
         return self.failures[rank.number]
 

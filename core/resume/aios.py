@@ -17,6 +17,7 @@ from core.launch.resolved import resolve
 from core.ledger.chunk_grid import ChunkGrid
 from core.ledger.ledger import Ledger, LedgerFile, LedgerProgress
 from core.machine.devices import Device
+from core.machine.devices.names import device_label
 from core.machine.platform import Platform
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import recipe_defaults
@@ -61,6 +62,7 @@ def plan_aios(
         mode_now=mode,
         devices_then=(),
         devices_now=tuple(device.uuid for device in devices),
+        device_labels={device.uuid: device_label(device) for device in available},
         warnings=(*device_count_notes(changes), *run.device_notes, *_warnings(file)),
         state_file=file,
     )

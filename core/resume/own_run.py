@@ -21,6 +21,7 @@ from core.launch.resolved import ResolvedRun, resolve, trained_run
 from core.ledger.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
 from core.ledger.state_file import FILE_NAME
 from core.machine.devices import Device
+from core.machine.devices.names import RankNames, device_label
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
 from core.recipes.catalog import get_recipe
@@ -108,6 +109,7 @@ def plan_own(
     if accepted:
         check_by_recipe(run.config, recipe, global_batch=run.batch.global_, resumes=True)
     checkpoints, checkpoint = list_checkpoints(store.checkpoints), folder.checkpoint
+    labels = {device.uuid: device_label(device) for device in available}
     return ResumePlan(
         run_dir=store.dir,
         runs_dir=runs_dir,
@@ -119,8 +121,9 @@ def plan_own(
         mode_now=run.mode,
         devices_then=state.devices,
         devices_now=tuple(device.uuid for device in run.devices),
+        device_labels=labels,
         damaged=tuple(_passed_over(item, checkpoint) for item in folder.damaged),
-        copies=_copies_text(run, folder),
+        copies=_copies_text(run, folder, RankNames(state.devices, labels)),
         changed=change_lines(trained_run(before, recipe, folder.mode, folder.world_size), run),
         code=code,
         code_accepted=accepted,
@@ -184,7 +187,9 @@ def _check_run(run: ResolvedRun, folder: _Folder, asked: str | None) -> None:
         check_torch(run.platform)
     elif asked is not None:
         raise UsageError(
-            f"{recipe.title} runs a program that decides itself where it continues.", "Leave --checkpoint out."
+            f"{recipe.title} runs a program that decides itself where it continues.",
+            "Don't choose a checkpoint.",
+            option="leave out --checkpoint",
         )
     elif recipe.name == USER_SCRIPT:
         read_script(config.options, config.env)
@@ -214,7 +219,8 @@ def _changed(config: RunConfig, changes: dict[str, Any], folder: Path) -> RunCon
         raise ConfigError(
             "recipe",
             f"The run in {folder} trains {config.recipe}, not {changes['recipe']}.",
-            "Leave --recipe out, or start a new run.",
+            "Resume it with its own recipe, or start a new run.",
+            option="leave out --recipe",
         )
     before = Given({"env": config.env} if config.env else {})
     given = with_absolute_paths(normalise(changes), Path.cwd()).over(before)
@@ -280,11 +286,13 @@ def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
     return identity
 
 
-def _copies_text(run: ResolvedRun, folder: _Folder) -> str:
+def _copies_text(run: ResolvedRun, folder: _Folder, names: RankNames) -> str:
     """Whose weights are resumed, where not every rank resumes its own."""
     synchronise = run.mode == Mode.INDEPENDENT and run.config.sync_every is not None
     policy = policy_for(run.config.merge_policy, folder.state.fallback is not None)
-    return plan_restore(folder.checkpoint, run.mode, run.world_size, policy, synchronise=synchronise).note
+    return plan_restore(
+        folder.checkpoint, run.mode, run.world_size, policy, synchronise=synchronise, name=names.short
+    ).note
 
 
 def _warnings(run: ResolvedRun, folder: _Folder) -> tuple[str, ...]:

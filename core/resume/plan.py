@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.config.mode import Mode, mode_label
 from core.config.run_config import RunConfig
 from core.ledger.ledger import LedgerFile, LedgerProgress
+from core.machine.devices.names import label_by_uuid
 from core.recipes.outside_code import OutsideCode
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.resume.checkpoint_choice import CheckpointEntry, aside_line
@@ -27,6 +28,7 @@ class ResumePlan:
         progress: Blocks and chunks done, and of how many, where that is known.
         mode_then, mode_now: The modes, resolved.
         devices_then, devices_now: UUIDs, or CPU devices.
+        device_labels: What this machine's devices are called, by UUID.
         damaged: Why newer checkpoints are not used, one line each.
         warnings: What the person should know before agreeing.
         copies: Whose weights go on, where each rank wrote its own and not all of them do.
@@ -49,6 +51,7 @@ class ResumePlan:
     mode_now: str
     devices_then: tuple[str, ...]
     devices_now: tuple[str, ...]
+    device_labels: Mapping[str, str] = field(default_factory=dict)
     damaged: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     copies: str = ""
@@ -71,8 +74,8 @@ class ResumePlan:
         if self.run_dir is not None:
             lines.append(f"Continues {self.run_dir.name}{self._from_where()}.")
         lines += self._script_lines() if self.config.recipe == USER_SCRIPT else self._training_lines()
-        now = _on_devices(self.mode_now, self.devices_now)
-        then = _on_devices(self.mode_then, self.devices_then)
+        now = self._on_devices(self.mode_now, self.devices_now)
+        then = self._on_devices(self.mode_then, self.devices_then)
         same = (self.mode_then, self.devices_then) in ((self.mode_now, self.devices_now), ("", ()))
         lines.append(f"Devices: {now}" + ("." if same else f"; it was {then}."))
         lines += self.changed
@@ -108,8 +111,8 @@ class ResumePlan:
             return ["Data: from the beginning."]
         of_epochs = f" of {done.epochs}" if done.epochs else ""
         return [
-            f"Data: epoch {done.epoch + 1}{of_epochs}; {done.blocks_done} of {done.blocks_total} blocks and "
-            f"{done.chunks_done} of {done.chunks_total} chunks done in it."
+            f"Data: epoch {done.epoch + 1}{of_epochs}; {done.samples_done:,} of its {done.samples_total:,} samples are "
+            "trained."
         ]
 
     def _target(self) -> str:
@@ -118,7 +121,6 @@ class ResumePlan:
         limits += [f"the end of epoch {epochs}"] if epochs is not None else []
         return f"Trains until {' or '.join(limits)}."
 
-
-def _on_devices(mode: str, devices: Sequence[str]) -> str:
-    named = ", ".join(devices)
-    return f"{named} alone" if mode == Mode.SINGLE else f"{mode_label(mode, mode)} on {named}"
+    def _on_devices(self, mode: str, devices: Sequence[str]) -> str:
+        named = ", ".join(label_by_uuid(uuid, self.device_labels) for uuid in devices)
+        return f"{named} alone" if mode == Mode.SINGLE else f"{mode_label(mode, mode)} on {named}"

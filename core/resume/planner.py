@@ -68,7 +68,8 @@ def plan_resume(
         file = read_state_file(path)
         if file.form != "rankdeck":
             if checkpoint is not None:
-                raise UsageError(f"{path} is AI-OS's and has no checkpoints.", "Leave --checkpoint out.")
+                cause = f"{path} is AI-OS's and has no checkpoints."
+                raise UsageError(cause, "Don't choose a checkpoint.", option="leave out --checkpoint")
             return plan_aios(file, runs_dir, changes, available, platform)
         store = _store_around(path)
     else:

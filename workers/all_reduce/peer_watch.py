@@ -46,7 +46,7 @@ class Word(IntEnum):
 class PeerSilentError(RankdeckError):
     """Another rank lives but does not come to the all-reduce."""
 
-    title = "Another rank does not answer"
+    title = "Another device does not answer"
 
 
 class AllReduceClosedError(Exception):
@@ -140,4 +140,4 @@ class PeerWatch:
 
 def _peer_lost(what_happened: str) -> PeerLostError:
     cause = f"The gradient all-reduce failed because a peer is gone: {what_happened}"
-    return PeerLostError(cause, "Look at the rank that failed first; this one is only a secondary failure.")
+    return PeerLostError(cause, "Look at the device that failed first; this is only a secondary failure.")

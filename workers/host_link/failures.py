@@ -60,7 +60,7 @@ def _message(error: BaseException, device: str) -> tuple[str, str, str, bool]:
     if isinstance(error, MemoryError) or _HOST_MEMORY.search(text):
         return (
             "The computer ran out of memory",
-            f"A rank requested more main memory than is available ({_short(text)}).",
+            f"A process requested more main memory than is available ({_short(text)}).",
             "Close other programs, use fewer CPU devices, or a smaller micro-batch.",
             False,
         )
@@ -81,7 +81,7 @@ def _message(error: BaseException, device: str) -> tuple[str, str, str, bool]:
     if isinstance(error, RuntimeError) and _NOT_GATHERED in text:
         return (
             "A part of the model was called directly",
-            "In ZeRO stages 2 and 3 and in mode fsdp a model's weights are gathered from all ranks when the model is "
+            "In ZeRO stages 2 and 3 and in mode fsdp a model's weights are gathered from all devices when the model is "
             f"called; the recipe used some of them without calling the model ({_short(text)}).",
             "In the recipe, call the model that loss and sample are given, not a part of it; "
             "or choose ZeRO stage 1 or DDP.",
@@ -96,23 +96,23 @@ def _message(error: BaseException, device: str) -> tuple[str, str, str, bool]:
         )
     if isinstance(error, RuntimeError) and _WAITED_TOO_LONG.search(text):
         return (
-            "Another rank does not answer",
-            f"This rank waited for the others longer than the collective timeout ({_short(text)}).",
-            "Check the other ranks' logs. If their work may take that long, raise the "
+            "Another device does not answer",
+            f"It waited for the others longer than the collective timeout ({_short(text)}).",
+            "Check the other devices' logs. If their work may take that long, raise the "
             "collective timeout (--collective-timeout-s).",
             False,
         )
     if isinstance(error, RuntimeError) and _PEER_GONE.search(text):
         return (
-            "Another rank ended",
-            f"The gradient all-reduce failed because another rank exited ({_short(text)}).",
-            "Look at the rank that failed first; this one is only a secondary failure.",
+            "Another process ended",
+            f"The gradient all-reduce failed because the process on another device exited ({_short(text)}).",
+            "Look at the device that failed first; this is only a secondary failure.",
             False,
         )
     return (
         "The training code failed",
         f"{type(error).__name__}: {_short(text)}",
-        "See the rank's log in the run's folder for the traceback.",
+        "See its log for the traceback.",
         False,
     )
 

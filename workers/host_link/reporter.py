@@ -155,7 +155,7 @@ class Reporter:
         fields = {
             "kind": "dropped_metrics",
             "title": "Some metrics were dropped",
-            "cause": f"The run's host could not keep up; {lost} lines of rank {self._origin['rank']} were dropped.",
+            "cause": f"The run's host could not keep up; {lost} lines of this device were dropped.",
             "next_step": "Training is not affected. Log less often if the gaps matter.",
             "dropped": self.dropped,
         }

@@ -124,14 +124,14 @@ class DivergenceWatch:
             return
         if skipped:
             title = "A local SGD round was skipped"
-            cause = f"The weights of all ranks are not finite at round {round_}, so there is nothing to average."
+            cause = f"The weights on all devices are not finite at round {round_}, so there is nothing to average."
         else:
             self._bad.zero_()
             self._verdict = None
-            title = f"Rank {rank} was left out of a local SGD round"
+            title = "A device was left out of a local SGD round"
             cause = (
-                f"Its weights are not finite at step {step}, so round {round_} takes the mean of the other ranks. "
-                f"Rank {rank} continues with that mean and a fresh optimizer state; its samples of this round count "
+                f"Its weights are not finite at step {step}, so round {round_} takes the mean of the others. "
+                f"It continues with that mean and a fresh optimizer state; its samples of this round count "
                 "as trained but are not in the weights."
             )
         again = "Stop the run, lower the learning rate, and resume."

@@ -23,13 +23,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state.device_names import SEPARATOR, device_label, label_by_uuid
 from app.views.widgets.notice_bar import NoticeBar, Step
 from core.config.device_names import count_devices
 from core.config.mode import Mode, mode_label
 from core.errors import ChunkSizeError, DatasetError, RankdeckError
 from core.formatting import count
 from core.machine.devices import Device, device_texts
+from core.machine.devices.names import SEPARATOR, device_label, label_by_uuid
 from core.resume.checkpoint_choice import CheckpointEntry
 from core.resume.plan import ResumePlan
 from core.run_folder.store import RunEntry

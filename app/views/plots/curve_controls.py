@@ -19,12 +19,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.run_data.series import XAxis
-from app.state.device_names import RankNames
 from app.views.plots.device_curves import DASHES, QUANTITIES, DeviceOptions
 from app.views.plots.drawing import hairline
 from app.views.plots.rank_curves import CurveOptions
 from app.views.style.fonts import tabular
 from app.views.style.palette import faint, plot_colours, rank_colour
+from core.machine.devices.names import RankNames
 
 SHORT: Final = {"utilisation": "Util.", "memory": "Mem.", "temperature": "Temp."}
 HALF_LIVES: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)

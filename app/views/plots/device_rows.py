@@ -20,12 +20,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.run_data.run_series import RunSeries
-from app.state.device_names import label_by_uuid
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
 from app.views.plots.device_curves import QUANTITIES, DeviceCurves, DeviceOptions
 from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.time_axis import TimeAxis
+from core.machine.devices.names import label_by_uuid
 
 LEAST_ROW: Final = 24
 LEAST_WITH_LABELS: Final = 30

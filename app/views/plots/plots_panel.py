@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.models.run_data import RunData
 from app.run_data.run_series import ChangeSet, RunSeries
-from app.state.device_names import RankNames
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import AxisBox, DevicesButton, FitButton, LogBox, SmoothingSlider
 from app.views.plots.device_rows import DeviceRows
@@ -28,6 +27,7 @@ from app.views.plots.rank_curves import (
 )
 from app.views.plots.time_axis import TimeAxis
 from app.views.plots.title_box import TitleBox
+from core.machine.devices.names import RankNames
 from core.run_folder.store import RunState
 
 STEP_TIME: Final = "Step time"

@@ -12,12 +12,12 @@ from app.run_data.curves import EMPTY, Curve, mean_of, one_a_pixel, reduce_range
 from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series, XAxis
-from app.state.device_names import RankNames
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
 from app.views.style.palette import faint, plot_colours, rank_colour
 from core.formatting import UNKNOWN, number, rate, short_duration
+from core.machine.devices.names import RankNames
 
 FIRST_HALF_LIFE = 20
 

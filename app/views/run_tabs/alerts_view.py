@@ -17,11 +17,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.chart_names import NOT_CHARTED
-from app.state.device_names import RankNames
 from app.views.style.icons import icon
 from app.views.widgets.empty_note import WithNote
 from core.config.mode import Mode, mode_label
 from core.formatting import UNKNOWN, clock, count
+from core.machine.devices.names import RankNames, label_by_uuid
 
 NOTHING: Final = "Nothing to report."
 SHOWN: Final = 500
@@ -34,10 +34,10 @@ def is_alert(event: Mapping[str, Any]) -> bool:
     return event.get("event") in KINDS
 
 
-def alert_text(event: Mapping[str, Any]) -> str:
+def alert_text(event: Mapping[str, Any], names: RankNames) -> str:
     """What an event says, in one line."""
     if event.get("event") == "fallback":
-        return _fallback_text(event)
+        return _fallback_text(event, names)
     if event.get("event") == "retry":
         return f"{event.get('reason', '')} Retrying.".strip()
     error = event.get("error")
@@ -59,7 +59,7 @@ def alert_ranks(event: Mapping[str, Any]) -> list[int]:
     return [rank for rank in ranks if isinstance(rank, int) and rank >= 0]
 
 
-def _fallback_text(event: Mapping[str, Any]) -> str:
+def _fallback_text(event: Mapping[str, Any], names: RankNames) -> str:
     if event.get("engine"):
         return f"DeepSpeed could not start, so PyTorch's engine is used instead. {event.get('reason', '')}".strip()
     devices = event.get("devices")
@@ -67,7 +67,7 @@ def _fallback_text(event: Mapping[str, Any]) -> str:
         asked = mode_label(str(event.get("was")), "The selected mode")
         text = f"{asked} could not start, so each device trains its own model, and the best one is kept."
         return f"{text} {event.get('reason', '')}".strip()
-    alone = f" ({devices[0]})" if isinstance(devices, list) and devices else ""
+    alone = f" ({label_by_uuid(str(devices[0]), names.labels)})" if isinstance(devices, list) and devices else ""
     was = mode_label(str(event.get("was")))
     mode = f"{was[0].upper()}{was[1:]} could not start, so the run" if was else "The run"
     return f"{mode} continued on one device{alone}. {event.get('reason', '')}".strip()
@@ -129,7 +129,7 @@ class AlertsView(QWidget):
         kind = KINDS[str(event["event"])]
         ranks = alert_ranks(event)
         devices = ", ".join(map(self._names.short, ranks)) or "all"
-        texts = [when, count(step) if isinstance(step, int) else UNKNOWN, devices, alert_text(event)]
+        texts = [when, count(step) if isinstance(step, int) else UNKNOWN, devices, alert_text(event, self._names)]
         for column, text in enumerate(texts):
             item = QTableWidgetItem(text)
             item.setTextAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)

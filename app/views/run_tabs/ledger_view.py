@@ -11,7 +11,6 @@ from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPaintEvent, QPa
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QToolTip, QVBoxLayout, QWidget
 
 from app.models.ledger_data import LedgerSnapshot
-from app.state.device_names import RankNames
 from app.views.style.fonts import tabular
 from app.views.style.palette import faint, rank_colour
 from app.views.style.tones import rule
@@ -20,6 +19,7 @@ from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
 from core.formatting import count
 from core.ledger.ledger import BlockProgress
+from core.machine.devices.names import RankNames
 
 NOTHING: Final = "Data progress appears once the data is prepared: what is trained, in progress and remaining."
 LEGEND: Final = "▮ trained, in the device's colour   ▨ in progress   ▯ remaining"

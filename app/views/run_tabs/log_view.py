@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 from app.models.rank_log import RankLog
 from app.views.style.icons import icon
 from app.views.widgets.empty_note import WithNote
+from core.machine.devices.names import RankNames
 
 NOTHING: Final = "The output of all processes appears here."
 
@@ -36,6 +37,7 @@ class LogView(QWidget):
     def __init__(self, log: RankLog, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._log = log
+        self._names = RankNames()
         self.source = QComboBox()
         self.source.setAccessibleName("Log source")
         self.source.setToolTip("Choose whose log to show")
@@ -92,25 +94,29 @@ class LogView(QWidget):
             shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
             shortcut.activated.connect(slot)
 
-    def set_sources(self, logs: Sequence[tuple[str, Path]]) -> None:
-        """Which logs there are: label and file. The chosen one stays chosen where it is still there."""
-        there = [(self.source.itemText(row), self.source.itemData(row)) for row in range(self.source.count())]
-        if there == list(logs):
+    def set_sources(self, logs: Sequence[Path]) -> None:
+        """Which logs there are. The chosen one stays chosen where it is still there."""
+        if [self.source.itemData(row) for row in range(self.source.count())] == list(logs):
             return
         chosen = self.source.currentData()
         self.source.clear()
-        for label, path in logs:
-            self.source.addItem(label, path)
-        row = next((i for i, (_, path) in enumerate(logs) if path == chosen), 0)
-        self.source.setCurrentIndex(row if logs else -1)
+        for path in logs:
+            self.source.addItem(_label(path, self._names), path)
+        self.source.setCurrentIndex(logs.index(chosen) if chosen in logs else 0 if logs else -1)
         self.log_chosen.emit(self.source.currentData())
 
-    def choose(self, label: str) -> None:
-        """Shows the log with this label, for example "rank 1"."""
-        row = self.source.findText(label)
-        if row >= 0:
-            self.source.setCurrentIndex(row)
-            self.log_chosen.emit(self.source.currentData())
+    def show_names(self, names: RankNames) -> None:
+        """Names the processes by their devices."""
+        self._names = names
+        for row in range(self.source.count()):
+            self.source.setItemText(row, _label(self.source.itemData(row), names))
+
+    def choose(self, name: str) -> None:
+        """Shows the log of this file name, for example "rank1.log"."""
+        for row in range(self.source.count()):
+            if self.source.itemData(row).name == name:
+                self.source.setCurrentIndex(row)
+                self.log_chosen.emit(self.source.currentData())
 
     def find_next(self, backwards: bool = False) -> bool:
         """Goes to the next line that holds what is searched for; False if none does."""
@@ -153,3 +159,8 @@ class LogView(QWidget):
     def _copy(self) -> None:
         rows = sorted(index.row() for index in self.lines.selectedIndexes())
         QGuiApplication.clipboard().setText("\n".join(self._log.model.line(row) for row in rows))
+
+
+def _label(log: Path, names: RankNames) -> str:
+    rank = log.stem.removeprefix("rank")
+    return names.with_rank(int(rank)) if rank.isdecimal() else "run host"

@@ -8,12 +8,12 @@ from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 
 from app.models.rank_log import RankLog
-from app.state.device_names import RankNames
 from app.views.run_tabs.alerts_view import AlertsView
 from app.views.run_tabs.config_view import ConfigView
 from app.views.run_tabs.ledger_view import LedgerView
 from app.views.run_tabs.log_view import LogView
 from app.views.run_tabs.samples_view import SamplesView
+from core.machine.devices.names import RankNames
 
 ROOM_PX: Final = 4
 
@@ -51,13 +51,13 @@ class RunTabs(QTabWidget):
 
     def show_names(self, names: RankNames) -> None:
         """Names the devices of the run's ranks."""
-        for view in (self.samples, self.ledger, self.alerts):
+        for view in (self.samples, self.log, self.ledger, self.alerts):
             view.show_names(names)
 
-    def show_log(self, whose: str | None = None) -> None:
-        """Brings the log (of "rank 1", for example) to the front and the keyboard into its search field."""
-        if whose is not None:
-            self.log.choose(whose)
+    def show_log(self, name: str | None = None) -> None:
+        """Brings the log ("rank1.log", or the chosen one) to the front and the keyboard into its search field."""
+        if name is not None:
+            self.log.choose(name)
         self.setCurrentWidget(self.log)
         self.log.search.setFocus()
 

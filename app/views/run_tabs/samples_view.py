@@ -30,12 +30,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state.device_names import RankNames
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.ruled_splitter import RuledSplitter
 from core.formatting import count
+from core.machine.devices.names import RankNames
 
 NOTHING: Final = "Text samples appear here after each evaluation."
 STEPS_WIDTH: Final = 150

@@ -9,12 +9,12 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPalette, QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QSizePolicy, QStyle, QWidget
 
-from app.state.device_names import device_label
 from app.views.style.fonts import tabular
 from app.views.style.tones import tone
 from app.views.widgets.gauges import Meter, Sparkline
 from core.formatting import UNKNOWN, gibibytes
 from core.machine.devices import POWER_CAP, Device, DeviceSample
+from core.machine.devices.names import device_label
 
 LOST: Final = "lost: the driver no longer lists it"
 WARNING_HELD: Final = 10

@@ -15,7 +15,6 @@ from app.models.rank_log import RankLog
 from app.models.run_data import RunData
 from app.settings import Settings
 from app.state.available_actions import AvailableActions
-from app.state.device_names import RankNames
 from app.state.run_outcome import RunOutcome, run_outcome
 from app.state.run_summary import RunSummary
 from app.views.plots.plots_panel import PlotsPanel
@@ -30,6 +29,7 @@ from app.views.window.close_question import CloseQuestion
 from app.views.window.run_header import RunHeader
 from app.views.window.welcome import Welcome
 from core.errors import RankdeckError
+from core.machine.devices.names import RankNames
 from core.recipes.manifest import Recipe
 from core.run_folder.state import RunState
 
@@ -273,7 +273,7 @@ class MainWindow(QMainWindow):
         elif outcome.resumes:
             self.notice.say(outcome.kind, outcome.title, outcome.text, Step("R&esume…", self.actions_.resume.trigger))
         else:
-            step = Step("Show &log", lambda: self.tabs.show_log(outcome.blamed))
+            step = Step("Show &log", lambda: self.tabs.show_log(outcome.log))
             self.notice.say(outcome.kind, outcome.title, outcome.text, step)
 
     def show_error(self, error: RankdeckError) -> None:

@@ -52,10 +52,10 @@ def test_a_rank_that_dies_before_the_first_step(
     qtbot.waitUntil(lambda: window.tabs.tabText(window.tabs.indexOf(window.tabs.alerts)) == "Alerts 1")
     (said,) = alerts(rankdeck)
     assert said.startswith("DDP could not start, so each device trains its own model, and the best one is kept.")
-    assert "Rank 1, before its first" in said
+    assert "The process on CPU 1, before its first" in said
 
     notice.findChild(QAbstractButton, "step").click()
-    assert window.tabs.currentWidget() is window.tabs.log and window.tabs.log.source.currentText() == "rank 1"
+    assert window.tabs.currentWidget() is window.tabs.log and window.tabs.log.source.currentText() == "CPU 1 (rank 1)"
     lines = rankdeck.log.model
     qtbot.waitUntil(lambda: any("fails at ready" in lines.line(row) for row in range(lines.rowCount())))
 
@@ -80,7 +80,7 @@ def test_ranks_that_do_not_start_in_time(
     run = make_run(runs_dir=runs_dir, start_timeout_s=2.0).behave(steps=20_000, step_s=0.03)
     rankdeck = fallen_back(run.hang_at(1, "ready"), open_window, qtbot)
     qtbot.waitUntil(lambda: rankdeck.window.notice.title == ALONE, timeout=TRAIN_MS)
-    assert "cpu:0 alone" in rankdeck.window.notice.text and "within 2 s" in rankdeck.window.notice.text
+    assert "CPU 0 alone" in rankdeck.window.notice.text and "within 2 s" in rankdeck.window.notice.text
     qtbot.waitUntil(lambda: len(alerts(rankdeck)) == 2)
     newest, first = alerts(rankdeck)
     assert first.startswith("DDP could not start, so each device") and "within 2 s" in first

@@ -27,7 +27,7 @@ def test_a_script_that_hangs_is_named(script_run: MakeScriptRun, monkeypatch: py
     monkeypatch.setenv("RANKDECK_SILENT_AFTER_S", "2")
     run = script_run(STEPS + "    train(0, 10)\n    time.sleep(600)\n", devices=("cpu:1",)).start()
     (alert,) = run.wait_for_event("alert")
-    assert (alert["kind"], alert["title"]) == ("silence", "Rank 0 may hang")
+    assert (alert["kind"], alert["title"]) == ("silence", "CPU 0 may hang")
     assert "step 9" in alert["cause"] and "decides where it continues" in alert["next_step"]
     assert run.stop().end().state == STOPPED
 

@@ -137,7 +137,7 @@ def test_the_rank_that_failed_first_is_the_cause_and_ends_the_others(script_run:
     run = script_run(LOOP.rstrip() + text).start()
     state = run.end()
     assert (state.state, state.exit_code) == (FAILED, 1)
-    assert state.error is not None and state.error["title"] == "Rank 1: The script failed"
+    assert state.error is not None and state.error["title"] == "CPU 1: The script failed"
     assert ".py, line" in state.error["cause"]
     assert "RuntimeError: the 5th batch is rotten" in state.error["cause"]
     assert "Traceback (most recent call last)" in run.printed(1)
@@ -158,7 +158,11 @@ def test_a_killed_script_is_named_with_its_signal(script_run: MakeScriptRun) -> 
     run.wait_for_step(3).wait_for_step(3, rank=1)
     next(p for p in run.scripts() if p.environ()["RANK"] == "1").kill()
     state = run.end()
-    assert state.error is not None and "SIGKILL" in state.error["cause"] and state.error["title"].startswith("Rank 1")
+    assert (
+        state.error is not None
+        and "SIGKILL" in state.error["cause"]
+        and state.error["title"].startswith("The process on CPU 1")
+    )
     run.assert_nothing_left()
 
 
@@ -383,5 +387,5 @@ def test_a_loss_that_is_not_finite_raises_one_alert_a_stretch(script_run: MakeSc
     assert run.end().state == FINISHED
     alerts = [line for line in run.events("alert") if line["kind"] == "nonfinite_loss"]
     assert [alert["step"] for alert in alerts] == [4, 9]
-    assert alerts[0]["cause"] == "Rank 0 reports the loss as NaN or infinite at step 4."
+    assert alerts[0]["cause"] == "CPU 0 reports the loss as NaN or infinite at step 4."
     assert alerts[0]["title"] and alerts[0]["next_step"]

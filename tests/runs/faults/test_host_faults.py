@@ -61,17 +61,17 @@ def test_a_rank_killed_in_training_is_named_and_what_was_committed_stays(make_ru
     run = make_run().behave(steps=500, commit_every=10, step_s=0.01).fail_at(rank=1, step=35).start()
     state = run.end()
     assert state.state == FAILED and state.exit_code == 1
-    assert cause(state).startswith("Rank 1 exited unexpectedly: Rank 1, after step 3")
-    assert "Rank 0 ended because of it." in cause(state)
+    assert cause(state).startswith("The process on CPU 1 exited unexpectedly: The process on CPU 1, after step 3")
+    assert "The process on CPU 0 ended because of it." in cause(state)
     (failed,) = run.events("failed")
-    assert (failed["title"], failed["ranks"]) == ("Rank 1 exited unexpectedly", [1])
+    assert (failed["title"], failed["ranks"]) == ("The process on CPU 1 exited unexpectedly", [1])
     assert CheckpointStore(run.store.checkpoints).newest_valid()[0] is not None
     assert not run.ranks()
 
 
 def test_a_rank_that_says_why_it_fails_is_quoted(make_run: MakeRun) -> None:
     state = make_run().fail_at(rank=0, step=3, how="raise").start().end()
-    assert cause(state).startswith("Rank 0: Out of memory: A fake GPU is out of memory at 3.")
+    assert cause(state).startswith("CPU 0: Out of memory: A fake GPU is out of memory at 3.")
 
 
 @windows
@@ -89,7 +89,7 @@ def test_an_independent_rank_that_dies_fails_the_run_and_the_others_commit_first
     run = make_run(mode="independent").behave(steps=80, commit_every=10, step_s=0.01)
     state = run.fail_at(rank=1, step=35, how="exit:3", fail_attempts=[1]).start().end()
     assert state.state == FAILED and state.fallback is None
-    assert cause(state).startswith("Rank 1 exited unexpectedly")
+    assert cause(state).startswith("The process on CPU 1 exited unexpectedly")
     newest, damaged = CheckpointStore(run.store.checkpoints).newest_valid()
     assert newest is not None and not damaged
     assert newest.positions[0].step == run.steps(0)[-1]  # all that rank 0 has learned
@@ -106,7 +106,7 @@ def test_an_independent_rank_that_dies_fails_the_run_and_the_others_commit_first
 def test_an_independent_rank_that_does_not_commit_in_time_is_not_waited_for(make_run: MakeRun) -> None:
     run = make_run(mode="independent", stop_timeout_s=1.0).behave(steps=5_000, commit_every=10, step_s=0.01)
     run.behave(0, hang_at="stop").fail_at(rank=1, step=35, how="exit:3").start()
-    assert cause(run.end()).startswith("Rank 1 exited unexpectedly")
+    assert cause(run.end()).startswith("The process on CPU 1 exited unexpectedly")
 
 
 @windows
@@ -137,7 +137,7 @@ def test_a_rank_that_dies_after_its_last_commit_costs_nothing_but_a_resume(make_
 @windows
 def test_a_rank_that_dies_before_its_first_step_leads_to_independent_devices(make_run: MakeRun) -> None:
     run = make_run().fail_at(rank=1, step="ready", how="exit:3", fail_attempts=[1]).start()
-    assert "Rank 1, before its first step" in on_fallback(run, "ddp", "independent")
+    assert "The process on CPU 1, before its first step" in on_fallback(run, "ddp", "independent")
     state = run.end()
     assert state.fallback is not None and state.fallback.startswith("DDP on 2 devices could not start, so each device")
     assert "never an average" in state.fallback and state.devices == ("cpu:0", "cpu:1")
@@ -210,9 +210,9 @@ def test_a_rank_that_hangs_is_named_while_the_other_goes_on(make_run: MakeRun, m
     monkeypatch.setenv("RANKDECK_SILENT_AFTER_S", "0.5")
     run = make_run(mode="independent", merge_policy="none").behave(steps=100_000, step_s=0.01).hang_at(1, 30).start()
     (alert,) = run.wait_for_event("alert")
-    assert (alert["kind"], alert["title"], alert["ranks"]) == ("silence", "Rank 1 may hang", [1])
+    assert (alert["kind"], alert["title"], alert["ranks"]) == ("silence", "CPU 1 may hang", [1])
     assert "step 30" in alert["cause"], alert
-    assert run.wait(lambda state: bool(state.phase)).phase == "Rank 1 may hang: see Alerts"
+    assert run.wait(lambda state: bool(state.phase)).phase == "CPU 1 may hang: see Alerts"
     run.wait_for_step(max(run.steps(0)) + 20)  # nothing was ended
     state = run.stop(now=True).end()
     assert (state.state, state.exit_code) == (STOPPED, 130)
@@ -226,7 +226,7 @@ def test_a_rank_killed_before_its_first_step_is_tried_once_more_as_asked(make_ru
     assert state.fallback is None and not run.events("fallback")
     (retry,) = run.events("retry")
     assert (retry["mode"], retry["devices"], retry["ranks"]) == ("ddp", ["cpu:0", "cpu:1"], [1])
-    assert retry["reason"].startswith("Rank 1, before its first step")
+    assert retry["reason"].startswith("The process on CPU 1, before its first step")
     assert [line["mode"] for line in run.events("launch")] == ["ddp", "ddp"]
     assert run.steps(1) == list(range(1, 21))
 
@@ -247,7 +247,7 @@ def test_strict_means_no_fallback(make_run: MakeRun) -> None:
 def test_the_persons_own_mistake_is_no_reason_to_fall_back(make_run: MakeRun) -> None:
     state = make_run().fail_at(rank=0, step="data", how="usage").start().end()
     assert (state.state, state.exit_code, state.fallback) == (FAILED, 2, None)
-    assert cause(state) == "Rank 0: The dataset is too small: It holds not one training sample."
+    assert cause(state) == "CPU 0: The dataset is too small: It holds not one training sample."
 
 
 def test_a_dataset_that_has_changed_is_refused_with_both_values(make_run: MakeRun) -> None:

@@ -48,17 +48,17 @@ CHAINS = {
         Leg("--mode single --devices cpu:1", "stop"),
         Leg("--mode zero --zero-stage 1 --zero-engine torch --devices cpu:2", "kill"),
         Leg("--mode independent", "stop"),
-        Leg("--mode ddp", "finish", "is missing from these weights, though the ledger counts it as trained"),
+        Leg("--mode ddp", "finish", "is missing from these weights, though its samples count as trained"),
     ),
     "by the average": (
         Leg("--mode independent --devices cpu:3", "stop"),
         Leg(
             "--mode fsdp --devices cpu:2 --merge-policy average",
             "stop",
-            "the average of the copies of ranks 0, 1 and 2",
+            "the average of the copies of CPU 0, CPU 1 and CPU 2",
         ),
         Leg("--mode independent --sync-every 5", "kill"),
-        Leg("--mode single --devices cpu:1", "finish", "the average of the copies of ranks 0 and 1"),
+        Leg("--mode single --devices cpu:1", "finish", "the average of the copies of CPU 0 and CPU 1"),
     ),
 }
 

@@ -106,13 +106,13 @@ def test_a_stopped_run_goes_on_in_the_mode_that_is_chosen_in_setup(
     start(rankdeck, qtbot)
     qtbot.waitUntil(lambda: len(steps_shown(rankdeck, 1)) >= 10, timeout=TRAIN_MS)
     choose_zero(rankdeck, 1, ENGINE)
-    resume_in_setups_mode(rankdeck, qtbot, "ZeRO on cpu:0, cpu:1")
+    resume_in_setups_mode(rankdeck, qtbot, "ZeRO on CPU 0, CPU 1")
     assert rankdeck.data.state is not None and rankdeck.data.state.mode == "zero"
     assert rankdeck.data.state.fallback is None, "the engine that was chosen shards"
     assert rankdeck.showing.run_dir is not None
     assert f'zero_engine = "{ENGINE}"' in (rankdeck.showing.run_dir / "run.toml").read_text(encoding="utf-8")
     rankdeck.window.setup.mode.radio("independent").click()
-    stopped_at = resume_in_setups_mode(rankdeck, qtbot, "parallel-independent on cpu:0, cpu:1")
+    stopped_at = resume_in_setups_mode(rankdeck, qtbot, "parallel-independent on CPU 0, CPU 1")
     assert rankdeck.data.state.mode == "independent"
     assert steps_shown(rankdeck, 0)[:stopped_at] == list(range(1, stopped_at + 1)), "no step missing or twice"
     run_dir = rankdeck.showing.run_dir

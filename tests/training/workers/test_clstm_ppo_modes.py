@@ -212,5 +212,5 @@ def test_a_rank_says_what_only_it_can_know(tmp_path: Path) -> None:
     store = make_played(tmp_path / "run", 1, dataset_chunk_size=33, samples_per_block=66)
     assert host(store) == 2
     error = store.state().error
-    assert error is not None and error["title"] == "Rank 0: Invalid setting"
+    assert error is not None and error["title"] == "CPU 0: Invalid setting"
     assert "not a multiple of 8" in error["cause"] and "--dataset-chunk-size 32" in error["next_step"]

@@ -114,7 +114,7 @@ def test_a_rank_that_says_nothing_is_waited_for_as_long_as_was_asked(tmp_path: P
         silent, 2, tmp_path, way
     )  # the other rank is silent for up to 20 s, and 300 s is the default
     assert 1.5 < waiting["waited_s"] < 15.0
-    assert waiting["title"] == "Another rank does not answer"
+    assert waiting["title"] == "Another device does not answer"
 
 
 @pytest.mark.parametrize("exchange", ["plain", "shared", "fp16", "powersgd"])

@@ -97,5 +97,5 @@ def test_a_recipe_that_fails_says_why(tmp_path: Path, old: str, new: str, title:
     assert host(store) in (1, 2)
     error = store.state().error
     assert error is not None
-    assert error["title"] == f"Rank 0: {title}"
+    assert error["title"] == f"CPU 0: {title}"
     assert in_cause in error["cause"] and error["next_step"]

@@ -303,7 +303,7 @@ def test_a_rank_that_dies_before_a_sum_in_place_is_noticed(tmp_path: Path) -> No
 def test_a_dead_rank_is_noticed(world: int, tmp_path: Path) -> None:
     for rank in run_ranks(in_turn, world, tmp_path, "die", dead=[9]):
         left = rank["die"]
-        assert left["type"] == "PeerLostError" and left["title"] == "Another rank ended"
+        assert left["type"] == "PeerLostError" and left["title"] == "Another process ended"
         assert f"rank {world - 1} (process" in left["cause"]
         assert left["s"] < DEAD_WITHIN_S
 

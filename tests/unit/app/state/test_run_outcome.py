@@ -7,12 +7,14 @@ import pytest
 from app.state.run_outcome import RunOutcome, run_outcome
 from core.run_folder.state import RunState
 
-ERROR = {"title": "Rank 1: out of memory", "cause": "It needed 3 GB.", "next_step": "Halve the micro-batch."}
-WHY = "DDP on 2 devices could not start, so the run continues on cpu:0 alone. Rank 1: ended with exit code 3."
+ERROR = {"title": "CPU 1: out of memory", "cause": "It needed 3 GB.", "next_step": "Halve the micro-batch."}
+LOGGED = {**ERROR, "log": "logs/rank1.log"}
+OLD = {**ERROR, "title": "Rank 1: out of memory"}
+WHY = "DDP could not start, so the run continues on CPU 0 alone. It ended. See logs/rank1.log for details."
 TOLD = "It needed 3 GB. Halve the micro-batch."
 ALONE = "Continuing on one device"
 WAS_ALONE = "Fell back to one device"
-AGAIN = f"{WHY} See the log for details. To try all devices again"
+AGAIN = f"{WHY} To try all devices again"
 
 
 @pytest.mark.parametrize(
@@ -20,13 +22,14 @@ AGAIN = f"{WHY} See the log for details. To try all devices again"
     [
         ("training", None, None, None),
         ("finished", None, None, None),
-        ("failed", ERROR, None, RunOutcome("error", ERROR["title"], TOLD, "rank 1")),
+        ("failed", LOGGED, None, RunOutcome("error", ERROR["title"], TOLD, "rank1.log")),
+        ("failed", OLD, None, RunOutcome("error", OLD["title"], TOLD, "rank1.log")),
         ("failed", None, None, RunOutcome("error", "The run failed", "")),
-        ("failed", ERROR, WHY, RunOutcome("error", ERROR["title"], TOLD, "rank 1")),
+        ("failed", LOGGED, WHY, RunOutcome("error", ERROR["title"], TOLD, "rank1.log")),
         ("interrupted", ERROR, None, RunOutcome("warning", ERROR["title"], TOLD, resumes=True)),
-        ("training", None, WHY, RunOutcome("warning", ALONE, f"{AGAIN}, stop the run and resume it.", "rank 1")),
-        ("stopped", None, WHY, RunOutcome("warning", WAS_ALONE, f"{AGAIN}, resume the run.", "rank 1")),
-        ("finished", None, WHY, RunOutcome("warning", WAS_ALONE, f"{WHY} See the log for details.", "rank 1")),
+        ("training", None, WHY, RunOutcome("warning", ALONE, f"{AGAIN}, stop the run and resume it.", "rank1.log")),
+        ("stopped", None, WHY, RunOutcome("warning", WAS_ALONE, f"{AGAIN}, resume the run.", "rank1.log")),
+        ("finished", None, WHY, RunOutcome("warning", WAS_ALONE, WHY, "rank1.log")),
     ],
 )  # fmt: skip
 def test_what_is_said(state: str, error: dict[str, str] | None, fallback: str | None, said: RunOutcome | None) -> None:
@@ -44,7 +47,7 @@ def test_another_engine_is_not_one_device() -> None:
     said = run_outcome(RunState("a", state="training", fallback=words, world_size=2))
     assert said is not None
     assert said.title == "Continuing without DeepSpeed"
-    assert said.text == f"{words} See the log for details. To try DeepSpeed again, stop the run and resume it."
+    assert said.text == f"{words} To try DeepSpeed again, stop the run and resume it."
 
 
 def test_independent_devices_are_not_one_device() -> None:
@@ -52,4 +55,4 @@ def test_independent_devices_are_not_one_device() -> None:
     said, ended = run_outcome(state), run_outcome(state.replace(state="finished"))
     assert said is not None and ended is not None
     assert (said.title, ended.title) == ("Each device trains its own model", "Fell back to independent training")
-    assert said.text == "Why. See the log for details. To try the mode you chose again, stop the run and resume it."
+    assert said.text == "Why. To try the mode you chose again, stop the run and resume it."

@@ -38,7 +38,7 @@ def test_a_scripts_step_and_epoch_are_those_it_printed() -> None:
 
 
 def test_what_is_wrong_while_it_trains_is_said_in_place_of_where_it_trains() -> None:
-    assert summarise(going(), RunSeries()).detail == "on cpu:0"
+    assert summarise(going(), RunSeries()).detail == "on CPU 0"
     assert summarise(going(phase="Rank 0 may hang: see Alerts"), RunSeries()).detail == "Rank 0 may hang: see Alerts"
     assert summarise(going(state="stopped", phase="merging"), RunSeries()).detail == ""
 
@@ -46,7 +46,7 @@ def test_what_is_wrong_while_it_trains_is_said_in_place_of_where_it_trains() -> 
 def test_a_goal_that_ends_the_run_stands_beside_where_it_trains() -> None:
     goal = "600 of 600 episodes"
     summary = summarise(going(goal=goal, total_steps=None), RunSeries())
-    assert summary.detail == f"on cpu:0 · {goal}" and summary.share is None and summary.seconds_left is None
+    assert summary.detail == f"on CPU 0 · {goal}" and summary.share is None and summary.seconds_left is None
     assert summarise(going(state="finished", goal=goal), RunSeries()).detail == goal
 
 

@@ -12,13 +12,13 @@ from pytestqt.qtbot import QtBot
 
 from app.models.ledger_data import LedgerSnapshot
 from app.models.rank_log import MAX_LINES, RankLog
-from app.state.device_names import RankNames
 from app.views.run_tabs.alerts_view import AlertsView, alert_text
 from app.views.run_tabs.ledger_view import LedgerView
 from app.views.run_tabs.log_view import LogView
 from app.views.run_tabs.samples_view import SHOWN_AT_ONCE, SamplesView
 from core.errors import StateFileError
 from core.ledger.ledger import BlockProgress, LedgerProgress
+from core.machine.devices.names import RankNames
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -46,7 +46,7 @@ def test_the_log_follows_until_one_scrolls_up(view: LogView, log: RankLog, qtbot
     path = tmp_path / "rank0.log"
     path.write_text("".join(f"line {n}\n" for n in range(500)), encoding="utf-8")
     assert view.page.is_empty
-    view.set_sources([("rank 0", path)])
+    view.set_sources([path])
     qtbot.waitUntil(lambda: log.model.rowCount() == 500)
     bar = view.lines.verticalScrollBar()
     qtbot.waitUntil(lambda: bar.maximum() > 0 and bar.value() == bar.maximum())
@@ -64,7 +64,7 @@ def test_the_log_follows_until_one_scrolls_up(view: LogView, log: RankLog, qtbot
 def test_the_log_is_searched_round_and_round(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "rank0.log"
     path.write_text("one\nError: two\nthree\nerror: four\n", encoding="utf-8")
-    view.set_sources([("rank 0", path), ("rank 1", tmp_path / "none")])
+    view.set_sources([path, tmp_path / "rank1.log"])
     qtbot.waitUntil(lambda: log.model.rowCount() == 4)
     qtbot.keyClicks(view.search, "error")
     assert view.found.text() == "2 lines"
@@ -75,8 +75,10 @@ def test_the_log_is_searched_round_and_round(view: LogView, log: RankLog, qtbot:
     assert rows == [1, 3, 1] and not view.follow.isChecked()
     view.search.setText("nowhere")
     assert not view.find_next()
-    view.choose("rank 1")
-    assert log.path == tmp_path / "none"
+    view.choose("rank1.log")
+    assert log.path == tmp_path / "rank1.log"
+    view.show_names(RankNames(("cpu:0", "cpu:1"), {}))
+    assert view.source.currentText() == "CPU 1 (rank 1)"
 
 
 def test_a_log_of_100_mb_keeps_a_bounded_tail(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_a_log_of_100_mb_keeps_a_bounded_tail(view: LogView, log: RankLog, qtbot
         file.truncate(100_000_000 - 100)
         file.seek(0, 2)
         file.write((line * 60_000) + b"the very last line\n")
-    view.set_sources([("rank 0", path)])
+    view.set_sources([path])
     qtbot.waitUntil(
         lambda: log.model.rowCount() > 0 and log.model.line(log.model.rowCount() - 1) == "the very last line"
     )
@@ -221,4 +223,4 @@ def test_alerts_are_counted_and_said_in_words(qtbot: QtBot) -> None:
     assert [view.table.item(row, 2).text() for row in range(2)] == ["rank 0, rank 1", "all"]
     view.show_names(RankNames(("cpu:0", "cpu:1")))
     assert view.table.item(0, 2).text() == "CPU 0, CPU 1" and view.table.item(0, 2).toolTip().endswith("CPU 1 (rank 1)")
-    assert alert_text({"event": "alert", "ts": 1.0, "value": 3}) == "value: 3"
+    assert alert_text({"event": "alert", "ts": 1.0, "value": 3}, RankNames()) == "value: 3"

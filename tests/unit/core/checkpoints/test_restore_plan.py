@@ -49,7 +49,7 @@ def test_a_new_rank_begins_with_the_best_copy_at_the_highest_step(tmp_path: Path
     made = checkpoint(tmp_path, "independent", {"step": 30, "val_loss": 2.5}, {"step": 20, "val_loss": 2.25})
     found = plan_restore(made, "independent", 4, "best")
     assert (found.copies, found.steps) == (("0", "1", "1", "1"), (30, 20, 30, 30))
-    assert found.note == "ranks 2 and 3 start from rank 1's copy (validation loss 2.25)"
+    assert found.note == "2 more devices start from the copy of rank 1 (validation loss 2.25)"
     assert not found.same_groups
 
 
@@ -67,8 +67,8 @@ def test_the_lowest_validation_loss_goes_on(tmp_path: Path, mode: str, world: in
     assert found.copies == ("1",) * world
     assert found.steps == (80,) * world, "no curve runs backwards"
     assert found.note == (
-        "rank 1's copy (validation loss 2.31, measured at step 64); what rank 0 learned from 12 chunks and part of "
-        "another and rank 2 learned from 1 chunk is missing from these weights, though the ledger counts it as trained"
+        "the copy of rank 1 (validation loss 2.31, measured at step 64); what rank 0 learned from 12 chunks and part "
+        "of another and rank 2 learned from 1 chunk is missing from these weights, though its samples count as trained"
     )
 
 
@@ -76,7 +76,7 @@ def test_where_nothing_was_measured_the_most_samples_count(tmp_path: Path) -> No
     made = checkpoint(tmp_path, "independent", {"samples": 90, "chunks_alone": 0}, {"samples": 120})
     found = plan_restore(made, "ddp", 2, "best")
     assert found.copies == ("1", "1")
-    assert found.note == "rank 1's copy (120 samples seen)", "rank 0 has nothing that would be lost"
+    assert found.note == "the copy of rank 1 (120 samples seen)", "rank 0 has nothing that would be lost"
 
 
 def test_a_loss_that_is_no_number_is_none(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_loss_that_is_no_number_is_none(tmp_path: Path) -> None:
 def test_the_average_of_all(tmp_path: Path) -> None:
     found = plan_restore(checkpoint(tmp_path, "independent", {"step": 8}, {"step": 10}), "zero", 3, "average")
     assert (found.copies, found.steps) == ((AVERAGE,) * 3, (10,) * 3)
-    assert found.note == "the average of the copies of ranks 0 and 1"
+    assert found.note == "the average of the copies of rank 0 and rank 1"
 
 
 def test_copies_that_were_synchronised_are_averaged_as_the_next_time_would_have(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_copies_that_were_synchronised_are_averaged_as_the_next_time_would_have(
 def test_copies_that_are_brought_together_from_now_on_begin_alike(tmp_path: Path) -> None:
     made = checkpoint(tmp_path, "independent", {"val_loss": 2.0}, {"val_loss": 1.0})
     found = plan_restore(made, "independent", 2, "best", synchronise=True)
-    assert found.copies == ("1", "1") and "rank 1's copy" in found.note
+    assert found.copies == ("1", "1") and "the copy of rank 1" in found.note
     known = checkpoint(tmp_path, "independent", {"sync_every": 10}, {"sync_every": 10})
     assert plan_restore(known, "independent", 2, "best", synchronise=True).copies == ("0", "1")
 

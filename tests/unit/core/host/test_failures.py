@@ -58,19 +58,26 @@ def test_a_rank_that_crashed_is_no_echo_whatever_its_log_says() -> None:
 
 def test_the_words_name_root_echo_log_and_what_resuming_gives() -> None:
     log = Path("run") / "logs" / "rank1.log"
-    root = RankFailure(1, 4.0, step=12, returncode=-9, log=log, tail=("first", "CUDA error: out of memory"))
-    words = describe(root, [root, RankFailure(0, 4.1, report=reported("x"))], "Resume the run.")
+    root = RankFailure(1, 4.0, "CPU 1", step=12, returncode=-9, log=log, tail=("first", "CUDA error: out of memory"))
+    words = describe(root, [root, RankFailure(0, 4.1, "CPU 0", report=reported("x"))], "Resume the run.")
     assert words["cause"] == (
-        "Rank 1, after step 12: killed (often by the system's out-of-memory killer) (SIGKILL). "
-        "Its last output: “CUDA error: out of memory”. Rank 0 ended because of it."
+        "The process on CPU 1, after step 12: killed (often by the system's out-of-memory killer) (SIGKILL). "
+        "Its last output: “CUDA error: out of memory”. The process on CPU 0 ended because of it."
     )
+    assert words["title"] == "The process on CPU 1 exited unexpectedly" and words["log"] == "logs/rank1.log"
     assert words["next_step"] == "Look at logs/rank1.log. Resume the run."
 
 
 def test_a_ranks_own_words_are_passed_on() -> None:
-    root = RankFailure(0, 1.0, report=reported("The dataset is too small."))
+    log = Path("run") / "logs" / "rank0.log"
+    root = RankFailure(0, 1.0, "GPU 0", log=log, report=reported("The dataset is too small."))
     words = describe(root, [root], "")
-    assert words == {"title": "Rank 0: Title", "cause": "The dataset is too small.", "next_step": "Next."}
+    assert words == {
+        "title": "GPU 0: Title",
+        "cause": "The dataset is too small.",
+        "next_step": "Next.",
+        "log": "logs/rank0.log",
+    }
 
 
 def test_the_last_lines_of_a_log_leave_out_what_says_nothing(tmp_path: Path) -> None:

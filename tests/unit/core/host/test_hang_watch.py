@@ -64,12 +64,9 @@ def test_a_rank_that_falls_silent_is_named_once_and_when_it_is_back_it_is_over()
     story.steps(0)
     story.wait(2)
     (alert,) = story.told.alerts
-    assert (
-        alert["title"] == "Rank 1 may hang"
-        and "From rank 1 (cpu:1, step 1) there was no message for 61 s" in alert["cause"]
-    )
+    assert alert["title"] == "CPU 1 may hang" and "From CPU 1 (step 1) there was no message for 61 s" in alert["cause"]
     assert "hold" not in alert["cause"] and alert["next_step"]
-    assert story.told.phases == ["Rank 1 may hang: see Alerts"]
+    assert story.told.phases == ["CPU 1 may hang: see Alerts"]
     story.wait(30)
     story.steps(1, step=2)
     story.wait(1)
@@ -83,7 +80,7 @@ def test_ranks_in_step_are_silent_together() -> None:
     story.steps(0, 1)
     story.wait(61)
     (alert,) = story.told.alerts
-    assert alert["title"] == "Ranks 0 and 1 may hang" and "holds up all" in alert["cause"]
+    assert alert["title"] == "CPU 0 and CPU 1 may hang" and "holds up all" in alert["cause"]
 
 
 def test_who_makes_long_pauses_may_make_a_longer_one() -> None:

@@ -69,13 +69,13 @@ def test_a_stop_that_lost_something_says_what(arguments: tuple[Any, ...], cause:
     ("bad", "good", "cause", "step"),
     [
         ((0, 1), None, "The weights are not finite", "and start the run again."),
-        ((1,), (3, 30), "The weights of rank 1 are not", "and resume: the run continues from checkpoint 3, step 30."),
+        ((1,), (3, 30), "The weights on CPU 1 are not", "and resume: the run continues from checkpoint 3, step 30."),
     ],
 )
 def test_divergence_names_ranks_and_a_way_back(
     bad: tuple[int, ...], good: tuple[int, int] | None, cause: str, step: str
 ) -> None:
-    told = diverged(checkpoint(5, 50, bad=bad), checkpoint(*good) if good else None)
+    told = diverged(checkpoint(5, 50, bad=bad), checkpoint(*good) if good else None, ["CPU 0", "CPU 1"])
     assert cause in told["cause"] and "at step 50 (checkpoint 5)" in told["cause"]
     assert told["next_step"].endswith(step) and "--lr" in told["next_step"]
     assert told["window_step"].endswith(step) and "--" not in told["window_step"]

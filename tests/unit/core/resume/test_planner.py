@@ -54,9 +54,9 @@ def test_a_stopped_run_goes_on_from_its_newest_checkpoint(runs: Path) -> None:
     assert (result.progress.chunks_done, result.progress.chunks_total) == (2, 12)
     assert result.lines() == [
         f"Continues {store.dir.name} from step 20 (checkpoint 2).",
-        "Data: epoch 1; 0 of 1 blocks and 2 of 12 chunks done in it.",
+        "Data: epoch 1; 100 of its 590 samples are trained.",
         "Trains until step 100.",
-        "Devices: DDP on cpu:0, cpu:1.",
+        "Devices: DDP on CPU 0, CPU 1.",
     ]
 
 
@@ -140,22 +140,25 @@ def test_more_or_fewer_ranks_go_on_with_the_same_weights(runs: Path) -> None:
     result = plan(make_run(runs).dir, runs, devices="cpu:1")
     assert (result.mode_now, result.devices_now) == ("single", ("cpu:0",))
     assert any("not bit-identical" in line for line in result.lines())
-    assert "Devices: cpu:0 alone; it was DDP on cpu:0, cpu:1." in result.lines()
+    assert "Devices: CPU 0 alone; it was DDP on CPU 0, CPU 1." in result.lines()
 
 
 def test_independent_copies_become_one_and_it_is_said_which(runs: Path) -> None:
     store = make_run(runs, mode="independent")
     more = plan(store.dir, runs, devices="cpu:3")
-    assert (more.mode_now, more.copies) == ("independent", "rank 2 starts from rank 0's copy (100 samples seen)")
+    assert (more.mode_now, more.copies) == (
+        "independent",
+        "1 more device starts from the copy of CPU 0 (100 samples seen)",
+    )
     one = plan(store.dir, runs, mode="ddp")
     assert one.mode_now == "ddp"
     assert (
-        "Weights: rank 0's copy (100 samples seen); what rank 1 learned by itself is "
-        "missing from these weights, though the ledger counts it as trained." in one.lines()
+        "Weights: the copy of CPU 0 (100 samples seen); what CPU 1 learned by itself is "
+        "missing from these weights, though its samples count as trained." in one.lines()
     )
     assert plan(store.dir, runs, mode="single", devices="cpu:1").copies == one.copies
     both = plan(store.dir, runs, mode="ddp", merge_policy="average")
-    assert "Weights: the average of the copies of ranks 0 and 1." in both.lines()
+    assert "Weights: the average of the copies of CPU 0 and CPU 1." in both.lines()
     assert plan(store.dir, runs).copies == ""
 
 
@@ -167,7 +170,7 @@ def test_settings_of_how_it_goes_on_are_named_with_what_they_were(runs: Path) ->
     assert "Sync interval: 10 steps; it was not set." in text
     assert "Precision: bf16; it was auto. The weights stay the same" in text
     assert "Merge: average; it was best." in text
-    assert "Devices: parallel-independent on cpu:0, cpu:1; it was DDP on cpu:0, cpu:1." in text
+    assert "Devices: parallel-independent on CPU 0, CPU 1; it was DDP on CPU 0, CPU 1." in text
     assert (
         "Samples per step: 8 = 8 × 1 × 1 (micro-batch × devices in step × accumulation); it was 16 = 8 × 2 × 1" in text
     )

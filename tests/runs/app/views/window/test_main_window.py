@@ -218,18 +218,23 @@ def test_a_past_run_is_shown_when_it_is_clicked(open_window: OpenWindow, qtbot: 
 def test_a_failed_run_says_why_in_its_row_and_over_the_plots(
     open_window: OpenWindow, qtbot: QtBot, runs_dir: Path
 ) -> None:
-    error = {"title": "Rank 1: out of memory", "cause": "It needed 3 GB.", "next_step": "Halve the micro-batch."}
+    error = {
+        "title": "CPU 1: out of memory",
+        "cause": "It needed 3 GB.",
+        "next_step": "Halve it.",
+        "log": "logs/rank1.log",
+    }
     write_lines(runs_dir / "sad", Shape(steps=20), state="failed", error=error, world_size=2)
     rankdeck = open_window()
     qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 1)
     rankdeck.window.run_chosen.emit(runs_dir / "sad")
     notice = rankdeck.window.notice
-    qtbot.waitUntil(lambda: notice.title == "Rank 1: out of memory")
+    qtbot.waitUntil(lambda: notice.title == "CPU 1: out of memory")
     assert notice.text == "It needed 3 GB. Halve the micro-batch."
     log = rankdeck.window.tabs.log
     qtbot.waitUntil(lambda: log.source.count() == 3)
     notice.findChild(QAbstractButton, "step").click()
-    assert rankdeck.window.tabs.currentWidget() is log and log.source.currentText() == "rank 1"
+    assert rankdeck.window.tabs.currentWidget() is log and log.source.currentText().endswith("rank 1)")
 
 
 def test_closing_asks_once_while_a_run_is_going(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:

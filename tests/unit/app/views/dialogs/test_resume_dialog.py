@@ -65,9 +65,9 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
     words = dialog.message.text()
     for part in (
         f"Continues {store.dir.name} from step 20 (checkpoint 2).",
-        "2 of 12 chunks done",
+        "100 of its 590 samples are trained",
         "epoch 1",
-        "Devices: DDP on cpu:0, cpu:1",
+        "Devices: DDP on CPU 0, CPU 1",
     ):
         assert part in words, words
     with qtbot.waitSignal(dialog.resume_requested) as asked:
@@ -147,7 +147,7 @@ def test_the_mode_of_setup_can_be_chosen_and_the_plan_follows(place: Path, runs_
     pick(dialog.mode, 1)
     assert not dialog.go.isEnabled(), "the plan is void until it is asked for again"
     qtbot.waitUntil(dialog.go.isEnabled)
-    for part in ("Devices: ZeRO on cpu:0, cpu:1; it was DDP", "ZeRO stage: 2; it was 1.", "ZeRO engine: torch"):
+    for part in ("Devices: ZeRO on CPU 0, CPU 1; it was DDP", "ZeRO stage: 2; it was 1.", "ZeRO engine: torch"):
         assert part in dialog.message.text(), dialog.message.text()
     with qtbot.waitSignal(dialog.resume_requested) as asked:
         dialog.go.click()
@@ -197,7 +197,7 @@ def test_devices_and_mode_are_chosen_in_the_dialog(place: Path, runs_dir: Path, 
     pick(dialog.devices, 4)
     assert dialog.asked()[1] == {"devices": "cpu:0", "mode": "single"}
     qtbot.waitUntil(dialog.go.isEnabled)
-    assert "Devices: cpu:0 alone; it was DDP on cpu:0, cpu:1." in dialog.message.text()
+    assert "Devices: CPU 0 alone; it was DDP on CPU 0, CPU 1." in dialog.message.text()
 
 
 def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
@@ -208,10 +208,10 @@ def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, run
     pick(dialog.mode, 1)
     pick(dialog.devices, 1)
     dialog.choose(str(store.dir))
-    assert "rank 0's copy" in dialog.message.text() and "is missing from these weights" in dialog.message.text(), (
+    assert "the copy of CPU 0" in dialog.message.text() and "is missing from these weights" in dialog.message.text(), (
         dialog.notice.text
     )
-    assert "Devices: cpu:0 alone" in dialog.message.text()
+    assert "Devices: CPU 0 alone" in dialog.message.text()
 
 
 def test_code_that_a_run_brings_is_named_and_has_to_be_trusted(qtbot: QtBot, place: Path) -> None:

@@ -15,11 +15,11 @@ from pytestqt.qtbot import QtBot
 
 from app.models.run_data import RunData
 from app.run_data.run_series import ChangeSet
-from app.state.device_names import RankNames
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
 from app.views.plots.plots_panel import PlotsPanel
 from app.views.style.palette import rank_colour
+from core.machine.devices.names import RankNames
 from core.processes import identity
 from core.run_folder.store import RunStore
 from tests.helpers.synthetic_run import START_S, UUIDS, Shape, make_run, write_lines

@@ -1,4 +1,4 @@
-"""Names of the devices that ranks train on, which the window shows instead of ranks."""
+"""Names of devices for people, in the window and in messages: "GPU 0 · RTX 4090", "CPU 0"."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from core.machine.devices import Device
+from core.machine.devices.device import Device
 
 SEPARATOR: Final = " · "
 _MAKERS: Final = ("NVIDIA ", "GeForce ")
@@ -21,6 +21,11 @@ def device_label(device: Device) -> str:
     for maker in _MAKERS:
         model = model.removeprefix(maker)
     return model if device.hidden_by else f"GPU {device.index}{SEPARATOR}{model}"
+
+
+def short_label(device: Device) -> str:
+    """As `device_label`, without the model: ``GPU 0``."""
+    return device_label(device).partition(SEPARATOR)[0]
 
 
 def label_by_uuid(uuid: str, labels: Mapping[str, str]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.state.device_names import RankNames, device_label
 from core.machine.devices import Device
+from core.machine.devices.names import RankNames, device_label
 
 pytestmark = pytest.mark.windows
 
