@@ -84,7 +84,7 @@ def test_ranks_that_do_not_start_in_time(
     qtbot.waitUntil(lambda: len(alerts(rankdeck)) == 2)
     newest, first = alerts(rankdeck)
     assert first.startswith("DDP could not start, so each device") and "within 2 s" in first
-    assert newest.startswith("Parallel-independent could not start, so the run continued on one device (cpu:0).")
+    assert newest.startswith("Parallel-independent could not start, so the run continued on one device (CPU 0).")
     qtbot.waitUntil(lambda: rankdeck.window.header.detail.full_text() == "on CPU 0 alone")
 
     run.wait_for_event("device", len(run.events("device")) + 6)
