@@ -103,8 +103,10 @@ def describe(root: RankFailure, failures: Sequence[RankFailure], resume: str) ->
         cause = root.report.cause
         if secondary and not cause.endswith((".", "!", "?", "…", "”")):  # a script's own exception ends as it likes
             cause += "."
-        next_step = _joined(root.report.next_step, resume)
-        return {"title": title, "cause": cause + secondary, "next_step": next_step, "log": log}
+        error = {"title": title, "cause": cause + secondary, "next_step": _joined(root.report.next_step, resume)}
+        if root.report.window_step:
+            error["window_step"] = _joined(root.report.window_step, resume)
+        return {**error, "log": log}
     at = f"after step {root.step}" if root.step else f"before its first step{f' ({root.phase})' if root.phase else ''}"
     if root.finding:
         cause = f"{_processes_on([root.device])} {root.finding} ({at})."

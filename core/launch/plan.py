@@ -209,9 +209,7 @@ def plan_link_test(
         PreflightError: This torch build cannot connect them.
     """
     if len(devices) < 2:
-        raise ConfigError(
-            "devices", "A link test needs two devices.", "Choose at least two, for example --devices cpux2."
-        )
+        raise ConfigError("devices", "A link test needs two devices.", "Choose at least two.", option="--devices cpux2")
     check_gloo(platform)
     backend = "nccl" if platform.has_nccl and all(device.kind == "cuda" for device in devices) else "gloo"
     url, threads = file_url(rendezvous, platform), cpu_threads(platform, len(devices))

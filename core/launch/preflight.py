@@ -126,7 +126,7 @@ def check_new_run_dir(run_dir: Path) -> None:
         UsageError: It is a file, or holds a run already.
     """
     if run_dir.exists() and not run_dir.is_dir():
-        raise UsageError(f"{run_dir} is a file, not a folder.", "Choose another folder: --run-dir.")
+        raise UsageError(f"{run_dir} is a file, not a folder.", "Choose another folder.", option="--run-dir PATH")
     held = next((name for name in RUN_FILES if (run_dir / name).exists()), None)
     if held is not None:
         raise UsageError(

@@ -278,6 +278,7 @@ class RankFailed(Message):
     Attributes:
         usage: True when the person's input is at fault, so that no fallback can help.
         peer_lost: True when it failed because another rank had exited: a secondary failure.
+        window_step: The next step without a command-line option; empty where it is the same.
     """
 
     title: str
@@ -286,6 +287,7 @@ class RankFailed(Message):
     usage: bool = False
     traceback: str = ""
     peer_lost: bool = False
+    window_step: str = ""
 
 
 @_message("bye")

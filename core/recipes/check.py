@@ -109,9 +109,11 @@ def _notes(answer: Mapping[str, Any], who: str, unchecked: str) -> tuple[str, ..
         raise MissingPackageError([str(name) for name in missing], str(answer.get("cause") or who))
     if answer.get("cause"):
         title = str(answer.get("title") or ConfigError.title)
-        raise ConfigError(
+        error = ConfigError(
             str(answer.get("field", "")), str(answer["cause"]), str(answer.get("next_step", "")), title=title
         )
+        error.window_step = str(answer.get("window_step") or error.next_step)
+        raise error
     return tuple(str(note) for note in answer.get("notes", ()))
 
 

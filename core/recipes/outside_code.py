@@ -91,11 +91,13 @@ def check_accepted(code: OutsideCode, accepted: bool) -> None:
     if code.in_run_folder:
         raise OutsideCodeError(
             f"{code.text} It is stored in the run's folder, so the creator of that folder wrote it.",
-            "Read that code first. If you trust it, resume with --trust-recipe.",
+            "Read that code first. If you trust it, confirm that.",
+            option="--trust-recipe",
         )
     raise OutsideCodeError(
         f"{code.text} It was never started on this machine.",
-        "Read that code first. If you trust it, resume with --yes.",
+        "Read that code first. If you trust it, confirm that.",
+        option="--yes",
     )
 
 

@@ -340,13 +340,15 @@ def _new_folder(runs_dir: Path, recipe: str) -> Path:
         except OSError as error:
             raise explain(error, f"{folder} could not be made") from error
         return folder
-    raise UsageError(f"No free name for a run was found in {runs_dir}.", "Choose another folder: --run-dir.")
+    raise UsageError(
+        f"No free name for a run was found in {runs_dir}.", "Choose another folder.", option="--run-dir PATH"
+    )
 
 
 def _given_folder(run_dir: Path) -> Path:
     folder = run_dir.expanduser().absolute()
     if folder.is_file():
-        raise UsageError(f"{folder} is a file, not a folder.", "Choose another folder: --run-dir.")
+        raise UsageError(f"{folder} is a file, not a folder.", "Choose another folder.", option="--run-dir PATH")
     held = [name for name in _OWN_FILES if (folder / name).exists()]
     if held:
         raise UsageError(

@@ -31,9 +31,10 @@ def explain(error: BaseException, device: str) -> RankFailed:
         error: What ended the rank.
         device: The device that it ran on, to be named in the cause.
     """
-    title, cause, next_step, usage = _message(error, device)
+    parts = _explained(error, device)
     trace = "".join(traceback.format_exception(error))[-50_000:]
-    return RankFailed(title, cause, next_step, usage, trace, _has_lost_peer(error))
+    usage = isinstance(parts, UsageError)
+    return RankFailed(usage=usage, traceback=trace, peer_lost=_has_lost_peer(error), **parts.as_dict())
 
 
 def _has_lost_peer(error: BaseException | None) -> bool:
@@ -45,75 +46,67 @@ def _has_lost_peer(error: BaseException | None) -> bool:
     return False
 
 
-def _message(error: BaseException, device: str) -> tuple[str, str, str, bool]:
+def _explained(error: BaseException, device: str) -> RankdeckError:
     text = " ".join(str(error).split())
     if isinstance(error, RankdeckError):
-        return error.title, error.cause, error.next_step, isinstance(error, UsageError)
+        return error
     if type(error).__name__ == "OutOfMemoryError":
-        return (
-            "The device ran out of memory",
+        return RankdeckError(
             f"The model and one micro-batch don't fit into the memory of {device} ({_short(text)}).",
             "Halve the micro-batch (accumulation keeps the global batch), shorten the sequence, "
             "or turn gradient checkpointing on.",
-            False,
+            title="The device ran out of memory",
         )
     if isinstance(error, MemoryError) or _HOST_MEMORY.search(text):
-        return (
-            "The computer ran out of memory",
+        return RankdeckError(
             f"A process requested more main memory than is available ({_short(text)}).",
             "Close other programs, use fewer CPU devices, or a smaller micro-batch.",
-            False,
+            title="The computer ran out of memory",
         )
     if isinstance(error, ModuleNotFoundError):
-        return (
-            "A package is missing",
+        return UsageError(
             f"The recipe needs the Python package {error.name!r}, which is not installed here.",
             f"Install it into the environment that Rankdeck runs in: pip install {error.name}",
-            True,
+            title="A package is missing",
         )
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return (
-            "The disk is full",
+        return RankdeckError(
             f"{error.filename or 'A file'} could not be written.",
             "Free some space, then resume the run.",
-            False,
+            title="The disk is full",
         )
     if isinstance(error, RuntimeError) and _NOT_GATHERED in text:
-        return (
-            "A part of the model was called directly",
+        return RankdeckError(
             "In ZeRO stages 2 and 3 and in mode fsdp a model's weights are gathered from all devices when the model is "
             f"called; the recipe used some of them without calling the model ({_short(text)}).",
             "In the recipe, call the model that loss and sample are given, not a part of it; "
             "or choose ZeRO stage 1 or DDP.",
-            False,
+            title="A part of the model was called directly",
         )
     if isinstance(error, RuntimeError) and _UNUSED in text:
-        return (
-            "Some parameters got no gradient",
+        return RankdeckError(
             "In DDP every parameter must take part in every step, but the loss did not depend on some of them.",
-            "Turn on Unused parameters (--find-unused-parameters), or leave those parameters out of the model.",
-            False,
+            "Leave those parameters out of the model, or turn on Unused parameters.",
+            option="--find-unused-parameters",
+            title="Some parameters got no gradient",
         )
     if isinstance(error, RuntimeError) and _WAITED_TOO_LONG.search(text):
-        return (
-            "Another device does not answer",
+        return RankdeckError(
             f"It waited for the others longer than the collective timeout ({_short(text)}).",
-            "Check the other devices' logs. If their work may take that long, raise the "
-            "collective timeout (--collective-timeout-s).",
-            False,
+            "Check the other devices' logs. If their work may take that long, raise the collective timeout.",
+            option="--collective-timeout-s",
+            title="Another device does not answer",
         )
     if isinstance(error, RuntimeError) and _PEER_GONE.search(text):
-        return (
-            "Another process ended",
+        return RankdeckError(
             f"The gradient all-reduce failed because the process on another device exited ({_short(text)}).",
             "Look at the device that failed first; this is only a secondary failure.",
-            False,
+            title="Another process ended",
         )
-    return (
-        "The training code failed",
+    return RankdeckError(
         f"{type(error).__name__}: {_short(text)}",
-        "See its log for the traceback.",
-        False,
+        "See its log in the run's folder for the traceback.",
+        title="The training code failed",
     )
 
 

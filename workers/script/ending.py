@@ -8,6 +8,7 @@ from enum import Enum, auto
 from pathlib import PurePath, PureWindowsPath
 from typing import Final
 
+from core.errors import with_option
 from core.processes import describe_exit
 from core.protocol.messages import RankFailed
 from workers.script.own_code import OwnCode
@@ -22,6 +23,10 @@ _ERROR: Final = re.compile(r"^[A-Za-z_][\w.]*(?:: .*|$)")
 _MORE_LINES: Final = 12
 _NATIVE: Final = re.compile(r"\[[WE]\d{4} |\[[WE] ")  # a warning or error of torch's C++ parts
 _ABORTED: Final = "terminate called without an active exception"
+_STORE_HINT: Final = (
+    "If the script uses its own rendezvous port, let its rank 0 host the store there: set "
+    "TORCHELASTIC_USE_AGENT_STORE=False under Variables."
+)
 _HINTS: Final = (
     (
         re.compile(r"No module named '?([\w.]+)", re.IGNORECASE),
@@ -41,8 +46,7 @@ _HINTS: Final = (
     ),
     (
         re.compile(r"client socket has timed out .*trying to connect", re.IGNORECASE),
-        "If the script uses its own rendezvous port, let its rank 0 host the store there: "
-        "--env TORCHELASTIC_USE_AGENT_STORE=False, or the same under Variables.",
+        _STORE_HINT,
     ),
     (
         re.compile(_ABORTED),
@@ -58,14 +62,19 @@ _NO_CUDA: Final = re.compile(
     re.IGNORECASE,
 )
 _PLAIN_HINT: Final = (
-    "Many scripts take torchrun's variables as a sign of a GPU. Run this one without them: rankdeck run --no-torchrun, "
-    "or “Without torchrun variables” in Setup."
+    "Many scripts take torchrun's variables as a sign of a GPU. Turn on “Without torchrun variables” for this one."
 )
 _GPU_HINT: Final = (
-    "The script needs a GPU but ran on CPU devices. Choose GPUs, or try one CPU device without torchrun's "
-    "variables: rankdeck run --devices cpu:1 --no-torchrun."
+    "The script needs a GPU but ran on CPU devices. Choose GPUs, or try one CPU device and turn on “Without torchrun "
+    "variables”."
 )
 _NEEDS_GPU: Final = "The script needs a GPU but ran on a CPU device. Choose a GPU, or change the script."
+_OPTIONS: Final = {
+    _STORE_HINT: "--env TORCHELASTIC_USE_AGENT_STORE=False",
+    _PLAIN_HINT: "rankdeck run --no-torchrun",
+    _GPU_HINT: "rankdeck run --devices cpu:1 --no-torchrun",
+}
+"""Command-line options that do what a hint says."""
 
 
 class Launched(Enum):
@@ -106,7 +115,15 @@ def describe_failure(
     else:
         cause = f"{name}{_find_place(log, name, OwnCode(folders, python))}: {error}"
         cause += "" if returncode == 1 else f" ({exit_text})"
-    return RankFailed(_title(error, returncode), cause, _next_step(log[-8000:], error, python, launched), False, trace)
+    step = _next_step(log[-8000:], error, python, launched)
+    option = _OPTIONS.get(step, "")
+    return RankFailed(
+        title=_title(error, returncode),
+        cause=cause,
+        next_step=with_option(step, option),
+        traceback=trace,
+        window_step=step if option else "",
+    )
 
 
 def last_traceback(log: str) -> str:
@@ -221,4 +238,4 @@ def _next_step(log: str, error: str, python: str, launched: Launched) -> str:
     for pattern, hint in _HINTS:
         if pattern.search(log):
             return hint.replace("{python}", python)
-    return "See the rank's log for its full output."
+    return "See its log for the full output."

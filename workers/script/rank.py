@@ -367,7 +367,7 @@ class _Wrapper:
                 "alert",
                 kind="script_ended",
                 title="The script was ended",
-                cause=f"{how.name} on rank {self._place.rank} did not end within {how.stop_deadline_s:g} s.",
+                cause=f"{how.name} did not end within {how.stop_deadline_s:g} s.",
                 next_step="Call rankdeck.should_stop() at each step, or raise the stop limit.",
             )
         elif not stopping.signalled and how.stop_signal != "none":
@@ -415,7 +415,15 @@ def _place(context: RankContext, run_id: str, max_restarts: int) -> Place:
 def _own_failure(error: Exception) -> RankFailed:
     text = "".join(traceback.format_exception(error))[-50_000:]
     if isinstance(error, RankdeckError):
-        return RankFailed(error.title, error.cause, error.next_step, isinstance(error, UsageError), text)
+        window_step = error.as_dict().get("window_step", "")
+        return RankFailed(
+            title=error.title,
+            cause=error.cause,
+            next_step=error.next_step,
+            usage=isinstance(error, UsageError),
+            traceback=text,
+            window_step=window_step,
+        )
     cause = f"{type(error).__name__}: {error}"
     return RankFailed(
         "Rankdeck's launcher of the script failed", cause, "Look at the rank's log and report it.", False, text

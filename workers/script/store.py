@@ -134,7 +134,8 @@ class HostedStore:
 def _trouble(why: str) -> RankdeckError:
     return RankdeckError(
         f"The rendezvous store of the script's processes could not be started ({why}).",
-        "Start the run again. If it fails again, let rank 0 of the script host it: "
-        "--env TORCHELASTIC_USE_AGENT_STORE=False.",
+        "Start the run again. If it fails again, let rank 0 of the script host it: set "
+        "TORCHELASTIC_USE_AGENT_STORE=False under Variables.",
+        option="--env TORCHELASTIC_USE_AGENT_STORE=False",
         title="The process group's store failed",
     )

@@ -87,9 +87,9 @@ def _absence(text: str, available: Sequence[Device]) -> str:
     beginning = text.lower().removeprefix("gpu-")
     named = next((gpu for gpu in hidden if gpu.uuid.lower().removeprefix("gpu-").startswith(beginning)), None)
     if named is not None and not _CUDA.fullmatch(text):
-        return f"--devices names {text} ({named.name}), and {setting} hides it."
+        return f"{text} ({named.name}) is hidden by {setting}."
     left = "no GPU" if visible == 0 else "cuda:0 alone" if visible == 1 else f"cuda:0 to cuda:{visible - 1}"
-    return f"--devices names {text}, and {setting} leaves {left} visible."
+    return f"There is no {text}: {setting} leaves {left} visible."
 
 
 def _wrong(cause: str, available: Sequence[Device]) -> ConfigError:

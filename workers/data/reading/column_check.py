@@ -22,7 +22,7 @@ def main(settings: Path) -> None:
     try:
         find_column(config["dataset_file"], config["options"])
     except RankdeckError as error:  # files and packages were looked at before, so it is about the column
-        answer = {"title": error.title, "cause": error.cause, "next_step": error.next_step}
+        answer = error.as_dict()
         answer["field"] = getattr(error, "field", TEXT_COLUMN)
     sys.stdout.write(json.dumps(answer) + "\n")
 

@@ -203,7 +203,8 @@ def _choose(wanted: str, columns: Columns, has_tables: bool) -> str:
     if not guess:
         raise DatasetError(
             f"No column looks like text. The columns are: {names}.",
-            f"Choose the text column: --set {TEXT_COLUMN}=NAME; or {WHOLE} for the whole text of the files.",
+            f"Choose the text column, or {WHOLE} for the whole text of the files.",
+            option=f"--set {TEXT_COLUMN}=NAME",
             title="Which column is the text?",
         )
     return guess

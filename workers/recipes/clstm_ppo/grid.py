@@ -109,13 +109,15 @@ def make_grid(chunk: int, block: int, batch: int, passes: int, length: int) -> G
             CHUNK,
             f"A chunk is a round: {passes} passes over whole batches of {batch} sequences. {chunk} samples are not "
             f"a multiple of {unit}.",
-            f"Choose a chunk of {near} samples: --dataset-chunk-size {near}",
+            f"Choose a chunk of {near} samples.",
+            option=f"--dataset-chunk-size {near}",
         )
     if block % chunk:
         near = max(chunk, round(block / chunk) * chunk)
         raise ConfigError(
             BLOCK,
             f"A block of {block} samples is not a whole number of chunks of {chunk}.",
-            f"Choose a block of {near} samples: --samples-per-block {near}",
+            f"Choose a block of {near} samples.",
+            option=f"--samples-per-block {near}",
         )
     return Grid(passes, chunk // unit, batch, length)

@@ -32,7 +32,8 @@ def open_files(named: str, files: Callable[[], Sequence[Path]], options: Options
         raise ConfigError(
             "dataset_file",
             "The trading environment needs a file of prices, but none was given.",
-            "Name one: --dataset-file prices.csv",
+            "Choose one.",
+            option="--dataset-file prices.csv",
             title=PRICES,
         )
     read = [read_prices(path, options.price_column, options.max_gap) for path in files()]
@@ -42,7 +43,8 @@ def open_files(named: str, files: Callable[[], Sequence[Path]], options: Options
                 "max_bad_rows",
                 f"{file.name}: {file.bad_rows} of {file.rows} rows of the column {file.column!r} cannot be used, more "
                 f"than the share {options.max_bad_rows:g} that is allowed: {'; '.join(file.examples)}.",
-                "Correct the file, name another column (--set price_column=NAME), or allow more: --set max_bad_rows=1",
+                "Correct the file, choose another price column, or allow more bad rows.",
+                option="--set price_column=NAME, or --set max_bad_rows=1",
                 title=PRICES,
             )
     return read, make_market(read, options.val_fraction, options.window)

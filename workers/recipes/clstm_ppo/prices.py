@@ -97,7 +97,8 @@ def read_prices(path: Path, column: str = "", max_gap: float = 10.0) -> PriceFil
         raise ConfigError(
             "price_column",
             f"{path.name} holds {len(prices)} usable prices in its column {names[price_at]!r}.{first}",
-            "Name a file of prices, or another column: --set price_column=NAME",
+            "Choose a file of prices, or another price column.",
+            option="--set price_column=NAME",
             title=PRICES,
         )
     bad = len(found.prices) - len(prices)
@@ -205,7 +206,8 @@ def _price_column(
     raise ConfigError(
         "price_column",
         f"The price column of {file} cannot be guessed. The columns are: {', '.join(names)}.",
-        "Name it: --set price_column=NAME",
+        "Choose the price column.",
+        option="--set price_column=NAME",
     )
 
 

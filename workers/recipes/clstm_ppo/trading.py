@@ -98,7 +98,8 @@ def make_market(files: Sequence[PriceFile], held_out: float, window: int) -> Mar
                 "dataset_file",
                 f"{names}: too few prices in a row. The longest stretch has {longest}, and the part {purpose} needs "
                 f"{needed} (a window of {window} moves and {MIN_STEPS} steps).",
-                "Use a longer file, a smaller window (--set window=N), another val_fraction, or max_gap=0.",
+                "Use a longer file, a smaller window, another share for validation, or no limit for gaps.",
+                option="--set window=N, --set val_fraction=X, or --set max_gap=0",
                 title="The price file is too short",
             )
     return Market(np.array(prices), tuple(parts[0]), tuple(parts[1]))

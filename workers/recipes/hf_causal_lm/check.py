@@ -118,7 +118,8 @@ def check_sizes(architecture: str, options: Options) -> None:
             raise ConfigError(
                 "n_kv_head",
                 f"GPT-2 has as many key-value heads as heads ({heads}), but {shared} were requested.",
-                "Leave n_kv_head at 0, or choose --model llama or qwen3.",
+                "Leave the key-value heads at 0, or choose the model llama or qwen3.",
+                option="--set n_kv_head=0, or --model llama",
             )
         return
     if shared and heads % shared:
@@ -159,7 +160,8 @@ def _check_lora(source: Source) -> None:
             "training",
             f"LoRA freezes a pretrained model's weights, but {source.name} would be created from scratch and has "
             "learned nothing yet.",
-            "Name the folder of a pretrained model (--model FOLDER), or choose training full.",
+            "Choose the folder of a pretrained model, or train all weights.",
+            option="--model FOLDER, or --set training=full",
         )
 
 
@@ -169,7 +171,8 @@ def _check_formats(options: Options, shards_weights: bool) -> None:
             "lora_frozen",
             "If each device holds a shard of the weights (fsdp, ZeRO stages 2 and 3), PyTorch needs all of a layer's "
             f"in one format, and {options.lora_frozen} was chosen for the frozen ones.",
-            "Choose lora_frozen fp32, or mode ddp.",
+            "Choose fp32 for the frozen weights, or the mode DDP.",
+            option="--set lora_frozen=fp32, or --mode ddp",
         )
 
 
@@ -179,7 +182,8 @@ def _check_length(model: ModelFolder, seq_len: int) -> None:
         raise ConfigError(
             "seq_len",
             f"The sequence length {seq_len:,} exceeds the model's maximum ({longest:,}).",
-            f"Choose at most {longest}: --seq-len {longest}",
+            f"Choose at most {longest}.",
+            option=f"--seq-len {longest}",
         )
 
 
@@ -191,7 +195,8 @@ def _check_tokenizer(model: ModelFolder, own: str) -> None:
         raise ConfigError(
             "tokenizer_file",
             f"{model.folder} holds no tokenizer (tokenizer.json).",
-            "Put the model's tokenizer files there, or name one: --set tokenizer_file=PATH",
+            "Put the model's tokenizer files there, or choose a tokenizer file.",
+            option="--set tokenizer_file=PATH",
             title="The model has no tokenizer",
         )
 
@@ -201,4 +206,4 @@ def _notes(training: str, lr: float) -> list[str]:
     if lr <= high:
         return []
     usual = "1e-5 to 1e-4" if training == "full" else "1e-4 to 5e-4"
-    return [f"The learning rate {lr:g} is high for a pretrained model; usual values are {usual} (--lr)."]
+    return [f"The learning rate {lr:g} is high for a pretrained model; usual values are {usual}."]

@@ -80,7 +80,8 @@ def _explained(source: Source) -> Iterator[None]:
         raise ConfigError(
             "model",
             f"{source.name} could not be downloaded ({type(error).__name__}: {why}).",
-            "Check the name and the network; or download it elsewhere and name its folder: --model FOLDER",
+            "Check the name and the network, or download it elsewhere and choose its folder.",
+            option="--model FOLDER",
             title="The model could not be downloaded",
         ) from error
 

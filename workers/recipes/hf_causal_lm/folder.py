@@ -211,7 +211,8 @@ def _without_weights(folder: Path) -> ConfigError:
     return ConfigError(
         "model",
         f"{folder} has a {CONFIG} and no weights (model.safetensors).",
-        "Download the model whole, or train its architecture from scratch: --model llama",
+        "Download the whole model, or train its architecture from scratch.",
+        option="--model llama",
         title="The model has no weights",
     )
 

@@ -57,7 +57,8 @@ def find_source(model: str) -> Source:
             "model",
             f"{model!r} is neither a folder on this machine, nor a model of the Hugging Face Hub (owner/name), nor one "
             f"of {', '.join(SCRATCH)}.",
-            "Check the path, or write --model llama for a model from scratch.",
+            "Check the path, or choose llama for a model from scratch.",
+            option="--model llama",
             title="There is no such model",
         )
     repo, revision = found["repo"], found["revision"] or ""
@@ -79,6 +80,7 @@ def not_here(source: Source, size_text: str = "") -> ConfigError:
         "model",
         f"The model {source.name} is not on this machine (looked in {hub_cache()}), and nothing is downloaded without "
         f"asking. {size}",
-        "Allow it: --set allow_download=true; or name the folder of a local model: --model FOLDER",
+        "Allow the download, or choose the folder of a local model.",
+        option="--set allow_download=true, or --model FOLDER",
         title="The model would have to be downloaded",
     )

@@ -163,7 +163,8 @@ def make_model(run: Run, options: Options) -> nn.Module:
             "documents",
             f"In {type(model).__name__} a document would see earlier ones in the same sample: the model ignores "
             "positions that start again.",
-            "Choose documents joined: --set documents=joined",
+            "Join the documents.",
+            option="--set documents=joined",
         )
     if options.grad_checkpointing:
         checkpointed(model)

@@ -103,13 +103,13 @@ def test_a_crash_in_native_code_names_it() -> None:
         (
             "AssertionError: Torch not compiled with CUDA enabled",
             Launched.ONE_CPU,
-            "without them: rankdeck run --no-to",
+            "for this one: rankdeck run --no-to",
         ),
         ("AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'", Launched.ONE_CPU, "--no-torchrun"),
         ("RuntimeError: Distributed package doesn't have NCCL built in", Launched.ONE_CPU, "--no-torchrun"),
         ("RuntimeError: Distributed package doesn't have NCCL built in", Launched.CPU, "--devices cpu:1 --no-torchrun"),
         ("RuntimeError: Distributed package doesn't have NCCL built in", Launched.ONE_CPU_PLAIN, "Choose a GPU"),
-        ("RuntimeError: NCCL error: unhandled system error", Launched.GPU, "the rank's log"),
+        ("RuntimeError: NCCL error: unhandled system error", Launched.GPU, "the full output"),
         (
             "DistNetworkError: The client socket has timed out after 9ms while trying to connect to (h, 1).",
             Launched.CPU,

@@ -35,7 +35,7 @@ def test_train_refuses_a_hidden_gpu_before_the_start(tmp_path: Path) -> None:
     done = rankdeck(tmp_path, "train", "--devices", ADA[:8], CUDA_VISIBLE_DEVICES=CARD)
     assert done.returncode == ConfigError.exit_code
     cause = done.stderr.splitlines()[1]
-    assert ADA[:8] in cause and f"CUDA_VISIBLE_DEVICES={CARD} hides it" in cause
+    assert ADA[:8] in cause and f"hidden by CUDA_VISIBLE_DEVICES={CARD}" in cause
     assert not (tmp_path / "runs").exists()
 
 

@@ -94,8 +94,8 @@ def test_a_hidden_gpu_is_not_chosen_and_named_it_is_refused_with_both_values() -
     assert [device.uuid for device in choose_devices(("auto",), Mode.AUTO, found, CUDA)[0]] == [NEW.uuid]
     assert [device.uuid for device in resolve_devices(["cuda:0"], found)] == [NEW.uuid]
     for text, words in (
-        (OLD.uuid, f"--devices names {OLD.uuid} (RTX 3090), and CUDA_VISIBLE_DEVICES=1 hides it."),
-        ("cuda:1", "--devices names cuda:1, and CUDA_VISIBLE_DEVICES=1 leaves cuda:0 alone visible."),
+        (OLD.uuid, f"{OLD.uuid} (RTX 3090) is hidden by CUDA_VISIBLE_DEVICES=1."),
+        ("cuda:1", "There is no cuda:1: CUDA_VISIBLE_DEVICES=1 leaves cuda:0 alone visible."),
     ):
         with pytest.raises(ConfigError) as caught:
             resolve_devices([text], found)
