@@ -21,6 +21,7 @@ from core.host.environment import describe_environment
 from core.host.services import HostServices
 from core.launch.plan import LaunchPlan, LaunchSite, plan_launch
 from core.launch.resolved import ResolvedRun
+from core.machine.devices.names import RankNames, device_label
 from core.machine.platform import free_port, rendezvous_folder
 from core.protocol.rank_context import CONFIG_FILE
 
@@ -86,16 +87,19 @@ async def prepare_launch(
         describe_environment(context.machine, plan, run.devices, driver, number), option=orjson.OPT_INDENT_2
     )
     await services.on_disk(write_atomic, services.store.environment, environment)
-    restore_plan = await services.on_disk(_plan_restore, checkpoint, plan, run.config, fell_back)
+    names = RankNames(services.status.state.devices, {device.uuid: device_label(device) for device in run.devices})
+    restore_plan = await services.on_disk(_plan_restore, checkpoint, plan, run.config, fell_back, names)
     await services.on_disk(write_atomic, run_dir / CONFIG_FILE, to_toml(run.config))
     return AttemptLaunch(plan, restore_plan, rendezvous)
 
 
-def _plan_restore(checkpoint: Checkpoint | None, plan: LaunchPlan, config: RunConfig, fell_back: bool) -> RestorePlan:
+def _plan_restore(
+    checkpoint: Checkpoint | None, plan: LaunchPlan, config: RunConfig, fell_back: bool, names: RankNames
+) -> RestorePlan:
     if plan.self_contained:
         positions = {} if checkpoint is None else checkpoint.positions
         steps = tuple(positions[rank].step if rank in positions else 0 for rank in range(plan.world_size))
         return RestorePlan(("",) * plan.world_size, steps)
     synchronise = plan.replica_groups > 1 and config.sync_every is not None
     policy = policy_for(config.merge_policy, fell_back)
-    return plan_restore(checkpoint, plan.mode, plan.world_size, policy, synchronise=synchronise)
+    return plan_restore(checkpoint, plan.mode, plan.world_size, policy, synchronise=synchronise, name=names.short)
