@@ -40,11 +40,7 @@ def fact_lines(found: Found) -> list[tuple[str, str]]:
         ("Bad rows", "\n".join([bad, *counts["examples"]])),
         ("Tokens", f"{about}{found['tokens']:,} ({kind}){kept}"),
         ("Samples", f"{about}{_samples(found)}"),
-        (
-            "An epoch",
-            f"{about}{_many(epoch['blocks'], 'block')}, {_many(epoch['chunks'], 'chunk')}, "
-            f"{_many(epoch['steps'], 'step')} ({_how(epoch)})",
-        ),
+        ("An epoch", f"{about}{_many(epoch['steps'], 'step')} ({_how(epoch)})"),
     ]
     if not tokenizer["from_recipe"]:
         lines.append(("", "The recipe doesn't report its tokens, so bytes are shown."))

@@ -120,8 +120,8 @@ class ResumeDialog(QDialog):
             state = entry.state
             if state is None or state.is_live:
                 continue
-            of = f" of {count(state.total_steps)}" if state.total_steps else ""
-            self.run.addItem(f"{entry.path.name}: {state.state} at step {count(state.step)}{of}", str(entry.path))
+            of = f" / {count(state.total_steps)}" if state.total_steps else ""
+            self.run.addItem(f"{entry.path.name}: {state.state}, step {count(state.step)}{of}", str(entry.path))
         self.run.setCurrentIndex(-1)
         line = self.run.lineEdit()
         if line is not None:
@@ -202,10 +202,11 @@ class ResumeDialog(QDialog):
         column.addWidget(self.trust)
         self.trust.hide()
         column.addWidget(self.buttons)
-        self.resize(640, 440)
+        self.resize(680, 440)
 
     def _connect(self) -> None:
         self.run.activated.connect(self._on_edited)
+        self.run.activated.connect(self._show_beginning)
         self.run.editTextChanged.connect(self._on_edited)
         self.run.editTextChanged.connect(lambda: self._show_chunk_size(False))
         self.run.editTextChanged.connect(lambda: self._offer_checkpoints(()))
@@ -224,13 +225,18 @@ class ResumeDialog(QDialog):
     def choose(self, text: str) -> None:
         """Chooses a run by its folder, or names a state file."""
         row = self.run.findData(text)
-        if row >= 0:
-            self.run.setCurrentIndex(row)
-        else:
-            self.run.setCurrentIndex(-1)
+        self.run.setCurrentIndex(row)
+        if row < 0:
             self.run.setEditText(text)
+        self._show_beginning()
         self._later.stop()
         self._ask()
+
+    def _show_beginning(self, *_: object) -> None:
+        """A run's name begins with what tells it apart; the line shows the end of what was filled in."""
+        line = self.run.lineEdit()
+        if line is not None:
+            line.setCursorPosition(0)
 
     def asked(self) -> tuple[str, dict[str, Any]]:
         """What to resume, and what is to be different."""
