@@ -15,7 +15,7 @@ from core.export.lines import MetricsLines, Progress
 from core.export.tables import write_tables
 from core.export.tensorboard import write_event_files
 from core.export.weights import write_weights
-from core.links import refuse_links_below
+from core.files.links import refuse_links_below
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import Recipe
 from core.recipes.outside_code import OutsideCodeError, outside_code

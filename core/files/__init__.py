@@ -1,1 +1,1 @@
-"""Files that survive a power cut: atomic replacement, private files, locks."""
+"""Files that survive a power cut, private files, and no writing through links."""

@@ -35,7 +35,7 @@ def main() -> int:
 
 def _write_to(log: Path) -> None:
     """From here on standard output and standard error go there, as those of a detached host do."""
-    from core.links import append_unlinked
+    from core.files.links import append_unlinked
 
     with append_unlinked(log) as file:
         for stream in (1, 2):

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 from core.files.atomic import explain
-from core.links import append_unlinked
+from core.files.links import append_unlinked
 
 _SCAN_BYTES: Final = 1 << 16
 READ_BYTES: Final = 8 << 20

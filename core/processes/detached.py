@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from core.errors import RankdeckError
-from core.links import append_unlinked
+from core.files.links import append_unlinked
 from core.processes.identity import ProcessId, identify
 
 _START_LIMIT_S: Final = 30.0

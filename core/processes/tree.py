@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from core.errors import RankdeckError
-from core.links import append_unlinked
+from core.files.links import append_unlinked
 from core.processes.exit_codes import describe_exit
 from core.processes.identity import ProcessId, identify, is_alive
 from core.processes.marks import new_mark

@@ -16,11 +16,11 @@ from typing import Any, Final, TypeVar
 from core.config import RunConfig
 from core.errors import RunNotFoundError, StateFileError, UsageError
 from core.files.atomic import explain, parse_path, read_json, remove_temporaries, write_atomic
-from core.files.lock import RunLock, is_held
-from core.links import refuse_link, refuse_links_below
+from core.files.links import refuse_link, refuse_links_below
 from core.metrics.metrics_file import MetricsTail, MetricsWriter
 from core.paths import CHECKPOINTS, OLD_CHECKPOINTS, default_runs_dir
 from core.processes.identity import is_alive
+from core.processes.lock import RunLock, is_held
 from core.run_folder.spawned_host import read_spawned_host
 from core.run_folder.state import INTERRUPTED, MAX_STATE_BYTES, RunState
 

@@ -24,7 +24,7 @@ import numpy as np
 from core.errors import DatasetError, PreflightError, RankdeckError, RunBusyError
 from core.fault_points import reach
 from core.files.atomic import explain, fill_atomic, read_json, replace_with_retry, write_atomic
-from core.files.lock import RunLock
+from core.processes.lock import RunLock
 from workers.data.reading.corpus import Corpus
 from workers.data.reading.parts import about_how_many, cut
 from workers.data.reading.pieces import MAX_LINE_BYTES, PIECE_BYTES, Part

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.links import LinkError, append_unlinked, open_unlinked, refuse_link, refuse_links_below
+from core.files.links import LinkError, append_unlinked, open_unlinked, refuse_link, refuse_links_below
 
 pytestmark = pytest.mark.windows
 

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from core.errors import RunBusyError
 from core.files.atomic import explain
-from core.links import open_unlinked
+from core.files.links import open_unlinked
 from core.parsing import ParseError, parse_json
 from core.processes.identity import ProcessId, is_alive, own
 
