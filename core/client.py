@@ -86,15 +86,6 @@ def resume_run(plan: ResumePlan) -> RunStore:
     return store
 
 
-def is_live(store: RunStore) -> bool:
-    """Whether the run's host is at work, or about to be.
-
-    Raises:
-        StateFileError: `state.json` is damaged.
-    """
-    return store.state().is_live
-
-
 def connect(store: RunStore, timeout_s: float = CONNECT_TIMEOUT_S) -> HostConnection:
     """A connection to the run's host, waiting for one that is just starting.
 

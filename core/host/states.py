@@ -45,11 +45,6 @@ class HostState(StrEnum):
     FINISHED = "finished"
     FAILED = "failed"
 
-    @property
-    def is_final(self) -> bool:
-        """The host ends."""
-        return self in (HostState.STOPPED, HostState.FINISHED, HostState.FAILED)
-
 
 class AttemptPhase(Enum):
     """The phases of one attempt, from spawning its ranks to the last one's end. It never returns to an earlier one.

@@ -193,15 +193,6 @@ def without_open_values(settings: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def config_text(config: RunConfig, batch: Batch | None = None) -> str:
-    """`effective_config` as JSON text, to show to a person.
-
-    Raises:
-        ConfigError: As `effective_config`.
-    """
-    return json.dumps(effective_config(config, batch), indent=2) + "\n"
-
-
 class _Written:
     """A configuration as it was written, checked by itself.
 

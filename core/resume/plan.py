@@ -63,11 +63,6 @@ class ResumePlan:
     code: OutsideCode | None = None
     code_accepted: bool = True
 
-    @property
-    def is_new_run(self) -> bool:
-        """True when a new run's folder is made and the named one is only read."""
-        return self.run_dir is None
-
     def lines(self) -> list[str]:
         """The plan in plain words, one sentence a line."""
         lines = [f"A new run continues from {self.state_file.path}."] if self.state_file is not None else []

@@ -102,11 +102,6 @@ class CommitCoordinator:
         return self._open is not None
 
     @property
-    def open_number(self) -> int | None:
-        """The number of the checkpoint being made, once it has one."""
-        return None if self._open is None or self._open.number < 0 else self._open.number
-
-    @property
     def missing(self) -> list[int]:
         """Ranks that the checkpoint being made still lacks a word of; all of them when none is being made."""
         joined = {} if self._open is None else self._open.joined

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.client import connect, is_live, resume_run, start_run, stop_run, wait_for_end
+from core.client import connect, resume_run, start_run, stop_run, wait_for_end
 from core.config import RunConfig
 from core.errors import ConnectionRefusedByHostError, RunBusyError, UsageError
 from core.processes.identity import ProcessId, own
@@ -114,9 +114,9 @@ def test_starting_returns_at_once_and_the_host_outlives_everybody(make_run: Make
     began = time.monotonic()
     run.start()
     assert time.monotonic() - began < 5.0  # the host alone needs longer to get ready than a start may take
-    assert is_live(run.store)
+    assert run.store.state().is_live
     assert run.end().state == FINISHED
-    assert not is_live(run.store)
+    assert not run.store.state().is_live
 
 
 def test_a_stop_is_answered_and_a_live_run_cannot_be_started_over(make_run: MakeRun, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from core.config import RunConfig
 from core.config.batch import Batch
 from core.config.layers import normalise, with_absolute_paths
 from core.errors import ConfigError
-from core.launch.deepspeed import STAGES, check_run, check_text, config_text, effective_config, own_text, refusal
+from core.launch.deepspeed import STAGES, check_run, check_text, effective_config, own_text, refusal
 from core.launch.deepspeed import without_open_values as final
 
 BATCH = Batch(4, 2, 3, 24)
@@ -25,7 +25,7 @@ def config(stage: int = 2, text: str | None = None, **settings: Any) -> RunConfi
 @pytest.mark.parametrize("stage", STAGES)
 def test_rankdecks_own_leave_to_the_run_what_the_run_decides(stage: int) -> None:
     assert check_text(own_text(stage), stage) is None
-    shown = json.loads(config_text(config(stage)))
+    shown = effective_config(config(stage))
     assert shown["gradient_clipping"] == shown["bf16"]["enabled"] == shown["train_batch_size"] == "auto"
 
     settings = final(effective_config(config(stage), BATCH, precision="bf16", clip_norm=0.0))

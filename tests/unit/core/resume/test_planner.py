@@ -48,7 +48,7 @@ def runs(tmp_path: Path) -> Path:
 def test_a_stopped_run_goes_on_from_its_newest_checkpoint(runs: Path) -> None:
     store = make_run(runs)
     result = plan(store.dir, runs)
-    assert (result.run_dir, result.checkpoint, result.step, result.is_new_run) == (store.dir, 2, 20, False)
+    assert (result.run_dir, result.checkpoint, result.step) == (store.dir, 2, 20)
     assert result.config == store.config()
     assert result.progress is not None
     assert (result.progress.chunks_done, result.progress.chunks_total) == (2, 12)
@@ -284,7 +284,7 @@ def test_our_state_file_without_its_run(runs: Path) -> None:
 def test_aios_file_starts_a_new_run_on_what_is_left(runs: Path, by_folder: bool) -> None:
     path = aios_file(runs / "brain" / "datasets" / f"text_cs{CHUNK}")
     result = plan(path.parent if by_folder else path, runs, dataset_file=str(runs / "text.txt"), devices="cpu:2")
-    assert result.is_new_run and result.state_file is not None
+    assert result.run_dir is None and result.state_file is not None
     assert (result.config.dataset_chunk_size, result.config.epochs, result.config.steps) == (CHUNK, 1, None)
     assert result.progress is not None and result.progress.chunks_done == 3
     text = " ".join(result.lines())
