@@ -57,9 +57,30 @@ class SavedState:
         """Canonical names of all weights."""
         return self._weights.names()
 
-    def weight(self, name: str) -> Tensor:
-        """A whole weight, on the CPU."""
-        return self._weights.tensor(name)
+    def check_names(self, own: Iterable[str]) -> None:
+        """Makes sure that these are the names of a model's weights.
+
+        Raises:
+            StateFileError: They are another model's.
+        """
+        odd = sorted(set(own) ^ set(self.weight_names()))
+        if odd:
+            raise _other_model(self.folder, f"only one of the two has {odd[0]}")
+
+    def weight(self, name: str, shape: Sequence[int] | None = None) -> Tensor:
+        """A whole weight, on the CPU.
+
+        Args:
+            name: Its canonical name.
+            shape: The one that it must have, where that is known.
+
+        Raises:
+            StateFileError: It has another one.
+        """
+        whole = self._weights.tensor(name)
+        if shape is not None and tuple(whole.shape) != tuple(shape):
+            raise _other_model(self.folder, f"{name} has shape {list(whole.shape)}, not {list(shape)}")
+        return whole
 
     def load_model(self, model: nn.Module) -> None:
         """Puts all weights into a whole model.
@@ -207,10 +228,14 @@ def load_weights(tensors: dict[str, Tensor], model: nn.Module, source: Path) -> 
         with torch.no_grad():
             model.load_state_dict(tensors)
     except RuntimeError as error:
-        raise StateFileError(
-            f"The weights in {source} do not fit this model ({str(error).splitlines()[-1].strip()}).",
-            "Resume with the recipe and the model options the run was started with.",
-        ) from error
+        raise _other_model(source, str(error).splitlines()[-1].strip()) from error
+
+
+def _other_model(source: Path, why: str) -> StateFileError:
+    return StateFileError(
+        f"The weights in {source} do not fit this model ({why}).",
+        "Resume with the recipe and the model options the run was started with.",
+    )
 
 
 def _manifest_hashes(folder: Path) -> dict[str, str]:

@@ -35,9 +35,8 @@ def make_strategy(mode: str, place: RankPlace, config: RunConfig, batch: Batch) 
         return LocalSgdStrategy(place, rule)
     if mode == Mode.DDP:
         return DdpStrategy(place, config.gradient_exchange, DdpOptions.of(config))
-    for kind in (SingleStrategy, IndependentStrategy):
-        if kind.name == mode:
-            return kind(place)
+    if mode in (Mode.SINGLE, Mode.INDEPENDENT):
+        return SingleStrategy(place) if mode == Mode.SINGLE else IndependentStrategy(place)
     if mode == Mode.FSDP:
         from workers.strategies.fsdp import FsdpStrategy  # its imports take a second
 

@@ -24,7 +24,7 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from core.config import RunConfig
-from core.errors import RankdeckError, StateFileError
+from core.errors import RankdeckError
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.state_files.saved_state import SavedState
@@ -174,15 +174,10 @@ class FsdpReplica(Replica):
 
     def _load_weights(self, saved: SavedState) -> None:
         own = self.model.state_dict(keep_vars=True)
-        names = saved.weight_names()
-        odd = sorted(set(own) ^ set(names))
-        if odd:
-            raise _other_model(saved, f"only one of the two has {odd[0]}")
+        saved.check_names(own)
         with torch.no_grad():
-            for name in names:
-                whole, target = saved.weight(name), own[name]
-                if whole.shape != target.shape:
-                    raise _other_model(saved, f"{name} has shape {list(whole.shape)}, not {list(target.shape)}")
+            for name, target in own.items():
+                whole = saved.weight(name, target.shape)
                 if isinstance(target, DTensor):
                     target.to_local().copy_(_rows(whole, target))
                 else:
@@ -303,11 +298,4 @@ def _like(parameter: DTensor, value: Tensor) -> Tensor:
         run_check=False,
         shape=parameter.shape,
         stride=parameter.stride(),
-    )
-
-
-def _other_model(saved: SavedState, why: str) -> StateFileError:
-    return StateFileError(
-        f"The weights in {saved.folder} do not fit this model ({why}).",
-        "Resume with the recipe and the model options the run was started with.",
     )

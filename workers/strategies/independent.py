@@ -10,12 +10,12 @@ from torch import nn
 
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
-from workers.strategies.base import Strategy
 from workers.strategies.replica import Replica
+from workers.strategies.single import SingleStrategy
 
 
-class IndependentStrategy(Strategy):
-    """Each rank a replica group of its own."""
+class IndependentStrategy(SingleStrategy):
+    """Each rank a replica group of its own, in which it trains as one device alone."""
 
     name = "independent"
 
@@ -23,16 +23,6 @@ class IndependentStrategy(Strategy):
     def replica_group(self) -> int:
         """The rank's own."""
         return self.place.rank
-
-    @property
-    def group_rank(self) -> int:
-        """Always 0: it is alone in its replica group."""
-        return 0
-
-    @property
-    def group_size(self) -> int:
-        """Always 1."""
-        return 1
 
     @property
     def synchronised(self) -> bool:

@@ -8,8 +8,9 @@ This class is the plain case, a whole model with an optimizer of its own; modes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
@@ -141,6 +142,7 @@ def optimizer_part(optimizer: Optimizer, optimization: Optimization) -> tuple[di
         Tensors named "<number>.<key>", and `scalars`, `groups`, `kind`: see `workers.state_files.saved_state`.
     """
     held = optimizer_state(optimizer)
+    sizes = [len(group["params"]) for group in optimizer.param_groups]
     tensors: dict[str, Tensor] = {}
     scalars: dict[str, Any] = {}
     number = 0
@@ -150,16 +152,15 @@ def optimizer_part(optimizer: Optimizer, optimization: Optimization) -> tuple[di
                 kept = tensors if isinstance(value, Tensor) else scalars
                 kept[f"{number}.{key}"] = value
             number += 1
-    return tensors, {"scalars": scalars, "groups": described_groups(optimizer), "kind": optimization.kind_name}
+    return tensors, {"scalars": scalars, "groups": described_groups(optimizer, sizes), "kind": optimization.kind_name}
 
 
-def described_groups(optimizer: Optimizer) -> list[dict[str, Any]]:
-    """The optimizer's groups with numbers in place of parameters."""
-    groups, number = [], 0
-    for group in optimizer.param_groups:
-        first, number = number, number + len(group["params"])
+def described_groups(optimizer: Optimizer, sizes: Sequence[int]) -> list[dict[str, Any]]:
+    """The optimizer's groups with numbers in place of parameters, of which each group has `sizes`."""
+    groups = []
+    for group, (first, end) in zip(optimizer.param_groups, pairwise(accumulate(sizes, initial=0)), strict=True):
         options = {key: value for key, value in group.items() if key != "params"}
-        groups.append({**options, "params": list(range(first, number))})
+        groups.append({**options, "params": list(range(first, end))})
     return groups
 
 

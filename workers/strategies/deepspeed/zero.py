@@ -23,7 +23,7 @@ from torch.optim import Optimizer
 
 from core.config import RunConfig
 from core.config.batch import Batch
-from core.errors import ConfigError, StateFileError
+from core.errors import ConfigError
 from core.launch.deepspeed import FIELD, check_run, effective_config, without_open_values
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
@@ -39,7 +39,7 @@ from workers.strategies.deepspeed.engine import (
     make_engine,
 )
 from workers.strategies.deepspeed.shards import CutShards, FlatShards, Shards
-from workers.strategies.replica import Replica
+from workers.strategies.replica import Replica, described_groups
 
 
 class DeepSpeedStrategy(DdpStrategy):
@@ -249,24 +249,17 @@ class DeepSpeedReplica(Replica):
         self._load_optimizer_state(saved)
 
     def _load_weights(self, saved: SavedState) -> None:
-        own, names = self.model.state_dict(keep_vars=True), saved.weight_names()
-        odd = sorted(set(own) ^ set(names))
-        if odd:
-            raise _other_model(saved, f"only one of the two has {odd[0]}")
+        own = self.model.state_dict(keep_vars=True)
+        saved.check_names(own)
         taken: set[int] = set()  # tied weights have two names
         with torch.no_grad():
-            for name in names:
-                target = own[name]
-                shape = self.shards.shape(target) if self.shards.is_parameter(target) else tuple(target.shape)
+            for name, target in sorted(own.items()):
                 if id(target) in taken:
                     continue
-                whole = saved.weight(name)
-                if tuple(whole.shape) != shape:
-                    raise _other_model(saved, f"{name} has shape {list(whole.shape)}, not {list(shape)}")
                 if self.shards.is_parameter(target):
-                    self.shards.set_weight(target, whole)
+                    self.shards.set_weight(target, saved.weight(name, self.shards.shape(target)))
                 else:
-                    target.copy_(whole)
+                    target.copy_(saved.weight(name, target.shape))
                 taken.add(id(target))
 
     def _load_optimizer_state(self, saved: SavedState) -> None:
@@ -301,16 +294,4 @@ class DeepSpeedReplica(Replica):
 
     def _groups(self) -> list[dict[str, Any]]:
         """The optimizer's groups with the numbers that parameters had before DeepSpeed put buffers in their place."""
-        groups, first = [], 0
-        for group, size in zip(self.optimizer.param_groups, self._before.sizes, strict=True):
-            options = {key: value for key, value in group.items() if key != "params"}
-            groups.append({**options, "params": list(range(first, first + size))})
-            first += size
-        return groups
-
-
-def _other_model(saved: SavedState, why: str) -> StateFileError:
-    return StateFileError(
-        f"The weights in {saved.folder} do not fit this model ({why}).",
-        "Resume with the recipe and the model options the run was started with.",
-    )
+        return described_groups(self.optimizer, self._before.sizes)
