@@ -75,7 +75,17 @@ def _explained(error: BaseException, device: str) -> RankdeckError:
             "Free some space, then resume the run.",
             title="The disk is full",
         )
-    if isinstance(error, RuntimeError) and _NOT_GATHERED in text:
+    known = _explained_by_torch(text) if isinstance(error, RuntimeError) else None
+    return known or RankdeckError(
+        f"{type(error).__name__}: {_short(text)}",
+        "See its log in the run's folder for the traceback.",
+        title="The training code failed",
+    )
+
+
+def _explained_by_torch(text: str) -> RankdeckError | None:
+    """The error that torch's words stand for; None where the recipe's own code may have raised it."""
+    if _NOT_GATHERED in text:
         return RankdeckError(
             "In ZeRO stages 2 and 3 and in mode fsdp a model's weights are gathered from all devices when the model is "
             f"called; the recipe used some of them without calling the model ({_short(text)}).",
@@ -83,31 +93,27 @@ def _explained(error: BaseException, device: str) -> RankdeckError:
             "or choose ZeRO stage 1 or DDP.",
             title="A part of the model was called directly",
         )
-    if isinstance(error, RuntimeError) and _UNUSED in text:
+    if _UNUSED in text:
         return RankdeckError(
             "In DDP every parameter must take part in every step, but the loss did not depend on some of them.",
             "Leave those parameters out of the model, or turn on Unused parameters.",
             option="--find-unused-parameters",
             title="Some parameters got no gradient",
         )
-    if isinstance(error, RuntimeError) and _WAITED_TOO_LONG.search(text):
+    if _WAITED_TOO_LONG.search(text):
         return RankdeckError(
             f"It waited for the others longer than the collective timeout ({_short(text)}).",
             "Check the other devices' logs. If their work may take that long, raise the collective timeout.",
             option="--collective-timeout-s",
             title="Another device does not answer",
         )
-    if isinstance(error, RuntimeError) and _PEER_GONE.search(text):
+    if _PEER_GONE.search(text):
         return RankdeckError(
             f"The gradient all-reduce failed because the process on another device exited ({_short(text)}).",
             "Look at the device that failed first; this is only a secondary failure.",
             title="Another process ended",
         )
-    return RankdeckError(
-        f"{type(error).__name__}: {_short(text)}",
-        "See its log in the run's folder for the traceback.",
-        title="The training code failed",
-    )
+    return None
 
 
 def _short(text: str) -> str:
