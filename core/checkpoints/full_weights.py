@@ -20,12 +20,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
+from core.checkpoints.state_header import read_head
 from core.errors import StateFileError
 from core.files.atomic import copy_atomic, fill_atomic
 from core.parsing import parse_json
 
-MAX_HEAD_BYTES: Final = 100_000_000
-"""The limit of the safetensors package itself."""
 _COPY_BYTES: Final = 1 << 20
 _ITEM_BYTES: Final = {
     "F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1,
@@ -98,11 +97,7 @@ def export_weights(sources: Sequence[Path], target: Path) -> None:
 def _read_shard(number: int, path: Path, tied: dict[str, str]) -> Iterator[tuple[str, _Run]]:
     """The tensors of one shard; names that share another's numbers are added to `tied`."""
     try:
-        with path.open("rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            if length > MAX_HEAD_BYTES:
-                raise ValueError(f"a head of {length} bytes")
-            head = parse_json(file.read(length))
+        head, start_of_tensors = read_head(path)
         metadata: Mapping[str, str] = head.pop("__metadata__", {})
         pieces: Mapping[str, Any] = parse_json(metadata.get("rankdeck", "{}")).get("pieces", {})
         tied.update(parse_json(metadata.get("tied", "{}")))
@@ -110,7 +105,7 @@ def _read_shard(number: int, path: Path, tied: dict[str, str]) -> Iterator[tuple
             begin, end = entry["data_offsets"]
             start, shape = pieces.get(name, (0, entry["shape"]))
             count = (end - begin) // _ITEM_BYTES[entry["dtype"]]
-            yield name, _Run(number, 8 + length + begin, start, start + count, tuple(shape), entry["dtype"])
+            yield name, _Run(number, start_of_tensors + begin, start, start + count, tuple(shape), entry["dtype"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
         raise _damaged(f"{path} cannot be read ({type(error).__name__}: {error}).") from error
 

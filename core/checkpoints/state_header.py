@@ -19,15 +19,23 @@ MAX_HEAD_BYTES: Final = 100_000_000
 """The limit of the safetensors package itself."""
 
 
+def read_head(path: Path) -> tuple[Any, int]:
+    """The head of a file, and where its tensors' bytes begin.
+
+    Raises:
+        OSError, ValueError, struct.error: It cannot be read, or is not such a file.
+    """
+    with path.open("rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        if length > MAX_HEAD_BYTES:
+            raise ValueError(f"a head of {length} bytes")
+        return parse_json(file.read(length)), 8 + length
+
+
 def read_values(path: Path) -> Mapping[str, Any]:
     """The plain values of a file; empty where the file is missing or holds none, as with programs of a user's own."""
     try:
-        with path.open("rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            if length > MAX_HEAD_BYTES:
-                return {}
-            head = parse_json(file.read(length))
-        values = parse_json(head["__metadata__"][VALUES_KEY])
+        values = parse_json(read_head(path)[0]["__metadata__"][VALUES_KEY])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
         return {}
     return values if isinstance(values, dict) else {}
