@@ -158,11 +158,7 @@ def test_a_killed_script_is_named_with_its_signal(script_run: MakeScriptRun) -> 
     run.wait_for_step(3).wait_for_step(3, rank=1)
     next(p for p in run.scripts() if p.environ()["RANK"] == "1").kill()
     state = run.end()
-    assert (
-        state.error is not None
-        and "SIGKILL" in state.error["cause"]
-        and state.error["title"].startswith("The process on CPU 1")
-    )
+    assert state.error is not None and "SIGKILL" in state.error["cause"] and state.error["title"].startswith("CPU 1: ")
     run.assert_nothing_left()
 
 
