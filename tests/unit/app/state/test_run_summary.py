@@ -33,6 +33,8 @@ def test_the_time_left_follows_the_newest_steps() -> None:
 def test_a_scripts_step_and_epoch_are_those_it_printed() -> None:
     assert summarise(going(epoch=2), RunSeries()).epoch == 3, "recipes count from 0"
     assert summarise(going(recipe="script", epoch=2), RunSeries()).epoch == 2
+    assert summarise(going(recipe="script"), RunSeries()).step == 5
+    assert summarise(going(step=0), RunSeries()).step == 0
     nothing = summarise(going(recipe="script", epoch=0, step=0), RunSeries())
     assert (nothing.epoch, nothing.step) == (None, None)
 
