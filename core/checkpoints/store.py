@@ -47,7 +47,7 @@ class Checkpoint:
         val_loss: The lowest validation loss that a rank measured for it; None if none did.
         positions: Where each rank stood in the data.
         files: Every file with size and SHA-256.
-        details: What else the host wanted kept with it.
+        devices: UUIDs of the devices it was made on, by rank; empty in one of version 0.1.
         diverged: Ranks whose weights in it are not finite. Such a checkpoint is written at a run's end only; it is
             never resumed from, never the best, and takes no place among those that are kept.
     """
@@ -61,7 +61,7 @@ class Checkpoint:
     val_loss: float | None
     positions: Mapping[int, Position]
     files: tuple[StagedFile, ...]
-    details: Mapping[str, Any]
+    devices: tuple[str, ...] = ()
     diverged: tuple[int, ...] = ()
 
     def ledger(self) -> Any:
@@ -131,8 +131,7 @@ class CheckpointStore:
         ledger: Mapping[str, Any],
         *,
         mode: str,
-        world_size: int,
-        details: Mapping[str, Any] | None = None,
+        devices: Sequence[str],
     ) -> Checkpoint:
         """Makes an open checkpoint exist: the ledger's copy, then the manifest.
 
@@ -141,8 +140,7 @@ class CheckpointStore:
             parts: What each rank staged.
             ledger: The ledger as it is with this checkpoint (`Ledger.preview`).
             mode: The run's mode.
-            world_size: Ranks of the run.
-            details: Anything else to keep, as JSON values.
+            devices: UUIDs of the run's devices, by rank.
 
         Raises:
             StateFileError: A staged file is missing, has another size than its rank said, or a name that is not one.
@@ -159,12 +157,12 @@ class CheckpointStore:
             folder=folder,
             step=max((part.position.step for part in parts.values()), default=0),
             created=time.time(),
-            world_size=world_size,
+            world_size=len(devices),
             mode=mode,
             val_loss=min(losses, default=None),
             positions={rank: part.position for rank, part in sorted(parts.items())},
             files=files,
-            details=dict(details or {}),
+            devices=tuple(devices),
             diverged=tuple(rank for rank in sorted(parts) if parts[rank].diverged),
         )
         reach("before_manifest", number)
@@ -404,7 +402,7 @@ def _manifest(checkpoint: Checkpoint) -> dict[str, Any]:
         "val_loss": checkpoint.val_loss,
         "positions": {str(rank): dataclasses.asdict(position) for rank, position in checkpoint.positions.items()},
         "files": {file.name: {"size": file.size, "sha256": file.sha256} for file in checkpoint.files},
-        "details": dict(checkpoint.details),
+        "devices": list(checkpoint.devices),
         "diverged": list(checkpoint.diverged),
     }
 
@@ -424,7 +422,7 @@ def _parse(document: Mapping[str, Any], number: int, folder: Path) -> Checkpoint
             val_loss=None if val_loss is None else float(val_loss),
             positions={int(rank): _position(value) for rank, value in document["positions"].items()},
             files=tuple(_file(name, value, folder) for name, value in document["files"].items()),
-            details=dict(document["details"]),
+            devices=tuple(str(uuid) for uuid in document.get("devices", ())),
             diverged=tuple(int(rank) for rank in document.get("diverged", ())),
         )
     except KeyError as error:

@@ -87,7 +87,8 @@ async def prepare_launch(
         describe_environment(context.machine, plan, run.devices, driver, number), option=orjson.OPT_INDENT_2
     )
     await services.on_disk(write_atomic, services.store.environment, environment)
-    names = RankNames(services.status.state.devices, {device.uuid: device_label(device) for device in run.devices})
+    devices = () if checkpoint is None else checkpoint.devices
+    names = RankNames(devices, {device.uuid: device_label(device) for device in run.devices})
     restore_plan = await services.on_disk(_plan_restore, checkpoint, plan, run.config, fell_back, names)
     await services.on_disk(write_atomic, run_dir / CONFIG_FILE, to_toml(run.config))
     return AttemptLaunch(plan, restore_plan, rendezvous)

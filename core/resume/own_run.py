@@ -123,7 +123,7 @@ def plan_own(
         devices_now=tuple(device.uuid for device in run.devices),
         device_labels=labels,
         damaged=tuple(_passed_over(item, checkpoint) for item in folder.damaged),
-        copies=_copies_text(run, folder, RankNames(state.devices, labels)),
+        copies=_copies_text(run, folder, RankNames(() if checkpoint is None else checkpoint.devices, labels)),
         changed=change_lines(trained_run(before, recipe, folder.mode, folder.world_size), run),
         code=code,
         code_accepted=accepted,

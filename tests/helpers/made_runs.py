@@ -78,7 +78,7 @@ def make_run(
                 files.append(write_values(folder / "optimizer.safetensors", {"kind": optimizer}))
             parts[rank] = CommitStaged(number, Position(number * 10, number * CHUNK, [done]), files)
         positions = {rank: part.position for rank, part in parts.items()}
-        kept.commit(number, parts, ledger.preview(positions, number), mode=config.mode, world_size=2)
+        kept.commit(number, parts, ledger.preview(positions, number), mode=config.mode, devices=("cpu:0", "cpu:1"))
         ledger.commit(positions, number)
     if checkpoints:
         store.ledger.write_text(json.dumps(ledger.as_dict()), encoding="utf-8")

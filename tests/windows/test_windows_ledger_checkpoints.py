@@ -123,7 +123,7 @@ def test_an_old_checkpoint_that_is_open_is_removed_later(tmp_path: Path) -> None
         (folder / "model.safetensors").write_bytes(b"w")
         staged = StagedFile("model.safetensors", 1, "50e721e49c013f00c62cf59f2163542a9d8df02464efeb615d31051b0fddc326")
         part = CommitStaged(number, Position(step), [staged])
-        checkpoints.commit(number, {0: part}, make_ledger().as_dict(), mode="single", world_size=1)
+        checkpoints.commit(number, {0: part}, make_ledger().as_dict(), mode="single", devices=["cpu:0"])
     first = tmp_path / "checkpoints" / "1"
     with held(first / "model.safetensors"):
         assert checkpoints.prune(1) == []

@@ -156,9 +156,8 @@ class CommitRunner:
             if not self._settle(METRICS_TIMEOUT_S):
                 log.warning("checkpoint %d is committed before all metrics up to it are on the disk", checkpoint)
             reach("before_manifest", checkpoint)
-            made = self._checkpoints.commit(
-                checkpoint, staged, ledger, mode=self._plan.mode, world_size=self._plan.world_size
-            )
+            devices = [command.device.uuid for command in self._plan.ranks]
+            made = self._checkpoints.commit(checkpoint, staged, ledger, mode=self._plan.mode, devices=devices)
             reach("manifest_written", checkpoint)
             return made
 

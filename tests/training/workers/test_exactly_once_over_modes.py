@@ -130,7 +130,7 @@ class Run:
         if how == "killed before the manifest":
             return
         step = max(position.step for position in positions.values())
-        made = Checkpoint(number, Path("nowhere"), step, 0.0, self.world, self.mode, None, positions, (), {})
+        made = Checkpoint(number, Path("nowhere"), step, 0.0, self.world, self.mode, None, positions, ())
         self.saved = Saved(text, made, copies)
         for rank, position in positions.items():
             self.highest[rank] = position.step

@@ -57,7 +57,9 @@ def write_metrics(store: RunStore, *lines: dict[str, Any]) -> None:
 
 def commit(store: RunStore, step: int, files: dict[int, StagedFile | None], folder: Path, number: int) -> None:
     parts = {rank: CommitStaged(number, Position(step), [file] if file else []) for rank, file in files.items()}
-    CheckpointStore(store.checkpoints).commit(number, parts, {}, mode="fsdp", world_size=len(files))
+    CheckpointStore(store.checkpoints).commit(
+        number, parts, {}, mode="fsdp", devices=[f"cpu:{rank}" for rank in range(len(files))]
+    )
     assert (folder / "manifest.json").is_file()
 
 

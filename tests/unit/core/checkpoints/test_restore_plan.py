@@ -24,7 +24,7 @@ def checkpoint(folder: Path, mode: str, *ranks: dict[str, Any]) -> Checkpoint:
         write_values(folder / f"rank{rank}.safetensors", {"counters": counters})
         positions[rank] = Position(said.get("step", 10), said.get("samples", 100), [], said.get("partial", []))
     step = max(position.step for position in positions.values())
-    return Checkpoint(7, folder, step, 0.0, len(ranks), mode, None, positions, (), {})
+    return Checkpoint(7, folder, step, 0.0, len(ranks), mode, None, positions, ())
 
 
 def test_one_set_of_weights_goes_anywhere(tmp_path: Path) -> None:

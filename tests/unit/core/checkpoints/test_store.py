@@ -42,7 +42,7 @@ def commit(
             files.append(stage(folder, "model.safetensors", b"weights of step %d" % step * 100))
         position = Position(step, 4 * step, [ChunkDone(0, 0, 1, step, 40)], [[0, 0, 2, 3]])
         parts[rank] = CommitStaged(number, position, files, val_loss, diverged)
-    return checkpoints.commit(number, parts, LEDGER, mode="ddp", world_size=ranks)
+    return checkpoints.commit(number, parts, LEDGER, mode="ddp", devices=[f"cpu:{rank}" for rank in range(ranks)])
 
 
 def test_a_checkpoint_comes_back_as_it_was_committed(checkpoints: CheckpointStore) -> None:
@@ -131,7 +131,7 @@ def test_a_damaged_one_is_named_and_the_one_before_is_used(
     "change",
     [
         {"step": "x"}, {"step": None}, {"positions": 5}, {"positions": {"a": {}}}, {"files": {"../x": {}}},
-        {"files": {"a": {"size": "b"}}}, {"checkpoint": 9}, {"val_loss": []}, {"details": None},
+        {"files": {"a": {"size": "b"}}}, {"checkpoint": 9}, {"val_loss": []}, {"devices": None},
     ],
 )  # fmt: skip
 def test_a_manifest_with_a_wrong_field_is_damaged(checkpoints: CheckpointStore, change: dict[str, Any]) -> None:
@@ -175,7 +175,7 @@ def test_what_was_staged_must_be_there(checkpoints: CheckpointStore) -> None:
     ):
         with pytest.raises(StateFileError):
             parts = {0: CommitStaged(number, Position(1), files)}
-            checkpoints.commit(number, parts, LEDGER, mode="single", world_size=1)
+            checkpoints.commit(number, parts, LEDGER, mode="single", devices=["cpu:0"])
     assert list(checkpoints.list()) == []
 
 

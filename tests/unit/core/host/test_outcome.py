@@ -25,7 +25,7 @@ ERROR = {"title": "A title", "cause": "A cause.", "next_step": "A step."}
 
 def checkpoint(number: int, step: int, ranks: int = 2, bad: tuple[int, ...] = ()) -> Checkpoint:
     positions = {rank: Position(step, step, [], []) for rank in range(ranks)}
-    return Checkpoint(number, Path(), step, 0.0, ranks, "ddp", None, positions, (), {}, diverged=bad)
+    return Checkpoint(number, Path(), step, 0.0, ranks, "ddp", None, positions, (), diverged=bad)
 
 
 @pytest.mark.parametrize(
