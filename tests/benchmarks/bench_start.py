@@ -42,9 +42,9 @@ TURNS: Final = int(os.environ.get("RANKDECK_BENCH_TURNS", "7"))
 PHASES: Final = {
     "host at work": "planning",
     "ranks started": "spawning",
-    "torch begins": r"rank \d+: importing torch",
-    "data": r"rank \d+: preparing data",
-    "ready": r"rank \d+: ready",
+    "torch begins": r"(?:rank|CPU) \d+: importing torch",
+    "data": r"(?:rank|CPU) \d+: preparing data",
+    "ready": r"(?:rank|CPU) \d+: ready",
 }
 """Moments of a start, and how the host's log says them."""
 BATCH: Final = 4
