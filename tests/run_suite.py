@@ -23,7 +23,7 @@ from installer.start import run
 ROOT: Final = Path(__file__).resolve().parent.parent
 UNSTEADY: Final = Path(__file__).with_name("unsteady.toml")
 MOST_WORKERS: Final = 4
-"""Test files side by side, and no more than one above the cores: some wait while others compute."""
+"""Test files side by side, and no more than two above the cores: about half of them wait while others compute."""
 SOME_FAILED: Final = 1  # pytest's exit code
 
 
@@ -43,7 +43,7 @@ def read_unsteady(path: Path = UNSTEADY) -> list[Unsteady]:
 
 def side_by_side() -> list[str]:
     """pytest's arguments: test files side by side, in the order in which tests/conftest.py puts them."""
-    return ["-n", str(min((os.cpu_count() or 1) + 1, MOST_WORKERS)), "--dist", "loadfile", "--no-loadscope-reorder"]
+    return ["-n", str(min((os.cpu_count() or 1) + 2, MOST_WORKERS)), "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def run_tests(pytest: Callable[[Sequence[str]], int], failed: Callable[[], list[str]], listed: set[str]) -> int:
