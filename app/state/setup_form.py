@@ -200,7 +200,7 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
     shared = len(devices) > 1 and not recipe.self_contained
     mode_values = _parsed_mode_fields(draft.mode, mode_texts, problems) if shared else {}
     if problems:
-        return CheckedDraft(None, problems, _placeholders(None, None, recipe))
+        return CheckedDraft(None, problems, _placeholders(None, recipe))
     own = {spec.name for spec in recipe.fields}
     # A recipe that makes its samples itself reads a dataset that was chosen, not the one that stands there unasked.
     without_dataset = recipe.self_contained or (recipe.own_samples and draft.dataset == STDLIB)
@@ -221,10 +221,9 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
                 resolve_synchronisation(run.config)
     except RankdeckError as error:
         problems[getattr(error, "field", "mode")] = error
-        return CheckedDraft(None, problems, _placeholders(None, None, recipe))
-    batch = None if recipe.self_contained else run.batch
+        return CheckedDraft(None, problems, _placeholders(None, recipe))
     command = command_text(to_command_line(run.config, recipe))
-    return CheckedDraft(run, {}, _placeholders(run.config, batch, recipe), command)
+    return CheckedDraft(run, {}, _placeholders(run, recipe), command)
 
 
 def _parsed(texts: Mapping[str, str], recipe: Recipe, problems: dict[str, RankdeckError]) -> dict[str, FieldValue]:
@@ -292,19 +291,19 @@ def settings_without_meaning(mode: str, texts: Mapping[str, str], ranks: int) ->
     return frozenset(name for name in OF_MODE if not _matters(FIELD_BY_NAME[name], Mode.read(mode), texts))
 
 
-def _placeholders(config: RunConfig | None, batch: Batch | None, recipe: Recipe) -> dict[str, str]:
+def _placeholders(run: ResolvedRun | None, recipe: Recipe) -> dict[str, str]:
     """What each field will be when it is left empty."""
     shown = {spec.name: _text(spec, spec.default) for spec in form_fields(recipe)}
     shown |= {"steps": "set by epochs", "epochs": "set by steps"}
     shown |= {"checkpoint_every_steps": "only by time", "model": "none", "log_file": "none"}
     if recipe.self_contained:
         shown["steps"] = "no limit"
-    if config is not None and config.steps is not None:
-        shown["steps"] = str(config.steps)
-    if batch is not None:
-        shown["batch_size"] = str(batch.micro)
-        shown["grad_accum_steps"] = str(batch.accumulation)
-        shown["global_batch_size"] = str(batch.global_)
+    if run is not None and run.config.steps is not None:
+        shown["steps"] = str(run.config.steps)
+    if run is not None and not recipe.self_contained:
+        shown["batch_size"] = str(run.batch.micro)
+        shown["grad_accum_steps"] = str(run.batch.accumulation)
+        shown["global_batch_size"] = str(run.batch.global_)
     return shown
 
 

@@ -19,7 +19,7 @@ class LedgerProgress:
     Attributes:
         epoch: The lowest epoch that is not finished (0 for the first); the last one once all are.
         epochs: How many were asked for; None for no limit.
-        blocks_done, chunks_done: Of this epoch.
+        chunks_done: Of this epoch.
         chunks_in_progress: Claimed or partly trained, of any epoch.
         samples_done: Of this epoch, partly trained chunks included.
         samples_trained: Over all epochs.
@@ -28,8 +28,6 @@ class LedgerProgress:
 
     epoch: int
     epochs: int | None
-    blocks_total: int
-    blocks_done: int
     chunks_total: int
     chunks_done: int
     chunks_in_progress: int
@@ -81,8 +79,6 @@ class LedgerView:
         return LedgerProgress(
             epoch=self.epoch,
             epochs=self.epochs,
-            blocks_total=self.grid.blocks,
-            blocks_done=len(self._blocks_done(done)),
             chunks_total=self.grid.chunks,
             chunks_done=len(done),
             chunks_in_progress=len(self.in_progress),

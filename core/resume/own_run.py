@@ -257,7 +257,7 @@ def _nothing_left(state: RunState, done: str, more: str) -> UsageError:
 
 
 def _progress(run: ResolvedRun, folder: _Folder) -> LedgerProgress | None:
-    """Blocks and chunks done, where that is known.
+    """Where it is in its data, where that is known.
 
     Raises:
         UsageError: Nothing is left to train.

@@ -25,7 +25,7 @@ class ResumePlan:
         config: What will be asked of the run.
         checkpoint: The checkpoint it continues from; None starts with fresh weights.
         step: Optimizer steps those weights have seen.
-        progress: Blocks and chunks done, and of how many, where that is known.
+        progress: Samples trained of the epoch, and of how many, where that is known.
         mode_then, mode_now: The modes, resolved.
         devices_then, devices_now: UUIDs, or CPU devices.
         device_labels: What this machine's devices are called, by UUID.

@@ -42,7 +42,7 @@ class SummaryLines(QFrame):
         self._arithmetic = QLabel()
         self._arithmetic.setWordWrap(True)
         self._arithmetic.setFont(tabular(self._arithmetic.font()))
-        self.fix = QPushButton()
+        self.fix = QPushButton("✕ Fix the marked settings to start")
         self.fix.setFlat(True)
         self.fix.setToolTip("Go to the first of them")
         self.fix.clicked.connect(self.fix_requested)

@@ -38,7 +38,7 @@ LIMIT_S: Final = 120.0
 
 @dataclass(frozen=True)
 class Way:
-    """A mode on so many ranks, as the test names it: "zero2 on 3"."""
+    """A mode and its number of ranks, as the test names them: "zero2 on 3"."""
 
     mode: str
     world: int

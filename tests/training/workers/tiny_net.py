@@ -13,7 +13,7 @@ STEPS: Final = 6
 
 
 def make_model(world: int) -> tuple[nn.Module, Tensor]:
-    """The same model everywhere, and a global batch a step for so many ranks."""
+    """The same model everywhere, and a global batch a step for a number of ranks."""
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(4, 16), nn.GELU(), nn.Linear(16, 16), nn.LayerNorm(16), nn.Linear(16, 1))
     return model, torch.randn(STEPS, 2 * world * 4, 4)

@@ -99,7 +99,7 @@ def ways(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
 
 
 def owed(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
-    """Gradients of a model that goes on with PowerSGD's memory, with one of other buckets, and without any."""
+    """Gradients of a model that continues with PowerSGD's memory, with one of other buckets, and without any."""
     data = torch.randn(8, 200, generator=torch.Generator().manual_seed(place.rank))
 
     def start() -> tuple[PowerSgd, Callable[[], str]]:

@@ -103,7 +103,7 @@ def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
     view.show()
     assert view.page.is_empty
     view.show_names(RankNames(("cpu:0", "cpu:1")))
-    progress = LedgerProgress(1, 2, 2, 1, 6, 3, 1, 600, 320, 920, False)
+    progress = LedgerProgress(1, 2, 6, 3, 1, 600, 320, 920, False)
     blocks = (BlockProgress(0, 4, {0: 0, 1: 1}, {2: 0}), BlockProgress(1, 2, {0: 1}, {}))
     view.show_snapshot(LedgerSnapshot(progress, blocks, 7, 100, 400))
     assert not view.page.is_empty

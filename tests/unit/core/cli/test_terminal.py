@@ -24,7 +24,7 @@ def test_data_stays_alone_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     terminal = Terminal(quiet=True)
     terminal.say("for a person")
     terminal.json({"größe": 1})
-    terminal.progress("not shown where nobody looks")
+    terminal.progress("not shown without a terminal")
     out, err = capsys.readouterr()
     assert (out, err) == ('{"größe": 1}\n', "for a person\n")
 

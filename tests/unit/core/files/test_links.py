@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.files.links import LinkError, append_unlinked, open_unlinked, refuse_link, refuse_links_below
+from tests.helpers.links import link
 
 pytestmark = pytest.mark.windows
 
@@ -16,16 +17,6 @@ pytestmark = pytest.mark.windows
 def target(tmp_path: Path) -> Path:
     path = tmp_path / "elsewhere.txt"
     path.write_text("kept", encoding="utf-8")
-    return path
-
-
-def link(path: Path, target: Path) -> Path:
-    try:
-        path.symlink_to(target, target_is_directory=target.is_dir())
-    except OSError as error:
-        pytest.skip(f"this account may not make links: {error}")
-    if not path.is_symlink():
-        pytest.skip("Wine makes symbolic links that it shows as what they point at")
     return path
 
 

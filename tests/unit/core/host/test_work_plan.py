@@ -43,7 +43,7 @@ def ledger(config: RunConfig, groups: int, world: int, samples: int) -> Ledger:
 
 
 def trained(made: Ledger, chunks: int, batch: int) -> dict[int, int]:
-    """Commits so many chunks of every replica group and half of one more; returns each group's steps for it."""
+    """Commits a number of chunks of every replica group and half of one more; returns each group's steps for it."""
     positions = {}
     for group in range(made.groups):
         grants = [made.claim(group, sequence) for sequence in range(chunks + 1)]

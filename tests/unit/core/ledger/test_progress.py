@@ -31,7 +31,7 @@ def test_progress_counts_this_epochs_chunks_and_every_sample() -> None:
     done = {0: {0: chunk(0, 0), 1: chunk(0, 1), 2: chunk(0, 2), 6: chunk(0, 6)}}
     partial = {(0, 3): Partial(3, 0.0), (1, 0): Partial(2, 0.0)}
     shown = view(Committed(0, done, partial, 14), ChunkInProgress(0, 1, 0, 0, 0.0, 3)).progress()
-    assert (shown.blocks_done, shown.blocks_total, shown.chunks_done, shown.chunks_total) == (1, 3, 4, 8)
+    assert (shown.chunks_done, shown.chunks_total) == (4, 8)
     assert (shown.chunks_in_progress, shown.samples_done, shown.samples_total) == (1, 17, 25)
     assert (shown.samples_trained, shown.epoch, shown.epochs, shown.finished) == (19, 0, 2, False)
 

@@ -31,6 +31,7 @@ from core.processes.identity import ProcessId, own
 from core.processes.lock import lock_holder
 from core.run_folder.state import HOST_START_LIMIT_S, RunState
 from core.run_folder.store import HostInfo, RunStore, default_runs_dir, find_run, list_runs
+from tests.helpers.links import link
 
 pytestmark = pytest.mark.windows
 DEAD = ProcessId(2**22 - 7, 1.0)
@@ -338,16 +339,6 @@ def test_the_data_folder_is_where_earlier_versions_had_it(monkeypatch: pytest.Mo
 
 
 LINKED = ["metrics.jsonl", "host.lock", "logs", "logs/host.log", "logs/rank0.log", "columns", "data", "checkpoints"]
-
-
-def link(place: Path, victim: Path) -> None:
-    """Makes a symbolic link, or skips the test where there are none."""
-    try:
-        place.symlink_to(victim, target_is_directory=victim.is_dir())
-    except OSError as error:
-        pytest.skip(f"links cannot be made here: {error}")
-    if not place.is_symlink():
-        pytest.skip("Wine makes symbolic links that it shows as what they point at")
 
 
 @pytest.mark.parametrize("name", LINKED)

@@ -92,7 +92,7 @@ def _until(inbox: Inbox) -> None:
         inbox.wait(1.0)
 
 
-def test_nobody_there_is_said_in_words() -> None:
+def test_a_host_that_does_not_listen_is_named() -> None:
     with pytest.raises(ConnectionRefusedByHostError) as caught:
         HostConnection(context(1))
     assert "port 1" in caught.value.cause and caught.value.next_step

@@ -1,4 +1,4 @@
-"""A recipe's code is loaded by path, with the files beside it."""
+"""A recipe's code is loaded by path, with the files of its folder."""
 
 from __future__ import annotations
 
