@@ -9,10 +9,9 @@ from core.config.sync import resolve_synchronisation
 from core.errors import ConfigError
 from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.ddp import DdpOptions, DdpStrategy
-from workers.strategies.independent import IndependentStrategy
 from workers.strategies.local_sgd import LocalSgdStrategy
 from workers.strategies.replica import Replica
-from workers.strategies.single import SingleStrategy
+from workers.strategies.single import IndependentStrategy, SingleStrategy
 
 __all__ = ["RankPlace", "Replica", "SingleStrategy", "Strategy", "make_strategy"]
 

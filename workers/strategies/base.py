@@ -47,32 +47,29 @@ class RankPlace:
 
 
 class Strategy(ABC):
-    """One way of sharing the work; see the module's docstring for who calls what and when."""
+    """One way of sharing the work; see the module's docstring for who calls what and when.
+
+    Attributes:
+        name: The mode's.
+        synchronised: All ranks train in step, as one replica group.
+        replica_group: Which replica group this rank belongs to.
+        group_rank, group_size: This rank's place in its replica group, and how many ranks that has.
+        forward_is_collective: Every forward pass needs all ranks, because each holds only a part of the weights.
+        micro_batches_alike: Every rank must make equally many micro-batches of a step, since ranks meet in each.
+        can_balance: Ranks may work on unequal shares of a batch, each by itself until gradients are all-reduced.
+        copy: Whose weights this rank takes up where each rank of a checkpoint wrote its own.
+    """
 
     name: str
+    synchronised = True
+    forward_is_collective = False
+    micro_batches_alike = False
+    can_balance = False
 
     def __init__(self, place: RankPlace) -> None:
         self.place = place
-
-    @property
-    def replica_group(self) -> int:
-        """Which replica group this rank belongs to."""
-        return 0
-
-    @property
-    def group_rank(self) -> int:
-        """This rank's place in its replica group."""
-        return self.place.rank
-
-    @property
-    def group_size(self) -> int:
-        """Ranks in this rank's replica group."""
-        return self.place.world_size
-
-    @property
-    def synchronised(self) -> bool:
-        """True when all ranks train in step, as one replica group."""
-        return True
+        self.replica_group = self.copy = 0
+        self.group_rank, self.group_size = place.rank, place.world_size
 
     @property
     def replica_groups(self) -> int:
@@ -97,26 +94,6 @@ class Strategy(ABC):
             lr: The peak learning rate.
             precision: The forward pass's format.
         """
-
-    @property
-    def forward_is_collective(self) -> bool:
-        """True when every forward pass needs all ranks, because each holds only a part of the weights."""
-        return False
-
-    @property
-    def micro_batches_alike(self) -> bool:
-        """True when every rank must make equally many micro-batches of a step, since ranks meet in each of them."""
-        return self.forward_is_collective
-
-    @property
-    def can_balance(self) -> bool:
-        """True when ranks may work on unequal shares of a batch, and each by itself until gradients are all-reduced."""
-        return False
-
-    @property
-    def copy(self) -> int:
-        """Whose weights this rank takes up where each rank of a checkpoint wrote its own."""
-        return 0
 
     def recall(self, counters: Mapping[str, Any]) -> None:
         """What an earlier attempt decided by measuring, before `replicate`: it is decided alike again."""

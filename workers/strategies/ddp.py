@@ -12,7 +12,6 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim import Optimizer
 
 from core.config import RunConfig
 from workers.all_reduce import GradientAllReduce, choose_all_reduce
@@ -72,6 +71,7 @@ class DdpStrategy(Strategy):
     """
 
     name = "ddp"
+    can_balance = True
 
     def __init__(self, place: RankPlace, all_reduce: str = "auto", options: DdpOptions | None = None) -> None:
         super().__init__(place)
@@ -81,11 +81,6 @@ class DdpStrategy(Strategy):
         self._flags: dist.ProcessGroup | None = None
         self._vote: torch.Tensor | None = None
         self._work: dist.Work | None = None
-
-    @property
-    def can_balance(self) -> bool:
-        """As long as ranks meet at a step's end only."""
-        return not self.micro_batches_alike
 
     def setup(self) -> None:
         """Meets the other ranks."""
@@ -102,7 +97,7 @@ class DdpStrategy(Strategy):
         """The model behind DDP; rank 0 writes for all, since all hold the same."""
         optimizer = optimization.optimizer(model, lr)
         suffix = "" if self.place.rank == 0 else None
-        return DdpReplica(self._wrapping(model), model, optimizer, optimization, precision, suffix)
+        return self._behind_ddp(DdpReplica(model, optimizer, optimization, precision, suffix))
 
     def recall(self, counters: Mapping[str, Any]) -> None:
         """With more than two ranks gloo and shared memory add in different orders, so the same way is taken again."""
@@ -111,7 +106,6 @@ class DdpStrategy(Strategy):
             self.wanted_all_reduce = "shared" if counters["exchange"] == "shared" else "plain"
 
     def counters(self) -> dict[str, Any]:
-        """See `recall`."""
         return {} if self._all_reduce is None else {"exchange": self._all_reduce.name}
 
     def figures(self) -> dict[str, Any]:
@@ -122,11 +116,12 @@ class DdpStrategy(Strategy):
         measured = {} if speeds is None else {"shared_mb_s": speeds.shared_mb_per_s, "gloo_mb_s": speeds.gloo_mb_per_s}
         return {"exchange": self._all_reduce.name, "words": self._all_reduce.summary, **measured}
 
-    def _wrapping(self, model: nn.Module) -> Wrapping:
+    def _behind_ddp(self, replica: DdpReplica) -> DdpReplica:
         assert self._flags is not None
-        size = sum(p.numel() * p.element_size() for p in model.parameters() if p.requires_grad)
+        size = sum(p.numel() * p.element_size() for p in replica.model.parameters() if p.requires_grad)
         self._all_reduce = choose_all_reduce(self._flags, self.place, size, self.wanted_all_reduce)
-        return Wrapping(self.place, self._all_reduce, self._options)
+        replica.wrap(self.place, self._all_reduce, self._options)
+        return replica
 
     def agree(self, flag: int) -> int:
         """Starts an all_reduce(MAX) of this step's flag and returns the outcome of the step before.
@@ -153,55 +148,26 @@ class DdpStrategy(Strategy):
         return [float(value) for value in sums]
 
 
-@dataclass(frozen=True, slots=True)
-class Wrapping:
-    """How a model is put behind DDP.
-
-    Attributes:
-        place: This rank.
-        all_reduce: How gradients are summed.
-        options: DDP's own arguments.
-    """
-
-    place: RankPlace
-    all_reduce: GradientAllReduce
-    options: DdpOptions
-
-    def wrap(self, model: nn.Module) -> DistributedDataParallel:
-        """`model` behind DDP; its gradients live in DDP's buckets, so none is copied."""
-        on_cpu = self.place.device.type == "cpu"
-        wrapped = DistributedDataParallel(
-            model,
-            device_ids=None if on_cpu else [self.place.device],
-            gradient_as_bucket_view=True,
-            **self.options.arguments(),
-            **self.all_reduce.ddp_options,
-        )
-        self.all_reduce.register(wrapped)
-        if on_cpu:
-            sampled: Any = wrapped
-            sampled._set_ddp_runtime_logging_sample_rate(1)  # times every step, for `sync_wait_s`
-        return wrapped
-
-
 class DdpReplica(Replica):
-    """A whole model whose gradients are averaged over the ranks."""
+    """A whole model whose gradients are averaged over the ranks, once `wrap` has put it behind DDP."""
 
-    def __init__(
-        self,
-        wrapping: Wrapping,
-        model: nn.Module,
-        optimizer: Optimizer,
-        optimization: Optimization,
-        precision: Precision,
-        suffix: str | None,
-    ) -> None:
-        super().__init__(model, optimizer, optimization, precision, suffix)
-        self._place = wrapping.place
-        self._all_reduce = wrapping.all_reduce
-        self._wrapped = wrapping.wrap(model)
-        self.module = self._wrapped
-        if wrapping.options.static_graph:
+    def wrap(self, place: RankPlace, all_reduce: GradientAllReduce, options: DdpOptions) -> None:
+        """Puts the model behind DDP; its gradients live in DDP's buckets, so none is copied."""
+        self._place = place
+        self._all_reduce = all_reduce
+        on_cpu = place.device.type == "cpu"
+        self.module = self._wrapped = DistributedDataParallel(
+            self.model,
+            device_ids=None if on_cpu else [place.device],
+            gradient_as_bucket_view=True,
+            **options.arguments(),
+            **all_reduce.ddp_options,
+        )
+        all_reduce.register(self._wrapped)
+        if on_cpu:
+            sampled: Any = self._wrapped
+            sampled._set_ddp_runtime_logging_sample_rate(1)  # times every step, for `sync_wait_s`
+        if options.static_graph:
             self.passes_to_settle = 2  # in its first DDP only counts how often each gradient comes
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
@@ -210,7 +176,11 @@ class DdpReplica(Replica):
 
     def parts(self) -> list[StatePart]:
         """As `Replica.parts`, and what this rank's all-reduce has to remember."""
-        return [*super().parts(), *self._all_reduce_parts()]
+        if self._all_reduce.power_sgd is None:
+            return super().parts()
+        tensors, values = self._all_reduce.power_sgd.memory()
+        values = {**values, "ranks": self._place.world_size}
+        return [*super().parts(), StatePart(_all_reduce_file(self._place.rank), tensors, values)]
 
     def load(self, saved: SavedState) -> None:
         """As `Replica.load`; PowerSGD continues from its memory where the number of ranks is the same."""
@@ -221,13 +191,6 @@ class DdpReplica(Replica):
         tensors, values = saved.read(own)
         if values["ranks"] == self._place.world_size:
             self._all_reduce.power_sgd.recall((tensors, values))
-
-    def _all_reduce_parts(self) -> list[StatePart]:
-        if self._all_reduce.power_sgd is None:
-            return []
-        tensors, values = self._all_reduce.power_sgd.memory()
-        values = {**values, "ranks": self._place.world_size}
-        return [StatePart(_all_reduce_file(self._place.rank), tensors, values)]
 
     def sync_wait_s(self) -> float | None:
         """Time in which the all-reduce ran while no gradient was being computed; by DDP's own clock on CPUs."""

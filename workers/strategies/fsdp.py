@@ -32,7 +32,7 @@ from workers.state_files.slices import StatePart, TensorSlice
 from workers.strategies.base import RankPlace
 from workers.strategies.ddp import DdpStrategy
 from workers.strategies.process_group import make_process_group
-from workers.strategies.replica import Replica, optimizer_part
+from workers.strategies.replica import Replica
 
 _SMALLEST_BLOCK: Final = 1000
 """A block with less than this part (1 in N) of the model's weights travels with the rest: it is not worth a message
@@ -54,6 +54,9 @@ class FsdpStrategy(DdpStrategy):
     """
 
     name = "fsdp"
+    forward_is_collective = True  # every block is gathered from all ranks
+    micro_batches_alike = True
+    can_balance = False
 
     def __init__(self, place: RankPlace, config: RunConfig) -> None:
         super().__init__(place)
@@ -65,11 +68,6 @@ class FsdpStrategy(DdpStrategy):
     def setup(self) -> None:
         """Meets the other ranks; what is offloaded is all-reduced as CPU tensors (overflow flags, norms)."""
         self._flags = make_process_group(self.place, cpu_tensors=self._offload)
-
-    @property
-    def forward_is_collective(self) -> bool:
-        """True: every block is gathered from all ranks."""
-        return True
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
         """Shards `model` in place, block by block, so that no more than one block is whole on the device at a time.
@@ -127,7 +125,7 @@ class FsdpReplica(Replica):
         return nullcontext()
 
     def update(self) -> Tensor:
-        """See `Replica.update`; buffers (running means) are then rank 0's everywhere, as under DDP."""
+        """Buffers (running means) are then rank 0's everywhere, as under DDP."""
         norm = super().update()
         for buffer in self._buffers:
             dist.broadcast(buffer, 0)
@@ -146,12 +144,7 @@ class FsdpReplica(Replica):
     def parts(self) -> list[StatePart]:
         """Every rank writes its shards; rank 0 also what is whole on all of them."""
         self._let_go()
-        weights = self.model.state_dict(keep_vars=True)
-        state, values = optimizer_part(self.optimizer, self._optimization)
-        return [
-            StatePart(f"weights{self._suffix}.safetensors", self._own(weights), {}),
-            StatePart(f"optimizer{self._suffix}.safetensors", self._own(state), values),
-        ]
+        return super().parts()
 
     def load(self, saved: SavedState) -> None:
         """Takes this rank's rows of every tensor.

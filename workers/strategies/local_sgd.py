@@ -22,10 +22,10 @@ from workers.optim.precision import Precision
 from workers.state_files.saved_state import SavedState
 from workers.state_files.slices import StatePart
 from workers.strategies.base import RankPlace
-from workers.strategies.independent import IndependentStrategy
 from workers.strategies.outer_optimizer import OuterOptimizer
 from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import Replica
+from workers.strategies.single import IndependentStrategy
 
 OUTER_FILE: Final = "outer.safetensors"
 ROUND_LIMIT_S: Final = 7 * 86_400.0
@@ -62,7 +62,7 @@ class LocalSgdStrategy(IndependentStrategy):
         """A whole copy a rank, written under the rank's name, and the shared weights, which rank 0 writes."""
         optimizer = optimization.optimizer(model, lr)
         wire = self.place.device if self.place.backend == "nccl" else torch.device("cpu")
-        outer = OuterOptimizer(model, self.rule, _sum_over_ranks, wire)
+        outer = OuterOptimizer(model, self.rule, dist.all_reduce, wire)
         return LocalSgdReplica(self.place, outer, model, optimizer, optimization, precision)
 
     def cast(self, row: Sequence[int]) -> None:
@@ -121,10 +121,6 @@ class LocalSgdReplica(Replica):
         """As `Replica.load`, and the shared weights; a checkpoint of another mode has none."""
         super().load(saved)
         self.outer.load(saved.read(OUTER_FILE)[0] if saved.has(OUTER_FILE) else {})
-
-
-def _sum_over_ranks(values: Tensor) -> None:
-    dist.all_reduce(values)
 
 
 def _completed(work: dist.Work) -> bool:

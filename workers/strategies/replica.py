@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.state_files.saved_state import SavedState
-from workers.state_files.slices import StatePart
+from workers.state_files.slices import StatePart, TensorSlice
 
 
 class Replica:
@@ -33,6 +33,7 @@ class Replica:
         precision: The forward pass's format, and the loss scale.
         suffix: What this rank's files are called: "" for `weights.safetensors`, "_rank1" for a copy of its own; None
             when another rank writes the same numbers.
+        optimizer_suffix: The same for the optimizer's file, where that differs.
 
     Attributes:
         model: Holds the weights by their canonical names.
@@ -51,6 +52,7 @@ class Replica:
         optimization: Optimization,
         precision: Precision,
         suffix: str | None = "",
+        optimizer_suffix: str | None = None,
     ) -> None:
         self.model = model
         self.module = model
@@ -59,6 +61,7 @@ class Replica:
         self._optimization = optimization
         self._precision = precision
         self._suffix = suffix
+        self._optimizer_suffix = suffix if optimizer_suffix is None else optimizer_suffix
         self._parameters = [p for p in model.parameters() if p.requires_grad]
 
     # one step
@@ -114,14 +117,18 @@ class Replica:
 
     def parts(self) -> list[StatePart]:
         """The files that this rank writes into a checkpoint; live tensors, to be copied before the next step."""
-        if self._suffix is None:
-            return []
-        state, values = optimizer_part(self.optimizer, self._optimization)
-        weights = self.model.state_dict(keep_vars=True)
-        return [
-            StatePart(f"weights{self._suffix}.safetensors", weights, {}),
-            StatePart(f"optimizer{self._suffix}.safetensors", state, values),
-        ]
+        parts = []
+        if self._suffix is not None:
+            weights = self._own(self.model.state_dict(keep_vars=True))
+            parts.append(StatePart(f"weights{self._suffix}.safetensors", weights, {}))
+        if self._optimizer_suffix is not None:
+            state, values = optimizer_part(self.optimizer, self._optimization)
+            parts.append(StatePart(f"optimizer{self._optimizer_suffix}.safetensors", self._own(state), values))
+        return parts
+
+    def _own(self, tensors: Mapping[str, Any]) -> Mapping[str, Tensor | TensorSlice]:
+        """What this rank writes of tensors that its model or its optimizer holds."""
+        return tensors
 
     def load(self, saved: SavedState) -> None:
         """Takes over a checkpoint's weights and optimizer state, whichever mode and number of ranks wrote it.

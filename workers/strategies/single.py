@@ -1,4 +1,8 @@
-"""One device alone."""
+"""Ranks without a process group: one device alone, or parallel-independent ranks that exchange nothing.
+
+Each independent rank trains its own copy on its own chunks, so this also works with torch builds that have no working
+gloo. What becomes of the copies is the merge policy's business (`workers.training.independent.model_merge`).
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,35 @@ from torch import nn
 
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
-from workers.strategies.base import Strategy
+from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.replica import Replica
 
 
 class SingleStrategy(Strategy):
-    """No other rank, no process group."""
+    """One device alone, also where a rank among others measures something by itself."""
 
     name = "single"
 
-    @property
-    def group_rank(self) -> int:
-        """Always 0, also when a rank among others measures something by itself."""
-        return 0
-
-    @property
-    def group_size(self) -> int:
-        """Always 1."""
-        return 1
+    def __init__(self, place: RankPlace) -> None:
+        super().__init__(place)
+        self.group_rank, self.group_size = 0, 1
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
         """The plain case."""
         return Replica(model, optimization.optimizer(model, lr), optimization, precision)
+
+
+class IndependentStrategy(SingleStrategy):
+    """Each rank a replica group of its own, in which it trains as one device alone."""
+
+    name = "independent"
+    synchronised = False
+
+    def __init__(self, place: RankPlace) -> None:
+        super().__init__(place)
+        self.replica_group = self.copy = place.rank
+
+    def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
+        """A whole copy a rank, written under the rank's name."""
+        optimizer = optimization.optimizer(model, lr)
+        return Replica(model, optimizer, optimization, precision, f"_rank{self.place.rank}")

@@ -11,9 +11,8 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
-from workers.state_files.slices import StatePart
 from workers.strategies.ddp import DdpReplica, DdpStrategy
-from workers.strategies.replica import Replica, optimizer_part
+from workers.strategies.replica import Replica
 
 
 class ZeroStrategy(DdpStrategy):
@@ -22,23 +21,13 @@ class ZeroStrategy(DdpStrategy):
     name = "zero"
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
-        """Each rank's optimizer holds the state of its share of the parameters only."""
+        """Each rank holds, and writes, the optimizer's state of its share of the parameters; rank 0 the weights."""
         optimizer = ZeroRedundancyOptimizer(
             optimization.groups(model),
             optimizer_class=optimization.kind,  # type: ignore[arg-type]  # whatever makes one: torch only calls it
             parameters_as_bucket_view=False,
             **optimization.arguments(model, lr),
         )
-        return ZeroReplica(self._wrapping(model), model, optimizer, optimization, precision, "")
-
-
-class ZeroReplica(DdpReplica):
-    """Rank 0 writes the weights, every rank its shard of the optimizer and what its all-reduce has to remember."""
-
-    def parts(self) -> list[StatePart]:
-        """See the class."""
-        state, values = optimizer_part(self.optimizer, self._optimization)
-        parts = [StatePart(f"optimizer_shard{self._place.rank}.safetensors", state, values)]
-        if self._place.rank == 0:
-            parts.append(StatePart("weights.safetensors", self.model.state_dict(keep_vars=True), {}))
-        return [*parts, *self._all_reduce_parts()]
+        rank = self.place.rank
+        suffixes = ("" if rank == 0 else None, f"_shard{rank}")
+        return self._behind_ddp(DdpReplica(model, optimizer, optimization, precision, *suffixes))

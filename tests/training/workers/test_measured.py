@@ -34,14 +34,7 @@ class OneOfTwo(SingleStrategy):
     def __init__(self, rank: int, other: Sequence[float]) -> None:
         super().__init__(RankPlace(rank, 2, CPU))
         self.other = other
-
-    @property
-    def group_rank(self) -> int:
-        return self.place.rank
-
-    @property
-    def group_size(self) -> int:
-        return 2
+        self.group_rank, self.group_size = rank, 2
 
     def total(self, values: Sequence[float]) -> list[float]:
         return [a + b for a, b in zip(values, self.other, strict=True)]

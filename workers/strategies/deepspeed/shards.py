@@ -57,10 +57,6 @@ class Shards(ABC):
     def set_state(self, parameter: nn.Parameter, key: str, whole: Tensor) -> None:
         """Takes this rank's elements of a whole tensor of the optimizer's state; `make_state` made room for them."""
 
-    def is_parameter(self, tensor: Tensor) -> bool:
-        """Whether an entry of the model's `state_dict` is a parameter; else it is a buffer, whole on every rank."""
-        return isinstance(tensor, nn.Parameter)
-
     def holds(self, tensor: Tensor) -> bool:
         """Whether it is spread over the ranks."""
         return isinstance(tensor, nn.Parameter) and tensor.requires_grad
@@ -72,8 +68,7 @@ class Shards(ABC):
     def make_state(self, keys: Iterable[str]) -> None:
         """A state of zeros under these keys for every element, as the first step would make it."""
         for buffer in self.buffers():
-            zeros = {key: torch.zeros_like(buffer, requires_grad=False) for key in keys}
-            self._optimizer.state[buffer] = dict(zeros)
+            self._optimizer.state[buffer] = {key: torch.zeros_like(buffer, requires_grad=False) for key in keys}
 
     def set_everywhere(self, key: str, value: Any) -> None:
         """A value of the state that is one for a whole buffer: the number of steps."""
@@ -87,16 +82,13 @@ class FlatShards(Shards):
     """Stages 1 and 2; also DeepSpeed's bf16 optimizer, which it takes for stage 1 in bf16."""
 
     def start(self, parameter: nn.Parameter) -> int:
-        """See `Shards`."""
         mapping = _mapping(parameter)
         return 0 if mapping is None else int(mapping.lp_fragment_address.start)
 
     def master(self, parameter: nn.Parameter) -> Tensor:
-        """See `Shards`."""
         return self._own(parameter, None)
 
     def state(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        """See `Shards`."""
         mapping = _mapping(parameter)
         if mapping is None:
             return {}
@@ -109,7 +101,6 @@ class FlatShards(Shards):
         }
 
     def buffers(self) -> Iterator[Tensor]:
-        """See `Shards`."""
         for group in self._optimizer.param_groups:
             yield from group["params"]
 
@@ -119,7 +110,6 @@ class FlatShards(Shards):
         self._put(self.master(parameter), parameter, whole)
 
     def set_state(self, parameter: nn.Parameter, key: str, whole: Tensor) -> None:
-        """See `Shards`."""
         if _mapping(parameter) is not None:
             self._put(self.state(parameter)[key], parameter, whole)
 
@@ -141,30 +131,28 @@ class FlatShards(Shards):
 
 
 class CutShards(Shards):
-    """Stage 3: every parameter is cut into equal runs, the last of them padded."""
+    """Stage 3: every parameter is cut into equal runs, the last of them padded (its `ds_…` are DeepSpeed's)."""
 
     def __init__(self, engine: Any, optimizer: Optimizer, rank: int) -> None:
         super().__init__(engine, optimizer)
         self._rank = rank
 
-    def shape(self, parameter: nn.Parameter) -> tuple[int, ...]:
+    def shape(self, parameter: Any) -> tuple[int, ...]:
         """Where it is not in use the parameter itself is empty."""
-        return tuple(_cut(parameter).ds_shape)
+        return tuple(parameter.ds_shape)
 
-    def start(self, parameter: nn.Parameter) -> int:
-        """See `Shards`."""
-        return min(self._rank * self._run(parameter), int(_cut(parameter).ds_numel))
+    def start(self, parameter: Any) -> int:
+        return min(self._rank * self._run(parameter), int(parameter.ds_numel))
 
-    def master(self, parameter: nn.Parameter) -> Tensor:
+    def master(self, parameter: Any) -> Tensor:
         """Of a frozen parameter, which has no master, the weights themselves."""
         from deepspeed.utils import safe_get_local_fp32_param
 
         if not parameter.requires_grad:
-            return self._without_padding(parameter, _cut(parameter).ds_tensor.detach())
+            return self._without_padding(parameter, parameter.ds_tensor.detach())
         return self._without_padding(parameter, safe_get_local_fp32_param(parameter))
 
     def state(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        """See `Shards`."""
         from deepspeed.utils import safe_get_local_optimizer_state
 
         buffer = next(self.buffers())
@@ -177,7 +165,6 @@ class CutShards(Shards):
         }
 
     def buffers(self) -> Iterator[Tensor]:
-        """See `Shards`."""
         yield from self._engine.optimizer.fp32_partitioned_groups_flat
 
     def set_weight(self, parameter: nn.Parameter, whole: Tensor) -> None:
@@ -191,13 +178,12 @@ class CutShards(Shards):
             safe_set_local_fp32_param(parameter, self._padded(parameter, whole))
 
     def set_state(self, parameter: nn.Parameter, key: str, whole: Tensor) -> None:
-        """See `Shards`."""
         from deepspeed.utils import safe_set_local_optimizer_state
 
         safe_set_local_optimizer_state(parameter, self._padded(parameter, whole), key)
 
     def let_go(self) -> None:
-        """See `Shards`; DeepSpeed 0.16 refuses to gather a weight again that it takes to be in use."""
+        """DeepSpeed 0.16 refuses to gather a weight again that it takes to be in use."""
         self._engine.empty_partition_cache()
 
     def holds(self, tensor: Tensor) -> bool:
@@ -211,11 +197,11 @@ class CutShards(Shards):
         padded[: len(own)] = own
         return padded
 
-    def _run(self, parameter: nn.Parameter) -> int:
-        return int(_cut(parameter).ds_tensor.numel())
+    def _run(self, parameter: Any) -> int:
+        return int(parameter.ds_tensor.numel())
 
-    def _without_padding(self, parameter: nn.Parameter, run: Tensor) -> Tensor:
-        left = int(_cut(parameter).ds_numel) - self.start(parameter)
+    def _without_padding(self, parameter: Any, run: Tensor) -> Tensor:
+        left = int(parameter.ds_numel) - self.start(parameter)
         if self._engine.optimizer.offload_optimizer:
             run = run.cpu()  # DeepSpeed hands out a copy on the device, where there may be no room for all of them
         return run.detach().reshape(-1)[: max(0, left)]
@@ -223,7 +209,3 @@ class CutShards(Shards):
 
 def _mapping(parameter: nn.Parameter) -> Any:
     return getattr(parameter, "_hp_mapping", None)
-
-
-def _cut(parameter: nn.Parameter) -> Any:
-    return parameter

@@ -52,9 +52,12 @@ class DeepSpeedStrategy(DdpStrategy):
     """
 
     name = "zero"
+    can_balance = False  # the engine counts samples for itself, alike on all ranks
 
     def __init__(self, place: RankPlace, config: RunConfig, batch: Batch) -> None:
         super().__init__(place)
+        self.forward_is_collective = config.zero_stage == 3  # every layer's weights are gathered from all ranks
+        self.micro_batches_alike = config.zero_stage > 1  # gradients are reduced in every micro-batch
         self._config = config
         self._batch = batch
         self._deepspeed: Any = None
@@ -74,21 +77,6 @@ class DeepSpeedStrategy(DdpStrategy):
         self._engine = None
         if dist.is_initialized():
             self._deepspeed.comm.destroy_process_group()
-
-    @property
-    def forward_is_collective(self) -> bool:
-        """In stage 3 every layer's weights are gathered from all ranks."""
-        return self._config.zero_stage == 3
-
-    @property
-    def micro_batches_alike(self) -> bool:
-        """From stage 2 on gradients are reduced in every micro-batch."""
-        return self._config.zero_stage > 1
-
-    @property
-    def can_balance(self) -> bool:
-        """The engine counts samples for itself, alike on all ranks."""
-        return False
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
         """The model under DeepSpeed's engine, which changes it in place.
@@ -187,12 +175,12 @@ class DeepSpeedReplica(Replica):
         return nullcontext()
 
     def backward(self, loss: Tensor, *, last: bool) -> None:
-        """See `Replica`; DeepSpeed scales the loss for fp16 itself."""
+        """DeepSpeed scales the loss for fp16 itself."""
         del last
         self._engine.backward(loss, scale_wrt_gas=False)
 
     def update(self) -> Tensor:
-        """See `Replica`; an overflow on one rank skips the step on all. Buffers are then rank 0's, as under DDP."""
+        """An overflow on one rank skips the step on all. Buffers are then rank 0's, as under DDP."""
         self._engine.step()
         self._loss_scale.give()
         for buffer in self._buffers:
@@ -200,7 +188,6 @@ class DeepSpeedReplica(Replica):
         return grad_norm(self._engine, self._place.device)
 
     def warm_up(self, loss: Tensor) -> None:
-        """See `Replica`."""
         self._engine.set_gradient_accumulation_boundary(False)
         self._engine.backward(loss * 0.0, scale_wrt_gas=False)
         forget_gradients(self._engine)
@@ -256,7 +243,7 @@ class DeepSpeedReplica(Replica):
             for name, target in sorted(own.items()):
                 if id(target) in taken:
                     continue
-                if self.shards.is_parameter(target):
+                if isinstance(target, nn.Parameter):
                     self.shards.set_weight(target, saved.weight(name, self.shards.shape(target)))
                 else:
                     target.copy_(saved.weight(name, target.shape))

@@ -19,7 +19,7 @@ from workers.optim.precision import Precision
 from workers.state_files import safetensors_files
 from workers.state_files.saved_state import SavedState
 from workers.strategies import RankPlace, Replica, SingleStrategy, Strategy
-from workers.strategies.independent import IndependentStrategy
+from workers.strategies.single import IndependentStrategy
 from workers.training.checkpoint import load_part, take_part, write_part
 
 CPU = torch.device("cpu")
