@@ -18,11 +18,7 @@ MOST_HELD: Final = 50
 
 
 class CounterFilter:
-    """Passes readings on in their order, without the counters that nothing speaks for.
-
-    Args:
-        names: Tells which charts are records of what is learned.
-    """
+    """Passes readings on in their order, without the counters that nothing speaks for."""
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -40,10 +36,10 @@ class CounterFilter:
             reading.epoch = None
         counter = reading.counter
         if reading.bar is not None:
-            return [*self._give_up(), reading]
+            return [*self.give_up(), reading]
         if counter is None:
             return self._without_counter(reading, record)
-        rises = self._rises(counter)
+        rises = self._has_risen(counter.form, counter.number)
         if record and (counter.kind != LEADING or rises):
             self._of_losses.add(counter.form)
             return self._settled(reading, counter)
@@ -52,27 +48,18 @@ class CounterFilter:
             return self._settled(reading, counter)
         if self._of_losses or len(self._held) >= MOST_HELD or (record and self._is_second(reading)):
             reading.counter = None
-            return [*self._give_up(), reading]
+            return [*self.give_up(), reading]
         self._held.append(reading)
         return []
-
-    def finish(self) -> list[Reading]:
-        """What still waits, without its counters."""
-        return self._give_up()
 
     def _is_record(self, reading: Reading) -> bool:
         return any(self._names.begins_record(chart) for chart in (*reading.values, *reading.evaluation))
 
     def _is_epoch(self, reading: Reading) -> bool:
         """An epoch alone in a line: of a total, at the beginning, or seen to rise."""
-        if reading.epoch is None or not reading.epoch_form:
-            return True
-        if self._has_risen(reading.epoch_form, reading.epoch):
+        if reading.epoch is None or not reading.epoch_form or self._has_risen(reading.epoch_form, reading.epoch):
             return True
         return reading.epoch <= 1 and not reading.epoch_form.endswith("s")  # `epochs: 1` is a setting
-
-    def _rises(self, counter: Counter) -> bool:
-        return self._has_risen(counter.form, counter.number)
 
     def _has_risen(self, form: str, number: float) -> bool:
         last = self._last.get(form)
@@ -94,9 +81,9 @@ class CounterFilter:
         if not self._held:
             return [reading]
         if record and self._is_second(reading):
-            return [*self._give_up(), reading]
+            return [*self.give_up(), reading]
         self._held.append(reading)
-        return [] if len(self._held) < MOST_HELD else self._give_up()
+        return [] if len(self._held) < MOST_HELD else self.give_up()
 
     def _is_second(self, reading: Reading) -> bool:
         """A second loss while a counter waits for its proof: what stands before the first was no step."""
@@ -112,7 +99,8 @@ class CounterFilter:
                 other.counter = None
         return [*(other for other in held if not other.is_empty), reading]
 
-    def _give_up(self) -> list[Reading]:
+    def give_up(self) -> list[Reading]:
+        """What still waits, without its counters."""
         held, self._held = self._held, []
         for reading in held:
             reading.counter = None

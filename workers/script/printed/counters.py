@@ -9,14 +9,16 @@ from typing import Final
 from workers.script.printed.readings import BATCH, GLOBAL, ITERATION, LEADING, PLACE, STEP, Counter, Reading
 
 _KINDS: Final[Mapping[str, int]] = {
-    **dict.fromkeys(
-        ("global_step", "num_updates", "optimizer_step", "train_step", "gstep", "training_step", "num_timesteps"),
-        GLOBAL,
-    ),
-    **dict.fromkeys(("step", "steps"), STEP),
-    **dict.fromkeys(("iteration", "iterations", "iter", "iters", "it", "update", "updates", "itr", "niter"), ITERATION),
-    **dict.fromkeys(("batch", "batches", "minibatch", "batch_idx"), BATCH),
+    name: kind
+    for kind, names in {
+        GLOBAL: "global_step globalstep num_updates optimizer_step train_step training_step gstep num_timesteps "
+        "eval_num_timesteps",
+        STEP: "step steps",
+        ITERATION: "iteration iterations iter iters it itr update updates",
+    }.items()
+    for name in names.split()
 }
+"""The others are batches."""
 _COUNTER: Final = re.compile(
     r"(?<![\w./-])(?P<name>global[ _-]?step|num_updates|(?:eval )?num_timesteps|optimizer[ _-]step|"
     r"train(?:ing)?[ _-]step|gstep|steps?|iterations?|iters?|itr|it|updates?|(?:mini)?batch(?:es|_idx)?|epochs?)"
@@ -33,9 +35,7 @@ _NOT_COUNTED: Final = re.compile(
 _PLACE: Final = re.compile(
     r"[\[(]\s*(?P<number>\d[\d,]*)\s*(?:/|of)\s*(?P<total>\d[\d,]*)\s*(?:\(\s*\d+(?:\.\d+)?%\s*\))?\s*[\])]"
 )
-_PAIR_PLACE: Final = re.compile(
-    r"^\W{0,2}\[\s*(?P<epoch>\d+)\s*,\s*(?P<number>\d[\d,]*)\s*(?:/\s*(?P<total>\d+))?\s*\]"
-)
+_PAIR_PLACE: Final = re.compile(r"^\W{0,2}\[\s*(?P<epoch>\d+)\s*,\s*(?P<number>\d[\d,]*)\s*(?:/\s*\d+)?\s*\]")
 _EPOCH_PLACE: Final = re.compile(r"\[\s*(?P<epoch>\d+)\s*/\s*\d+\s*\]\s*\[\s*(?P<number>\d+)\s*/\s*(?P<total>\d+)\s*\]")
 _COUNTED_PLACE: Final = re.compile(
     r"(?<![\w.])(?P<number>\d[\d,]*)\s*/\s*(?P<total>\d[\d,]*)\s*(?:batches|steps|iterations|iters)\b", re.IGNORECASE
@@ -54,18 +54,14 @@ _LEADING: Final = re.compile(r"(?P<number>\d+)\s*[|,]\s*(?=[A-Za-z])")
 
 def take_counters(text: str, reading: Reading, in_bar: bool) -> str:
     """Reads the counters and takes them out of the text."""
-    place = _PAIR_PLACE.match(text)
-    if place is not None and ":" in text[place.end() :]:
-        reading.epoch = float(place["epoch"])
-        reading.count(Counter(BATCH, _integer(place["number"]), form=_form(place)))
-        text = text[place.end() :]
 
-    text = _AT_STEP.sub(r"\g<step> \g<number> | \g<name>: ", text)
-    both = _EPOCH_PLACE.search(text)
-    if both is not None:
-        reading.epoch = float(both["epoch"])
-        reading.count(Counter(PLACE, _integer(both["number"]), _integer(both["total"]), _form(both)))
-        text = text[: both.start()] + " | " + text[both.end() :]
+    def count(found: re.Match[str], kind: int, name: str = "") -> str:
+        groups = found.groupdict()
+        if "epoch" in groups:
+            reading.epoch = float(groups["epoch"])
+        total = _integer(groups["total"]) if groups.get("total") else None
+        reading.count(Counter(kind, _integer(groups["number"]), total, _form(found, name)))
+        return " | "
 
     def named(found: re.Match[str]) -> str:
         if _NOT_COUNTED.search(text[: found.start()]) or _is_name_of_pair(text, found):
@@ -75,33 +71,21 @@ def take_counters(text: str, reading: Reading, in_bar: bool) -> str:
             if reading.epoch is None:
                 reading.epoch = float(found["number"].replace(",", ""))
                 reading.epoch_form = "" if found["total"] else _form(found, found["name"])
-        elif "." in found["number"]:
-            return found[0]
-        else:
-            name = {
-                "globalstep": "global_step",
-                "training_step": "train_step",
-                "eval_num_timesteps": "num_timesteps",
-            }.get(name, name)
-            total = _integer(found["total"]) if found["total"] else None
-            reading.count(
-                Counter(_KINDS.get(name, BATCH), _integer(found["number"]), total, _form(found, found["name"]))
-            )
-        return " | "
-
-    text = _COUNTER.sub(named, text)
-    counted = _COUNTED_PLACE.search(text)
-    if counted is not None:
-        reading.count(Counter(BATCH, _integer(counted["number"]), _integer(counted["total"]), _form(counted)))
-        text = text[: counted.start()] + " | " + text[counted.end() :]
+            return " | "
+        return found[0] if "." in found["number"] else count(found, _KINDS.get(name, BATCH), found["name"])
 
     def placed(found: re.Match[str]) -> str:
         number, total = _integer(found["number"]), _integer(found["total"])
-        if total >= number and total > 1:
-            reading.count(Counter(PLACE, number, total, _form(found)))
-            return " | "
-        return found[0]
+        return count(found, PLACE) if total >= number and total > 1 else found[0]
 
+    place = _PAIR_PLACE.match(text)
+    if place is not None and ":" in text[place.end() :]:
+        count(place, BATCH)
+        text = text[place.end() :]
+    text = _AT_STEP.sub(r"\g<step> \g<number> | \g<name>: ", text)
+    text = _EPOCH_PLACE.sub(lambda found: count(found, PLACE), text, count=1)
+    text = _COUNTER.sub(named, text)
+    text = _COUNTED_PLACE.sub(lambda found: count(found, BATCH), text, count=1)
     text = _PLACE.sub(placed, text)
     if reading.counter is None and not in_bar and (reading.epoch is not None or re.match(r"\W*\d+\s*/", text)):
         text = _BARE_PLACE.sub(placed, text, count=1)

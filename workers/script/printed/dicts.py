@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from workers.script.printed.names import Names
-from workers.script.printed.readings import GLOBAL, NUMBER, STEP, WRAPPED_NUMBER, Counter, Reading
+from workers.script.printed.readings import GLOBAL, NUMBER_OR_NAN, STEP, WRAPPED_NUMBER, Counter, Reading
 
 _SUMMARY_KEYS: Final = ("train_runtime", "total_flos", "train_steps_per_second")
+_QUOTED_OR_BRACE: Final = re.compile(r"""'(?:\\.|[^'\\])*(?:'|\Z)|"(?:\\.|[^"\\])*(?:"|\Z)|[{}]""", re.DOTALL)
 _STEP_KEYS: Final = ("global_step", "step", "steps", "num_updates", "iteration", "iter", "_step", "train_step")
 
 
@@ -28,23 +29,11 @@ def take_dict(text: str) -> tuple[str, Mapping[str, Any] | None, str]:
 
 
 def _closing(text: str, start: int) -> int:
-    depth, quote, index = 0, "", start
-    while index < len(text):
-        sign = text[index]
-        if quote:
-            if sign == "\\":
-                index += 1
-            elif sign == quote:
-                quote = ""
-        elif sign in "\"'":
-            quote = sign
-        elif sign == "{":
-            depth += 1
-        elif sign == "}":
-            depth -= 1
-            if depth == 0:
-                return index
-        index += 1
+    depth = 0
+    for found in _QUOTED_OR_BRACE.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(found[0], 0)
+        if depth == 0:
+            return found.start()
     return -1
 
 
@@ -85,9 +74,7 @@ def read_dict(found: Mapping[Any, Any], reading: Reading, names: Names) -> None:
     if part.counter is not None:
         reading.count(part.counter)
     reading.epoch = part.epoch
-    reading.is_known = reading.is_known or part.is_known
-    for chart, value in {**part.values, **part.evaluation}.items():
-        reading.add(chart, value, names)
+    reading.add_all(part, names)
 
 
 def _number(value: object) -> float | None:
@@ -95,10 +82,5 @@ def _number(value: object) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value) if abs(value) < 1e300 or not math.isfinite(value) else None
-    if isinstance(value, str) and len(value) < 40:
-        text = value.strip().replace(",", "").removesuffix("%")
-        try:
-            return float(text) if re.fullmatch(rf"{NUMBER}|[-+]?(?:nan|inf(?:inity)?)", text, re.IGNORECASE) else None
-        except ValueError:
-            return None
-    return None
+    text = value.strip().replace(",", "").removesuffix("%") if isinstance(value, str) and len(value) < 40 else ""
+    return float(text) if NUMBER_OR_NAN.fullmatch(text) else None

@@ -44,6 +44,7 @@ _ALIASES: Final[Mapping[str, str]] = {
     }.items()
     for alias in aliases.split()
 }
+_COMMON: Final = frozenset(_ALIASES.values())
 _NOT_METRICS: Final = frozenset((
     "train", "val", "test", "rank", "local_rank", "global_rank", "world_size", "gpu", "gpus", "cuda", "cpu",
     "device", "devices", "node", "nodes", "pid", "port", "seed", "batchsize", "batch_size", "bsz",
@@ -59,14 +60,7 @@ RESERVED: Final = frozenset(("ts", "event", "rank", "attempt", "step", "nonfinit
 """What each line of metrics.jsonl has of its own: no printed number may replace it."""
 _VAGUE: Final = frozenset(("time", "data", "norm", "dt", "wps", "tps"))
 """They mean what they are taken for in a line about training; a script that logs such a name itself means its own."""
-_UNITS_IN_NAMES: Final[Mapping[str, float]] = {
-    "ms": 1e-3,
-    "us": 1e-6,
-    "s": 1.0,
-    "sec": 1.0,
-    "seconds": 1.0,
-    "min": 60.0,
-}
+_UNITS_IN_NAMES: Final = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "seconds": 1.0, "min": 60.0}
 _PASSES: Final = ("batch", "step", "it", "iter", "iteration")
 _LOSS: Final = re.compile(
     r"loss(?!\w*_(?:scale|weights?|scaling|coefs?|coeff\w*|factor|ratio|fn|func\w*|type|alpha|beta|gamma|smoothing)$)"
@@ -93,13 +87,6 @@ class Names:
     seen: dict[str, str] = field(default_factory=dict, compare=False)
     numbers: dict[str, list[float]] = field(default_factory=dict, compare=False)
 
-    def chart(self, name: str, evaluation: bool = False, *, logged: bool = False) -> tuple[str, float]:
-        """`chart_for`, and remembers that the name was there."""
-        chart, factor = self.chart_for(name, evaluation, logged=logged)
-        if chart and len(self.seen) < MOST_SEEN:
-            self.seen.setdefault(plain(name), chart)
-        return chart, factor
-
     def note(self, name: str, number: float) -> None:
         """Remembers a number that stood behind a name."""
         if (key := plain(name)) in self.seen and math.isfinite(number):
@@ -107,44 +94,37 @@ class Names:
             if number not in before:
                 before[:] = [*before[-1:], number]
 
-    def chart_for(self, name: str, evaluation: bool = False, *, logged: bool = False) -> tuple[str, float]:
+    def chart(self, name: str, evaluation: bool = False, *, logged: bool = False) -> tuple[str, float]:
         """The chart of a printed name, and by what its numbers are multiplied; an empty chart is none.
 
         Args:
-            name: As it was printed.
+            name: As it was printed; it is remembered.
             evaluation: It stands in a line about evaluation, so `loss` is the validation loss.
             logged: The script said it by `rankdeck.log`, so it is meant to be charted whatever it is called.
         """
-        key, factor = (plain(name), 1.0) if logged else _without_unit(plain(name))
-        given = self.charts.get(plain(name), self.charts.get(key))
-        if given is not None:
-            return ("" if given == DROP or given in RESERVED - {STEP} else given), factor
-        if key in RESERVED:
-            return "", factor
-        if ((key in _NOT_METRICS or "_every_" in key) and not logged) or not re.search(r"[a-z]", key):
-            return "", factor
-        if logged and key in _VAGUE:
-            return key, factor
-        return self._usual(key, evaluation), factor
+        printed = plain(name)
+        key, factor = (printed, 1.0) if logged else _without_unit(printed)
+        chart = self.charts.get(printed, self.charts.get(key))
+        if chart is None:
+            chart = self._chart_of(key, evaluation, logged)
+        elif chart == DROP or chart in RESERVED - {STEP}:
+            chart = ""
+        if chart and len(self.seen) < MOST_SEEN:
+            self.seen.setdefault(printed, chart)
+        return chart, factor
 
-    def _usual(self, key: str, evaluation: bool) -> str:
-        """The common name of a printed one."""
-        evaluation = evaluation and _TRAINED.search(key) is None
-        if key in _ALIASES and not (evaluation and not _EVALUATION.match(key)):
-            return _ALIASES[key]
-        before, after = _EVALUATION.match(key), _EVALUATED.search(key)
-        if before is not None or after is not None:
-            bare = key[before.end() :] if before is not None else key[: after.start()] if after is not None else key
-            return f"val_{_ALIASES[bare]}" if bare in _ALIASES else key
-        if evaluation:
-            return f"val_{_ALIASES.get(key, key)}"
-        bare = _TRAINED.sub("", key)
-        return key if bare in _VAGUE or not bare else _ALIASES.get(bare, bare)
+    @staticmethod
+    def _chart_of(key: str, evaluation: bool, logged: bool) -> str:
+        """The chart of a name that the person has not mapped."""
+        if key in RESERVED or not re.search(r"[a-z]", key):
+            return ""
+        if not logged:
+            return "" if key in _NOT_METRICS or "_every_" in key else _usual(key, evaluation)
+        return key if key in _VAGUE else _usual(key, evaluation)
 
     def is_known(self, chart: str) -> bool:
         """Whether a chart is one that training programs print, so that a line without a step may be about it."""
-        base = chart.removeprefix("val_")
-        return chart in _ALIASES.values() or base in _ALIASES.values() or chart in self.charts.values()
+        return chart in _COMMON or chart.removeprefix("val_") in _COMMON or chart in self.charts.values()
 
     @staticmethod
     def is_evaluation(chart: str) -> bool:
@@ -156,6 +136,21 @@ class Names:
         """A line with it is worth a point of its own, though it names no step: what is learned, not how fast."""
         name = chart.removeprefix("val_")
         return name in ("accuracy", "accuracy_top5", "perplexity", "reward") or _LOSS.search(name) is not None
+
+
+def _usual(key: str, evaluation: bool) -> str:
+    """The common name of a printed one."""
+    evaluation = evaluation and _TRAINED.search(key) is None
+    if key in _ALIASES and not (evaluation and not _EVALUATION.match(key)):
+        return _ALIASES[key]
+    before, after = _EVALUATION.match(key), _EVALUATED.search(key)
+    if before is not None or after is not None:
+        bare = key[before.end() :] if before is not None else key[: after.start()] if after is not None else key
+        return f"val_{_ALIASES[bare]}" if bare in _ALIASES else key
+    if evaluation:
+        return f"val_{_ALIASES.get(key, key)}"
+    bare = _TRAINED.sub("", key)
+    return key if bare in _VAGUE or not bare else _ALIASES.get(bare, bare)
 
 
 def _without_unit(key: str) -> tuple[str, float]:

@@ -8,10 +8,10 @@ from typing import Final
 
 from workers.script.printed.counters import take_counters
 from workers.script.printed.names import Names
-from workers.script.printed.readings import EVALUATION_LINE, NUMBER, WRAPPED_NUMBER, Reading
+from workers.script.printed.readings import EVALUATION_LINE, NAN, NUMBER, WRAPPED_NUMBER, Reading
 
 _VALUE: Final = re.compile(
-    rf"(?<![\w.@#/\\-])(?P<number>{NUMBER}|[-+]?(?:nan|inf(?:inity)?)(?![\w]))"
+    rf"(?<![\w.@#/\\-])(?P<number>{NUMBER}|{NAN}(?![\w]))"
     r"(?:\s?/\s?(?P<total>\d[\d,]*))?"
     r"(?:\s?(?P<unit>%|ms|us|µs|secs?|seconds?|min|s|m|h|x|tok(?:en)?s?/s(?:ec)?|tokens?/second|(?:samples?|images?|imgs?"
     r"|examples?|it)/s(?:ec(?:ond)?)?|s/it|s/step|ms/step))?"
@@ -22,44 +22,11 @@ _UNIT_NAME: Final = re.compile(r"\s*\((ms|us|s|sec|seconds|min)\)(?=\s*[:=])")
 _LIST: Final = re.compile(r"([:=])\s*\[\s*(?=[-+.\d])")
 _SPLITTERS: Final = re.compile(r"[|,;`\t()\[\]{}<>*•·—→]|\s{2,}|\.\s|(?<=\w):\s(?=[A-Za-z])|\s-\s")
 _NAMED_NEXT: Final = re.compile(r"\s*[:=]?\s*[-+]?\.?\d")
-_IGNORED_NAMES: Final = frozenset(
-    [
-        "in",
-        "at",
-        "to",
-        "of",
-        "for",
-        "took",
-        "with",
-        "after",
-        "every",
-        "from",
-        "and",
-        "is",
-        "was",
-        "than",
-        "best",
-        "the",
-        "a",
-        "an",
-        "on",
-        "by",
-        "over",
-        "about",
-        "up",
-        "best_so_far",
-        "using",
-        "saved",
-        "saving",
-        "loaded",
-        "loading",
-        "found",
-        "got",
-        "last",
-        "next",
-        "first",
-    ]
-)
+_IGNORED_NAMES: Final = frozenset((
+    "in", "at", "to", "of", "for", "took", "with", "after", "every", "from", "and", "is", "was", "than", "best", "the",
+    "a", "an", "on", "by", "over", "about", "up", "best_so_far", "using", "saved", "saving", "loaded", "loading",
+    "found", "got", "last", "next", "first",
+))  # fmt: skip
 _RATES: Final = (
     (re.compile(r"^tok", re.IGNORECASE), "tokens_per_s"),
     (re.compile(r"^(?:samples?|images?|imgs?|examples?)/s", re.IGNORECASE), "samples_per_s"),

@@ -13,7 +13,12 @@ from workers.script.printed.names import Names
 # Counters from the surest to the weakest; what a line has of the surest kind is its step.
 GLOBAL, STEP, ITERATION, BATCH, BAR, PLACE, LEADING = range(7)
 
+MOST_STEPS: Final = 1 << 53
+"""A greater number counts nothing, and no JSON reader keeps it."""
 NUMBER: Final = r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d+)?|[-+]?\.\d+(?:[eE][-+]?\d+)?"
+NAN: Final = r"[-+]?(?a:nan|inf(?:inity)?)"
+"""Only in ASCII: without regard to case `ı` is an `i`, which `float` does not read."""
+NUMBER_OR_NAN: Final = re.compile(f"{NUMBER}|{NAN}", re.IGNORECASE)
 WRAPPED_NUMBER: Final = re.compile(
     r"(?:tensor|array|(?:np|numpy|torch|jnp)\.\w+)\(\s*\[?\s*([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf))\s*\]?[^()]*\)"
 )
@@ -94,19 +99,18 @@ class Reading:
         target.setdefault(chart, number)
         self.is_known = self.is_known or names.is_known(chart)
 
+    def add_all(self, part: Reading, names: Names) -> None:
+        """Takes the numbers of a part of the line."""
+        for chart, number in {**part.values, **part.evaluation}.items():
+            self.add(chart, number, names)
+
     @property
     def is_empty(self) -> bool:
         """It says nothing that could be charted, or change what is."""
-        return not (
-            self.values
-            or self.evaluation
-            or self.counter is not None
-            or self.epoch is not None
-            or self.bar is not None
-            or self.heading is not None
-        )
+        parts = (self.counter, self.epoch, self.bar, self.heading)
+        return not self.values and not self.evaluation and all(part is None for part in parts)
 
     def count(self, counter: Counter) -> None:
         """Takes a counter, if it is surer than what is there."""
-        if self.counter is None or counter.kind < self.counter.kind:
+        if counter.number < MOST_STEPS and (self.counter is None or counter.kind < self.counter.kind):
             self.counter = counter

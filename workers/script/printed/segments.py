@@ -34,16 +34,13 @@ class Segments:
     def feed(self, data: bytes) -> list[str]:
         """The pieces that are complete now; empty ones are left out."""
         *complete, rest = _ENDS.split(self._rest + data)
-        pieces = []
-        for piece in complete:
-            if self._skipping:  # the end of one that was too long
-                self._skipping = False
-            else:
-                pieces.append(piece)
+        if self._skipping and complete:
+            del complete[0]  # the end of one that was too long
+            self._skipping = False
         if len(rest) > MAX_SEGMENT_BYTES:
             self._skipping, rest = True, b""
         self._rest = b"" if self._skipping else rest
-        return [text for piece in pieces if (text := _text(piece))]
+        return [text for piece in complete if (text := _text(piece))]
 
     @property
     def unfinished(self) -> str:
@@ -52,9 +49,8 @@ class Segments:
 
     def finish(self) -> list[str]:
         """What was written last and never ended."""
-        rest, self._rest = self._rest, b""
-        text = "" if self._skipping else _text(rest)
-        self._skipping = False
+        text = self.unfinished
+        self._rest, self._skipping = b"", False
         return [text] if text else []
 
 

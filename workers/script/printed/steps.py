@@ -6,7 +6,6 @@ epochs; the training progress bar's; else the records are counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -22,7 +21,7 @@ _COUNTED: Final = 99
 """The kind of counter used where lines name none: weaker than all others."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Point:
     """Numbers to chart.
 
@@ -34,17 +33,8 @@ class Point:
     """
 
     step: int
-    values: Mapping[str, float]
-    evaluation: bool = False
-    epoch: float | None = None
-
-
-@dataclass(slots=True)
-class _Pending:
-    """A step whose lines may still be coming."""
-
-    step: int
     values: dict[str, float] = field(default_factory=dict)
+    evaluation: bool = False
     epoch: float | None = None
 
 
@@ -109,11 +99,7 @@ def _rank(kind: int) -> int:
 
 
 class PrintedMetrics:
-    """Reads a program's output as it comes; gives the points to chart.
-
-    Args:
-        names: How printed names become charts.
-    """
+    """Reads a program's output as it comes; gives the points to chart."""
 
     def __init__(self, names: Names | None = None) -> None:
         self._names = names or Names()
@@ -122,7 +108,7 @@ class PrintedMetrics:
         self._counters = CounterFilter(self._names)
         self._unread = Unread(self._names)
         self._counter = StepCounter()
-        self._pending: _Pending | None = None
+        self._pending: Point | None = None
         self._points: list[Point] = []
         self._evaluating = False
         self._bar: Bar | None = None
@@ -152,7 +138,7 @@ class PrintedMetrics:
 
     @property
     def _follows_bar(self) -> bool:
-        return self._counter.kind == BAR
+        return self._bar is not None and self._counter.kind == BAR
 
     def feed(self, data: bytes) -> list[Point]:
         """Takes output; gives the points that are complete."""
@@ -172,7 +158,7 @@ class PrintedMetrics:
         """The output has ended."""
         points = self._take(self._tables.join(self._segments.finish()))
         points += self._take(self._tables.finish())
-        for reading in self._counters.finish():
+        for reading in self._counters.give_up():
             self._note(reading)
         return [*points, *self.flush()]
 
@@ -202,7 +188,7 @@ class PrintedMetrics:
         if held is not None:
             self._settle(held, reading.bar)
         bare = reading.bar is None and reading.counter is None
-        if bare and (reading.values or reading.evaluation) and self._bar is not None and self._follows_bar:
+        if bare and (reading.values or reading.evaluation) and self._follows_bar:
             self._held = reading
         else:
             self._settle(reading)
@@ -221,7 +207,7 @@ class PrintedMetrics:
         self._epoch = reading.epoch if reading.epoch is not None else self._epoch
         named = counter is not None and self._counter.take(counter, reading.epoch)
         if reading.values:
-            self._add(reading, named or (self._bar is not None and self._follows_bar))
+            self._add(reading, named or self._follows_bar)
         if reading.evaluation and not self._is_drawn_again(reading):
             self._end_step()
             point = Point(self._counter.step, reading.evaluation, evaluation=True, epoch=reading.epoch)
@@ -239,28 +225,22 @@ class PrintedMetrics:
         if self._bar is not None and reading.is_known:
             self._bar_is_trained = True
         pending = self._pending
-        if not named and self._counter.kind == _COUNTED:
-            begins = any(self._names.begins_record(chart) for chart in reading.values)
-            again = pending is None or any(chart in pending.values for chart in reading.values)
-            if again and not begins:
+        repeats = pending is None or not reading.values.keys().isdisjoint(pending.values)
+        if not named and self._counter.kind == _COUNTED and repeats:
+            if not any(self._names.begins_record(chart) for chart in reading.values):
                 return  # settings printed before training, or speed alone
-            if again:
-                self._end_step()
-                self._counter.count()
+            self._counter.count()
         step = self._counter.step
-        pending = self._pending
-        if pending is not None:
-            again = reading.bar is None and any(chart in pending.values for chart in reading.values)
-            if pending.step != step or again:  # the same step beside a bar is the bar drawn again
-                self._end_step()
-        if self._pending is None:
-            self._pending = _Pending(step)
-        self._pending.values.update(reading.values)
-        self._pending.epoch = self._epoch if reading.epoch is None and not self._follows_bar else reading.epoch
+        # The same step beside a bar is the bar drawn again.
+        if pending is None or pending.step != step or (repeats and reading.bar is None):
+            self._end_step()
+            self._pending = pending = Point(step)
+        pending.values.update(reading.values)
+        pending.epoch = self._epoch if reading.epoch is None and self._counter.kind != BAR else reading.epoch
 
     def _end_step(self) -> None:
         if self._pending is not None:
-            self._give(Point(self._pending.step, self._pending.values, epoch=self._pending.epoch))
+            self._give(self._pending)
             self._pending = None
 
     def _give(self, point: Point) -> None:
@@ -278,15 +258,11 @@ class PrintedMetrics:
         if not bar.training:
             return None
         ours = self._bar
-        if ours is None or (bar.title == ours.title and bar.total == ours.total):
-            self._bar = bar
-            return counter
-        if not self._bar_is_trained:  # nothing was learned beside that one: it counted something else
-            self._bar = bar
-            self._counter.forget(BAR)
-            return counter
-        finished = ours.total is not None and ours.number >= ours.total
-        if finished and bar.title == ours.title and ours.title and bar.total is not None:
-            self._bar = bar  # the next epoch's, of another length
-            return counter
-        return None  # an evaluation's, drawn between two steps
+        if ours is not None and (bar.title, bar.total) != (ours.title, ours.total):
+            finished = ours.total is not None and ours.number >= ours.total
+            if not self._bar_is_trained:  # nothing was learned beside that one: it counted something else
+                self._counter.forget(BAR)
+            elif not (finished and bar.title == ours.title and ours.title and bar.total is not None):
+                return None  # an evaluation's, drawn between two steps, and not the next epoch's, of another length
+        self._bar = bar
+        return counter

@@ -18,11 +18,7 @@ _JSON_FILE_LINE: Final = re.compile(r'"[^"]*"\s*:')
 
 
 class Unread:
-    """Counts the lines that hold numbers and gave no point.
-
-    Args:
-        names: Has the names that were seen in them.
-    """
+    """Counts the lines that hold numbers and gave no point; `names` has the names that were seen in them."""
 
     def __init__(self, names: Names) -> None:
         self._names = names

@@ -415,6 +415,10 @@ def test_long_lines_and_broken_bytes_cost_nothing() -> None:
     ]  # fmt: skip
     json_line = json.dumps({"step": 4, "loss": 1.5, "text": "y" * 50_000}) + "\n"
     assert trained(json_line) == [(4, {"loss": 1.5})]
+    assert trained("step 1 loss \u0131nf\n" + "\r" + "9" * 400 + "/5 [00:05<00:45, 2it/s]\nstep 2 loss 2.5\n") == [
+        (2, {"loss": 2.5})
+    ]
+    assert trained(f"step {1 << 64} loss 2.5\n") == [(1, {"loss": 2.5})]
     assert points("{" * 60_000 + "\n" + "loss: " * 9_000 + "\n" + "1/" * 30_000 + "\n" + "step " * 12_000 + "\n") == []
 
 
