@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from core.errors import RankdeckError, UsageError
-from core.host.attempt_context import AttemptContext, AttemptEvents
 from core.host.attempt_end import DRAIN_LIMIT_S, AttemptEnd
+from core.host.attempt_launch import AttemptLaunch
 from core.host.commits.gathering import Next
 from core.host.commits.rank_barrier import RankBarrier
 from core.host.commits.runner import CommitRunner
@@ -22,9 +22,11 @@ from core.host.loss_watch import LossWatch
 from core.host.outcome import Outcome
 from core.host.own_copies import OwnCopies
 from core.host.ranks import Rank, Ranks
+from core.host.services import HostServices
 from core.host.states import AttemptPhase
-from core.host.stop_ladder import Rung
-from core.host.work_plan import rank_starts
+from core.host.stop_ladder import Rung, StopLadder
+from core.host.work_plan import rank_starts, total_steps
+from core.processes import folder_mark, new_mark
 from core.protocol.messages import (
     Bye,
     Claim,
@@ -55,30 +57,30 @@ class Attempt:
     """Supervises the ranks of one attempt; `run` from beginning to end, everything else is called by the host.
 
     Args:
-        context: See `AttemptContext`.
-        events: Told what happens.
+        services: The host's.
+        launch: What is trained, by which ranks.
+        ladder: How far a stop has got.
+        on_training: Called when the first step was made.
     """
 
-    def __init__(self, context: AttemptContext, events: AttemptEvents) -> None:
-        self._context = context
-        self._events = events
-        self._ranks = Ranks(context.plan)
-        self._commits = CommitRunner(
-            context.plan,
-            context.checkpoints,
-            context.keeper,
-            context.disk,
-            keep=context.keep_checkpoints,
-            send=lambda rank, message: self._ranks[rank].send(message),
-            emit=events.emit,
-            settle=events.settle_metrics,
-            on_committed=events.committed,
-        )
+    def __init__(
+        self, services: HostServices, launch: AttemptLaunch, ladder: StopLadder, on_training: Callable[[], None]
+    ) -> None:
+        self._services = services
+        self._status = services.status
+        self._launch = launch
+        self._ladder = ladder
+        self._on_training = on_training
+        self._start_timeout_s = launch.run.config.start_timeout_s
+        self._tree = services.process_tree(new_mark(folder_mark(services.store.dir)))
+        self._ranks = Ranks(launch.plan)
+        self._commits = CommitRunner(services, launch.context.keeper, self._ranks, launch.run.config.keep_checkpoints)
         self._barrier = RankBarrier(self._ranks, self._commits)
-        self._end = AttemptEnd(context, self._ranks, self._commits, self._barrier, events)
-        self._hang_watch = HangWatch(self._ranks, events)
-        self._own_copies = OwnCopies(self._ranks, events)
-        self._losses = LossWatch(events, [rank.device for rank in self._ranks]) if context.plan.self_contained else None
+        self._end = AttemptEnd(services, launch, ladder, self._ranks, self._commits, self._barrier)
+        emit = services.stream.emit
+        self._hang_watch = HangWatch(self._ranks, self._status.change_phase, emit)
+        self._own_copies = OwnCopies(self._ranks, emit)
+        self._losses = LossWatch(emit, [rank.device for rank in self._ranks]) if launch.plan.self_contained else None
         self._data: DataReady | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
@@ -94,7 +96,7 @@ class Attempt:
             MergeReady: self._on_merge_ready,
             MergeDone: self._barrier.merge_done,
             RankDone: self._on_rank_done,
-            GoalProgress: lambda _, m: self._events.goal_moved(m.total_steps, m.text),
+            GoalProgress: lambda _, m: self._status.change(total_steps=m.total_steps, goal=m.text),
             RankFailed: lambda r, m: self._ranks.note_failure(r, m, time.monotonic()),
             Bye: self._on_bye,
         }
@@ -129,10 +131,10 @@ class Attempt:
         """A rank's connection."""
         rank = self._ranks[number]
         rank.connection = connection
-        self._events.phase_changed(f"{rank.device} connected")
+        self._status.change_phase(f"{rank.device} connected")
         if self._data is not None:
             rank.send(self._data)
-        if self._context.ladder.is_asked:
+        if self._ladder.is_asked:
             rank.send(Stop())
 
     def message_received(self, number: int, message: Message) -> None:
@@ -159,7 +161,8 @@ class Attempt:
                 break
         else:
             return
-        self._events.stepped(*self._ranks.figures())
+        step, epoch, loss, tokens_per_s = self._ranks.figures()
+        self._status.progress(step=step, epoch=epoch, loss=loss, tokens_per_s=tokens_per_s)
 
     def closed(self, number: int, connection: Connection) -> None:
         """A rank's connection is gone."""
@@ -189,66 +192,68 @@ class Attempt:
 
     async def _spawn(self) -> None:
         loop = asyncio.get_running_loop()
-        self._events.phase_changed("spawning")
+        self._status.change_phase("spawning")
         for rank in self._ranks:
-            if self._context.ladder.is_asked:
+            if self._ladder.is_asked:
                 return
             command = rank.command
             env = command.environment(os.environ)
-            rank.child = await loop.run_in_executor(
-                None, self._context.processes.spawn, command.argv, env, command.cwd, command.log
-            )
+            rank.child = await loop.run_in_executor(None, self._tree.spawn, command.argv, env, command.cwd, command.log)
             log.info("rank %d is process %d on %s", rank.number, rank.child.pid, command.device.uuid)
-        self._end.start_by = time.monotonic() + self._context.start_timeout_s
+        self._end.start_by = time.monotonic() + self._start_timeout_s
 
-    @property
-    def processes(self) -> dict[str, int]:
-        """Device uuid → pid of the rank on it."""
-        return {rank.command.device.uuid: rank.child.pid for rank in self._ranks if rank.child is not None}
+    def _watch_processes(self) -> None:
+        """Lets the monitor tell which of a device's memory is its rank's."""
+        pids = {rank.command.device.uuid: rank.child.pid for rank in self._ranks if rank.child is not None}
+        self._launch.context.monitor.watch(pids)
 
     def _on_phase(self, rank: Rank, message: Phase) -> None:
         rank.phase = message.name
         if message.name == "preparing data":  # who says how far it is has not stopped: data may take an hour
-            self._end.start_by = time.monotonic() + self._context.start_timeout_s
+            self._end.start_by = time.monotonic() + self._start_timeout_s
         if message.name == "ready":
-            self._events.emit("rank_ready", of=rank.number, device=rank.command.device.uuid)
+            self._services.stream.emit("rank_ready", of=rank.number, device=rank.command.device.uuid)
         if not self._end.has_begun:
             detail = f" ({message.detail})" if message.detail else ""
-            self._events.phase_changed(f"{rank.device}: {message.name}{detail}")
+            self._status.change_phase(f"{rank.device}: {message.name}{detail}")
             self._begin_if_started()
 
     def _on_data_ready(self, rank: Rank, message: DataReady) -> None:
         if rank.number != 0 or self._preparing is not None:
             log.warning("rank %d says that the data is ready, again or unasked", rank.number)
             return
-        self._end.start_by = time.monotonic() + self._context.start_timeout_s
+        self._end.start_by = time.monotonic() + self._start_timeout_s
         self._preparing = asyncio.get_running_loop().create_task(self._prepare(message))
 
     async def _prepare(self, data: DataReady) -> None:
-        plan, context = self._context.plan, self._context
+        launch, plan = self._launch, self._launch.plan
+        keeper, checkpoint = launch.context.keeper, launch.context.checkpoint
         try:
-            await asyncio.get_running_loop().run_in_executor(
-                context.disk, context.keeper.prepare, data, context.checkpoint, plan.world_size, plan.replica_groups
-            )
+            await self._services.on_disk(keeper.prepare, data, checkpoint, plan.world_size, plan.replica_groups)
         except RankdeckError as error:
             log.error("the ledger refuses: %s", error.cause)
             self._end.end(Outcome("failed", error.as_dict(), usage=isinstance(error, UsageError)))
             return
-        assert context.keeper.ledger is not None
-        starts = rank_starts(context.run, context.keeper.ledger, context.checkpoint, context.restore_plan)
+        assert keeper.ledger is not None
+        starts = rank_starts(launch.run, keeper.ledger, checkpoint, launch.restore_plan)
         self._data = replace(data, starts=starts)
-        self._events.data_ready()
+        if not plan.self_contained:  # a script decides itself how many steps it makes
+            total = total_steps(launch.run, keeper.ledger, dict(enumerate(launch.restore_plan.steps)))
+            self._status.change(total_steps=total)
+            self._watch_processes()
         self._ranks.broadcast(self._data)
 
     def _begin_if_started(self) -> None:
-        if self._ranks.started:
+        if self._ranks.started and not self._end.has_begun:
             self._end.begin_training()
+            self._watch_processes()
+            self._on_training()
 
     # working
 
     def _on_claim(self, rank: Rank, message: Claim) -> None:
         try:
-            rank.send(self._context.keeper.claim(rank.number, message))
+            rank.send(self._launch.context.keeper.claim(rank.number, message))
         except RankdeckError as error:
             self._ranks.failure(rank, time.monotonic()).finding = f"made a claim that cannot be ({error.cause})"
 
@@ -274,7 +279,7 @@ class Attempt:
         if self._end.phase is not AttemptPhase.TRAINING or self._ranks.failures or self._commits.coordinator.busy:
             return False
         busy = any(r.done is not None or r.ready is not None or r.connection is None for r in self._ranks)
-        return not busy and self._context.ladder.rung(time.monotonic()) is Rung.NONE
+        return not busy and self._ladder.rung(time.monotonic()) is Rung.NONE
 
     def _tick(self, now: float) -> None:
         if self._preparing is not None and self._preparing.done():
@@ -290,7 +295,7 @@ class Attempt:
     def _gather(self, now: float) -> None:
         action, phase = self._barrier.step(now)
         if phase or action is Next.RELEASE:
-            self._events.phase_changed(phase)
+            self._status.change_phase(phase)
         if action is Next.FINISH:
             self._end.finish(now)
 
@@ -299,4 +304,4 @@ class Attempt:
         self._commits.coordinator.abandon("The attempt has ended.")
         if self._preparing is not None:
             await asyncio.wait([self._preparing], timeout=DRAIN_LIMIT_S)
-        return await self._end.end_processes(self._context.processes)
+        return await self._end.end_processes(self._tree)

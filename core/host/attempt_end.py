@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from core.host.attempt_context import AttemptContext, AttemptEvents
+from core.host.attempt_launch import AttemptLaunch
 from core.host.commits.rank_barrier import RankBarrier
 from core.host.commits.runner import CommitRunner
 from core.host.failures import SETTLE_S, describe, root_cause
 from core.host.outcome import Outcome, diverged, stopped_short
-from core.host.ranks import Ranks
+from core.host.ranks import Rank, Ranks
+from core.host.services import HostServices
 from core.host.states import AttemptPhase
-from core.host.stop_ladder import KILL_WAIT_S, Rung
-from core.host.survivor_checkpoint import SurvivorCheckpoint
+from core.host.stop_ladder import KILL_WAIT_S, Rung, StopLadder
 from core.processes import ProcessTree
 from core.protocol.messages import Finish, Stop
 
@@ -28,15 +30,34 @@ DRAIN_LIMIT_S: Final = 1.0
 DRAIN_POLL_S: Final = 0.025
 
 
+@dataclass(frozen=True, slots=True)
+class SurvivorCheckpoint:
+    """Survivor checkpoint: independent ranks commit once more, and stop, when another rank has failed.
+
+    Attributes:
+        survivors: Empty when there is nothing to save.
+        until: The end of the time limit, in seconds on the monotonic clock.
+    """
+
+    survivors: Sequence[Rank]
+    until: float
+
+    def is_over(self, now: float, committing: bool) -> bool:
+        """Every survivor has committed or ended, or the time is up."""
+        waiting = [rank for rank in self.survivors if rank.done is None and rank.exited_at is None]
+        return now >= self.until or (not waiting and not (committing and self.survivors))
+
+
 class AttemptEnd:
     """Watches for the end of one attempt; `tick` makes each transition but the first, which a rank's message makes.
 
     Args:
-        context: The attempt's.
+        services: The host's.
+        launch: The attempt.
+        ladder: The run's.
         ranks: The attempt's.
         commits: The attempt's.
         barrier: The attempt's; it knows the weights of the last merge.
-        events: Told of each new phase.
 
     Attributes:
         phase: Where the attempt stands.
@@ -48,35 +69,36 @@ class AttemptEnd:
 
     def __init__(
         self,
-        context: AttemptContext,
+        services: HostServices,
+        launch: AttemptLaunch,
+        ladder: StopLadder,
         ranks: Ranks,
         commits: CommitRunner,
         barrier: RankBarrier,
-        events: AttemptEvents,
     ) -> None:
         self.phase = AttemptPhase.STARTING
         self.has_begun = False
         self.start_by = float("inf")
         self.outcome: Outcome | None = None
-        self._context = context
+        self._status = services.status
+        self._launch = launch
+        self._resumed = launch.context.checkpoint
+        self._ladder = ladder
         self._ranks = ranks
         self._commits = commits
         self._barrier = barrier
-        self._events = events
         self._finish_by = float("inf")
         self._survivors: SurvivorCheckpoint | None = None
 
     def begin_training(self) -> None:
-        """The ranks that have to have made a first step; a second call does nothing."""
-        if not self.has_begun:
-            self.has_begun = True
-            if self.phase is AttemptPhase.STARTING:
-                self.phase = AttemptPhase.TRAINING
-            self._events.training_began()
+        """The ranks that have to have made a first step."""
+        self.has_begun = True
+        if self.phase is AttemptPhase.STARTING:
+            self.phase = AttemptPhase.TRAINING
 
     def finish(self, now: float) -> None:
         """Lets the ranks exit: all they did is committed."""
-        self._events.phase_changed("ending")
+        self._status.change_phase("ending")
         self.phase, self._finish_by = AttemptPhase.FINISHING, now + FINISH_LIMIT_S
         self._commits.quiet = True  # a checkpoint that a rank still begins would never be used
         self._ranks.broadcast(Finish())
@@ -91,7 +113,7 @@ class AttemptEnd:
         Args:
             now: Seconds on the monotonic clock.
         """
-        rung = self._context.ladder.rung(now)
+        rung = self._ladder.rung(now)
         if self.phase is AttemptPhase.FINISHING:
             if self._ranks.all_exited or now > self._finish_by or rung is Rung.END:
                 self.end(self._completed())
@@ -101,7 +123,7 @@ class AttemptEnd:
             self._settle_failure(now)
         elif self.phase is AttemptPhase.STARTING and now > self.start_by:
             late = next(rank for rank in self._ranks if not rank.started)
-            limit_s = self._context.start_timeout_s
+            limit_s = self._launch.run.config.start_timeout_s
             self._ranks.failure(late, now).finding = f"made no first step within {limit_s:g} s"
             self.end(self._failed())
 
@@ -134,42 +156,42 @@ class AttemptEnd:
         failed = set(self._ranks.failures)
         survivors = [rank for rank in self._ranks if rank.number not in failed and rank.exited_at is None]
         # Between rounds of local SGD the lost rank's newest part may be of an older round than theirs.
-        local_sgd = bool(self._context.plan.backend)
+        local_sgd = bool(self._launch.plan.backend)
         if self._ranks.synchronised or local_sgd or not self.has_begun:
             return SurvivorCheckpoint([], now)
         if not all(self._commits.carry(rank) for rank in failed):
             return SurvivorCheckpoint([], now)
-        self._events.phase_changed("saving what the other devices have learned")
+        self._status.change_phase("saving what the other devices have learned")
         for rank in survivors:
             rank.send(Stop("another rank failed"))
-        return SurvivorCheckpoint(survivors, now + self._context.survivor_timeout_s)
+        return SurvivorCheckpoint(survivors, now + self._launch.run.config.stop_timeout_s)
 
     # outcomes
 
     def _completed(self) -> Outcome:
         finished = all(rank.done is not None and rank.done.finished for rank in self._ranks)
-        newest, good = self._commits.newest, self._commits.newest_good or self._context.checkpoint
+        newest, good = self._commits.newest, self._commits.newest_good or self._resumed
         devices = [rank.device for rank in self._ranks]
         error = None if newest is None or not newest.diverged else diverged(newest, good, devices)
-        model = self._barrier.model(self._context.checkpoint)
+        model = self._barrier.model(self._resumed)
         return Outcome("finished" if finished else "stopped", error, model=model)
 
     def _stopped_short(self) -> Outcome:
         """A stop whose ranks are ended without a commit of where they stood."""
-        kept = self._commits.newest or self._context.checkpoint
-        model = self._barrier.model(self._context.checkpoint)
+        kept = self._commits.newest or self._resumed
+        model = self._barrier.model(self._resumed)
         step = max(rank.step for rank in self._ranks)
-        if self._context.plan.self_contained and self._context.keeper.ledger is None:
+        if self._launch.plan.self_contained and self._launch.context.keeper.ledger is None:
             return Outcome("stopped")  # the script saves its own checkpoints, so there is nothing to commit
         if not self.has_begun or (kept is not None and kept.step >= step and not self._commits.coordinator.busy):
             return Outcome("stopped", model=model)
-        error = stopped_short(step, kept, self._context.ladder.is_hurried, self._commits.trouble)
+        error = stopped_short(step, kept, self._ladder.is_hurried, self._commits.trouble)
         return Outcome("stopped", error, model=model)
 
     def _failed(self) -> Outcome:
         failures = list(self._ranks.failures.values())
         root = root_cause(failures)
-        kept = self._commits.newest_good or self._context.checkpoint
+        kept = self._commits.newest_good or self._resumed
         resume = f"Resume the run: it continues from checkpoint {kept.number} (step {kept.step})." if kept else ""
         error = describe(root, failures, resume)
         for failure in failures:

@@ -33,11 +33,15 @@ class AttemptLaunch:
     """One attempt, ready to be spawned.
 
     Attributes:
-        plan: Its ranks.
+        run: What it trains, and on what.
+        context: Where it continues from.
+        plan: Its ranks, and how each one is started.
         restore_plan: What each rank restores of the run's newest checkpoint.
         rendezvous: The file at which its ranks meet; removed after the attempt.
     """
 
+    run: ResolvedRun
+    context: RunContext
     plan: LaunchPlan
     restore_plan: RestorePlan
     rendezvous: Path
@@ -51,7 +55,6 @@ async def prepare_launch(
     number: int,
     restarts: int,
     port: int,
-    driver: str | None,
     fell_back: bool,
 ) -> AttemptLaunch:
     """Plans an attempt, and lets the listener expect its ranks.
@@ -63,7 +66,6 @@ async def prepare_launch(
         number: The attempt's number.
         restarts: How often this host has restarted the ranks.
         port: The listener's.
-        driver: The GPU driver's version.
         fell_back: The run's last attempt trained in a lesser way than was asked for.
     """
     run_dir, checkpoint = services.store.dir, context.checkpoint
@@ -84,14 +86,15 @@ async def prepare_launch(
     plan = plan_launch(run, site)
     services.listener.expect_ranks(number, plan.world_size, token)
     environment = orjson.dumps(
-        describe_environment(context.machine, plan, run.devices, driver, number), option=orjson.OPT_INDENT_2
+        describe_environment(context.machine, plan, run.devices, context.monitor.driver, number),
+        option=orjson.OPT_INDENT_2,
     )
     await services.on_disk(write_atomic, services.store.environment, environment)
     devices = () if checkpoint is None else checkpoint.devices
     names = RankNames(devices, {device.uuid: device_label(device) for device in run.devices})
     restore_plan = await services.on_disk(_plan_restore, checkpoint, plan, run.config, fell_back, names)
     await services.on_disk(write_atomic, run_dir / CONFIG_FILE, to_toml(run.config))
-    return AttemptLaunch(plan, restore_plan, rendezvous)
+    return AttemptLaunch(run, context, plan, restore_plan, rendezvous)
 
 
 def _plan_restore(

@@ -29,6 +29,7 @@ class RunContext:
         checkpoint: What the run continues from; None for a new run.
         damaged: Newer checkpoints that cannot be used.
         keeper: The ledger, to be made once the data is ready.
+        monitor: Asks the drivers.
     """
 
     run: ResolvedRun
@@ -36,6 +37,7 @@ class RunContext:
     checkpoint: Checkpoint | None
     damaged: tuple[DamagedCheckpoint, ...]
     keeper: LedgerKeeper
+    monitor: DeviceMonitor
 
 
 def gather_context(
@@ -59,27 +61,21 @@ def gather_context(
     keeper = LedgerKeeper(store.ledger, run.config, dataset.as_dict(), run_id)
     checkpoint, damaged = checkpoints.newest_valid(keeper.committed_checkpoint())
     checkpoints.remove_unfinished()
-    return RunContext(run, machine, checkpoint, tuple(damaged), keeper)
+    return RunContext(run, machine, checkpoint, tuple(damaged), keeper, monitor)
 
 
 def damaged_alert(bad: DamagedCheckpoint, used: Checkpoint | None) -> dict[str, Any]:
     """The fields of the alert about a checkpoint that cannot be used."""
     if bad.diverged_at is not None:
-        return {
-            "kind": "checkpoint_diverged",
-            "title": f"Checkpoint {bad.number} is passed over",
-            "cause": f"Its weights are not finite: training had diverged at step {bad.diverged_at}.",
-            "next_step": f"The run continues from checkpoint {used.number}, step {used.step}."
-            if used
-            else "The run starts with fresh weights.",
-            "checkpoint": bad.number,
-        }
+        kind, what, otherwise = "checkpoint_diverged", "passed over", "The run starts with fresh weights."
+        cause = f"Its weights are not finite: training had diverged at step {bad.diverged_at}."
+    else:
+        kind, what, otherwise = "checkpoint_damaged", "damaged", "The run starts from the beginning."
+        cause = bad.reason
     return {
-        "kind": "checkpoint_damaged",
-        "title": f"Checkpoint {bad.number} is damaged",
-        "cause": bad.reason,
-        "next_step": f"The run continues from checkpoint {used.number}, step {used.step}."
-        if used
-        else "The run starts from the beginning.",
+        "kind": kind,
+        "title": f"Checkpoint {bad.number} is {what}",
+        "cause": cause,
+        "next_step": f"The run continues from checkpoint {used.number}, step {used.step}." if used else otherwise,
         "checkpoint": bad.number,
     }

@@ -7,8 +7,8 @@ hang.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from core.host.ranks import Rank, Ranks
 from core.protocol.rank_context import ENV_SILENT_AFTER
@@ -22,28 +22,26 @@ _AWAY_S: Final = 5.0
 """Between two looks; after a longer gap the whole computer was asleep or suspended, so no rank is late."""
 
 
-class _Events(Protocol):
-    """Receives what it finds."""
-
-    def phase_changed(self, phase: str) -> None:
-        """The attempt's current activity, as text."""
-
-    def emit(self, event: str, **fields: Any) -> None:
-        """Writes a line of the host's own into the metrics."""
-
-
 class HangWatch:
     """Checks when each rank was last heard, and reports once until all are heard again.
 
     Args:
         ranks: The attempt's.
-        events: The attempt's.
+        change_phase: Publishes the run's current activity, as text.
+        emit: Writes an event into the metrics.
         after_s: How long a rank may say nothing; None for what the environment says, or a minute.
     """
 
-    def __init__(self, ranks: Ranks, events: _Events, after_s: float | None = None) -> None:
+    def __init__(
+        self,
+        ranks: Ranks,
+        change_phase: Callable[[str], None],
+        emit: Callable[..., None],
+        after_s: float | None = None,
+    ) -> None:
         self._ranks = ranks
-        self._events = events
+        self._change_phase = change_phase
+        self._emit = emit
         self._after_s = _from_environment() if after_s is None else after_s
         self._looked_at: float | None = None
         self._reported = False
@@ -64,7 +62,7 @@ class HangWatch:
             self._report(silent, now)
         elif not silent and self._reported:
             self._reported = False
-            self._events.phase_changed("")
+            self._change_phase("")
 
     def _is_silent(self, rank: Rank, now: float) -> bool:
         if not rank.trains or rank.heard_at is None:
@@ -82,8 +80,8 @@ class HangWatch:
         cause += f"the longest pause before was {usual_s:.1f} s."
         if self._ranks.synchronised and len(self._ranks.all) > 1:
             cause += " Devices that train in step wait for each other: one that hangs holds up all."
-        self._events.phase_changed(f"{names} may hang: see Alerts")
-        self._events.emit(
+        self._change_phase(f"{names} may hang: see Alerts")
+        self._emit(
             "alert",
             kind="silence",
             ranks=[rank.number for rank in silent],

@@ -88,7 +88,7 @@ class RunHost:
             watching.add_done_callback(self._on_folder_gone)
             tasks += [publishing, watching]
             publishing.add_done_callback(_log_failure)
-            self._life.phase_changed("planning")
+            self._status.change_phase("planning")
             config, writer, columns = await asyncio.to_thread(self._open_metrics)
             self._stream.open(writer, columns)
             outcome = await self._life.run(config, port)
@@ -140,7 +140,7 @@ class RunHost:
         """Exports the model, writes the last lines, then the last state. Nothing here waits without a bound."""
         error = outcome.error
         if outcome.model and outcome.kind in ("finished", "stopped"):
-            self._life.phase_changed("exporting the model")
+            self._status.change_phase("exporting the model")
             try:
                 await self._services.on_disk(export_weights, outcome.model, self._store.model)
             except RankdeckError as problem:

@@ -6,51 +6,43 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from core.checkpoints.store import Checkpoint
-from core.config import RunConfig
+from core.host.attempt_launch import AttemptLaunch
 from core.launch.mode import pytorch_engine_note
 from core.launch.plan import LaunchPlan
-from core.launch.resolved import ResolvedRun
 
 
-def launch_fields(
-    run: ResolvedRun, plan: LaunchPlan, checkpoint: Checkpoint | None, resumed: dict[str, int] | None
-) -> dict[str, Any]:
-    """The event's fields, all but `notes`.
+def launch_fields(launch: AttemptLaunch, number: int, world_before: int, fallback: str | None) -> dict[str, Any]:
+    """The event's fields.
 
     Args:
-        run: What the attempt trains, and on what.
-        plan: Its ranks.
-        checkpoint: Where they continue from.
-        resumed: From `resumed_from`.
+        launch: The attempt.
+        number: Its number.
+        world_before: The number of ranks before this host.
+        fallback: Why it trains in a lesser way than was asked for, if it does.
     """
+    run, plan, checkpoint = launch.run, launch.plan, launch.context.checkpoint
     return {
         "mode": plan.mode,
         "devices": [command.device.uuid for command in plan.ranks],
         "world_size": plan.world_size,
         "backend": plan.backend,
-        "resumed_from": resumed,
+        "resumed_from": _resumed_from(plan, checkpoint, number, world_before),
         "checkpoint": None if checkpoint is None else checkpoint.number,
         "total_steps": run.config.steps,
         "tokens_per_step": None
         if plan.self_contained
         else run.batch.global_ * run.config.seq_len * plan.replica_groups,
         "engine": plan.engine or None,
+        "notes": _notes(launch, fallback),
     }
 
 
-def resumed_from(
+def _resumed_from(
     plan: LaunchPlan, checkpoint: Checkpoint | None, attempt: int, world_before: int
 ) -> dict[str, int] | None:
     """Rank → the step that its curve is taken back to.
 
-    Args:
-        plan: The attempt's ranks.
-        checkpoint: Where they continue from.
-        attempt: Its number.
-        world_before: The number of ranks before this host.
-
-    Returns:
-        None for the run's first attempt, and for a script, which shows its step only later (`ScriptSteps`).
+    None for the run's first attempt, and for a script, which shows its step only later (`ScriptSteps`).
     """
     if attempt <= 1 or plan.self_contained:
         return None
@@ -77,24 +69,15 @@ class ScriptSteps:
                     yield {str(line["rank"]): step - 1}
 
 
-def launch_notes(
-    asked: ResolvedRun, config: RunConfig, plan: LaunchPlan, fallback: str | None, weights: str
-) -> list[str]:
-    """What the launch event says of how an attempt trains.
-
-    Args:
-        asked: What the run was asked for, as it was decided at first.
-        config: What this attempt trains; a fallback has changed it.
-        plan: Its ranks.
-        fallback: Why it trains in a lesser way than was asked for, if it does.
-        weights: Where each rank's weights come from; empty: there is nothing to say.
-    """
-    engine = plan.engine_note
+def _notes(launch: AttemptLaunch, fallback: str | None) -> list[str]:
+    """How the attempt trains, for the person."""
+    asked, config, weights = launch.context.run, launch.run.config, launch.restore_plan.note
+    engine = launch.plan.engine_note
     if engine and config.zero_engine != asked.config.zero_engine:
         engine = pytorch_engine_note(config.zero_stage, "DeepSpeed could not start")
     lesser = "" if engine else fallback
     return [
         note
-        for note in (lesser, engine, *asked.device_notes, *plan.notes, f"Weights: {weights}." if weights else "")
+        for note in (lesser, engine, *asked.device_notes, *launch.plan.notes, f"Weights: {weights}." if weights else "")
         if note
     ]

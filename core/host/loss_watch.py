@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
-
-
-class _Events(Protocol):
-    """Whom it tells."""
-
-    def emit(self, event: str, **fields: Any) -> None:
-        """Writes a line of the host's own into the metrics."""
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 
 class LossWatch:
     """Looks at metrics lines, and speaks once a stretch: until the losses of all ranks are finite again.
 
     Args:
-        events: The attempt's.
+        emit: Writes an event into the metrics.
         devices: What each rank's device is called.
     """
 
-    def __init__(self, events: _Events, devices: Sequence[str]) -> None:
-        self._events = events
+    def __init__(self, emit: Callable[..., None], devices: Sequence[str]) -> None:
+        self._emit = emit
         self._devices = devices
         self._bad: set[int] = set()
 
@@ -42,7 +35,7 @@ class LossWatch:
     def _say(self, rank: int, step: Any, name: str) -> None:
         at = f" at step {step}" if isinstance(step, int) else ""
         what = "the loss" if name == "loss" else f"“{name}”"
-        self._events.emit(
+        self._emit(
             "alert",
             kind="nonfinite_loss",
             of=rank,

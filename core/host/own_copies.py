@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import Any, Final, Protocol
+from typing import Final
 
 import psutil
 
@@ -24,22 +24,17 @@ _LOOKS: Final = 2
 Address = tuple[str, int]
 
 
-class _Events(Protocol):
-    def emit(self, event: str, **fields: Any) -> None:
-        """Writes a line of the host's own into the metrics."""
-
-
 class OwnCopies:
     """Watches the ranks of one attempt and speaks once. Must be used inside a running event loop.
 
     Args:
         ranks: The attempt's.
-        events: The attempt's.
+        emit: Writes an event into the metrics.
     """
 
-    def __init__(self, ranks: Ranks, events: _Events) -> None:
+    def __init__(self, ranks: Ranks, emit: Callable[..., None]) -> None:
         self._ranks = ranks
-        self._events = events
+        self._emit = emit
         several = ranks.plan.self_contained and ranks.synchronised and len(ranks.all) > 1
         self._looks_left = _LOOKS if several else 0
         self._look_at: float | None = None
@@ -68,7 +63,7 @@ class OwnCopies:
         self._looks_left = 0 if connected else self._looks_left - 1
         if connected or self._looks_left:
             return
-        self._events.emit(
+        self._emit(
             "alert",
             kind="own_copies",
             title="Each process trains its own copy",

@@ -7,17 +7,17 @@ import logging
 import re
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from typing import Any, Final, TypeVar
 
-from core.checkpoints.store import Checkpoint, CheckpointStore
+from core.checkpoints.store import Checkpoint
 from core.errors import RankdeckError
 from core.fault_points import reach
 from core.files.atomic import copy_atomic
 from core.host.commits.coordinator import CommitCoordinator
 from core.host.commits.ledger_keeper import LedgerKeeper, write_ledger
-from core.launch.plan import LaunchPlan
-from core.protocol.messages import CommitPlease, CommitStaged, Committed, CommitTo, Message
+from core.host.ranks import Ranks
+from core.host.services import HostServices
+from core.protocol.messages import CommitPlease, CommitStaged, Committed, CommitTo
 
 log = logging.getLogger(__name__)
 
@@ -28,22 +28,16 @@ SAME_ALERT_S: Final = 60.0
 _NUMBERS: Final = re.compile(r"\d+")
 
 T = TypeVar("T")
-Emit = Callable[..., None]
 
 
 class CommitRunner:
     """Carries out what a `CommitCoordinator` decides; one for each attempt.
 
     Args:
-        plan: Who takes part.
-        checkpoints: Where checkpoints lie.
+        services: The host's.
         keeper: The ledger.
-        disk: The single thread that all writing of the run's small files goes through.
+        ranks: Who takes part.
         keep: How many of the newest checkpoints stay.
-        send: Sends a message to a rank.
-        emit: Writes an event into the metrics.
-        settle: Waits until the metrics up to now are safe on the disk, for the seconds given at most.
-        on_committed: Told of each checkpoint once it exists.
 
     Attributes:
         coordinator: Decides.
@@ -53,34 +47,18 @@ class CommitRunner:
         trouble: Why the newest commit failed; empty when none failed since the last that succeeded.
     """
 
-    def __init__(
-        self,
-        plan: LaunchPlan,
-        checkpoints: CheckpointStore,
-        keeper: LedgerKeeper,
-        disk: Executor,
-        *,
-        keep: int,
-        send: Callable[[int, Message], None],
-        emit: Emit,
-        settle: Callable[[float], bool],
-        on_committed: Callable[[Checkpoint], None],
-    ) -> None:
-        self.coordinator = CommitCoordinator(plan.world_size, synchronised=plan.replica_groups == 1, effects=self)
+    def __init__(self, services: HostServices, keeper: LedgerKeeper, ranks: Ranks, keep: int) -> None:
+        self.coordinator = CommitCoordinator(len(ranks.all), synchronised=ranks.synchronised, effects=self)
         self.newest: Checkpoint | None = None
         self.newest_good: Checkpoint | None = None
         self.retry_at: float | None = None
         self.trouble = ""
         self.quiet = False
-        self._plan = plan
-        self._checkpoints = checkpoints
+        self._services = services
+        self._checkpoints = services.checkpoints
         self._keeper = keeper
-        self._disk = disk
         self._keep = keep
-        self._send = send
-        self._emit = emit
-        self._settle = settle
-        self._on_committed = on_committed
+        self._ranks = ranks
         self._parts: dict[int, CommitStaged] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._alerted: tuple[str, float] = ("", 0.0)
@@ -136,10 +114,10 @@ class CommitRunner:
         )
 
     def answer(self, rank: int, checkpoint: int, folder: str) -> None:
-        self._send(rank, CommitTo(checkpoint, folder))
+        self._ranks[rank].send(CommitTo(checkpoint, folder))
 
     def ask(self, rank: int, reason: str) -> None:
-        self._send(rank, CommitPlease(reason))
+        self._ranks[rank].send(CommitPlease(reason))
 
     def write_checkpoint(self, checkpoint: int, parts: Mapping[int, CommitStaged]) -> None:
         positions = {rank: part.position for rank, part in parts.items()}
@@ -153,11 +131,11 @@ class CommitRunner:
                 for file in (file for part in carried for file in part.files):
                     copy_atomic(older.folder / file.name, self._checkpoints.dir / str(checkpoint) / file.name)
             # The steps that a checkpoint holds have their lines before it is one.
-            if not self._settle(METRICS_TIMEOUT_S):
+            if not self._services.stream.settle(METRICS_TIMEOUT_S):
                 log.warning("checkpoint %d is committed before all metrics up to it are on the disk", checkpoint)
             reach("before_manifest", checkpoint)
-            devices = [command.device.uuid for command in self._plan.ranks]
-            made = self._checkpoints.commit(checkpoint, staged, ledger, mode=self._plan.mode, devices=devices)
+            devices, mode = [rank.command.device.uuid for rank in self._ranks], self._ranks.plan.mode
+            made = self._checkpoints.commit(checkpoint, staged, ledger, mode=mode, devices=devices)
             reach("manifest_written", checkpoint)
             return made
 
@@ -187,7 +165,7 @@ class CommitRunner:
         same = _NUMBERS.sub("", cause)  # an alert about the same trouble with other numbers would say nothing new
         if self._alerted[0] != same or now - self._alerted[1] > SAME_ALERT_S:
             self._alerted = (same, now)
-            self._emit(
+            self._services.stream.emit(
                 "alert",
                 kind="commit_failed",
                 title="A checkpoint could not be saved",
@@ -203,7 +181,7 @@ class CommitRunner:
         self._start(lambda: write_ledger(self._keeper.path, ledger, made.number), lambda _: None, self._ledger_failed)
         self.newest, self.retry_at, self.trouble = made, None, ""
         self.newest_good = self.newest_good if made.diverged else made
-        self._emit(
+        self._services.stream.emit(
             "commit",
             checkpoint=made.number,
             step=made.step,
@@ -212,10 +190,9 @@ class CommitRunner:
             **({"diverged": list(made.diverged)} if made.diverged else {}),
         )
         self.coordinator.written(made.number)
-        for rank in range(self._plan.world_size):
-            self._send(rank, Committed(made.number))
+        self._ranks.broadcast(Committed(made.number))
         if not made.diverged:
-            self._on_committed(made)
+            self._services.status.change(checkpoint=made.number)
         self._start(lambda: self._checkpoints.prune(self._keep), lambda _: None, self._log_error)
 
     def _ledger_written(self, _: None) -> None:
@@ -235,7 +212,7 @@ class CommitRunner:
 
         async def run() -> None:
             try:
-                result = await asyncio.get_running_loop().run_in_executor(self._disk, work)
+                result = await self._services.on_disk(work)
             except RankdeckError as error:
                 failed(error)
             except Exception as error:  # a defect must not leave ranks waiting for an answer

@@ -60,6 +60,12 @@ class StatusPublisher:
         self._urgent = True
         self._news.set()
 
+    def change_phase(self, phase: str) -> None:
+        """The run's current activity, as text; empty while it trains."""
+        if phase != self.state.phase:
+            log.info("phase: %s", phase or "-")
+            self.change(phase=phase)
+
     def progress(self, **fields: Any) -> None:
         """What changes with every step."""
         self.state = self.state.replace(**fields)

@@ -25,7 +25,7 @@ class Told:
         self.phases: list[str] = []
         self.alerts: list[dict[str, Any]] = []
 
-    def phase_changed(self, phase: str) -> None:
+    def change_phase(self, phase: str) -> None:
         self.phases.append(phase)
 
     def emit(self, event: str, **fields: Any) -> None:
@@ -41,7 +41,7 @@ class Story:
         commands = [RankCommand(d.index, (), {}, (), Path(), Path(), d) for d in slots]
         mode = "independent" if groups > 1 else "ddp"
         self.ranks, self.told, self.now = Ranks(LaunchPlan(Mode(mode), 2, groups, "", tuple(commands))), Told(), 100.0
-        self.hang_watch = HangWatch(self.ranks, self.told, after_s=60.0)
+        self.hang_watch = HangWatch(self.ranks, self.told.change_phase, self.told.emit, after_s=60.0)
         for rank in self.ranks:
             rank.connection = cast(Connection, object())  # only asked whether there is one
 

@@ -30,7 +30,7 @@ def good(step: int) -> dict[str, Any]:
 
 def test_once_until_all_ranks_are_finite_again() -> None:
     events = Events()
-    watch = LossWatch(events, ["CPU 0", "CPU 1"])
+    watch = LossWatch(events.emit, ["CPU 0", "CPU 1"])
     watch.look(0, [good(1), bad(2), bad(3)])
     watch.look(1, [bad(2)])
     watch.look(0, [good(4)])
@@ -42,7 +42,7 @@ def test_once_until_all_ranks_are_finite_again() -> None:
 
 def test_other_figures_and_lines_without_a_loss_say_nothing() -> None:
     events = Events()
-    watch = LossWatch(events, ["CPU 0", "CPU 1"])
+    watch = LossWatch(events.emit, ["CPU 0", "CPU 1"])
     watch.look(0, [bad(1, "grad_norm"), {"event": "device", "util": None}])
     assert events.said == []
     watch.look(0, [bad(None), {"event": "step", "step": 3, "lr": 0.1}, bad(4)])

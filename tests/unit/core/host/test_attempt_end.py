@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.host.survivor_checkpoint import SurvivorCheckpoint
+from core.host.attempt_end import SurvivorCheckpoint
 
 pytestmark = pytest.mark.windows
 TRAINS: dict[str, Any] = {"done": None, "exited_at": None}
