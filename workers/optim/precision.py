@@ -22,11 +22,6 @@ from core.errors import ConfigError
 _DTYPES: Final = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-_CHECK_EVERY: Final = 10
-_ALERT_AFTER: Final = 25
-_HOPELESS_AFTER: Final = 50
-
-
 def has_bf16(device: torch.device) -> bool:
     """Whether a device computes in bf16 in hardware; a CPU always can, some only slowly."""
     return device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
@@ -51,20 +46,18 @@ class Precision:
     """The forward pass's format on one device.
 
     Args:
-        name: "auto", "fp32", "bf16" or "fp16"; auto is bf16 on a GPU that has it in hardware, else fp32.
+        name: "fp32", "bf16" or "fp16"; what "auto" comes to, `agreed` says.
         device: Where the model stands.
 
     Raises:
         ConfigError: bf16 was asked for on a GPU that does not have it.
 
     Attributes:
-        name: What it came to, never "auto".
+        name: As given.
         scaler: Scales the loss for fp16; does nothing for the others.
     """
 
     def __init__(self, name: str, device: torch.device) -> None:
-        if name == "auto":
-            name = "bf16" if device.type == "cuda" and has_bf16(device) else "fp32"
         if name == "bf16" and not has_bf16(device):
             raise ConfigError(
                 "precision",
@@ -92,38 +85,3 @@ class Precision:
         scaler: Any = self.scaler
         scale: Tensor | None = scaler._get_scale_async()
         return None if scale is None else scale.detach().clone()
-
-
-class SkippedSteps:
-    """Counts steps in a row that fp16 overflow left out, on the device; looks at the count now and then.
-
-    Args:
-        precision: Without loss scaling nothing is ever skipped.
-        device: Where norms stand.
-    """
-
-    def __init__(self, precision: Precision, device: torch.device) -> None:
-        self._scales = precision.scaler.is_enabled()
-        self._in_a_row = torch.zeros((), dtype=torch.int64, device=device)
-        self._alerted = False
-
-    def note(self, step: int, grad_norm: Tensor) -> str | None:
-        """Takes the gradient's norm after a step.
-
-        Returns:
-            "alert" once when many steps in a row were left out, "hopeless" when enough were that the scale cannot be
-            what is wrong, else None.
-        """
-        if not self._scales:
-            return None
-        self._in_a_row = torch.where(torch.isfinite(grad_norm), 0, self._in_a_row + 1)
-        if step % _CHECK_EVERY:
-            return None
-        count = int(self._in_a_row)
-        if count >= _HOPELESS_AFTER:
-            return "hopeless"
-        if count >= _ALERT_AFTER and not self._alerted:
-            self._alerted = True
-            return "alert"
-        self._alerted = self._alerted and count > 0
-        return None

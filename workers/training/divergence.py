@@ -16,9 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from workers.host_link.reporter import Reporter
-from workers.optim.precision import Precision
-from workers.strategies import Replica, Strategy
+from workers.training.setup import TrainingSetup
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +40,16 @@ class Verdict:
 class DivergenceWatch:
     """One rank's watch.
 
-    Args:
-        strategy: The ranks to agree with.
-        replica: Whose weights are looked at.
-        precision: Knows whether overflow is expected.
-        reporter: Where the alert goes.
-
     Attributes:
         last_good: The step of the newest good checkpoint that was begun; None before the first.
     """
 
-    def __init__(self, strategy: Strategy, replica: Replica, precision: Precision, reporter: Reporter) -> None:
-        self._strategy = strategy
-        self._replica = replica
-        self._scales = precision.scaler.is_enabled()
-        self._reporter = reporter
-        self._bad = torch.zeros((), dtype=torch.bool, device=strategy.place.device)
+    def __init__(self, setup: TrainingSetup) -> None:
+        self._strategy = setup.strategy
+        self._replica = setup.replica
+        self._scales = setup.precision.scaler.is_enabled()
+        self._reporter = setup.session.reporter
+        self._bad = torch.zeros((), dtype=torch.bool, device=setup.device)
         self._verdict: tuple[int, Verdict] | None = None
         self._alerted = False
         self.last_good: int | None = None

@@ -42,7 +42,7 @@ class RankCheckpoints:
         self._validation = validation
         self._same_weights_at = 0
         self.commits = Commits(session.reporter, session.inbox)
-        self.divergence = DivergenceWatch(self._strategy, setup.replica, setup.precision, session.reporter)
+        self.divergence = DivergenceWatch(setup)
 
     def is_due(self, previous: int) -> bool:
         """Whether the steps since the last checkpoint ask for one.

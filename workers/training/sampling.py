@@ -13,14 +13,10 @@ import time
 from typing import Final
 
 import torch
-from torch import nn
 
 from workers.decoding.written_tokens import WeightsNotFiniteError
 from workers.optim import seeding
-from workers.optim.precision import Precision
-from workers.strategies import Replica
-from workers.training.session import Session
-from workers.training.task import Task
+from workers.training.setup import TrainingSetup
 
 FREE_S: Final = 2.0
 """Samples that have taken less than this in all are always taken: it is the share's meaning that they cost little."""
@@ -30,23 +26,12 @@ NOT_FINITE: Final = "(No text: the weights are not finite.)"
 
 
 class Sampling:
-    """One rank's samples.
+    """One rank's samples; answers the session's `keep_sampling`."""
 
-    Args:
-        session: Config, place, and line to the host; its `keep_sampling` is set.
-        task: Has the model write.
-        replica: The model as it is trained.
-        model: The recipe's own.
-        precision: The forward pass's format.
-    """
-
-    def __init__(self, session: Session, task: Task, replica: Replica, model: nn.Module, precision: Precision) -> None:
-        self._session = session
-        self._task = task
-        self._replica = replica
-        self._model = model
-        self._precision = precision
-        self._strategy = session.strategy
+    def __init__(self, setup: TrainingSetup) -> None:
+        self._setup = setup
+        self._session = session = setup.session
+        self._strategy = setup.strategy
         self._began = time.perf_counter()
         self._spent_s = 0.0
         self._last_s = 0.0
@@ -64,7 +49,7 @@ class Sampling:
             final: The last sample of the run, which is always taken.
         """
         is_ours = self._strategy.place.rank == 0 or self._is_collective
-        if self._task.sample is None or not is_ours or self._taken_at == step:
+        if self._setup.task.sample is None or not is_ours or self._taken_at == step:
             return
         if self._agreed(not final and self._spent_s + self._last_s > self._budget_s):
             self._say_left_out(step)
@@ -78,7 +63,7 @@ class Sampling:
         self._spent_s += self._last_s
         if self._strategy.place.rank == 0 and (text or not self._cut):
             cut = {"cut": True} if self._cut else {}
-            self._session.reporter.event("sample", step=step, prompt=self._task.sample_prompt, text=text, **cut)
+            self._session.reporter.event("sample", step=step, prompt=self._setup.task.sample_prompt, text=text, **cut)
 
     @property
     def _is_collective(self) -> bool:
@@ -104,22 +89,22 @@ class Sampling:
         return True
 
     def _text(self, step: int) -> str:
-        sample, device = self._task.sample, self._strategy.place.device
+        setup, sample = self._setup, self._setup.task.sample
         assert sample is not None
-        with seeding.untouched(device), torch.no_grad():
+        with seeding.untouched(setup.device), torch.no_grad():
             seeding.seed_everything(self._session.config.seed + step)
-            self._model.eval()
+            setup.model.eval()
             try:
-                with self._precision.forward():
-                    return sample(self._replica.evaluated)
+                with setup.precision.forward():
+                    return sample(setup.replica.evaluated)
             except WeightsNotFiniteError:
                 return NOT_FINITE
             except Exception:  # a recipe that draws tokens itself: torch.multinomial raises on NaN
-                if all(bool(torch.isfinite(tensor).all()) for tensor in self._replica.trained()):
+                if all(bool(torch.isfinite(tensor).all()) for tensor in setup.replica.trained()):
                     raise
                 return NOT_FINITE
             finally:
-                self._model.train()
+                setup.model.train()
 
     def _say_left_out(self, step: int) -> None:
         if self._said or self._strategy.place.rank != 0:

@@ -10,6 +10,7 @@ from torch import nn
 
 from core.fault_points import reach
 from core.protocol.messages import Claim, Grant
+from workers.host_link.reporter import Reporter
 from workers.optim.precision import Precision, agreed
 from workers.strategies import Replica, Strategy
 from workers.training import checkpoint
@@ -18,7 +19,6 @@ from workers.training.batches import ChunkPlan, GroupBatches
 from workers.training.independent.local_sgd import LocalSgd, make_local_sgd
 from workers.training.independent.model_merge import MergeRounds
 from workers.training.session import Session
-from workers.training.step_reports import report_model
 from workers.training.task import Task
 
 
@@ -60,19 +60,14 @@ class TrainingSetup:
 
 
 def set_up(session: Session, task: Task) -> TrainingSetup:
-    """Puts a task's model on its device and behind the session's mode; all ranks do so at the same time.
-
-    Args:
-        session: Its data must be ready.
-        task: What to train.
-    """
+    """Puts a task's model on its device and behind the session's mode, once the data is ready; every rank calls it."""
     strategy, config = session.strategy, session.config
     device, is_first = strategy.place.device, strategy.place.rank == 0
     precision = Precision(agreed(config.precision, device, strategy.group_size, strategy.total), device)
     # A model that will be sharded stays on the CPU until its blocks are cut: whole, it may not fit on the device.
     model = task.model if strategy.forward_is_collective else task.model.to(device)
     if is_first:
-        report_model(session.reporter, model)
+        _report_model(session.reporter, model)
     if session.resume_folder is not None:
         strategy.recall(checkpoint.saved_counters(session.resume_folder))
     replica = strategy.replicate(model, task.optimization, config.lr, precision)
@@ -83,6 +78,17 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
     merges = MergeRounds(config.merge_policy, config.merge_every_chunks, strategy.synchronised)
     local_sgd = make_local_sgd(strategy, replica)
     return TrainingSetup(session, task, model, precision, replica, batches, shares, local_sgd, merges)
+
+
+def _report_model(reporter: Reporter, model: nn.Module) -> None:
+    """Tells a whole model's size: what synchronising gradients or weights costs follows from it."""
+    sizes = [(p.numel(), p.numel() * p.element_size(), p.requires_grad) for p in model.parameters()]
+    reporter.event(
+        "model",
+        parameters=sum(numel for numel, _, _ in sizes),
+        trainable=sum(numel for numel, _, trained in sizes if trained),
+        trainable_bytes=sum(size for _, size, trained in sizes if trained),
+    )
 
 
 def _batches(session: Session, task: Task) -> GroupBatches:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from core.errors import RankdeckError
-from workers.host_link.reporter import Reporter
-from workers.optim.precision import Precision, SkippedSteps
-from workers.training.batches import GroupBatches, StepBatch
+from workers.training.batches import StepBatch
 from workers.training.divergence import DivergenceWatch
-from workers.training.session import Session
+from workers.training.setup import TrainingSetup
 
-_NONFINITE_LIMIT: Final = 50
-_NONFINITE_CHECK_EVERY: Final = 10
+_LOOK_EVERY: Final = 10
+_ALERT_AFTER: Final = 25
+_HOPELESS_AFTER: Final = 50
 
 
 class DivergedError(RankdeckError):
@@ -55,33 +54,48 @@ class Step:
         return self.metrics.get("loss")
 
 
-class StepReports:
-    """Reports steps and finished chunks, and raises or warns when nothing is learned any more.
+class BadSteps:
+    """Counts bad steps in a row, on the device; looks at the count every ten steps, since a GPU has to be waited for.
 
-    Args:
-        session: Where reports go.
-        batches: Knows how many samples were seen.
-        precision: Knows the loss scale.
-        divergence: Told of each step.
-        tokens_per_sample: For figures in tokens.
+    Attributes:
+        count: As it was last looked at.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        batches: GroupBatches,
-        precision: Precision,
-        divergence: DivergenceWatch,
-        tokens_per_sample: int,
-    ) -> None:
-        self._session = session
-        self._batches = batches
-        self._precision = precision
+    def __init__(self, device: torch.device, *, enabled: bool = True) -> None:
+        self.count = 0
+        self._enabled = enabled
+        self._in_a_row = torch.zeros((), dtype=torch.int64, device=device)
+        self._alerted = False
+
+    def note(self, step: int, good: Tensor) -> Literal["alert", "hopeless"] | None:
+        """Counts a step; "alert" once after 25 bad ones in a row, "hopeless" after 50."""
+        if not self._enabled:
+            return None
+        self._in_a_row = torch.where(good, 0, self._in_a_row + 1)
+        if step % _LOOK_EVERY:
+            return None
+        self.count = int(self._in_a_row)
+        if self.count >= _HOPELESS_AFTER:
+            return "hopeless"
+        if self.count >= _ALERT_AFTER and not self._alerted:
+            self._alerted = True
+            return "alert"
+        self._alerted = self._alerted and self.count > 0
+        return None
+
+
+class StepReports:
+    """Reports steps and finished chunks, and raises or warns when nothing is learned any more."""
+
+    def __init__(self, setup: TrainingSetup, divergence: DivergenceWatch) -> None:
+        self._session = setup.session
+        self._batches = setup.batches
+        self._precision = setup.precision
         self._divergence = divergence
-        self._tokens = tokens_per_sample
-        self._device = session.strategy.place.device
-        self._skipped = SkippedSteps(precision, self._device)
-        self._nonfinite = torch.zeros((), dtype=torch.int64, device=self._device)
+        self._tokens = setup.task.tokens_per_sample
+        self._device = setup.device
+        self._without_loss = BadSteps(setup.device)
+        self._skipped = BadSteps(setup.device, enabled=setup.precision.scaler.is_enabled())
 
     def step(self, step: Step) -> None:
         """Reports a step.
@@ -135,18 +149,16 @@ class StepReports:
                 )
 
     def _check_finite(self, step: Step) -> None:
-        """Counts steps in a row whose loss is not finite, on the device; looks at the count now and then."""
         if step.loss is None:
             return
-        self._nonfinite = torch.where(torch.isfinite(step.loss), 0, self._nonfinite + 1)
-        if step.number % _NONFINITE_CHECK_EVERY == 0 and int(self._nonfinite) >= _NONFINITE_LIMIT:
+        if self._without_loss.note(step.number, torch.isfinite(step.loss)) == "hopeless":
             raise DivergedError(
-                f"For {int(self._nonfinite)} steps up to step {step.number} the loss was not a finite number.",
+                f"For {self._without_loss.count} steps up to step {step.number} the loss was not a finite number.",
                 "Lower the learning rate or lengthen the warm-up.",
             )
 
     def _check_skipped(self, step: Step) -> None:
-        found = self._skipped.note(step.number, step.grad_norm)
+        found = self._skipped.note(step.number, torch.isfinite(step.grad_norm))
         if found == "hopeless":
             raise DivergedError(
                 f"Up to step {step.number} every gradient for at least 50 steps overflowed fp16 and was skipped.",
@@ -164,19 +176,3 @@ class StepReports:
 
     def _device_memory(self) -> int | None:
         return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
-
-
-def report_model(reporter: Reporter, model: nn.Module) -> None:
-    """Tells a model's size: what synchronising gradients or weights costs follows from it.
-
-    Args:
-        reporter: Where it goes.
-        model: Whole, before any mode takes a share of it.
-    """
-    sizes = [(p.numel(), p.numel() * p.element_size(), p.requires_grad) for p in model.parameters()]
-    reporter.event(
-        "model",
-        parameters=sum(numel for numel, _, _ in sizes),
-        trainable=sum(numel for numel, _, trained in sizes if trained),
-        trainable_bytes=sum(size for _, size, trained in sizes if trained),
-    )

@@ -46,10 +46,8 @@ class Trainer:
         self._replica, self._batches, self._precision = setup.replica, setup.batches, setup.precision
         self._horizon = Horizon(setup)
         self._boundary = Boundary(setup, self._horizon)
-        samples = session.data.samples
-        self._warm_up = WarmUp(task, setup.replica, setup.precision, setup.batches, samples, setup.device)
-        divergence = self._boundary.checkpoints.divergence
-        self._reports = StepReports(session, setup.batches, setup.precision, divergence, task.tokens_per_sample)
+        self._warm_up = WarmUp(setup)
+        self._reports = StepReports(setup, self._boundary.checkpoints.divergence)
 
     def fit(self) -> None:
         """Trains from the newest checkpoint until done or stopped, and stays until the host lets this rank go."""

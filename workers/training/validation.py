@@ -14,9 +14,6 @@ from workers.training.setup import TrainingSetup
 class Validation:
     """Evaluates the model, and knows its newest validation loss.
 
-    Args:
-        setup: What is evaluated.
-
     Attributes:
         evaluation: Measures the loss; None where no sample is held out.
     """
@@ -24,7 +21,7 @@ class Validation:
     def __init__(self, setup: TrainingSetup) -> None:
         self._session = session = setup.session
         self._replica = setup.replica
-        self._sampling = Sampling(session, setup.task, setup.replica, setup.model, setup.precision)
+        self._sampling = Sampling(setup)
         held_out, micro_batch = session.data.val_samples, session.batch.micro
         self.evaluation = Evaluation.of(setup.task, held_out, micro_batch, setup.precision)
         self._newest: tuple[int, float] | None = None

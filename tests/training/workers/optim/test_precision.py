@@ -21,8 +21,9 @@ from tests.helpers.hosted_run import host, lines, make_run, write_text
 from tests.helpers.rank_processes import run_ranks
 from tests.training.rank_program import CPU, BareRank
 from workers.optim.optimizer import Optimization
-from workers.optim.precision import Precision, SkippedSteps, agreed
+from workers.optim.precision import Precision, agreed
 from workers.strategies import RankPlace, SingleStrategy, Strategy
+from workers.training.step_reports import BadSteps
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 MODES = ("ddp", "zero1", "fsdp")
@@ -167,11 +168,11 @@ def test_ranks_that_compute_in_step_agree_on_auto() -> None:
 
 
 def test_many_steps_left_out_in_a_row_are_told_and_end_the_run() -> None:
-    skipped = SkippedSteps(Precision("fp16", CPU), CPU)
-    good, bad = torch.tensor(1.0), torch.tensor(float("nan"))
+    skipped = BadSteps(CPU, enabled=Precision("fp16", CPU).scaler.is_enabled())
+    good, bad = torch.tensor(True), torch.tensor(False)
     answers = [skipped.note(step, bad if step > 12 else good) for step in range(1, 71)]
     assert [step for step, answer in enumerate(answers, 1) if answer == "alert"] == [40]
     assert [step for step, answer in enumerate(answers, 1) if answer == "hopeless"] == [70]
     assert [skipped.note(step, good) for step in range(71, 81)] == [None] * 10
-    quiet = SkippedSteps(Precision("bf16", CPU), CPU)
+    quiet = BadSteps(CPU, enabled=Precision("bf16", CPU).scaler.is_enabled())
     assert [quiet.note(step, bad) for step in range(1, 101)] == [None] * 100
