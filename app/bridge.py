@@ -38,14 +38,13 @@ class Mailbox(QObject):
     drained = Signal()
     _woken = Signal()
 
-    def __init__(self, parent: QObject | None = None, interval_ms: int = DRAIN_INTERVAL_MS) -> None:
+    def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._items: deque[Any] = deque()
         self._lock = threading.Condition()
         self._closed = False
         self._awake = False
         self._last_drain = 0.0
-        self._interval_s = interval_ms / 1000
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._on_timeout)
@@ -75,7 +74,7 @@ class Mailbox(QObject):
         self._timer.stop()
 
     def _on_woken(self) -> None:
-        rest_s = self._interval_s - (time.monotonic() - self._last_drain)
+        rest_s = DRAIN_INTERVAL_MS / 1000 - (time.monotonic() - self._last_drain)
         self._timer.start(max(0, round(rest_s * 1000)))
 
     def _on_timeout(self) -> None:
@@ -180,14 +179,3 @@ class Feed(QObject):
 
     def _on_drained(self) -> None:
         """A round of items is over."""
-
-
-def every(period_s: float, action: Callable[[], None]) -> Callable[[threading.Event], None]:
-    """Work for a `Worker`: calls `action` at once and then every `period_s` seconds."""
-
-    def work(stopping: threading.Event) -> None:
-        while not stopping.is_set():
-            action()
-            stopping.wait(period_s)
-
-    return work

@@ -63,10 +63,6 @@ class OperationRunner(QObject):
             self._latest[operation.topic] = number
         self._pool.start(_Task(number, operation.work, self._tell_ended))
 
-    def is_busy(self, topic: str) -> bool:
-        """True while the latest operation of `topic` has not come back."""
-        return self._latest.get(topic, 0) in self._open
-
     def close(self) -> None:
         """Waits a bounded time for what runs, and delivers nothing any more."""
         self._closed = True

@@ -52,7 +52,7 @@ class SetupInputs(QObject):
     def _connect(self, recipes: RecipeList) -> None:
         setup, drafting, pricing = self._window.setup, self._drafting, self._pricing
         self._table.devices_changed.connect(self._on_devices_changed)
-        self._table.sampled.connect(self._on_sampled)
+        self._table.sampled.connect(setup.devices.show_samples)
         recipes.listed.connect(setup.set_recipes)
         setup.draft_changed.connect(self.check_draft)
         drafting.checked.connect(self._on_checked)
@@ -80,10 +80,6 @@ class SetupInputs(QObject):
         devices = self._table.devices
         self._window.setup.devices.set_devices(devices, self._table.problem, self._table.no_cuda)
         self.check_draft()
-
-    def _on_sampled(self) -> None:
-        samples = [self._table.sample(device.uuid) for device in self._table.devices]
-        self._window.setup.devices.show_samples([sample for sample in samples if sample is not None])
 
     def _on_checked(self, checked: CheckedDraft, steps_per_epoch: int | None) -> None:
         setup = self._window.setup

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -12,11 +11,10 @@ from PySide6.QtCore import QObject, Signal
 
 from app.bridge import Feed, Send
 from core.launch.mode import why_no_cuda
-from core.machine.devices import Device, DeviceMonitor, DeviceSample, HostSample
+from core.machine.devices import Device, DeviceMonitor, DeviceSample
 from core.machine.platform import Platform, this_platform
 
 SAMPLE_S: Final = 1.0
-HISTORY: Final = 120
 GRACE_S: Final = 0.04
 
 
@@ -29,8 +27,6 @@ class Monitor(Protocol):
     def devices(self) -> list[Device]: ...
 
     def sample(self) -> list[DeviceSample]: ...
-
-    def host(self) -> HostSample: ...
 
     def close(self) -> None: ...
 
@@ -46,13 +42,12 @@ class DeviceReading:
 
     devices: tuple[Device, ...]
     samples: tuple[DeviceSample, ...]
-    host: HostSample
     problem: str | None
     no_cuda: str | None = None
 
 
 class DeviceTable(Feed):
-    """Devices by UUID with their newest sample and its history.
+    """The devices of this machine, kept current, and their figures.
 
     Args:
         make_monitor: Makes the monitor for this machine, in the thread: finding a driver takes a while.
@@ -60,21 +55,19 @@ class DeviceTable(Feed):
 
     Signals:
         devices_changed: Devices came or went, or `problem` changed.
-        sampled: New figures for all devices, once a second.
+        sampled: New figures of the devices (`DeviceSample`s), once a second.
     """
 
     devices_changed = Signal()
-    sampled = Signal()
+    sampled = Signal(object)
 
     def __init__(self, make_monitor: Callable[[Platform], Monitor], parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.devices: list[Device] = []
-        self.host: HostSample | None = None
         self.problem: str | None = None
         self.no_cuda: str | None = None
         self.is_known = False
         self._make_monitor = make_monitor
-        self._history: dict[str, deque[DeviceSample]] = {}
 
     def open(self) -> None:
         """Starts reading."""
@@ -99,15 +92,6 @@ class DeviceTable(Feed):
             for worker in self._leaving:
                 worker.join(GRACE_S)
 
-    def sample(self, uuid: str) -> DeviceSample | None:
-        """The newest figures of a device; None before the first."""
-        history = self._history.get(uuid)
-        return history[-1] if history else None
-
-    def history(self, uuid: str) -> Sequence[DeviceSample]:
-        """Its last two minutes, oldest first."""
-        return tuple(self._history.get(uuid, ()))
-
     def _on_item(self, item: object) -> None:
         if not isinstance(item, DeviceReading):
             return
@@ -115,12 +99,9 @@ class DeviceTable(Feed):
         changed = not self.is_known or (list(item.devices), item.problem, item.no_cuda) != shown
         self.is_known = True
         self.devices, self.problem, self.no_cuda = list(item.devices), item.problem, item.no_cuda
-        self.host = item.host
-        for sample in item.samples:
-            self._history.setdefault(sample.uuid, deque(maxlen=HISTORY)).append(sample)
         if changed:
             self.devices_changed.emit()
-        self.sampled.emit()
+        self.sampled.emit(item.samples)
 
 
 def monitor_for(platform: Platform) -> DeviceMonitor:
@@ -130,4 +111,4 @@ def monitor_for(platform: Platform) -> DeviceMonitor:
 
 def _read(monitor: Monitor, platform: Platform) -> DeviceReading:
     devices, samples = tuple(monitor.devices()), tuple(monitor.sample())
-    return DeviceReading(devices, samples, monitor.host(), monitor.problem, why_no_cuda(devices, platform))
+    return DeviceReading(devices, samples, monitor.problem, why_no_cuda(devices, platform))

@@ -70,10 +70,6 @@ class LogTail:
             lines = lines[1:]  # it began in the middle
         return [printed(line.decode("utf-8", errors="replace")) for line in lines]
 
-    def unfinished(self) -> str:
-        """What stands after the last line end."""
-        return printed(self._rest.decode("utf-8", errors="replace"))
-
 
 class RankLogModel(QAbstractListModel):
     """The last `MAX_LINES` lines of a log."""
@@ -95,10 +91,6 @@ class RankLogModel(QAbstractListModel):
     def line(self, row: int) -> str:
         """The text of a row."""
         return self._lines[row]
-
-    def text(self) -> str:
-        """All lines, for the clipboard."""
-        return "\n".join(self._lines)
 
     def append(self, lines: list[str]) -> None:
         """Adds lines; the oldest ones go when there are too many."""

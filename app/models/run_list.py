@@ -104,10 +104,6 @@ class RunListModel(QAbstractListModel):
         """The rows, from the top."""
         return list(self._entries)
 
-    def row_of(self, path: Path) -> int:
-        """The row of a run's folder; -1 if it is not there."""
-        return next((row for row, entry in enumerate(self._entries) if entry.path == path), -1)
-
     def rowCount(self, parent: Index | None = None) -> int:
         """How many runs there are."""
         return 0 if parent is not None and parent.isValid() else len(self._entries)

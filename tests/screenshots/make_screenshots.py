@@ -107,7 +107,7 @@ def all_pictures(studio: Studio) -> None:
     """Idle, training (light and dark), closing, stopped, resuming, fallback, error."""
     window, actions = studio.window, studio.window.actions_
     studio.rankdeck.open()
-    studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch))
+    studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch.text()))
     studio.rest(2.5)
     studio.picture("idle-light")
     set_field(studio, "steps", str(STEPS))
@@ -141,7 +141,7 @@ def all_pictures(studio: Studio) -> None:
     dialog.reject()
     studio.rest(0.2)
     pictures_of_modes(studio)
-    window.setup.mode.radio("ddp").click()
+    window.setup.mode.radios["ddp"].click()
     fallback_picture(studio)
     failed_run(studio)
     window.setup.data.set_path("/data/not there.txt")
@@ -156,14 +156,14 @@ def all_pictures(studio: Studio) -> None:
 def pictures_of_modes(studio: Studio) -> None:
     """The sync interval with its price, measured for real, and ZeRO's third stage; a run is shown, stopped."""
     mode = studio.window.setup.mode
-    mode.radio("independent").click()
+    mode.radios["independent"].click()
     mode.sync_interval.slider.setValue(STOPS.index(10))
     studio.wait(mode.sync_interval.measure.isEnabled)
     mode.sync_interval.measure.click()
     studio.wait(lambda: "Predicted" in mode.sync_interval.price.text() and mode.sync_interval.measure.isEnabled())
     studio.window.tabs.setCurrentWidget(studio.window.tabs.config)
     studio.picture("sync-interval")
-    mode.radio("zero").click()
+    mode.radios["zero"].click()
     choose(mode.zero.row("zero_stage"), "3")
     studio.picture("zero")
 
@@ -178,7 +178,7 @@ def only_modes(studio: Studio) -> None:
     """A short run, then the pictures of the modes."""
     window, actions = studio.window, studio.window.actions_
     studio.rankdeck.open()
-    studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch))
+    studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch.text()))
     set_field(studio, "steps", "120")
     set_field(studio, "eval_every", "40")
     window.setup.form.more.setChecked(False)
@@ -239,7 +239,7 @@ def large_picture(studio: Studio) -> None:
     """The window at 150 %, with a run that is shown from its files."""
     window, actions = studio.window, studio.window.actions_
     studio.rankdeck.open()
-    studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch))
+    studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch.text()))
     set_field(studio, "steps", "80")
     set_field(studio, "eval_every", "40")
     studio.wait(actions.start.isEnabled)

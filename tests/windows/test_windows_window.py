@@ -44,7 +44,7 @@ def test_opened_clicked_typed_into_and_grabbed(open_window: OpenWindow, qtbot: Q
     qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
     qtbot.waitUntil(lambda: rankdeck.data.is_caught_up, timeout=10_000)
     picker = window.setup.devices
-    box = picker.row(picker.devices()[0].uuid).box
+    box = picker.rows()[0].box
     before = box.isChecked()
     qtbot.mouseClick(box, Qt.MouseButton.LeftButton, pos=box.rect().center() - box.rect().center() / 2)
     assert box.isChecked() is not before

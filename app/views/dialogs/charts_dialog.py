@@ -108,10 +108,6 @@ class ChartsDialog(QDialog):
         assert isinstance(found, QComboBox)
         return found
 
-    def row_of(self, printed: str) -> int:
-        """The row of a printed name; -1 where there is none."""
-        return next((row for row in range(self.table.rowCount()) if self._printed(row) == printed), -1)
-
     def choose(self, row: int, chart: str) -> None:
         """Sets a row's chart as a person would; empty: as it is printed."""
         combo = self.combo(row)

@@ -75,10 +75,10 @@ class PreviewDialog(QDialog):
         self.column.activated.connect(lambda row: self.column_chosen.emit(str(self.column.itemData(row))))
         self._column_label = QLabel("&Text column")
         self._column_label.setBuddy(self.column)
-        self._notes = QGridLayout()
-        self._notes.setHorizontalSpacing(12)
-        self._notes.setVerticalSpacing(4)
-        self._notes.setColumnStretch(1, 1)
+        self.notes = QGridLayout()
+        self.notes.setHorizontalSpacing(12)
+        self.notes.setVerticalSpacing(4)
+        self.notes.setColumnStretch(1, 1)
         self.text = QTextBrowser()
         self.text.setAccessibleName("First samples and documents")
         self.text.setTabChangesFocus(True)
@@ -114,7 +114,7 @@ class PreviewDialog(QDialog):
         column.setSpacing(8)
         column.addWidget(self.notice)
         column.addWidget(self._going)
-        column.addLayout(self._notes)
+        column.addLayout(self.notes)
         column.addLayout(chosen)
         column.addWidget(self.text, 1)
         column.addWidget(self.buttons)
@@ -156,17 +156,6 @@ class PreviewDialog(QDialog):
         self._show_text()
         self.all.setEnabled(not found["tokenised"])
 
-    def facts(self) -> dict[str, str]:
-        """The counts that are shown, by label."""
-        shown = {}
-        for row in range(self._notes.rowCount()):
-            label, value = self._notes.itemAtPosition(row, 0), self._notes.itemAtPosition(row, 1)
-            if label is not None and value is not None:
-                left, right = label.widget(), value.widget()
-                if isinstance(left, QLabel) and isinstance(right, QLabel):
-                    shown[left.text()] = right.text()
-        return shown
-
     def _show_busy(self, busy: bool) -> None:
         self._going.setVisible(busy)
         for button in (self.again, self.all):
@@ -181,7 +170,7 @@ class PreviewDialog(QDialog):
         self._column_label.setVisible(shown)
 
     def _show_facts(self, lines: list[tuple[str, str]]) -> None:
-        while (item := self._notes.takeAt(0)) is not None:
+        while (item := self.notes.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
                 widget.deleteLater()
@@ -194,8 +183,8 @@ class PreviewDialog(QDialog):
             text.setTextFormat(Qt.TextFormat.PlainText)
             text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             text.setAccessibleName(f"{name}: {value}" if name else value)
-            self._notes.addWidget(label, row, 0)
-            self._notes.addWidget(text, row, 1)
+            self.notes.addWidget(label, row, 0)
+            self.notes.addWidget(text, row, 1)
 
     # --- samples and documents ---------------------------------------------------------------------------
 

@@ -44,9 +44,9 @@ class DataField(QWidget):
         self.preview = self._button("preview", _PREVIEW, self.preview_requested)
         self.preview.setShortcut("Ctrl+D")
         self.set_preview(None)
-        self._found = QLabel()
-        self._found.setWordWrap(True)
-        self._found.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.found = QLabel()
+        self.found.setWordWrap(True)
+        self.found.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.problem = ProblemLabel()
         row = QHBoxLayout()
         row.setSpacing(4)
@@ -58,7 +58,7 @@ class DataField(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
         column.addLayout(row)
-        column.addWidget(self._found)
+        column.addWidget(self.found)
         column.addWidget(self.problem)
         self.setAcceptDrops(True)
         self.line.setAcceptDrops(False)  # else it would take the drop as text with file:// in front
@@ -91,17 +91,12 @@ class DataField(QWidget):
     def set_path(self, path: str) -> None:
         """Shows a path without telling anybody that it was edited."""
         self.line.setText(path if self._is_asked or path != STDLIB else "")
-        self.show_found(self.found)
-
-    @property
-    def found(self) -> str:
-        """What the path holds, as shown."""
-        return self._found.text()
+        self.show_found(self.found.text())
 
     def show_found(self, text: str) -> None:
         """Says under the field what the path holds."""
-        self._found.setText(text)
-        self._found.setVisible(bool(text) and bool(self.line.text()))
+        self.found.setText(text)
+        self.found.setVisible(bool(text) and bool(self.line.text()))
 
     def show_problem(self, error: RankdeckError | None) -> None:
         """Marks the path as wrong, with the reason."""

@@ -121,17 +121,13 @@ class DevicePicker(QWidget):
         if self.selected() != before:
             self.selection_changed.emit()
 
-    def devices(self) -> list[Device]:
-        """Every device that is there, in the order shown."""
-        return [row.device for row in self._ordered() if not row.is_lost]
-
     def selected(self) -> list[Device]:
         """The ticked devices, in the order shown."""
-        return [row.device for row in self._ordered() if row.box.isChecked() and not row.is_lost]
+        return [row.device for row in self.rows() if row.box.isChecked() and not row.is_lost]
 
     def wished(self) -> list[str]:
         """UUIDs of what is chosen, also of what cannot be used just now: to be remembered."""
-        shown = [row.device.uuid for row in self._ordered() if self._is_wished(row.device)]
+        shown = [row.device.uuid for row in self.rows() if self._is_wished(row.device)]
         return shown + sorted((self._wanted or set()) - self._rows.keys())
 
     def select(self, uuids: Sequence[str]) -> None:
@@ -154,7 +150,8 @@ class DevicePicker(QWidget):
         text = self._notice.text()
         self._notice.setVisible(bool(text) and not (self._wrong and self._wrong in text))  # once is enough
 
-    def _ordered(self) -> list[DeviceRow]:
+    def rows(self) -> list[DeviceRow]:
+        """The rows in the order shown."""
         places = {self._column.indexOf(row): row for row in self._rows.values()}
         return [places[place] for place in sorted(places)]
 

@@ -117,7 +117,7 @@ class DeviceRow(QWidget):
         for label in (self._figures, self._memory_text):
             label.setFont(tabular(label.font()))
             label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self._warning = WarningLabel()
+        self.warning = WarningLabel()
         self._lay_out()
         self.set_device(device)
 
@@ -149,7 +149,7 @@ class DeviceRow(QWidget):
                 unused.setParent(self)
                 unused.hide()
             template = "100 %"
-        grid.addWidget(self._warning, 3, 1, 1, 2)
+        grid.addWidget(self.warning, 3, 1, 1, 2)
         # The row keeps its shape while the figures run.
         self._figures.setMinimumWidth(self._figures.fontMetrics().horizontalAdvance(template))
 
@@ -157,11 +157,6 @@ class DeviceRow(QWidget):
     def is_lost(self) -> bool:
         """Whether nothing can train on it just now."""
         return self.is_absent or bool(self.device.hidden_by) or (self._sample is not None and self._sample.is_unusable)
-
-    @property
-    def warning(self) -> str:
-        """What is unusual about it just now; empty when nothing is."""
-        return self._warning.text() if not self._warning.isHidden() else ""
 
     def set_device(self, device: Device, short_uuid: str = "") -> None:
         """Takes over what is known about the device (its place may have changed; its UUID has not)."""
@@ -211,7 +206,7 @@ class DeviceRow(QWidget):
         hidden = f"hidden by {self.device.hidden_by}" if self.device.hidden_by else ""
         trouble = sample.error or hidden
         is_error = self.is_lost and not hidden
-        self._warning.say(trouble or self._caution or self._held, "error" if is_error else "warning")
+        self.warning.say(trouble or self._caution or self._held, "error" if is_error else "warning")
         self._figures.setText(_aligned(sample, self.device.kind))
         used, total = sample.memory_used_bytes, sample.memory_total_bytes or self.device.memory_bytes
         self._memory.set_share(used / total if used is not None and total else None)

@@ -67,7 +67,7 @@ class ModePicker(QWidget):
         self._options = ModeOptions()
         self._deepspeed = ""
         self._group = QButtonGroup(self)
-        self._radios = {mode: QRadioButton(text) for mode, text in _LABELS.items()}
+        self.radios = {mode: QRadioButton(text) for mode, text in _LABELS.items()}
         self._meaning = QLabel()
         self._meaning.setWordWrap(True)
         self._meaning.setForegroundRole(QPalette.ColorRole.PlaceholderText)
@@ -86,7 +86,7 @@ class ModePicker(QWidget):
         )
         self._average_warning = QLabel(_AVERAGE)
         self._average_warning.setWordWrap(True)
-        for mode, radio in self._radios.items():
+        for mode, radio in self.radios.items():
             self._group.addButton(radio)
             radio.setObjectName(f"mode_{mode}")
             radio.setAccessibleDescription(_MEANINGS[mode])
@@ -100,7 +100,7 @@ class ModePicker(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
-        for radio in self._radios.values():
+        for radio in self.radios.values():
             column.addWidget(radio)
         for widget in (self._meaning, self.problem, self.zero):
             column.addWidget(widget)
@@ -145,7 +145,7 @@ class ModePicker(QWidget):
 
     def set_mode(self, mode: str, texts: Mapping[str, str]) -> None:
         """Shows a choice; "auto" (and anything without a button) leaves it to the recommendation."""
-        self._chosen = next((known for known in self._radios if known == mode), Mode.AUTO)
+        self._chosen = next((known for known in self.radios if known == mode), Mode.AUTO)
         shown = {**default_mode_texts(), **texts}
         self.zero.set_texts(shown)
         self.merging.set_texts(shown)
@@ -159,18 +159,14 @@ class ModePicker(QWidget):
         self._deepspeed = text
         self._on_changed()
 
-    def radio(self, mode: str) -> QRadioButton:
-        """The button of a mode."""
-        return self._radios[Mode(mode)]
-
     # --- what can be chosen --------------------------------------------------------------------------------
 
     def set_options(self, options: ModeOptions) -> None:
         """The ticked devices, the recipe and this machine decide what is recommended and what can be chosen."""
-        if options.recommended not in self._radios:
+        if options.recommended not in self.radios:
             options = dataclasses.replace(options, recommended=Mode.DDP)
         self._options = options
-        for mode, radio in self._radios.items():
+        for mode, radio in self.radios.items():
             can = mode in options.supported
             radio.setEnabled(can)
             radio.setToolTip(_MEANINGS[mode] if can else "This recipe doesn't support this mode.")
@@ -186,8 +182,8 @@ class ModePicker(QWidget):
 
     def _show(self) -> None:
         shown, ranks = self.shown_mode(), self._options.ranks
-        self._radios[shown].setChecked(True)
-        for mode, radio in self._radios.items():
+        self.radios[shown].setChecked(True)
+        for mode, radio in self.radios.items():
             hint = "  (recommended)" if mode == self._options.recommended and ranks > 1 else ""
             radio.setText(_LABELS[mode] + hint)
         alone = "The mode matters only with two or more devices." if ranks == 1 else ""

@@ -70,11 +70,6 @@ class InterpreterRow(FieldRow):
         combo.view().setMinimumWidth(combo.view().sizeHintForColumn(0) + 32)
         self._show_note()
 
-    def offered(self) -> list[str]:
-        """What the list says, from the top."""
-        assert isinstance(self.editor, QComboBox)
-        return [self.editor.itemText(row) for row in range(self.editor.count())]
-
     def text(self) -> str:
         """The path; empty for Rankdeck's own."""
         return self.line.text()

@@ -57,11 +57,11 @@ class SetupPanel(QWidget):
         self._description = QLabel()
         self._description.setWordWrap(True)
         self._description.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self._unusable = QLabel()
-        self._unusable.setWordWrap(True)
-        self._unusable.setTextFormat(Qt.TextFormat.PlainText)
-        self._unusable.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._unusable.setAccessibleName("Recipes that cannot be used")
+        self.unusable = QLabel()
+        self.unusable.setWordWrap(True)
+        self.unusable.setTextFormat(Qt.TextFormat.PlainText)
+        self.unusable.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.unusable.setAccessibleName("Recipes that cannot be used")
         self.summary = SummaryLines()
         self._fill_recipes(recipes)
         self.recipe.setCurrentIndex(self._first_row())
@@ -85,8 +85,8 @@ class SetupPanel(QWidget):
             if recipe.problem:
                 self.recipe.setItemData(row, 0, Qt.ItemDataRole.UserRole - 1)  # Qt's own way to disable an item
         broken = [f"{recipe.folder.name} cannot be used: {recipe.problem}" for recipe in recipes if recipe.problem]
-        self._unusable.setText("\n".join(broken))
-        self._unusable.setVisible(bool(broken))
+        self.unusable.setText("\n".join(broken))
+        self.unusable.setVisible(bool(broken))
 
     def _first_row(self) -> int:
         """The recipe of the demo run, whatever else there is; where it is missing, the first that can be used."""
@@ -124,7 +124,7 @@ class SetupPanel(QWidget):
         column.setSpacing(4)
         _section(column, "Reci&pe", self.recipe, self.recipe)
         column.addWidget(self._description)
-        column.addWidget(self._unusable)
+        column.addWidget(self.unusable)
         column.addWidget(self.needs)
         self._data_label = _section(column, "D&ata", self.data, self.data.line)
         _section(column, "Devices", self.devices, None)
@@ -149,11 +149,6 @@ class SetupPanel(QWidget):
         self.recipe.setMinimumContentsLength(4)
 
     # --- the draft ---------------------------------------------------------------------------------------
-
-    @property
-    def unusable_text(self) -> str:
-        """Which recipes cannot be used, and why; empty while every one can."""
-        return self._unusable.text()
 
     def chosen_recipe(self) -> Recipe | None:
         """The recipe that is chosen; None when there is no usable one."""

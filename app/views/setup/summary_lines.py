@@ -39,17 +39,17 @@ class SummaryLines(QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._arithmetic = QLabel()
-        self._arithmetic.setWordWrap(True)
-        self._arithmetic.setFont(tabular(self._arithmetic.font()))
+        self.arithmetic = QLabel()
+        self.arithmetic.setWordWrap(True)
+        self.arithmetic.setFont(tabular(self.arithmetic.font()))
         self.fix = QPushButton("✕ Fix the marked settings to start")
         self.fix.setFlat(True)
         self.fix.setToolTip("Go to the first of them")
         self.fix.clicked.connect(self.fix_requested)
         self.fix.hide()
-        self._epoch = QLabel()
-        self._epoch.setWordWrap(True)
-        self._epoch.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.epoch = QLabel()
+        self.epoch.setWordWrap(True)
+        self.epoch.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.command = QLineEdit()
         self.command.setReadOnly(True)
         self.command.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
@@ -72,20 +72,10 @@ class SummaryLines(QFrame):
         column.setContentsMargins(12, 8, 4 + self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent), 8)
         column.setSpacing(4)
         column.addWidget(Line())
-        column.addWidget(self._arithmetic)
+        column.addWidget(self.arithmetic)
         column.addWidget(self.fix, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(self._epoch)
+        column.addWidget(self.epoch)
         column.addLayout(row)
-
-    @property
-    def arithmetic(self) -> str:
-        """The line with the batch arithmetic, or with what has to be fixed first."""
-        return self._arithmetic.text() or self.fix.text()
-
-    @property
-    def epoch(self) -> str:
-        """The line with the steps of an epoch."""
-        return self._epoch.text()
 
     def show_checked(self, checked: CheckedDraft, steps_per_epoch: int | None, ranks: int = 1) -> None:
         """Shows a draft's arithmetic; while something is wrong, how many things are.
@@ -95,30 +85,30 @@ class SummaryLines(QFrame):
             steps_per_epoch: None while that is not known.
             ranks: Devices that are ticked.
         """
-        self._arithmetic.setToolTip("Samples per optimizer step = micro-batch × devices × accumulation")
+        self.arithmetic.setToolTip("Samples per optimizer step = micro-batch × devices × accumulation")
         if checked.config is not None and checked.batch is None:
-            self._arithmetic.setText(
+            self.arithmetic.setText(
                 f"{count(ranks)} {'process' if ranks == 1 else 'processes'}{'' if ranks == 1 else ', one per device'}"
             )
-            self._arithmetic.setToolTip("The program sets its own batch size")
-            self._epoch.setText("")
+            self.arithmetic.setToolTip("The program sets its own batch size")
+            self.epoch.setText("")
         elif checked.batch is None or checked.config is None:
             wrong = len(checked.problems)
-            self._arithmetic.setText("")
+            self.arithmetic.setText("")
             self.fix.setText(f"✕ Fix {wrong} {'setting' if wrong == 1 else 'settings'} to start")
-            self._epoch.setText("")
+            self.epoch.setText("")
         else:
             batch = checked.batch
             apart = " per device" if checked.mode == Mode.INDEPENDENT else ""
             factors = f"{count(batch.micro)} × {batch.ranks} × {count(batch.accumulation)}"
-            self._arithmetic.setText(f"Global batch {count(batch.global_)} = {factors}{apart}")
-            self._epoch.setText(
+            self.arithmetic.setText(f"Global batch {count(batch.global_)} = {factors}{apart}")
+            self.epoch.setText(
                 f"≈ {count(steps_per_epoch)} {'step' if steps_per_epoch == 1 else 'steps'} per epoch"
                 if steps_per_epoch
                 else ""
             )
-        self._arithmetic.setVisible(bool(self._arithmetic.text()))
-        self.fix.setVisible(not self._arithmetic.text())
+        self.arithmetic.setVisible(bool(self.arithmetic.text()))
+        self.fix.setVisible(not self.arithmetic.text())
         if self.command.text() != checked.command:
             self.command.setText(checked.command)
             self.command.setCursorPosition(0)

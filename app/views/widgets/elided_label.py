@@ -16,18 +16,14 @@ class ElidedLabel(QLabel):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._full_text = ""
+        self.full_text = ""
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
-    def full_text(self) -> str:
-        """All of the text."""
-        return self._full_text
-
     def set_full_text(self, text: str) -> None:
         """Shows as much of the text as there is room for."""
-        if text != self._full_text:
-            self._full_text = text
+        if text != self.full_text:
+            self.full_text = text
             self.setToolTip(text)
             self._elide()
 
@@ -42,6 +38,6 @@ class ElidedLabel(QLabel):
 
     def _elide(self) -> None:
         metrics = self.fontMetrics()
-        shown = metrics.elidedText(self._full_text, Qt.TextElideMode.ElideRight, self.width())
+        shown = metrics.elidedText(self.full_text, Qt.TextElideMode.ElideRight, self.width())
         # A letter and three dots tell nothing.
-        self.setText(shown if shown == self._full_text or len(shown) > LEAST_LETTERS else "")
+        self.setText(shown if shown == self.full_text or len(shown) > LEAST_LETTERS else "")

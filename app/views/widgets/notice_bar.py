@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
@@ -34,8 +34,6 @@ class Step:
 class NoticeBar(QFrame):
     """Title, cause, next step, and a button for the step where there is one. Hidden until something is said."""
 
-    dismissed = Signal()
-
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._kind = "info"
@@ -59,7 +57,7 @@ class NoticeBar(QFrame):
         self._close.setAutoRaise(True)
         self._close.setToolTip("Dismiss this message")
         self._close.setAccessibleName("Dismiss this message")
-        self._close.clicked.connect(self._on_dismiss_clicked)
+        self._close.clicked.connect(self.clear)
         self._lay_out()
         self.hide()
 
@@ -128,7 +126,3 @@ class NoticeBar(QFrame):
     def _on_step_clicked(self) -> None:
         if self._step is not None:
             self._step.act()
-
-    def _on_dismiss_clicked(self) -> None:
-        self.clear()
-        self.dismissed.emit()

@@ -48,7 +48,7 @@ def test_a_rank_that_dies_before_the_first_step(
     if folder := os.environ.get("RANKDECK_TEST_PICTURES"):
         qtbot.wait(1000)
         window.grab().save(f"{folder}/fallback.png")
-    qtbot.waitUntil(lambda: window.header.detail.full_text() == "independently on 2 devices")
+    qtbot.waitUntil(lambda: window.header.detail.full_text == "independently on 2 devices")
     qtbot.waitUntil(lambda: window.tabs.tabText(window.tabs.indexOf(window.tabs.alerts)) == "Alerts 1")
     (said,) = alerts(rankdeck)
     assert said.startswith("DDP could not start, so each device trains its own model, and the best one is kept.")
@@ -85,7 +85,7 @@ def test_ranks_that_do_not_start_in_time(
     newest, first = alerts(rankdeck)
     assert first.startswith("DDP could not start, so each device") and "within 2 s" in first
     assert newest.startswith("Parallel-independent could not start, so the run continued on one device (CPU 0).")
-    qtbot.waitUntil(lambda: rankdeck.window.header.detail.full_text() == "on CPU 0 alone")
+    qtbot.waitUntil(lambda: rankdeck.window.header.detail.full_text == "on CPU 0 alone")
 
     run.wait_for_event("device", len(run.events("device")) + 6)
     last = [line["uuid"] for line in run.events("device")[-4:]]

@@ -34,7 +34,7 @@ def test_the_bar_says_so_and_goes_away(
     assert notice.title == "Metrics cannot be written"
     assert "could not be written" in notice.text and "Free some space." in notice.text
     header = rankdeck.window.header
-    qtbot.waitUntil(lambda: header.detail.full_text() == "Metrics cannot be written", timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: header.detail.full_text == "Metrics cannot be written", timeout=WAIT_MS)
     assert "left" not in header.left.text()
     if folder := os.environ.get("RANKDECK_TEST_PICTURES"):
         qtbot.wait(500)

@@ -129,7 +129,7 @@ def test_deepspeed_is_offered_where_the_mode_wants_it(open_window: OpenWindow, q
     assert platform is not None
     drafting._on_platform(dataclasses.replace(platform, deepspeed_version=None))
     assert not mode.install.isVisible()
-    mode.radio("zero").click()
+    mode.radios["zero"].click()
     assert mode.install.isVisible()
     qtbot.mouseClick(mode.install, LEFT)
     dialog = rankdeck.aids.install_dialog

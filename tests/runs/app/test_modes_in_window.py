@@ -17,7 +17,7 @@ pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 def test_a_deepspeed_configuration_that_contradicts_the_run_is_marked(open_window: OpenWindow) -> None:
     rankdeck = open_window()
     mode, start = rankdeck.window.setup.mode, rankdeck.window.actions_.start
-    mode.radio("zero").click()
+    mode.radios["zero"].click()
     config = {**json.loads(own_text(1)), "train_batch_size": 7}
     mode.set_deepspeed(json.dumps(config, indent=2))
     assert mode.deepspeed_problem.isVisible() and "train_batch_size" in mode.deepspeed_problem.text()
@@ -29,7 +29,7 @@ def test_a_deepspeed_configuration_that_contradicts_the_run_is_marked(open_windo
 def test_an_outer_optimizer_with_plain_averaging_is_marked(open_window: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_window()
     setup, start = rankdeck.window.setup, rankdeck.window.actions_.start
-    setup.mode.radio("independent").click()
+    setup.mode.radios["independent"].click()
     setup.mode.sync_interval.slider.setValue(3)
     setup.form.more.setChecked(True)
     method = setup.form.row("sync_method").editor
@@ -38,14 +38,14 @@ def test_an_outer_optimizer_with_plain_averaging_is_marked(open_window: OpenWind
     type_into(rankdeck, "outer_lr", "0.7", qtbot)
     row = setup.form.row("outer_lr")
     assert "no outer optimizer" in row.problem.text() and not row.problem.isHidden() and not start.isEnabled()
-    setup.mode.radio("ddp").click()
+    setup.mode.radios["ddp"].click()
     assert start.isEnabled() and "outer" not in setup.summary.command.text(), "it means nothing in this mode"
 
 
 def test_merge_rounds_are_not_offered_beside_the_dial(open_window: OpenWindow) -> None:
     rankdeck = open_window()
     setup = rankdeck.window.setup
-    setup.mode.radio("independent").click()
+    setup.mode.radios["independent"].click()
     rounds = setup.mode.merging.row("merge_every_chunks")
     rounds.set_text("4")
     rounds.edited.emit("merge_every_chunks")
@@ -58,8 +58,8 @@ def test_merge_rounds_are_not_offered_beside_the_dial(open_window: OpenWindow) -
 
 def test_two_slots_of_the_processor_have_nothing_to_move(open_window: OpenWindow) -> None:
     mode = open_window().window.setup.mode
-    mode.radio("zero").click()
+    mode.radios["zero"].click()
     box = mode.zero.row("offload_optimizer").editor
     assert box.isVisible() and not box.isEnabled() and "CPU devices" in box.toolTip()
-    mode.radio("independent").click()
+    mode.radios["independent"].click()
     assert mode.sync_interval.measure.isEnabled() and "five seconds" in mode.sync_interval.price.text()

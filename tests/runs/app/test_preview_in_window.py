@@ -96,7 +96,9 @@ def test_the_preview_shows_what_the_model_will_see(open_window: OpenWindow, rows
     assert dialog.cancel.isVisible() and not dialog.again.isEnabled()
     qtbot.waitUntil(lambda: not dialog.cancel.isVisible(), timeout=LOOK_MS)
     assert dialog.notice.isHidden(), dialog.notice.text
-    facts = dialog.facts()
+    cells = [dialog.notes.itemAtPosition(row, column) for row in range(dialog.notes.rowCount()) for column in (0, 1)]
+    texts = [getattr(cell.widget(), "text", str)() for cell in cells if cell is not None]
+    facts = dict(zip(texts[::2], texts[1::2], strict=True))
     assert facts["Data"].startswith("1 file, ") and facts["Rows"] == "62 rows, 60 documents"
     assert facts["Bad rows"].startswith("2 of 62 rows are bad") and "rows.jsonl, line 61" in facts["Bad rows"]
     recommended = "parallel-independent on" if sys.platform == "win32" else "DDP on"
@@ -178,8 +180,8 @@ def test_data_of_the_hub_is_not_counted_in_files(
     rankdeck = open_window()
     set_data(rankdeck, "hf://owner/name", qtbot)
     found = "on the Hugging Face Hub, not downloaded yet"
-    qtbot.waitUntil(lambda: rankdeck.window.setup.data.found == found, timeout=SOON_MS)
-    assert rankdeck.window.setup.summary.epoch == "", "how many steps it has is not known"
+    qtbot.waitUntil(lambda: rankdeck.window.setup.data.found.text() == found, timeout=SOON_MS)
+    assert rankdeck.window.setup.summary.epoch.text() == "", "how many steps it has is not known"
     assert data_text("hf://owner/name:en", 0, 2_500_000) == "on the Hugging Face Hub, 2.5 MB on this machine"
     assert (
         data_text("a.txt", 1, 999) == "1 file, 999 bytes" and data_text("a", 1200, 512_300_000) == "1,200 files, 512 MB"

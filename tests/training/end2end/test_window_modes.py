@@ -35,7 +35,7 @@ def text(tmp_path: Path) -> Path:
 def choose_zero(rankdeck: Rankdeck, stage: int, engine: str = "torch") -> None:
     """Picks ZeRO, a stage, and an engine."""
     mode = rankdeck.window.setup.mode
-    mode.radio("zero").click()
+    mode.radios["zero"].click()
     for name, value in (("zero_stage", str(stage)), ("zero_engine", engine)):
         editor = mode.zero.row(name).editor
         assert isinstance(editor, QComboBox)
@@ -88,7 +88,7 @@ def test_zero_stage_2_and_a_dial_of_ten_steps(open_window: OpenWindow, qtbot: Qt
     assert rankdeck.window.tabs.config.text.toPlainText().startswith("# The model has ")
 
     type_into(rankdeck, "steps", "20", qtbot)
-    rankdeck.window.setup.mode.radio("independent").click()
+    rankdeck.window.setup.mode.radios["independent"].click()
     rankdeck.window.setup.mode.sync_interval.slider.setValue(3)
     assert "--sync-every 10" in rankdeck.window.setup.summary.command.text()
     start(rankdeck, qtbot)
@@ -102,7 +102,7 @@ def test_a_stopped_run_goes_on_in_the_mode_that_is_chosen_in_setup(
 ) -> None:
     rankdeck = open_window()
     set_up(rankdeck, text, qtbot, steps="5000", eval_every="1000")
-    rankdeck.window.setup.mode.radio("ddp").click()
+    rankdeck.window.setup.mode.radios["ddp"].click()
     start(rankdeck, qtbot)
     qtbot.waitUntil(lambda: len(steps_shown(rankdeck, 1)) >= 10, timeout=TRAIN_MS)
     choose_zero(rankdeck, 1, ENGINE)
@@ -111,7 +111,7 @@ def test_a_stopped_run_goes_on_in_the_mode_that_is_chosen_in_setup(
     assert rankdeck.data.state.fallback is None, "the engine that was chosen shards"
     assert rankdeck.showing.run_dir is not None
     assert f'zero_engine = "{ENGINE}"' in (rankdeck.showing.run_dir / "run.toml").read_text(encoding="utf-8")
-    rankdeck.window.setup.mode.radio("independent").click()
+    rankdeck.window.setup.mode.radios["independent"].click()
     stopped_at = resume_in_setups_mode(rankdeck, qtbot, "parallel-independent on CPU 0, CPU 1")
     assert rankdeck.data.state.mode == "independent"
     assert steps_shown(rankdeck, 0)[:stopped_at] == list(range(1, stopped_at + 1)), "no step missing or twice"

@@ -44,10 +44,9 @@ def set_up(rankdeck: Rankdeck, text: Path, qtbot: QtBot, **more: str) -> None:
     setup.data.line.textEdited.emit(str(text))
     for name, value in {**FORM, **more}.items():
         type_into(rankdeck, name, value, qtbot)
-    for device in setup.devices.devices():
-        box = setup.devices.row(device.uuid).box
-        if box.isChecked() != (device.uuid in ("cpu:0", "cpu:1")):
-            box.click()
+    for row in setup.devices.rows():
+        if row.box.isChecked() != (row.device.uuid in ("cpu:0", "cpu:1")):
+            row.box.click()
 
 
 def state_of(rankdeck: Rankdeck) -> str:
@@ -70,7 +69,7 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     rankdeck = open_window()
     window, actions = rankdeck.window, rankdeck.window.actions_
     set_up(rankdeck, text, qtbot, steps="4000", checkpoint_every_steps="20")
-    window.setup.mode.radio("ddp").click()
+    window.setup.mode.radios["ddp"].click()
     qtbot.waitUntil(actions.start.isEnabled)
     actions.start.trigger()
     assert window.header.state.text() == "Starting", "something is seen to happen at once"
@@ -119,7 +118,7 @@ def test_a_run_goes_on_without_the_window_and_is_found_again(
     text.write_text("she sells sea shells by the sea shore\n" * 1500, encoding="utf-8")
     first = open_window()
     set_up(first, text, qtbot, steps="5000")
-    first.window.setup.mode.radio("independent").click()
+    first.window.setup.mode.radios["independent"].click()
     merge = first.window.setup.mode.merging.row("merge_policy").editor
     assert isinstance(merge, QComboBox)
     merge.setCurrentIndex(merge.findData("none"))

@@ -10,7 +10,7 @@ from PySide6.QtCore import QThread
 from pytestqt.qtbot import QtBot
 
 from app import bridge
-from app.bridge import CAPACITY, Feed, Mailbox, Send, Worker, every
+from app.bridge import CAPACITY, Feed, Mailbox, Send, Worker
 
 pytestmark = pytest.mark.windows
 
@@ -128,21 +128,6 @@ def test_a_defect_in_a_worker_goes_to_the_log(caplog: pytest.LogCaptureFixture) 
     worker.join(10)
     assert "broken" in caplog.text
     assert "ValueError" in caplog.text
-
-
-def test_every_calls_again_and_again() -> None:
-    calls: list[int] = []
-    enough = threading.Event()
-
-    def action() -> None:
-        calls.append(1)
-        if len(calls) == 3:
-            enough.set()
-
-    worker = Worker("ticking", every(0.001, action))
-    worker.start()
-    assert enough.wait(10)
-    assert worker.stop()
 
 
 class Counting(Feed):

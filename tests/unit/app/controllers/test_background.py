@@ -75,7 +75,7 @@ def test_only_the_newest_of_a_topic_counts(runner: OperationRunner, qtbot: QtBot
     qtbot.waitUntil(lambda: results == ["new"])
     gate.set()
     runner.run(Operation(lambda: "last", results.append, pytest.fail))
-    qtbot.waitUntil(lambda: "last" in results and not runner.is_busy("size"))
+    qtbot.waitUntil(lambda: "last" in results and not runner._open)
     QCoreApplication.processEvents()
     assert results == ["new", "last"]
 

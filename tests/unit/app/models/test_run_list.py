@@ -99,8 +99,6 @@ def test_progress_and_loss() -> None:
     index = model.index(0)
     assert (model.data(index, RunRole.PROGRESS), model.data(index, RunRole.LOSS)) == (0.64, 1.8312)
     assert model.data(index, Qt.ItemDataRole.AccessibleTextRole) == "r, stopped, 64%, loss 1.83"
-    assert model.row_of(Path("/r")) == 0
-    assert model.row_of(Path("/s")) == -1
 
 
 def test_the_list_follows_the_folder(tmp_path: Path, qtbot: QtBot) -> None:

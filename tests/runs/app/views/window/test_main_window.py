@@ -103,14 +103,14 @@ def test_the_third_batch_number_is_computed_and_greyed(open_window: OpenWindow, 
     rankdeck = open_window()
     setup = rankdeck.window.setup
     ranks = len(setup.devices.selected())
-    setup.mode.radio("ddp").click()
+    setup.mode.radios["ddp"].click()
     type_into(rankdeck, "batch_size", "4", qtbot)
     type_into(rankdeck, "global_batch_size", str(4 * ranks * 3), qtbot)
     accumulation = setup.form.row("grad_accum_steps").editor
     assert isinstance(accumulation, QLineEdit)
     assert accumulation.text() == "" and accumulation.placeholderText() == "3"
-    assert setup.summary.arithmetic.startswith(f"Global batch {12 * ranks} = 4 × {ranks} × 3")
-    qtbot.waitUntil(lambda: "steps per epoch" in setup.summary.epoch)
+    assert setup.summary.arithmetic.text().startswith(f"Global batch {12 * ranks} = 4 × {ranks} × 3")
+    qtbot.waitUntil(lambda: "steps per epoch" in setup.summary.epoch.text())
 
 
 def test_keys_do_what_they_say(open_window: OpenWindow) -> None:
@@ -183,7 +183,7 @@ def test_sizes_and_setup_are_remembered(open_window: OpenWindow, qtbot: QtBot) -
     first.window.findChildren(RuledSplitter)[0].setSizes([220, 400, 350])
     sizes = first.window.findChildren(RuledSplitter)[0].sizes()
     type_into(first, "steps", "77", qtbot)
-    first.window.setup.mode.radio("independent").click()
+    first.window.setup.mode.radios["independent"].click()
     first.window.actions_.setup.setChecked(False)
     ticked = [device.uuid for device in first.window.setup.devices.selected()]
     shut(first)

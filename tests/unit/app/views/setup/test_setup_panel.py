@@ -56,7 +56,7 @@ def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: 
     panel.devices.set_devices([A, B], None)
     panel.data.show_found("653 files, 11 MB")
     panel.recipe.setCurrentIndex(panel.recipe.findData("clstm_ppo"))
-    assert panel.data.line.text() == "" and panel.data.found and not panel.data._found.isVisible()
+    assert panel.data.line.text() == "" and panel.data.found.text() and not panel.data.found.isVisible()
     draft = panel.draft()
     checked = check_draft(draft, get_recipe("clstm_ppo"), [A, B], LINUX)
     assert checked.config is not None and checked.config.dataset_file == "none://"
@@ -65,14 +65,14 @@ def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: 
     assert panel.draft().dataset == "prices.csv"
     panel.data.set_path("")
     panel.recipe.setCurrentIndex(panel.recipe.findData("minigpt"))
-    assert panel.data.line.text() == "stdlib://" and panel.data._found.isVisible()
+    assert panel.data.line.text() == "stdlib://" and panel.data.found.isVisible()
 
 
 def test_what_stands_under_zero_follows_stage_and_engine(panel: SetupPanel) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent", "zero", "fsdp")))
     assert not panel.mode.zero.isVisible() and not panel.mode.deepspeed.isVisible()
-    panel.mode.radio("zero").click()
+    panel.mode.radios["zero"].click()
     zero = panel.mode.zero
     assert zero.row("zero_stage").text() == "1" and panel.mode.deepspeed.isVisible()
     assert zero.row("offload_optimizer").editor.isVisible() and not zero.row("offload_parameters").editor.isVisible()
@@ -86,13 +86,13 @@ def test_what_stands_under_zero_follows_stage_and_engine(panel: SetupPanel) -> N
 def test_fsdp_has_a_button_and_settings_of_its_own(panel: SetupPanel, qtbot: QtBot) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2))
-    radio, zero = panel.mode.radio("fsdp"), panel.mode.zero
+    radio, zero = panel.mode.radios["fsdp"], panel.mode.zero
     assert radio.text() == "&FSDP" and "fully sharded" in radio.accessibleDescription() == radio.toolTip()
-    panel.mode.radio("zero").click()
+    panel.mode.radios["zero"].click()
     panel.activateWindow()
-    panel.mode.radio("zero").setFocus()
-    qtbot.waitUntil(panel.mode.radio("zero").hasFocus)
-    qtbot.keyClick(panel.mode.radio("zero"), Qt.Key.Key_Down)
+    panel.mode.radios["zero"].setFocus()
+    qtbot.waitUntil(panel.mode.radios["zero"].hasFocus)
+    qtbot.keyClick(panel.mode.radios["zero"], Qt.Key.Key_Down)
     assert radio.isChecked() and panel.mode.mode() == panel.draft().mode == "fsdp"
     assert not zero.row("zero_stage").editor.isVisible() and not zero.row("zero_engine").editor.isVisible()
     assert zero.row("offload_optimizer").editor.isVisible() and zero.row("offload_parameters").editor.isEnabled()
@@ -106,7 +106,7 @@ def test_fsdp_has_a_button_and_settings_of_its_own(panel: SetupPanel, qtbot: QtB
 def test_the_sync_interval_goes_from_every_step_to_never(panel: SetupPanel) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent")))
-    panel.mode.radio("independent").click()
+    panel.mode.radios["independent"].click()
     interval = panel.mode.sync_interval
     assert interval.isVisible() and interval.value.text() == "never" and panel.draft().mode_fields["sync_every"] == ""
     assert panel.mode.merging.row("merge_every_chunks").editor.isVisible()
@@ -121,7 +121,7 @@ def test_the_sync_interval_goes_from_every_step_to_never(panel: SetupPanel) -> N
 
 def test_what_means_nothing_here_says_why(panel: SetupPanel) -> None:
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero"), on_cpu=True, deepspeed=False))
-    panel.mode.radio("zero").click()
+    panel.mode.radios["zero"].click()
     box, engine = panel.mode.zero.row("offload_optimizer").editor, panel.mode.zero.row("zero_engine").editor
     assert not box.isEnabled() and "CPU devices already keep everything" in box.toolTip()
     assert isinstance(engine, QComboBox) and engine.itemText(0) == "auto (PyTorch)"
@@ -163,7 +163,7 @@ def test_low_level_settings_are_rows_of_the_form(panel: SetupPanel) -> None:
     cuda = Platform("linux", "2.13.0+cu128", "12.8", 8)
     chosen |= {"broadcast_buffers": "false", "cudnn_benchmark": "true", "expandable_segments": "true"}
     panel.devices.set_devices([A, B], None)
-    panel.mode.radio("ddp").click()
+    panel.mode.radios["ddp"].click()
     for name, text in chosen.items():
         panel.set_field(name, text)
     config = check_draft(panel.draft(), get_recipe("minigpt"), [A, B], cuda).config
@@ -186,7 +186,7 @@ def test_settings_of_other_modes_are_left_out(panel: SetupPanel) -> None:
 
     of_ddp = {"gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers", "balance"}
     assert shown() == of_ddp
-    panel.mode.radio("independent").click()
+    panel.mode.radios["independent"].click()
     assert shown() == {"work_stealing"}
     panel.mode.sync_interval.slider.setValue(3)
     assert shown() == {"sync_method", "outer_lr", "outer_momentum"}
@@ -210,10 +210,10 @@ def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: SetupPanel) -> None
 
 def test_the_recommended_mode_is_shown_until_one_is_picked(panel: SetupPanel) -> None:
     panel.mode.set_options(ModeOptions("independent", 2, ("single", "ddp", "independent")))
-    assert panel.mode.radio("independent").isChecked() and panel.mode.mode() == "auto"
-    assert "(recommended)" in panel.mode.radio("independent").text()
-    assert not panel.mode.radio("zero").isEnabled() and "doesn't support" in panel.mode.radio("zero").toolTip()
-    panel.mode.radio("ddp").click()
+    assert panel.mode.radios["independent"].isChecked() and panel.mode.mode() == "auto"
+    assert "(recommended)" in panel.mode.radios["independent"].text()
+    assert not panel.mode.radios["zero"].isEnabled() and "doesn't support" in panel.mode.radios["zero"].toolTip()
+    panel.mode.radios["ddp"].click()
     assert panel.mode.mode() == "ddp" and panel.draft().mode == "ddp"
 
 
@@ -221,7 +221,7 @@ def test_averaging_carries_its_warning_and_merging_is_only_for_independent(panel
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent")))
     assert not panel.mode.merging.isVisible()
-    panel.mode.radio("independent").click()
+    panel.mode.radios["independent"].click()
     assert panel.mode.merging.isVisible() and not panel.mode._average_warning.isVisible()
     choose(panel.mode.merging.row("merge_policy"), "average")
     assert panel.mode._average_warning.isVisible() and panel.draft().mode_fields["merge_policy"] == "average"
@@ -275,13 +275,13 @@ def test_the_draft_comes_back_as_it_went(panel: SetupPanel) -> None:
 def test_the_summary_shows_the_arithmetic_and_copies_the_command(panel: SetupPanel) -> None:
     checked = check_draft(Draft(), get_recipe("minigpt"), [A, B], LINUX)
     panel.summary.show_checked(checked, 1234)
-    assert panel.summary.arithmetic == "Global batch 16 = 8 × 2 × 1"
-    assert panel.summary.epoch == "≈ 1,234 steps per epoch"
+    assert panel.summary.arithmetic.text() == "Global batch 16 = 8 × 2 × 1"
+    assert panel.summary.epoch.text() == "≈ 1,234 steps per epoch"
     panel.summary.copy.click()
     assert QGuiApplication.clipboard().text() == checked.command
     wrong = check_draft(Draft(fields={"lr": "x"}), get_recipe("minigpt"), [A, B], LINUX)
     panel.summary.show_checked(wrong, None)
-    assert "Fix 1 setting to start" in panel.summary.arithmetic and not panel.summary.copy.isEnabled()
+    assert "Fix 1 setting to start" in panel.summary.fix.text() and not panel.summary.copy.isEnabled()
     assert "Fix the marked" in panel.summary.copy.toolTip()
 
 
@@ -299,7 +299,7 @@ def test_a_click_on_the_count_of_wrong_settings_goes_to_the_first(panel: SetupPa
 def test_deepspeed_settings_can_be_changed_and_put_back(panel: SetupPanel, qtbot: QtBot) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero")))
-    panel.mode.radio("zero").click()
+    panel.mode.radios["zero"].click()
     choose(panel.mode.zero.row("zero_stage"), "2")
     panel.mode.deepspeed.click()
     dialog = panel.findChild(DeepSpeedDialog)
