@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from core.errors import RankdeckError
 from core.export.destination import refused
 from core.export.lines import ExportCancelledError
-from core.parsing import parse_json
-from core.processes import Child, ProcessTree
-from core.processes.program_environment import program_environment
+from core.processes.ask import ask_program
+from core.recipes.check import error_in
 from core.recipes.manifest import Recipe
 from core.run_folder.store import RunStore
 
 LIMIT_S: Final = 3600.0
 WHAT: Final = {"hf": "a Hugging Face folder"}
-_POLL_S: Final = 0.05
 
 
 class RecipeExportError(RankdeckError):
@@ -76,40 +70,20 @@ def run_export(
         RecipeExportError: It failed, took too long, or left nothing in the folder.
         ExportCancelledError: `cancelled` said so.
     """
-    with tempfile.TemporaryDirectory(prefix="rankdeck-export-", ignore_cleanup_errors=True) as name:
-        log = Path(name) / "export.log"
-        folders = (str(store.dir), str(recipe.folder), str(weights), str(target))
-        argv = (sys.executable, "-m", "workers.programs.export_main", *folders)
-        with ProcessTree() as tree:
-            own = {"PYTHONIOENCODING": "utf-8", **store.config().env}
-            child = tree.spawn(argv, program_environment(os.environ, own), Path(name), log)
-            _wait(child, time.monotonic() + limit_s, limit_s, cancelled)
-        if child.returncode != 0:
-            raise _failure(recipe, child, log)
-    if not any(target.iterdir()):
-        raise RecipeExportError(f"{recipe.title} wrote nothing to the export folder.", "Correct its export(given).")
 
-
-def _wait(child: Child, deadline: float, limit_s: float, cancelled: Callable[[], bool]) -> None:
-    while child.poll() is None:
+    def waiting(_folder: Path) -> None:
         if cancelled():
             raise ExportCancelledError("The export was cancelled.", "Nothing was written.")
-        if time.monotonic() > deadline:
-            raise RecipeExportError(f"It did not finish within {limit_s:g} s.", "Look into its export(given).")
-        time.sleep(_POLL_S)
 
-
-def _failure(recipe: Recipe, child: Child, log: Path) -> RankdeckError:
-    """The words that the process ended with, else its last line."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    values: Any = None
-    for line in reversed(lines):
-        try:
-            values = parse_json(line)
-            break
-        except ValueError:
-            continue
-    if isinstance(values, dict) and isinstance(values.get("cause"), str):
-        return RecipeExportError(values["cause"], str(values.get("next_step") or ""), title=str(values.get("title")))
-    last = f": {lines[-1].strip()}" if lines else ""
-    return RecipeExportError(f"Its process {child.outcome}{last}.", f"Look into {recipe.folder / recipe.entry}.")
+    asked = {"run_dir": str(store.dir), "recipe": str(recipe.folder), "weights": str(weights), "target": str(target)}
+    program = ("-m", "workers.programs.export_main")
+    answer = ask_program(program, asked, store.config().env, limit_s, waiting)
+    if not answer.in_time:
+        raise RecipeExportError(f"It did not finish within {limit_s:g} s.", "Look into its export(given).")
+    if answer.values is None:
+        raise RecipeExportError(f"Its process {answer.failure}.", f"Look into {recipe.folder / recipe.entry}.")
+    error = error_in(answer.values, RecipeExportError)
+    if error is not None:
+        raise error
+    if not any(target.iterdir()):
+        raise RecipeExportError(f"{recipe.title} wrote nothing to the export folder.", "Correct its export(given).")

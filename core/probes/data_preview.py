@@ -6,32 +6,25 @@ arithmetic. It is the door for the command line and the window alike.
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from core.config import RunConfig
-from core.config.config_file import to_toml
+from core.config.config_file import to_json
 from core.data.hub import DownloadNeededError
 from core.errors import ConfigError, DatasetError, PreflightError, RankdeckError, UsageError
 from core.launch.resolved import ResolvedRun, resolve
 from core.ledger.chunk_grid import ChunkGrid
 from core.machine.devices import Device
-from core.machine.packages import MissingPackageError
 from core.machine.platform import Platform
 from core.parsing import parse_json
-from core.processes import Child, ProcessTree
-from core.processes.program_environment import program_environment
+from core.processes.ask import ask_program
+from core.recipes.check import error_in
 from core.recipes.manifest import Recipe
 
 DOCUMENTS: Final = 3
 LIMIT_S: Final = 600.0
-_POLL_S: Final = 0.05
 
 
 class PreviewError(RankdeckError):
@@ -41,12 +34,9 @@ class PreviewError(RankdeckError):
 
 
 _CLASSES: Final[dict[str, type[RankdeckError]]] = {
-    "DownloadNeededError": DownloadNeededError,
-    "DatasetError": DatasetError,
-    "PreflightError": PreflightError,
-    "UsageError": UsageError,
+    error.__name__: error for error in (ConfigError, DownloadNeededError, DatasetError, PreflightError, UsageError)
 }
-"""What exit code an error of the process has here."""
+"""Errors of the process that are the same here, with their exit codes."""
 
 
 def preview_data(
@@ -83,16 +73,31 @@ def preview_data(
     """
     run = resolve(config, recipe, available, platform)
     config = run.config
-    with tempfile.TemporaryDirectory(prefix="rankdeck-preview-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        (folder / "run.toml").write_text(to_toml(config), encoding="utf-8", newline="\n")
-        request = {"recipe": str(recipe.folder), "documents": documents, "read_all": read_all}
-        (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
-        argv = (sys.executable, "-m", "workers.programs.preview_main", str(folder))
-        with ProcessTree() as tree:
-            child = tree.spawn(argv, program_environment(os.environ, config.env), folder, folder / "preview.log")
-            _wait(child, folder, limit_s, progress, cancelled)
-            found = _result(child, folder)
+    shown = ""
+
+    def waiting(folder: Path) -> None:
+        nonlocal shown
+        if cancelled():
+            raise PreviewError("It was cancelled.", "You can preview again at any time.")
+        text = _text(folder / "progress.txt")
+        if text not in ("", shown):
+            shown = text
+            progress(text)
+
+    asked = {"config": parse_json(to_json(config)), "recipe": str(recipe.folder)}
+    asked |= {"documents": documents, "read_all": read_all}
+    answer = ask_program(("-m", "workers.programs.preview_main"), asked, config.env, limit_s, waiting)
+    if not answer.in_time:
+        raise PreviewError(
+            f"It did not finish within {limit_s:g} s.",
+            "Preview less of it, or start the run, which has no time limit for this.",
+        )
+    found = answer.values
+    if found is None:
+        raise PreviewError(f"The preview process {answer.failure}.", "Check this machine: rankdeck doctor")
+    error = error_in(found, _CLASSES.get(found.get("kind", ""), PreviewError))
+    if error is not None:
+        raise error
     found["epoch"] = epoch_figures(found["samples"], run)
     return found
 
@@ -115,58 +120,6 @@ def epoch_figures(samples: int, run: ResolvedRun) -> dict[str, Any]:
         "global_batch": run.batch.global_,
         "recipe": run.recipe.name,
     }
-
-
-def _wait(
-    child: Child,
-    folder: Path,
-    limit_s: float | None,
-    progress: Callable[[str], None],
-    cancelled: Callable[[], bool],
-) -> None:
-    deadline = None if limit_s is None else time.monotonic() + limit_s
-    shown = ""
-    while child.poll() is None:
-        if cancelled():
-            raise PreviewError("It was cancelled.", "You can preview again at any time.")
-        if deadline is not None and time.monotonic() > deadline:
-            raise PreviewError(
-                f"It did not finish within {limit_s:g} s.",
-                "Preview less of it, or start the run, which has no time limit for this.",
-            )
-        text = _text(folder / "progress.txt")
-        if text and text != shown:
-            shown = text
-            progress(text)
-        time.sleep(_POLL_S)
-
-
-def _result(child: Child, folder: Path) -> dict[str, Any]:
-    """What the process found, or the error that it met."""
-    try:
-        found = parse_json(_text(folder / "result.json"))
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        lines = _text(folder / "preview.log").splitlines()
-        raise PreviewError(
-            f"The preview process {child.outcome}{f': {lines[-1].strip()}' if lines else ''}.",
-            "Check this machine: rankdeck doctor",
-        )
-    if "error" in found:
-        raise _as_error(found["error"])
-    return found
-
-
-def _as_error(values: dict[str, Any]) -> RankdeckError:
-    cause, next_step, title = values["cause"], values["next_step"], values["title"]
-    if values["kind"] == "ConfigError":
-        error = ConfigError(values["field"], cause, next_step)
-        error.title = title
-        return error
-    if values["kind"] == "MissingPackageError":
-        return MissingPackageError.of(values["packages"], cause, next_step)
-    return _CLASSES.get(values["kind"], PreviewError)(cause, next_step, title=title)
 
 
 def _text(path: Path) -> str:

@@ -12,7 +12,6 @@ import os
 import secrets
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -25,11 +24,12 @@ from core.machine.platform import Platform, rendezvous_folder
 from core.parsing import parse_json
 from core.probes.sync_cost import Link
 from core.processes import Child, ProcessTree
+from core.processes.ask import read_answer, wait_until_ended
+from core.recipes.check import error_in
 
 SECONDS: Final = 3.0
 """Of measuring; with starting Python and importing torch about five in all."""
 LIMIT_S: Final = 60.0
-_POLL_S: Final = 0.05
 _KEPT_FILE: Final = "links.json"
 _FORMAT: Final = "rankdeck-links"
 
@@ -61,6 +61,11 @@ def measure_link(
         ConfigError, PreflightError: See `core.launch.plan.plan_link_test`.
         LinkTestError: It failed, took too long, or was cancelled.
     """
+
+    def waiting() -> None:
+        if cancelled():
+            raise LinkTestError("It was cancelled.", "You can measure again at any time.")
+
     with tempfile.TemporaryDirectory(prefix="rankdeck-link-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         rendezvous = rendezvous_folder(folder) / f".rendezvous-{secrets.token_hex(4)}"
@@ -72,8 +77,8 @@ def measure_link(
                 tree.spawn(command.argv, command.environment(os.environ), command.cwd, command.log)
                 for command in plan.ranks
             ]
-            _wait(children, time.monotonic() + limit_s, limit_s, cancelled)
-            values = _result(children, plan)
+            wait_until_ended(children, limit_s, waiting)
+            values = _result(children, plan, limit_s)
         rendezvous.unlink(missing_ok=True)
     return Link(values["mb_per_s"], values["latency_s"], len(devices), plan.backend)
 
@@ -103,37 +108,20 @@ def keep_link(link: Link, devices: Sequence[Device], platform: Platform, folder:
         return  # it is measured again when it is needed again
 
 
-def _wait(children: Sequence[Child], deadline: float, limit_s: float, cancelled: Callable[[], bool]) -> None:
-    while any(child.poll() is None for child in children):
-        if cancelled():
-            raise LinkTestError("It was cancelled.", "You can measure again at any time.")
-        if time.monotonic() > deadline:
-            raise LinkTestError(
-                f"The ranks did not finish within {limit_s:g} s.", "Close other programs and measure again."
-            )
-        if any(child.poll() not in (None, 0) for child in children):
-            return  # the others wait for one that is gone
-        time.sleep(_POLL_S)
-
-
-def _result(children: Sequence[Child], plan: LaunchPlan) -> dict[str, Any]:
+def _result(children: Sequence[Child], plan: LaunchPlan, limit_s: float) -> dict[str, Any]:
     """What rank 0 found; the first rank that failed decides the words."""
-    for command, child in zip(plan.ranks, children, strict=True):
-        lines = command.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        try:
-            values = parse_json(lines[-1]) if lines else {}
-        except ValueError:
-            values = {}
-        if child.poll() not in (None, 0):
-            cause = values.get("error") if isinstance(values, dict) else None
-            last = f": {lines[-1].strip()}" if lines else ""
-            raise LinkTestError(
-                cause or f"The process on {command.device.uuid} {child.outcome}{last}.",
-                values.get("next_step") or "Check this machine: rankdeck doctor",
-            )
-        if command.rank == 0 and child.poll() == 0:
-            found = values
-    if not isinstance(found, dict) or "mb_per_s" not in found:
+    answers = [read_answer(child) for child in children]
+    for command, child, answer in zip(plan.ranks, children, answers, strict=True):
+        if child.returncode not in (None, 0):
+            error = error_in(answer.values or {}, LinkTestError)
+            cause = f"The process on {command.device.uuid} {answer.failure}."
+            raise error or LinkTestError(cause, "Check this machine: rankdeck doctor")
+    if not all(answer.in_time for answer in answers):
+        raise LinkTestError(
+            f"The ranks did not finish within {limit_s:g} s.", "Close other programs and measure again."
+        )
+    found = answers[0].values or {}
+    if "mb_per_s" not in found:
         raise LinkTestError("The ranks exited without a result.", "Check this machine: rankdeck doctor")
     return found
 

@@ -6,18 +6,12 @@ One that says `check = "check.py"` has a program which is run as ``python check.
 optimizer step, and `at_default`, names of settings that have the recipe's default. The last line of the output is JSON:
 `{"notes": ["…"]}` where nothing stops the run, with other values for settings in `at_default` as `settings`; else
 `{"field": "…", "cause": "…", "next_step": "…"}`, with `title` if it likes, or `missing`, packages to install.
-Whether the text column is there is asked of `workers.data.reading.column_check` in the same way.
+Whether the text column is there is asked of `workers.programs.column_main` in the same way.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import tempfile
-import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 from core.config import RunConfig
@@ -25,15 +19,13 @@ from core.config.config_file import to_json
 from core.config.fields import FieldValue
 from core.data.dataset import DatasetIdentity
 from core.data.formats import TEXT_COLUMN
-from core.errors import ConfigError
+from core.errors import ConfigError, RankdeckError
 from core.machine.packages import MissingPackageError
 from core.parsing import parse_json
-from core.processes import ProcessTree
-from core.processes.program_environment import program_environment
+from core.processes.ask import Answer, ask_program
 from core.recipes.manifest import Recipe
 
 LIMIT_S: Final = 60.0
-_POLL_S: Final = 0.01
 
 
 def check_by_recipe(
@@ -67,9 +59,9 @@ def check_by_recipe(
     function = ("-m", "workers.programs.check_main", str(recipe.folder))
     program = function if recipe.checks_in_function else (str(recipe.folder / recipe.check),)
     asked = {"config": parse_json(to_json(config)), "resumes": resumes, "global_batch": global_batch}
-    answer = _ask(program, {**asked, "at_default": at_default}, config.env, limit_s)
+    answer = ask_program(program, {**asked, "at_default": at_default}, config.env, limit_s)
     notes = _notes(answer, recipe.title, f"{recipe.title} could not be checked beforehand: {recipe.check} failed")
-    settings = answer.get("settings")
+    settings = (answer.values or {}).get("settings")
     fitted = settings.items() if isinstance(settings, dict) else ()
     return config.replace(**{name: it for name, it in fitted if name in at_default}), notes
 
@@ -94,47 +86,44 @@ def check_text_column(
     if TEXT_COLUMN not in options or not dataset.has_rows:
         return ()
     asked = {"config": {"dataset_file": dataset.path, "options": dict(options)}}
-    answer = _ask(("-m", "workers.data.reading.column_check"), asked, env, limit_s)
-    return _notes(answer, "Reading the dataset", "The dataset's columns could not be looked at beforehand")
+    answer = ask_program(("-m", "workers.programs.column_main"), asked, env, limit_s)
+    return _notes(answer, "Reading the dataset", "The dataset's columns could not be looked at beforehand", TEXT_COLUMN)
 
 
-def _notes(answer: Mapping[str, Any], who: str, unchecked: str) -> tuple[str, ...]:
+def _notes(answer: Answer, who: str, unchecked: str, field: str = "") -> tuple[str, ...]:
     """What an answer says, or the error that it is."""
-    if "failed" in answer:
-        return (f"{unchecked} ({answer['failed']}).",)
-    missing = answer.get("missing")
-    if missing and answer.get("next_step"):
-        raise MissingPackageError.of(map(str, missing), str(answer["cause"]), str(answer["next_step"]))
-    if missing:
-        raise MissingPackageError([str(name) for name in missing], str(answer.get("cause") or who))
-    if answer.get("cause"):
-        title = str(answer.get("title") or ConfigError.title)
-        error = ConfigError(
-            str(answer.get("field", "")), str(answer["cause"]), str(answer.get("next_step", "")), title=title
-        )
-        error.window_step = str(answer.get("window_step") or error.next_step)
+    if answer.values is None:
+        return (f"{unchecked} ({answer.last_line or 'it printed nothing'}).",)
+    error = error_in({"field": field, **answer.values}, who=who)
+    if error is not None:
         raise error
-    return tuple(str(note) for note in answer.get("notes", ()))
+    return tuple(str(note) for note in answer.values.get("notes", ()))
 
 
-def _ask(
-    program: tuple[str, ...], asked: Mapping[str, Any], env: Mapping[str, str], limit_s: float
-) -> Mapping[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="rankdeck-check-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        settings, log = folder / "settings.json", folder / "check.log"
-        settings.write_text(json.dumps(asked), encoding="utf-8")
-        argv = (sys.executable, *program, str(settings))
-        with ProcessTree() as tree:
-            child = tree.spawn(argv, program_environment(os.environ, env), folder, log)
-            deadline = time.monotonic() + limit_s
-            while child.poll() is None and time.monotonic() < deadline:
-                time.sleep(_POLL_S)
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    try:
-        answer = parse_json(lines[-1])
-    except (ValueError, IndexError):
-        answer = None
-    if isinstance(answer, dict):
-        return answer
-    return {"failed": lines[-1].strip() if lines else "it printed nothing"}
+def error_in(
+    values: Mapping[str, Any], kind: type[RankdeckError] = ConfigError, who: str = "It"
+) -> RankdeckError | None:
+    """The error that a program answered with, if it did.
+
+    Args:
+        values: The answer.
+        kind: What its error is here, unless packages are missing.
+        who: Who needs them, if the answer does not say it.
+    """
+    cause, next_step = str(values.get("cause") or ""), str(values.get("next_step") or "")
+    missing = [str(name) for name in values.get("missing") or ()]
+    if missing:
+        return (
+            MissingPackageError.of(missing, cause, next_step)
+            if next_step
+            else MissingPackageError(missing, cause or who)
+        )
+    if not cause:
+        return None
+    title = str(values.get("title") or kind.title)
+    if kind is ConfigError:
+        error: RankdeckError = ConfigError(str(values.get("field") or ""), cause, next_step, title=title)
+    else:
+        error = kind(cause, next_step, title=title)
+    error.window_step = str(values.get("window_step") or next_step)
+    return error

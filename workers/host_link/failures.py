@@ -31,7 +31,7 @@ def explain(error: BaseException, device: str) -> RankFailed:
         error: What ended the rank.
         device: The device that it ran on, to be named in the cause.
     """
-    parts = _explained(error, device)
+    parts = explain_as_error(error, device)
     trace = "".join(traceback.format_exception(error))[-50_000:]
     usage = isinstance(parts, UsageError)
     return RankFailed(usage=usage, traceback=trace, peer_lost=_has_lost_peer(error), **parts.as_dict())
@@ -46,7 +46,8 @@ def _has_lost_peer(error: BaseException | None) -> bool:
     return False
 
 
-def _explained(error: BaseException, device: str) -> RankdeckError:
+def explain_as_error(error: BaseException, device: str) -> RankdeckError:
+    """`error` with title, cause and next step; itself if it has them."""
     text = " ".join(str(error).split())
     if isinstance(error, RankdeckError):
         return error

@@ -40,7 +40,7 @@ def main(seconds: float) -> int:
         )
         flags = make_process_group(place)
     except RankdeckError as error:
-        sys.stdout.write(json.dumps({"error": error.cause, "next_step": error.next_step}) + "\n")
+        sys.stdout.write(json.dumps({"cause": error.cause, "next_step": error.next_step}) + "\n")
         return 1
     # As `workers.strategies.local_sgd` exchanges weights.
     wire = device if place.backend == "nccl" else torch.device("cpu")

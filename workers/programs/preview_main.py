@@ -1,16 +1,13 @@
 """The process behind `rankdeck preview`: the first samples of a dataset as the recipe's model will see them.
 
-``python -m workers.programs.preview_main FOLDER``, started by `core.probes.data_preview`. FOLDER holds ``run.toml``
-and ``request.json``; ``result.json`` is the answer, ``progress.txt`` what is being done.
+``python -m workers.programs.preview_main REQUEST``, started by `core.probes.data_preview`. ``progress.txt`` beside the
+request says what is being done.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,11 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 from core.config import RunConfig
-from core.config.config_file import read_config
+from core.config.config_file import upgrade
 from core.config.layers import config_from_mapping
 from core.data.dataset import is_hub
 from core.data.hub import ALLOW_DOWNLOAD, HubName, cached_info, not_here
-from core.errors import ConfigError, DatasetError, RankdeckError
+from core.errors import ConfigError, DatasetError
 from core.files.atomic import write_atomic
 from core.paths import token_cache_dir
 from core.recipes.catalog import get_recipe
@@ -34,7 +31,7 @@ from workers.data.reading.row_counts import BadRowLimit, RowCounts
 from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
 from workers.data.tokens.tokenizer_spec import Encoder, Ids, TokenizerSpec
 from workers.data.windows import cut_windows
-from workers.host_link.failures import explain
+from workers.programs.answer import answer
 from workers.recipe_api.loader import load_function
 
 LOOKED_AT_BYTES: Final = 32_000_000
@@ -60,7 +57,7 @@ class _Source:
 
 def look(
     config: RunConfig, recipe: Recipe, folder: Path, request: Mapping[str, Any], say: Callable[[str], None]
-) -> Any:
+) -> dict[str, Any]:
     """Everything that a preview shows but the epoch.
 
     Raises:
@@ -236,8 +233,8 @@ def _answer(
     }
 
 
-def main(folder: Path) -> int:
-    """Looks, and writes what it found or what went wrong; the exit code."""
+def preview(asked: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Looks at the dataset that a request names."""
     next_say = [0.0]
 
     def say(text: str) -> None:
@@ -245,22 +242,10 @@ def main(folder: Path) -> int:
             next_say[0] = time.monotonic() + _SAY_EVERY_S
             write_atomic(folder / "progress.txt", text, durable=False)
 
-    try:
-        request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
-        recipe = get_recipe(request["recipe"])
-        config = config_from_mapping(read_config(folder / "run.toml"), RunConfig())
-        with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as made:
-            answer = look(config, recipe, Path(made), request, say)
-    except Exception as error:
-        traceback.print_exc()
-        failed = explain(error, "this machine")
-        answer = {"error": {"title": failed.title, "cause": failed.cause, "next_step": failed.next_step}}
-        answer["error"]["kind"] = type(error).__name__ if isinstance(error, RankdeckError) else ""
-        answer["error"]["field"] = getattr(error, "field", "")
-        answer["error"]["packages"] = list(getattr(error, "packages", ()))
-    write_atomic(folder / "result.json", json.dumps(answer, ensure_ascii=False), durable=False)
-    return 0
+    config = config_from_mapping(upgrade(asked["config"], folder))
+    with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as made:
+        return look(config, get_recipe(asked["recipe"]), Path(made), asked, say)
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    answer(preview)

@@ -59,22 +59,21 @@ def test_a_tokenizer_in_a_file_of_its_own_needs_no_torch(tmp_path: Path) -> None
     path = write_rows(tmp_path / "rows.csv", TEXTS)
     program = tmp_path / "program.py"
     program.write_text(
-        "import sys; from pathlib import Path; from workers.programs.preview_main import main; main(Path(sys.argv[1]))",
+        "from workers.programs.answer import answer; from workers.programs.preview_main import preview\n"
+        "answer(preview)",
         encoding="utf-8",
     )
     for recipe in ("minigpt", "actv1"):
-        (tmp_path / "run.toml").write_text(
-            f'recipe = "{recipe}"\ndataset_file = {json.dumps(str(path))}\n[options]\ntokenizer = "byte"\n',
-            encoding="utf-8",
-        )
-        request = {"recipe": recipe, "read_all": False, "documents": 1}
-        (tmp_path / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        config = {"recipe": recipe, "dataset_file": str(path), "options": {"tokenizer": "byte"}}
+        request = tmp_path / "request.json"
+        asked = {"config": config, "recipe": recipe, "read_all": False, "documents": 1}
+        request.write_text(json.dumps(asked), encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, str(program), str(tmp_path)],  # whose folder is searched first
+            [sys.executable, str(program), str(request)],  # whose folder is searched first
             env=program_environment(os.environ), capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-        assert json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))["first_samples"], done.stderr
+        assert json.loads(done.stdout.splitlines()[-1])["first_samples"], done.stderr
 
 
 def test_reading_all_keeps_the_tokens_for_training(tmp_path: Path) -> None:

@@ -84,7 +84,15 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
     assert "pip install rankdeck[hf]" in caught.value.next_step
 
 
-@pytest.mark.parametrize("program", ["raise SystemExit('its own fault')", "print([1])", "import time; time.sleep(60)"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "raise SystemExit('its own fault')",
+        "print('{}'); raise SystemExit('its own fault')",
+        "print([1])",
+        "import time; time.sleep(60)",
+    ],
+)
 def test_a_check_that_fails_itself_stops_no_run(tmp_path: Path, program: str) -> None:
     _, (note,) = check_by_recipe(*make(tmp_path, program), limit_s=0.5 if "sleep" in program else 30.0)
     assert "could not be checked beforehand" in note

@@ -1,0 +1,97 @@
+"""`ask_program`: puts a request to a program of ours in a process of its own; its answer is the last line it prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.parsing import parse_json
+from core.processes.program_environment import program_environment
+from core.processes.tree import Child, ProcessTree
+
+_POLL_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a program said last.
+
+    Attributes:
+        values: The last JSON object that it printed. None if there is none, or if it failed without naming a cause.
+        last_line: The last line of its output.
+        outcome: How it ended: "exited normally", …; "is running" if it took too long.
+        in_time: Whether it ended by itself.
+    """
+
+    values: dict[str, Any] | None
+    last_line: str
+    outcome: str
+    in_time: bool
+
+    @property
+    def failure(self) -> str:
+        """How it ended and its last line, for an answer without values."""
+        return f"{self.outcome}: {self.last_line}" if self.last_line else self.outcome
+
+
+def ask_program(
+    program: Sequence[str],
+    request: Mapping[str, Any],
+    env: Mapping[str, str],
+    limit_s: float | None,
+    waiting: Callable[[Path], None] = lambda _: None,
+) -> Answer:
+    """Runs a program until it ends, or has taken too long. Blocks; may be called from any thread.
+
+    Args:
+        program: What follows the interpreter; the path of a JSON file with the request is added.
+        request: What is asked.
+        env: The run's variables.
+        limit_s: After that the program is ended; None: never.
+        waiting: Called now and then with the program's temporary folder. What it raises ends the program.
+    """
+    with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        path = folder / "request.json"
+        path.write_text(json.dumps(request), encoding="utf-8")
+        argv = (sys.executable, *program, str(path))
+        with ProcessTree() as tree:
+            child = tree.spawn(argv, program_environment(os.environ, env), folder, folder / "output.log")
+            wait_until_ended([child], limit_s, lambda: waiting(folder))
+            return read_answer(child)
+
+
+def wait_until_ended(children: Sequence[Child], limit_s: float | None, waiting: Callable[[], None]) -> None:
+    """Waits until all have ended, one has failed (the others may wait for it), or the time is over."""
+    deadline = None if limit_s is None else time.monotonic() + limit_s
+    while any(child.poll() is None for child in children):
+        waiting()
+        if any(child.poll() not in (None, 0) for child in children):
+            return
+        if deadline is not None and time.monotonic() >= deadline:
+            return
+        time.sleep(_POLL_S)
+
+
+def read_answer(child: Child) -> Answer:
+    """What a program has printed so far."""
+    code = child.poll()
+    lines = child.log.read_text(encoding="utf-8", errors="replace").splitlines()
+    values = next((values for line in reversed(lines) if isinstance(values := _json(line), dict)), None)
+    if values is not None and code != 0 and not values.get("cause"):
+        values = None
+    return Answer(values, lines[-1].strip() if lines else "", child.outcome, code is not None)
+
+
+def _json(line: str) -> object:
+    try:
+        return parse_json(line)
+    except ValueError:
+        return None
