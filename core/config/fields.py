@@ -200,47 +200,24 @@ def _shown(value: object) -> str:
 
 
 def setting(
-    default: Any,
-    label: str,
-    help: str,
-    *,
-    minimum: float | None = None,
-    maximum: float | None = None,
-    choices: tuple[str, ...] = (),
-    unit: str = "",
-    common: bool = False,
-    modes: tuple[Mode, ...] = (),
-    needs: Needs | None = None,
-    when: tuple[str, str] = ("", ""),
-    instead: str = "",
-    path: bool = False,
-    picks: Picks = "name",
-    patterns: str = "",
+    default: Any, label: str, help: str, *, limits: tuple[float, float] | None = None, path: bool = False, **others: Any
 ) -> Any:
     """Declares a dataclass field together with all that form, command line, files and docs need to know of it.
 
     Its name and its type are those of the dataclass field: ``int | None`` is a number that may be left empty, a
     ``Mapping`` is environment variables.
+
+    Args:
+        default: See `FieldSpec`.
+        label: See `FieldSpec`.
+        help: See `FieldSpec`.
+        limits: Its minimum and maximum.
+        path: The text is a path.
+        **others: More attributes of `FieldSpec`.
     """
-    kind: FieldType = "path" if path else "choice" if choices else "str"
-    spec = FieldSpec(
-        "",
-        label,
-        kind,
-        default,
-        minimum,
-        maximum,
-        choices,
-        help,
-        unit,
-        common,
-        picks=picks,
-        patterns=patterns,
-        modes=modes,
-        needs=needs,
-        when=when,
-        instead=instead,
-    )
+    kind: FieldType = "path" if path else "choice" if "choices" in others else "str"
+    minimum, maximum = limits or (None, None)
+    spec = FieldSpec("", label, kind, default, minimum, maximum, help=help, **others)
     if isinstance(default, Mapping):
         return dataclasses.field(default_factory=lambda: dict(default), metadata={"spec": spec})
     return dataclasses.field(default=default, metadata={"spec": spec})

@@ -32,361 +32,195 @@ class RunConfig:
         ConfigError: A field has a value that cannot be used; it names the field and what is allowed.
     """
 
-    recipe: str = setting(
-        "minigpt",
-        "Recipe",
-        "What to train: a folder with recipe.toml and train.py.",
-        common=True,
-    )
+    # A table: default, label and help of a setting, then its limits and where it has an effect.
+    # fmt: off
+    recipe: str = setting("minigpt", "Recipe", "What to train: a folder with recipe.toml and train.py.", common=True)
     dataset_file: str = setting(
-        "stdlib://",
-        "Data",
-        "A text file or a folder of them. stdlib:// is the source of Python's standard library.",
-        path=True,
-        common=True,
+        "stdlib://", "Data", "A text file or a folder of them. stdlib:// is the source of Python's standard library.",
+        path=True, common=True,
     )
     mode: Mode = setting(  # noqa: RUF009  # it makes a new field at each call, as dataclasses.field does
-        Mode.AUTO,
-        "Mode",
-        "How devices share the work. auto: DDP on several devices (independent on Windows).",
+        Mode.AUTO, "Mode", "How devices share the work. auto: DDP on several devices (independent on Windows).",
         choices=tuple(mode.value for mode in Mode),
     )
     zero_stage: int = setting(
-        1,
-        "ZeRO stage",
-        "1 shards the optimizer state across devices, 2 also the gradients, 3 also the weights.",
-        minimum=1,
-        maximum=3,
-        modes=(Mode.ZERO,),
+        1, "ZeRO stage", "1 shards the optimizer state across devices, 2 also the gradients, 3 also the weights.",
+        limits=(1, 3), modes=(Mode.ZERO,),
     )
     zero_engine: str = setting(
-        "auto",
-        "ZeRO engine",
-        "auto: DeepSpeed if it is installed, otherwise PyTorch's. Both give the same model.",
-        choices=ZERO_ENGINES,
-        modes=(Mode.ZERO,),
+        "auto", "ZeRO engine", "auto: DeepSpeed if it is installed, otherwise PyTorch's. Both give the same model.",
+        choices=ZERO_ENGINES, modes=(Mode.ZERO,),
     )
     offload_optimizer: bool = setting(
-        False,
-        "Offload optimizer to CPU",
+        False, "Offload optimizer to CPU",
         "ZeRO: keep the optimizer state in main memory. Saves GPU memory, costs time.",
         modes=(Mode.ZERO, Mode.FSDP),
     )
     offload_parameters: bool = setting(
-        False,
-        "Offload weights to CPU",
-        "ZeRO stage 3: keep the weights in main memory until they are needed.",
-        modes=(Mode.ZERO, Mode.FSDP),
-        when=("zero_stage", "3"),
+        False, "Offload weights to CPU", "ZeRO stage 3: keep the weights in main memory until they are needed.",
+        modes=(Mode.ZERO, Mode.FSDP), when=("zero_stage", "3"),
     )
     deepspeed_config: str | None = setting(
-        None,
-        "DeepSpeed settings",
-        "A DeepSpeed configuration (JSON) that replaces Rankdeck's for this stage.",
-        modes=(Mode.ZERO,),
-        when=("zero_engine", "!torch"),
+        None, "DeepSpeed settings", "A DeepSpeed configuration (JSON) that replaces Rankdeck's for this stage.",
+        modes=(Mode.ZERO,), when=("zero_engine", "!torch"),
     )
     gradient_exchange: str = setting(
-        "auto",
-        "Gradient all-reduce",
+        "auto", "Gradient all-reduce",
         "How DDP averages gradients. auto: shared memory where it is faster. fp16, bf16 and powersgd send less.",
-        choices=EXCHANGES,
-        modes=(Mode.DDP,),
-        needs=Needs.DDP,
+        choices=EXCHANGES, modes=(Mode.DDP,), needs=Needs.DDP,
     )
     static_graph: bool = setting(
-        False,
-        "Static graph",
-        "DDP: every step uses the same parameters in the same order. Saves a little time.",
-        modes=(Mode.DDP,),
-        needs=Needs.DDP,
+        False, "Static graph", "DDP: every step uses the same parameters in the same order. Saves a little time.",
+        modes=(Mode.DDP,), needs=Needs.DDP,
     )
     find_unused_parameters: bool = setting(
-        False,
-        "Unused parameters",
+        False, "Unused parameters",
         "DDP: look in every step for parameters that the loss does not depend on. Needed for models that skip "
         "some of theirs; costs a little time.",
-        modes=(Mode.DDP, Mode.ZERO),
-        needs=Needs.DDP,
+        modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP,
     )
     broadcast_buffers: bool = setting(
-        True,
-        "Broadcast buffers",
+        True, "Broadcast buffers",
         "DDP: copy the first device's buffers (running means of batch normalisation) to the others at every step.",
-        modes=(Mode.DDP, Mode.ZERO),
-        needs=Needs.DDP,
+        modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP,
     )
     backend: str = setting(
-        "auto",
-        "Backend",
-        "Which library connects the devices. auto: NCCL for GPUs on Linux, else gloo.",
-        choices=BACKENDS,
-        needs=Needs.EXCHANGE,
+        "auto", "Backend", "Which library connects the devices. auto: NCCL for GPUs on Linux, else gloo.",
+        choices=BACKENDS, needs=Needs.EXCHANGE,
     )
     collective_timeout_s: float = setting(
-        300.0,
-        "Collective timeout",
-        "The run fails if a device waits longer than this for another one.",
-        minimum=1.0,
-        maximum=86_400.0,
-        unit="s",
+        300.0, "Collective timeout", "The run fails if a device waits longer than this for another one.",
+        limits=(1.0, 86_400.0), unit="s",
     )
     balance: str = setting(
-        "equal",
-        "Load balancing",
+        "equal", "Load balancing",
         "DDP: measured gives faster devices more samples of each batch; the result stays the same.",
-        choices=BALANCES,
-        modes=(Mode.DDP, Mode.ZERO),
-        needs=Needs.DDP,
+        choices=BALANCES, modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP,
         instead="The samples are shared out equally; independent devices never wait for each other, and "
         "work_stealing shares out their chunks by speed.",
     )
     work_stealing: bool = setting(
-        False,
-        "Work stealing",
+        False, "Work stealing",
         "Independent mode: a device that finishes early takes chunks assigned to other devices.",
-        modes=(Mode.INDEPENDENT,),
-        when=("sync_every", ""),
+        modes=(Mode.INDEPENDENT,), when=("sync_every", ""),
     )
     sync_every: int | None = setting(
-        None,
-        "Sync interval",
+        None, "Sync interval",
         "Independent mode: synchronise the devices' weights after this many steps. Empty: never.",
-        minimum=1,
-        maximum=10**9,
-        unit="steps",
-        modes=(Mode.INDEPENDENT,),
+        limits=(1, 10**9), unit="steps", modes=(Mode.INDEPENDENT,),
     )
     sync_method: str = setting(
-        "auto",
-        "Sync method",
+        "auto", "Sync method",
         "average: the mean of the weights (short intervals). diloco: an outer optimizer (long intervals).",
-        choices=SYNC_METHODS,
-        modes=(Mode.INDEPENDENT,),
-        when=("sync_every", "*"),
+        choices=SYNC_METHODS, modes=(Mode.INDEPENDENT,), when=("sync_every", "*"),
     )
     outer_lr: float | None = setting(
-        None,
-        "Outer learning rate",
-        "DiLoCo: learning rate of the outer optimizer. Empty: chosen by the interval.",
-        minimum=0.0,
-        maximum=10.0,
-        modes=(Mode.INDEPENDENT,),
-        when=("sync_every", "*"),
+        None, "Outer learning rate", "DiLoCo: learning rate of the outer optimizer. Empty: chosen by the interval.",
+        limits=(0.0, 10.0), modes=(Mode.INDEPENDENT,), when=("sync_every", "*"),
     )
     outer_momentum: float | None = setting(
-        None,
-        "Outer momentum",
-        "DiLoCo: Nesterov momentum of the outer optimizer. Empty: chosen by the interval.",
-        minimum=0.0,
-        maximum=0.999,
-        modes=(Mode.INDEPENDENT,),
-        when=("sync_every", "*"),
+        None, "Outer momentum", "DiLoCo: Nesterov momentum of the outer optimizer. Empty: chosen by the interval.",
+        limits=(0.0, 0.999), modes=(Mode.INDEPENDENT,), when=("sync_every", "*"),
     )
     devices: tuple[str, ...] = ("auto",)
     steps: int | None = setting(
-        None,
-        "Steps",
-        "Optimizer steps to train. Empty: set by epochs.",
-        minimum=1,
-        maximum=10**12,
-        common=True,
+        None, "Steps", "Optimizer steps to train. Empty: set by epochs.", limits=(1, 10**12), common=True,
     )
     epochs: int | None = setting(
-        None,
-        "Epochs",
-        "Passes over the dataset. If steps are set too, whichever ends first.",
-        minimum=1,
-        maximum=10**6,
-        common=True,
+        None, "Epochs", "Passes over the dataset. If steps are set too, whichever ends first.",
+        limits=(1, 10**6), common=True,
     )
     batch_size: int | None = setting(
-        None,
-        "Micro-batch",
-        "Samples per device in one forward pass. Lower it if memory runs out.",
-        minimum=1,
-        maximum=10**6,
-        unit="samples",
-        common=True,
+        None, "Micro-batch", "Samples per device in one forward pass. Lower it if memory runs out.",
+        limits=(1, 10**6), unit="samples", common=True,
     )
     grad_accum_steps: int | None = setting(
-        None,
-        "Accumulation",
-        "Micro-batches accumulated before each optimizer step.",
-        minimum=1,
-        maximum=10**6,
-        common=True,
+        None, "Accumulation", "Micro-batches accumulated before each optimizer step.", limits=(1, 10**6), common=True,
     )
     global_batch_size: int | None = setting(
-        None,
-        "Global batch",
-        "Samples per optimizer step on all devices: micro-batch × devices × accumulation.",
-        minimum=1,
-        maximum=10**9,
-        unit="samples",
-        common=True,
+        None, "Global batch", "Samples per optimizer step on all devices: micro-batch × devices × accumulation.",
+        limits=(1, 10**9), unit="samples", common=True,
     )
-    seq_len: int = setting(
-        128,
-        "Sequence length",
-        "Tokens per sample.",
-        minimum=2,
-        maximum=10**6,
-        unit="tokens",
-        common=True,
-    )
+    seq_len: int = setting(128, "Sequence length", "Tokens per sample.", limits=(2, 10**6), unit="tokens", common=True)
     lr: float = setting(
-        1e-3,
-        "Learning rate",
-        "The peak learning rate, after warm-up.",
-        minimum=0.0,
-        maximum=100.0,
-        common=True,
+        1e-3, "Learning rate", "The peak learning rate, after warm-up.", limits=(0.0, 100.0), common=True,
     )
-    seed: int = setting(
-        1234,
-        "Seed",
-        "The same seed, data and devices give the same run.",
-        minimum=0,
-        maximum=2**63 - 1,
-    )
+    seed: int = setting(1234, "Seed", "The same seed, data and devices give the same run.", limits=(0, 2**63 - 1))
     precision: str = setting(
-        "auto",
-        "Precision",
-        "auto: bf16 if the device supports it, otherwise fp32. fp16 scales the loss.",
+        "auto", "Precision", "auto: bf16 if the device supports it, otherwise fp32. fp16 scales the loss.",
         choices=PRECISIONS,
     )
     eval_every: int | None = setting(
-        100,
-        "Evaluate every",
-        "Steps between two evaluations. The end is always evaluated.",
-        minimum=1,
-        maximum=10**12,
-        unit="steps",
+        100, "Evaluate every", "Steps between two evaluations. The end is always evaluated.",
+        limits=(1, 10**12), unit="steps",
     )
     sample_share: float = setting(
-        5.0,
-        "Time for samples",
+        5.0, "Time for samples",
         "The share of training time that text samples may take. The final sample is always taken.",
-        minimum=0.0,
-        maximum=100.0,
-        unit="%",
+        limits=(0.0, 100.0), unit="%",
     )
     checkpoint_every_steps: int | None = setting(
-        None,
-        "Save every",
-        "Save a checkpoint (weights, optimizer, data progress) after this many steps.",
-        minimum=1,
-        maximum=10**12,
-        unit="steps",
+        None, "Save every", "Save a checkpoint (weights, optimizer, data progress) after this many steps.",
+        limits=(1, 10**12), unit="steps",
     )
     checkpoint_every_s: float | None = setting(
-        300.0,
-        "Save every",
-        "Save a checkpoint at least this often; the first after a minute.",
-        minimum=1.0,
-        maximum=10**7,
-        unit="s",
+        300.0, "Save every", "Save a checkpoint at least this often; the first after a minute.",
+        limits=(1.0, 10**7), unit="s",
     )
     keep_checkpoints: int = setting(
-        3,
-        "Checkpoints kept",
-        "How many recent checkpoints to keep (the best one is always kept).",
-        minimum=1,
-        maximum=10_000,
+        3, "Checkpoints kept", "How many recent checkpoints to keep (the best one is always kept).",
+        limits=(1, 10_000),
     )
     samples_per_block: int = setting(
-        100_000,
-        "Samples in a block",
-        "Samples per block, the larger unit of the ledger.",
-        minimum=1,
-        maximum=10**12,
-        unit="samples",
+        100_000, "Samples in a block", "Samples per block, the larger unit of the ledger.",
+        limits=(1, 10**12), unit="samples",
     )
     dataset_chunk_size: int = setting(
-        4_000,
-        "Samples in a chunk",
-        "Samples per chunk, the part of the data that one device claims at a time.",
-        minimum=1,
-        maximum=10**12,
-        unit="samples",
+        4_000, "Samples in a chunk", "Samples per chunk, the part of the data that one device claims at a time.",
+        limits=(1, 10**12), unit="samples",
     )
     merge_policy: str = setting(
-        "best",
-        "Merge",
-        "Independent mode, at the end: keep the best device's weights, average all, or keep all.",
-        choices=MERGE_POLICIES,
-        modes=(Mode.INDEPENDENT,),
+        "best", "Merge", "Independent mode, at the end: keep the best device's weights, average all, or keep all.",
+        choices=MERGE_POLICIES, modes=(Mode.INDEPENDENT,),
     )
     merge_every_chunks: int | None = setting(
-        None,
-        "Merge every",
-        "Independent mode: also merge whenever every device has trained this many chunks.",
-        minimum=1,
-        maximum=10**9,
-        unit="chunks",
-        modes=(Mode.INDEPENDENT,),
-        when=("sync_every", ""),
+        None, "Merge every", "Independent mode: also merge whenever every device has trained this many chunks.",
+        limits=(1, 10**9), unit="chunks", modes=(Mode.INDEPENDENT,), when=("sync_every", ""),
     )
-    model: str | None = setting(
-        None,
-        "Model",
-        "A model's name or folder, for recipes that use one.",
-    )
+    model: str | None = setting(None, "Model", "A model's name or folder, for recipes that use one.")
     cudnn_benchmark: bool = setting(
-        False,
-        "cuDNN benchmark",
+        False, "cuDNN benchmark",
         "Let cuDNN time its algorithms and take the fastest. Often faster for convolutions of a fixed size, but a "
         "resumed run may then differ in the last bits.",
         needs=Needs.GPU,
     )
     expandable_segments: bool = setting(
-        False,
-        "Expandable segments",
+        False, "Expandable segments",
         "GPUs under Linux: let PyTorch's memory segments grow. Helps if memory runs out although much is reserved "
         "and unused; some virtual GPUs do not support it.",
         needs=Needs.GPU_ON_LINUX,
     )
     env: Mapping[str, str] = setting(
-        {},
-        "Environment",
+        {}, "Environment",
         "Environment variables for every process of the run, one NAME=VALUE a line, for example NCCL_DEBUG=INFO. "
         "They are saved with the run, so don't put passwords or tokens here.",
     )
-    strict: bool = setting(
-        False,
-        "Strict",
-        "Fail instead of falling back to another mode.",
-    )
+    strict: bool = setting(False, "Strict", "Fail instead of falling back to another mode.")
     max_restarts: int = setting(
-        0,
-        "Restarts",
-        "If a rank fails, restart all ranks from the last checkpoint, up to this many times.",
-        minimum=0,
-        maximum=1_000,
+        0, "Restarts", "If a rank fails, restart all ranks from the last checkpoint, up to this many times.",
+        limits=(0, 1_000),
     )
     start_timeout_s: float = setting(
-        180.0,
-        "Start limit",
-        "A rank that makes no first step within this time has failed to start.",
-        minimum=1.0,
-        maximum=86_400.0,
-        unit="s",
+        180.0, "Start limit", "A rank that makes no first step within this time has failed to start.",
+        limits=(1.0, 86_400.0), unit="s",
     )
     stop_timeout_s: float = setting(
-        120.0,
-        "Stop limit",
+        120.0, "Stop limit",
         "If no checkpoint is saved within this time after a stop, the ranks are ended without one.",
-        minimum=1.0,
-        maximum=86_400.0,
-        unit="s",
+        limits=(1.0, 86_400.0), unit="s",
     )
-    log_file: str | None = setting(
-        None,
-        "Copy of the metrics",
-        "Also write metrics.jsonl to this file.",
-        path=True,
-    )
+    log_file: str | None = setting(None, "Copy of the metrics", "Also write metrics.jsonl to this file.", path=True)
+    # fmt: on
     options: Mapping[str, FieldValue] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
