@@ -44,12 +44,7 @@ class Finding:
 
 
 def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
-    """Every check, one after another.
-
-    Args:
-        runs_dir: The folder of runs.
-        platform: This machine.
-    """
+    """Every check, one after another."""
     with DeviceMonitor() as monitor:
         checks: list[tuple[str, Callable[[], Finding]]] = [
             ("Python", check_python),

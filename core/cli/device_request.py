@@ -26,12 +26,6 @@ def with_devices(
 ) -> tuple[RunConfig, tuple[str, ...]]:
     """The config with its devices, and notes on how the flags were interpreted.
 
-    Args:
-        request: What was asked.
-        available: This machine's devices.
-        cpus: The CPU devices that it offers.
-        platform: This machine.
-
     Raises:
         ConfigError: There are too few GPUs.
         PreflightError: GPUs are asked for with ``--strict``, and there is none.

@@ -1,4 +1,7 @@
-"""Entry point of the command line: arguments in, exit code out. Every failure is three lines, never a traceback."""
+"""Entry point of the command line: arguments in, exit code out. Every failure is three lines, never a traceback.
+
+A command is a function of its own name. What it raises, a `RankdeckError`, is printed here.
+"""
 
 from __future__ import annotations
 

@@ -13,11 +13,7 @@ from core.run_folder.store import find_run
 
 
 def export(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Exports a run and says where it is; Ctrl+C leaves nothing behind.
-
-    Raises:
-        RankdeckError: It cannot be exported so, or the disk refuses.
-    """
+    """Exports a run and says where it is; Ctrl+C leaves nothing behind."""
     store = find_run(chosen_runs_dir(arguments), arguments.run)
 
     def show(done: float) -> None:

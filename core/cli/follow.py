@@ -39,8 +39,6 @@ class Follower:
     """Shows one run's metrics and states as they come.
 
     Args:
-        store: The run.
-        terminal: Where to show them.
         as_json: Print each metrics line and each change of state as JSON instead of a progress line.
         offset: Bytes of the metrics file that are not shown (what an earlier attempt wrote).
     """
@@ -170,12 +168,7 @@ class Follower:
 
 
 class StopLadder:
-    """Ctrl+C for a run in the foreground: first an ordinary stop, then an immediate one.
-
-    Args:
-        store: The run.
-        terminal: Where to report it.
-    """
+    """Ctrl+C for a run in the foreground: first an ordinary stop, then an immediate one."""
 
     def __init__(self, store: RunStore, terminal: Terminal) -> None:
         self._store = store

@@ -22,9 +22,6 @@ class LiveStatus:
     """Asks a run's host once its `state.json` has not changed for a while, and listens until it changes again.
 
     As long as the files tell everything there is no connection: each one makes the host wake up more often.
-
-    Args:
-        store: The run.
     """
 
     def __init__(self, store: RunStore) -> None:

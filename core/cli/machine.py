@@ -61,12 +61,7 @@ def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def recipes(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Lists every recipe, a broken one with what is wrong with it; or one's settings; or starts a new one.
-
-    Raises:
-        RankdeckError: There is no recipe of that name; or the new one has no name or a bad one, its folder is there,
-            or the disk refuses.
-    """
+    """Lists every recipe, a broken one with what is wrong with it; or one's settings; or starts a new one."""
     if arguments.which == "new":
         return _new_recipe(arguments, terminal)
     if arguments.folder is not None or arguments.name is not None:

@@ -20,11 +20,7 @@ _INTERVALS: Final = (1, 10, 50, 500, None)
 
 
 def measure(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Measures the devices named, and keeps the result for the window.
-
-    Raises:
-        RankdeckError: They cannot be measured.
-    """
+    """Measures the devices named, and keeps the result for the window."""
     parameters, step_time_s = arguments.parameters, arguments.step_time_s
     if (parameters is None) != (step_time_s is None):
         raise UsageError(

@@ -19,11 +19,7 @@ _SHOWN_COLUMNS: Final = 12
 
 
 def preview(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Shows the first documents and samples, the text column, bad rows, and what an epoch is.
-
-    Raises:
-        RankdeckError: The dataset cannot be used.
-    """
+    """Shows the first documents and samples, the text column, bad rows, and what an epoch is."""
     request = request_from_arguments(arguments)
     documents = DOCUMENTS if arguments.documents is None else arguments.documents
     if not 0 <= documents <= _MOST:

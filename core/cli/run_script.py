@@ -17,11 +17,7 @@ _PASSED_ON: Final = ("devices", "num_gpus", "mode", "run_dir", "runs_dir", "log_
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Starts a script of the user's own as a new run.
-
-    Raises:
-        RankdeckError: It cannot be started; nothing was changed.
-    """
+    """Starts a script of the user's own as a new run."""
     return train(parse(train_argv(arguments, Path.cwd())), terminal)
 
 

@@ -48,11 +48,7 @@ def leftover_text(pids: Sequence[int]) -> str:
 
 
 def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Shows one run: state, losses, settings, the command that does the same; or the texts that it wrote.
-
-    Raises:
-        RankdeckError: There is no such run, or its files are damaged.
-    """
+    """Shows one run: state, losses, settings, the command that does the same; or the texts that it wrote."""
     store = _find(arguments)
     if arguments.samples or arguments.step is not None:
         return _samples(arguments, store, terminal)
@@ -154,11 +150,7 @@ def _stop_text(state: RunState, now: bool) -> str:
 
 
 def attach(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Watches a run until it ends; Ctrl+C leaves it running. As JSON it begins with the run's first line.
-
-    Raises:
-        RankdeckError: No such run, or its files are damaged.
-    """
+    """Watches a run until it ends; Ctrl+C leaves it running. As JSON it begins with the run's first line."""
     store = _find(arguments)
     follower = Follower(store, terminal, arguments.json)
     if not arguments.json:

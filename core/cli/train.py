@@ -33,11 +33,7 @@ RUN_FAILED: Final = 1
 
 
 def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Starts a new run; in the foreground unless it is to be detached.
-
-    Raises:
-        RankdeckError: It cannot be started; nothing was changed.
-    """
+    """Starts a new run; in the foreground unless it is to be detached."""
     request = request_from_arguments(arguments)
     runs_dir = request.runs_dir or default_runs_dir()
     with WaitingHost() as host:
@@ -80,11 +76,7 @@ def _named_elsewhere(error: DatasetError, dataset: str, arguments: argparse.Name
 
 
 def check_request(request: TrainRequest, runs_dir: Path) -> Checked:
-    """Checks a request against this machine; changes nothing.
-
-    Raises:
-        RankdeckError: It cannot be run.
-    """
+    """Checks a request against this machine; changes nothing."""
     platform = this_platform()
     with DeviceMonitor() as monitor:
         available = monitor.devices()
@@ -97,11 +89,7 @@ def check_request(request: TrainRequest, runs_dir: Path) -> Checked:
 
 
 def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Shows the resume plan, then resumes.
-
-    Raises:
-        RankdeckError: It cannot be resumed; nothing was changed.
-    """
+    """Shows the resume plan, then resumes."""
     changes = {name: getattr(arguments, name) for name in CHANGEABLE if getattr(arguments, name) is not None}
     if arguments.checkpoint is not None:
         changes["checkpoint"] = arguments.checkpoint

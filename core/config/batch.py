@@ -20,7 +20,6 @@ class Batch:
         micro: Samples that one rank works on at once.
         ranks: Ranks that train in step (1 in parallel-independent: every rank steps by itself).
         accumulation: Micro-batches that a rank adds up before an optimizer step.
-        global_: Samples in one optimizer step.
     """
 
     micro: int

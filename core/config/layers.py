@@ -125,11 +125,7 @@ def with_absolute_paths(given: Given, folder: Path) -> Given:
 
 
 def _read_deepspeed_config(path: Path) -> str:
-    """A DeepSpeed configuration's text: it goes with the run, which may be started again elsewhere.
-
-    Raises:
-        ConfigError: It cannot be read.
-    """
+    """A DeepSpeed configuration's text: it goes with the run, which may be started again elsewhere."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ConfigError("deepspeed_config", f"{path} is larger than 1 MiB.", "Name a JSON file of settings.")
@@ -181,11 +177,7 @@ def config_from_mapping(
     option_fields: Sequence[FieldSpec] = (),
     source: Path | None = None,
 ) -> RunConfig:
-    """A config file's values (`read_config`) as a checked `RunConfig`; see `config_from_given`.
-
-    Raises:
-        ConfigError: As `config_from_given`.
-    """
+    """A config file's values (`read_config`) as a checked `RunConfig`; see `config_from_given`."""
     return config_from_given(normalise(given, source), base or RunConfig(), option_fields)
 
 

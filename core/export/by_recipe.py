@@ -25,13 +25,7 @@ class RecipeExportError(RankdeckError):
 
 
 def check_recipe(recipe: Recipe | None, problem: str, kind: str, run: str) -> Recipe:
-    """The recipe, if it can export `run` to `kind`.
-
-    Args:
-        recipe: None where it cannot be used here.
-        problem: Why not.
-        kind: What is wanted.
-        run: The run's name.
+    """The recipe, if it can export `run` to `kind`; without one `problem` says why.
 
     Raises:
         UsageError: It cannot, or it is not here.

@@ -148,12 +148,6 @@ def effective_config(
 def check_run(config: RunConfig, batch: Batch, on_cpu: bool, version: str) -> None:
     """Refuses what DeepSpeed cannot do, before anything is started.
 
-    Args:
-        config: What was asked; DeepSpeed is the engine.
-        batch: How a step is shared out.
-        on_cpu: Every device is a CPU.
-        version: DeepSpeed's.
-
     Raises:
         ConfigError: As `effective_config`; or a setting that this stage, this device or this version lacks.
     """
@@ -194,15 +188,7 @@ def without_open_values(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Written:
-    """A configuration as it was written, checked by itself.
-
-    Args:
-        text: JSON.
-        stage: The stage it is for.
-
-    Raises:
-        ConfigError: It is not JSON, has a key twice or one that Rankdeck refuses, or contradicts itself.
-    """
+    """A configuration as it was written, checked by itself."""
 
     def __init__(self, text: str, stage: int) -> None:
         self._text = text
@@ -217,11 +203,7 @@ class _Written:
     # against the run
 
     def decide(self, path: tuple[str, ...], value: Any) -> None:
-        """Puts the run's value where "auto" stands or nothing; None leaves it open.
-
-        Raises:
-            ConfigError: Another value stands there.
-        """
+        """Puts the run's value where "auto" stands or nothing; None leaves it open."""
         section = self._section(path)
         there = section.get(path[-1], AUTO)
         if there == AUTO or (there == value and type(there) is not bool):
@@ -234,21 +216,13 @@ class _Written:
             )
 
     def decide_offload(self, name: str, wanted: bool) -> None:
-        """Where state that need not stay on the device is kept; the file may ask for it by itself.
-
-        Raises:
-            ConfigError: The run asks for it, and the file says no.
-        """
+        """Where state that need not stay on the device is kept; the file may ask for it by itself."""
         path = ("zero_optimization", name, "device")
         if wanted or self._section(path).get("device", AUTO) == AUTO:
             self.decide(path, "cpu" if wanted else "none")
 
     def check_optimizer(self, lr: float, weight_decay: object) -> None:
-        """The recipe's optimizer is used; a section may only repeat what it is.
-
-        Raises:
-            ConfigError: It says something else.
-        """
+        """The recipe's optimizer is used; a section may only repeat what it is."""
         section = self.values.get("optimizer", {})
         kind = str(section.get("type", "AdamW"))
         if kind.lower() != "adamw":

@@ -20,14 +20,7 @@ REMOVED: Final = (
 
 
 def of_rank(rank: int, devices: Sequence[Device], platform: Platform, backend: str) -> dict[str, str]:
-    """For a rank that runs Rankdeck's own program.
-
-    Args:
-        rank: Its number.
-        devices: All ranks', in their order.
-        platform: The machine.
-        backend: ``nccl``, ``gloo``, or empty when ranks do not talk to each other.
-    """
+    """For a rank that runs Rankdeck's own program. `backend` is empty if ranks exchange no tensors."""
     env = {
         **_place(rank, devices, platform),
         **_memory(devices[rank], platform),
@@ -52,14 +45,7 @@ def hash_seed(config: RunConfig) -> str:
 
 
 def defaults_of_rank(config: RunConfig, device: Device, platform: Platform, *, own_program: bool) -> dict[str, str]:
-    """Variables that a rank gets where the person has not set them in their own environment.
-
-    Args:
-        config: What was asked.
-        device: The rank's.
-        platform: The machine.
-        own_program: It runs Rankdeck's program, not a script of the person's.
-    """
+    """Variables that a rank gets where the person has not set them in their own environment."""
     env = {} if own_program else {"PYTHONHASHSEED": hash_seed(config)}
     if own_program and device.kind == "cpu":
         # OpenMP's threads sleep while they wait for each other. Spinning, they take the cores from the very threads
@@ -80,14 +66,9 @@ def _allocator_variable(torch_version: str | None) -> str:
 def of_script(
     rank: int, devices: Sequence[Device], platform: Platform, master_port: int, *, together: bool
 ) -> dict[str, str]:
-    """For a rank that starts a program of the user's own: what that program finds there is theirs to say.
+    """For a rank that starts a program of the user's own, whose environment is theirs to choose.
 
-    Args:
-        rank: Its number.
-        devices: All ranks', in their order.
-        platform: The machine.
-        master_port: Where its ranks find each other.
-        together: They are one program in several processes, as torchrun starts them; else each is by itself.
+    `together`: the ranks are one program in several processes, as torchrun starts them; else each is by itself.
     """
     return {
         **_place(rank, devices, platform),

@@ -38,13 +38,9 @@ _WITHOUT_GLOO_ON_WINDOWS: Final = ((2, 8), (2, 9), (2, 10))
 def choose_devices(
     asked: tuple[str, ...], mode: Mode, available: Sequence[Device], platform: Platform
 ) -> tuple[tuple[Device, ...], tuple[str, ...]]:
-    """The devices that a config means on this machine, and what a person should know about how it was understood.
+    """The devices that a config's `devices` mean on this machine, and notes on how they were understood.
 
-    Args:
-        asked: Its `devices`.
-        mode: The mode that is asked for.
-        available: This machine's devices.
-        platform: This machine as the recipe's ranks see it (`recipe_platform`).
+    `platform` is the machine as the recipe's ranks see it (`recipe_platform`).
 
     Raises:
         ConfigError: See `core.machine.devices.resolve_devices`.
@@ -160,11 +156,7 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
 
 
 def _check_stealing(*, synchronises: bool, merges: bool) -> None:
-    """Refuses dynamic claims beside what needs every device to have its own part of the work.
-
-    Raises:
-        ConfigError: Devices that take each other's chunks are also to wait for each other.
-    """
+    """Refuses dynamic claims beside what needs every device to have its own part of the work."""
     for waits, name, verb in (
         (synchronises, "sync_every", "synchronise"),
         (merges, "merge_every_chunks", "merge on the way"),
@@ -178,11 +170,7 @@ def _check_stealing(*, synchronises: bool, merges: bool) -> None:
 
 
 def _backend(asked: str, devices: Sequence[Device], platform: Platform) -> str:
-    """What connects ranks that exchange tensors: ``nccl`` or ``gloo``.
-
-    Raises:
-        ConfigError: NCCL was asked for, and these devices or this torch cannot use it.
-    """
+    """What connects ranks that exchange tensors: ``nccl`` or ``gloo``."""
     problem = _without_nccl(devices, platform)
     if asked == "nccl" and problem:
         raise ConfigError("backend", f"NCCL cannot be used: {problem}.", "Choose the backend auto or gloo.")
@@ -273,10 +261,6 @@ def _engine(
 
     `auto` is DeepSpeed where it can be imported, else PyTorch's own; mode fsdp is always PyTorch's. The answer reaches
     the ranks in their `RankContext`, and `workers.strategies.make_strategy` builds what it names.
-
-    Raises:
-        ConfigError: The engine cannot do what else was asked.
-        MissingPackageError: DeepSpeed was asked for and is not installed.
     """
     if not mode.is_sharded:
         return "", ()
@@ -317,11 +301,7 @@ def pytorch_engine_note(stage: int, why: str) -> str:
 
 
 def _torch_offload(stage: int, *, optimizer: bool, parameters: bool) -> tuple[str, ...]:
-    """What PyTorch's engine makes of the wish for offload.
-
-    Raises:
-        ConfigError: This stage cannot do it.
-    """
+    """What PyTorch's engine makes of the wish for offload."""
     if parameters and stage < 3:
         raise ConfigError(
             "offload_parameters",

@@ -26,14 +26,12 @@ class LaunchSite:
     """Where one attempt is started, and how its ranks reach the host and each other.
 
     Attributes:
-        run_dir: The run's folder.
         attempt: Number of this attempt, from 1.
         rendezvous: A file that does not exist yet, new for each attempt, where the ranks find each other. Its folder
             comes from `core.machine.platform.rendezvous_folder`.
         port: The host's listener on 127.0.0.1.
         token: What a rank must say to it.
         checkpoint: Folder of the checkpoint to resume from, or None.
-        python: The interpreter.
         host_pid: The host's process id; 0 when it is not known.
         restarts: How often this host has restarted the ranks after one of them failed.
         master_port: Where the ranks of a self-contained program find each other; a port that is free.
@@ -56,14 +54,10 @@ class RankCommand:
     """One rank's process.
 
     Attributes:
-        rank: Its number, from 0.
-        argv: Program and arguments.
         env: Variables that it gets on top of the host's own.
         default_env: Variables that it gets where the host's own environment does not have them.
         removed_env: Patterns (``KUBERNETES_*``) of variables that it must not inherit.
-        cwd: Its working directory.
         log: Gets its standard output and standard error.
-        device: What it trains on.
     """
 
     rank: int
@@ -91,14 +85,8 @@ class LaunchPlan:
 
     Attributes:
         mode: The mode that is really used, never `Mode.AUTO`.
-        world_size: Number of ranks.
         replica_groups: Independent consumers of chunks (`core.ledger.ledger`): the ranks in independent mode, else one.
         backend: ``nccl``, ``gloo``, or empty when ranks do not talk to each other.
-        ranks: Their processes.
-        notes: What a person should know about how the request was understood.
-        engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
-        engine_note: See `core.launch.mode.ModeChoice`.
-        self_contained: See `core.recipes.manifest.Recipe`.
     """
 
     mode: Mode
@@ -113,12 +101,7 @@ class LaunchPlan:
 
 
 def plan_launch(run: ResolvedRun, site: LaunchSite) -> LaunchPlan:
-    """What to start.
-
-    Args:
-        run: What was decided.
-        site: Where, and how the ranks reach the host and each other.
-    """
+    """What to start in an attempt of `run`."""
     config, devices, platform, recipe = run.config, run.devices, run.platform, run.recipe
     choice, backend = run.choice, run.backend
 
@@ -195,14 +178,6 @@ def plan_link_test(
 ) -> LaunchPlan:
     """Ranks without a host that measure how fast tensors are summed over these devices
     (`workers.programs.link_speed_main`).
-
-    Args:
-        devices: Two or more, one rank each.
-        platform: The machine.
-        folder: Their working directory; gets their logs.
-        rendezvous: As in `LaunchSite`.
-        python: The interpreter.
-        seconds: How long to measure.
 
     Raises:
         ConfigError: There are fewer than two devices.

@@ -40,8 +40,6 @@ class Checked:
     """A run that can start, as far as can be known beforehand.
 
     Attributes:
-        run: What will be trained, on what and how.
-        dataset: What it trains on.
         samples: Samples to train on, counted as if each byte were a token.
         notes: What the person should know though it stops nothing.
     """

@@ -25,7 +25,6 @@ class ResolvedRun:
 
     Attributes:
         config: Complete with the recipe's defaults.
-        recipe: What is trained.
         platform: The machine as the recipe's ranks see it.
         devices: One rank each, in rank order.
         choice: Mode, engine and what a person should know about them.
@@ -113,11 +112,7 @@ def resolve_on(config: RunConfig, recipe: Recipe, devices: Sequence[Device], pla
 
 
 def recommended_mode(devices: Sequence[Device], platform: Platform) -> Mode:
-    """The mode that is taken on these devices when none is chosen.
-
-    Raises:
-        ConfigError, PreflightError: As `resolve`.
-    """
+    """The mode that is taken on these devices when none is chosen."""
     return choose_mode(RunConfig(), devices, platform).mode
 
 
@@ -150,11 +145,7 @@ def _resolved(
 
 
 def _check_bf16(devices: Sequence[Device]) -> None:
-    """Refuses a GPU that computes without bf16, where the driver tells; the rank asks the GPU itself.
-
-    Raises:
-        ConfigError: Names the first such GPU.
-    """
+    """Refuses a GPU that computes without bf16, where the driver tells; the rank asks the GPU itself."""
     for device in devices:
         if device.compute_capability is not None and device.compute_capability < _FIRST_WITH_BF16:
             raise ConfigError(
@@ -185,14 +176,7 @@ class TrainedRun:
 
 
 def trained_run(config: RunConfig, recipe: Recipe, mode: str, world_size: int) -> TrainedRun:
-    """What the run in a folder was trained as.
-
-    Args:
-        config: Its `run.toml`.
-        recipe: Its recipe.
-        mode: The mode it trained in, as its files name it.
-        world_size: Number of ranks.
-    """
+    """What the run in a folder was trained as."""
     config = apply_recipe(config, recipe)
     try:
         batch = resolve_batch(config, Mode.read(mode).group_size(world_size))

@@ -103,12 +103,7 @@ def preview_data(
 
 
 def epoch_figures(samples: int, run: ResolvedRun) -> dict[str, Any]:
-    """Blocks, chunks and optimizer steps of one epoch, and what they depend on.
-
-    Args:
-        samples: Samples to train on.
-        run: What would be trained.
-    """
+    """Blocks, chunks and optimizer steps of one epoch, and what they depend on."""
     grid = ChunkGrid(max(1, samples), run.config.samples_per_block, run.config.dataset_chunk_size)
     return {
         "samples": samples,

@@ -84,13 +84,7 @@ def measure_link(
 
 
 def known_link(devices: Sequence[Device], platform: Platform, folder: Path) -> Link | None:
-    """What was measured for exactly these devices and this torch before; None if nothing was.
-
-    Args:
-        devices: Any number, in any order.
-        platform: This machine.
-        folder: Where `keep_link` keeps it: the folder of runs.
-    """
+    """What `keep_link` kept in the folder of runs for exactly these devices and this torch; None if nothing."""
     kept = _kept(folder).get(_key(devices, platform))
     try:
         return Link(**kept) if isinstance(kept, dict) and kept["mb_per_s"] > 0 else None

@@ -30,10 +30,6 @@ _PYTHON_TYPES: Final[Mapping[FieldType, str]] = {
 def find_difference(path: Path, specs: Sequence[FieldSpec]) -> str:
     """The first difference between a recipe's class `Options` and its fields.
 
-    Args:
-        path: The Python file with the class.
-        specs: The fields in `recipe.toml`.
-
     Returns:
         What differs and how to correct it, as sentences; empty if both declare the same.
     """

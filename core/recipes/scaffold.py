@@ -128,11 +128,7 @@ def new_recipe(name: str, folder: Path | None = None) -> Path:
 
 
 def check_name(name: str) -> None:
-    """Refuses what cannot be a recipe's name, on any system.
-
-    Raises:
-        UsageError: Says why.
-    """
+    """Refuses what cannot be a recipe's name, on any system."""
     if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
         raise _refused(
             f"{name!r} cannot be a recipe's name: it begins with a small letter, then come small letters a to z, "

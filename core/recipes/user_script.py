@@ -31,10 +31,8 @@ class UserScript:
     """A program of the user's own.
 
     Attributes:
-        python: The interpreter.
         target: Its first words: the script, or ``-m`` and a module.
         arguments: The words behind.
-        folder: Where it runs.
         environment: Variables that win over all others.
         plain: On one device, torchrun's variables are left out.
         charts: Printed name (as `plain` gives it) → chart; `DROP` leaves it out.

@@ -30,13 +30,6 @@ def plan_aios(
 ) -> ResumePlan:
     """What training the rest of an AI-OS run as a new run would do.
 
-    Args:
-        file: Its state file.
-        runs_dir: Where the new run's folder would be made.
-        changes: Settings that are given; the dataset among them.
-        available: This machine's devices.
-        platform: This machine.
-
     Raises:
         DatasetError: No dataset was named.
         StateFileError, ConfigError, UsageError, PreflightError: As `core.resume.planner.plan_resume`.
@@ -93,11 +86,7 @@ def _config(file: LedgerFile, changes: dict[str, Any]) -> RunConfig:
 
 
 def _progress(file: LedgerFile, config: RunConfig, identity: DatasetIdentity, world: int, mode: Mode) -> LedgerProgress:
-    """What the new run's ledger will start from, its samples counted as if each byte were a token.
-
-    Raises:
-        StateFileError: The file names chunks that this dataset can't have, however it is cut into tokens.
-    """
+    """What the new run's ledger will start from, its samples counted as if each byte were a token."""
     samples = max(1, estimate_samples(identity, config.seq_len, config.held_out))
     grid = ChunkGrid(samples, config.samples_per_block, config.dataset_chunk_size)
     if file.total_blocks is not None and file.total_blocks > grid.blocks:

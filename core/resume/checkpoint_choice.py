@@ -51,12 +51,7 @@ def list_checkpoints(folder: Path) -> tuple[CheckpointEntry, ...]:
 
 
 def choose_checkpoint(folder: Path, text: str, run: str) -> Checkpoint:
-    """The checkpoint that a person named, whole and with finite weights.
-
-    Args:
-        folder: The run's `checkpoints` folder.
-        text: Its number, as it was typed.
-        run: The run's name.
+    """The checkpoint that a person named by its number, whole and with finite weights.
 
     Raises:
         UsageError: There is none of that number, or it is diverged.

@@ -43,8 +43,6 @@ class _Folder:
     """What a run's folder holds.
 
     Attributes:
-        store: The folder.
-        state: The run's newest state.
         config: What was asked of the run so far.
         checkpoint: The committed state to resume from; None: fresh weights.
         damaged: Newer ones that are passed over.
@@ -84,17 +82,7 @@ def plan_own(
     *,
     accept_code: bool,
 ) -> ResumePlan:
-    """What resuming a run of ours would do.
-
-    Args:
-        store: Its folder.
-        runs_dir: Where runs are looked up.
-        changes: Settings to change.
-        asked: The number of the one to go back to, as it was typed.
-        available: This machine's devices.
-        platform: This machine.
-        accept_code: See `core.resume.planner.plan_resume`, which says what is raised too.
-    """
+    """What resuming a run of ours from checkpoint `asked` would do; see `core.resume.planner.plan_resume`."""
     state = _idle_state(store)
     before = store.config()
     config = _changed(before, changes, store.dir)
@@ -135,11 +123,7 @@ def plan_own(
 
 
 def _idle_state(store: RunStore) -> RunState:
-    """The state of a run that nothing trains.
-
-    Raises:
-        RunBusyError: It is live.
-    """
+    """The state of a run that nothing trains."""
     store.refuse_links()
     state = _wait_for_host_to_leave(store)
     if store.is_locked() or state.is_live:
@@ -158,11 +142,7 @@ def _wait_for_host_to_leave(store: RunStore) -> RunState:
 
 
 def _read_folder(store: RunStore, state: RunState, config: RunConfig, asked: str | None) -> _Folder:
-    """Finds what to resume from.
-
-    Raises:
-        StateFileError: The state file or every checkpoint is damaged.
-    """
+    """Finds what to resume from."""
     top = read_state_file(store.ledger) if store.ledger.exists() else None
     checkpoint, damaged = _resumed_from(store, top, asked)
     ledger = Ledger.from_file(top) if top is not None and top.form == "rankdeck" else None
@@ -257,11 +237,7 @@ def _nothing_left(state: RunState, done: str, more: str) -> UsageError:
 
 
 def _progress(run: ResolvedRun, folder: _Folder) -> LedgerProgress | None:
-    """Where it is in its data, where that is known.
-
-    Raises:
-        UsageError: Nothing is left to train.
-    """
+    """Where it is in its data, where that is known."""
     # All there is has diverged: what was trained goes with the weights.
     fresh = folder.checkpoint is None and bool(folder.damaged)
     # How often a self-contained program reads its data is its own business.

@@ -22,15 +22,12 @@ class ResumePlan:
     Attributes:
         run_dir: The run's folder; None when a new run is made (AI-OS's state file).
         runs_dir: Where a new run's folder would be made.
-        config: What will be asked of the run.
         checkpoint: The checkpoint it continues from; None starts with fresh weights.
         step: Optimizer steps those weights have seen.
         progress: Samples trained of the epoch, and of how many, where that is known.
-        mode_then, mode_now: The modes, resolved.
         devices_then, devices_now: UUIDs, or CPU devices.
         device_labels: What this machine's devices are called, by UUID.
         damaged: Why newer checkpoints are not used, one line each.
-        warnings: What the person should know before agreeing.
         copies: Whose weights go on, where each rank wrote its own and not all of them do.
         changed: What else is not as it was: a setting now and then, one sentence each.
         state_file: AI-OS's file, which the new run's ledger starts from; None for a run of ours.

@@ -58,11 +58,7 @@ class _Source:
 def look(
     config: RunConfig, recipe: Recipe, folder: Path, request: Mapping[str, Any], say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Everything that a preview shows but the epoch.
-
-    Raises:
-        RankdeckError: As in a run.
-    """
+    """Everything that a preview shows but the epoch."""
     BadRowLimit.parse(config.options.get(MAX_BAD_ROWS))
     if is_hub(config.dataset_file):
         name = HubName.parse(config.dataset_file)

@@ -68,11 +68,7 @@ def main() -> int:
 
 
 def _train(context: RankContext, connection: HostConnection, reporter: Reporter) -> int:
-    """Imports torch, builds the session, runs the recipe.
-
-    Returns:
-        Optimizer steps done.
-    """
+    """Imports torch, builds the session, runs the recipe."""
     config = config_from_mapping(read_config(context.config_file), RunConfig())
     recipe = get_recipe(str(context.recipe_dir))
     reporter.send(Phase("importing torch"))
