@@ -8,6 +8,7 @@ told; messages and events are never thrown away.
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 import time
@@ -176,4 +177,7 @@ def _plain(value: Any) -> Any:
 
 
 def _encode(values: dict[str, Any]) -> bytes:
-    return orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)
+    try:
+        return orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)
+    except orjson.JSONEncodeError:  # an integer beyond 64 bits
+        return json.dumps(values).encode("utf-8") + b"\n"

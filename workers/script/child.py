@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -35,7 +34,7 @@ def _pass_over(number: int, frame: object) -> None:
     """A handler rather than SIG_IGN, which a started program would inherit."""
 
 
-class Script:
+class Script(subprocess.Popen[bytes]):
     """A running program. It writes where this process writes, so its log holds all from the first byte.
 
     Args:
@@ -48,12 +47,15 @@ class Script:
     """
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
-        self._process = _start(argv, env, folder)
-        self.pid = self._process.pid
+        command = list(argv)
+        if sys.platform != "win32":
+            from core.processes.posix import LAUNCHER
 
-    def poll(self) -> int | None:
-        """The exit code, or None while it runs."""
-        return self._process.poll()
+            # The launcher asks for the death signal and becomes the program. In our session: so the run host, which
+            # owns that, also owns whatever the program starts and leaves behind.
+            command = [*LAUNCHER, "exec", str(os.getpid()), *command]
+        group = None if sys.platform == "win32" else 0  # its own: a program that signals its group means itself
+        super().__init__(command, stdin=subprocess.DEVNULL, cwd=folder, env=dict(env), process_group=group)
 
     def interrupt(self, terminate: bool = False) -> None:
         """Sends Ctrl+C to its process group, as a terminal does; or, with `terminate`, SIGTERM (Windows: Ctrl+Break).
@@ -69,30 +71,16 @@ class Script:
                 event = signal.CTRL_BREAK_EVENT if terminate else signal.CTRL_C_EVENT
                 os.kill(0, event)
             elif terminate:
-                self._process.send_signal(signal.SIGTERM)
+                self.send_signal(signal.SIGTERM)
             else:
                 os.killpg(self.pid, signal.SIGINT)  # not reaped yet, so the number is still its group's
 
     def end(self) -> None:
         """Ends it and what it started, without asking. Whatever escapes is ended by the run host with the attempt."""
-        family = [self._process.pid]
         with contextlib.suppress(psutil.Error):
-            family += [process.pid for process in psutil.Process(self._process.pid).children(recursive=True)]
-        for pid in family:
-            with contextlib.suppress(psutil.Error):
-                psutil.Process(pid).kill()
-        deadline = time.monotonic() + _KILL_WAIT_S
-        while self.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-
-
-def _start(argv: Sequence[str], env: Mapping[str, str], folder: Path) -> subprocess.Popen[bytes]:
-    command = list(argv)
-    if sys.platform != "win32":
-        from core.processes.posix import LAUNCHER
-
-        # The launcher asks for the death signal and becomes the program. In our session: so the run host, which owns
-        # that, also owns whatever the program starts and leaves behind.
-        command = [*LAUNCHER, "exec", str(os.getpid()), *command]
-    group = None if sys.platform == "win32" else 0  # a group of its own: a program that signals its group means itself
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd=folder, env=dict(env), process_group=group)
+            for process in psutil.Process(self.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+        self.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(_KILL_WAIT_S)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from enum import Enum, auto
-from pathlib import PurePath, PureWindowsPath
+from itertools import takewhile
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Final
 
-from core.errors import with_option
+from core.errors import RankdeckError
 from core.processes import describe_exit
 from core.protocol.messages import RankFailed
-from workers.script.own_code import OwnCode
+from core.recipes.user_script import UserScript
 
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _FATAL: Final = re.compile(r"Fatal Python error: .*")
@@ -21,6 +21,8 @@ _CHAINED: Final = re.compile(r"(The above exception was the direct cause|During 
 _PASSED_OVER: Final = re.compile(r"Exception ignored in|Error in atexit")
 _ERROR: Final = re.compile(r"^[A-Za-z_][\w.]*(?:: .*|$)")
 _MORE_LINES: Final = 12
+_INSTALLED: Final = re.compile(r"(^|[/\\])(site-packages|dist-packages)[/\\]|[/\\]lib(64)?[/\\](pypy|python)\d")
+_WINDOWS_LIBRARY: Final = re.compile(r"^[A-Za-z]:\\(.*\\)?Lib\\")
 _NATIVE: Final = re.compile(r"\[[WE]\d{4} |\[[WE] ")  # a warning or error of torch's C++ parts
 _ABORTED: Final = "terminate called without an active exception"
 _STORE_HINT: Final = (
@@ -36,18 +38,12 @@ _HINTS: Final = (
         re.compile(r"KeyError: '(?:LOCAL_)?(?:RANK|WORLD_SIZE)'|variable (?:RANK|WORLD_SIZE|MASTER_\w+) expected"),
         "The script needs torchrun's variables, so don't leave them out.",
     ),
-    (
-        re.compile(r"out of memory", re.IGNORECASE),
-        "Make the script's batch smaller, or use fewer ranks on one device.",
-    ),
+    (re.compile(r"out of memory", re.IGNORECASE), "Make the script's batch smaller, or use fewer ranks on one device."),
     (
         re.compile(r"address already in use|EADDRINUSE|errno: 98|10048", re.IGNORECASE),
         "Another program took the rendezvous port. Start the run again.",
     ),
-    (
-        re.compile(r"client socket has timed out .*trying to connect", re.IGNORECASE),
-        _STORE_HINT,
-    ),
+    (re.compile(r"client socket has timed out .*trying to connect", re.IGNORECASE), _STORE_HINT),
     (
         re.compile(_ABORTED),
         # A gloo thread drops a tensor while Python ends. After DDP, PyTorch 2.13 keeps these threads in any case.
@@ -77,60 +73,33 @@ _OPTIONS: Final = {
 """Command-line options that do what a hint says."""
 
 
-class Launched(Enum):
-    """What the program was started on, as far as it matters for what may have failed."""
-
-    GPU = auto()
-    CPU = auto()
-    """Several CPU devices."""
-    ONE_CPU = auto()
-    """One CPU device, with torchrun's variables."""
-    ONE_CPU_PLAIN = auto()
-    """One CPU device, without them."""
-
-
-def describe_failure(
-    returncode: int, log: str, *, name: str, python: str, launched: Launched, folders: Sequence[PurePath] = ()
-) -> RankFailed:
+def describe_failure(returncode: int, log: str, script: UserScript, *, on_cpu: bool, world_size: int) -> RankFailed:
     """The last message of a rank whose program failed.
 
     Args:
         returncode: As `subprocess` gives it.
         log: The end of what the program printed.
-        name: The script's.
-        python: Its interpreter.
-        launched: On what it ran, and how.
-        folders: The script's own and the one it ran in: what lies there is the person's own code.
+        script: The program.
+        on_cpu: It ran on CPU devices.
+        world_size: On how many devices.
     """
     until_abort = log.rpartition(_ABORTED)[0]
     if _raised_last(until_abort):
         returncode, log = 1, until_abort  # it aborted on its way out; the exception is what counts
-    trace = last_traceback(log)
+    chain = _last_chain(log)
+    trace = chain[-1] if chain else ""
     error = _error_line(trace)
     exit_text = describe_exit(returncode)
     if returncode < 0 or returncode > 255 or not error:
-        cause = f"{name} {exit_text}."
+        cause = f"{script.name} {exit_text}."
         last = _last_line(log)
         cause += f" {error}" if error else f" It last printed: “{last}”." if last else ""
     else:
-        cause = f"{name}{_find_place(log, name, OwnCode(folders, python))}: {error}"
+        cause = f"{script.name}{_find_place(chain, script)}: {error}"
         cause += "" if returncode == 1 else f" ({exit_text})"
-    step = _next_step(log[-8000:], error, python, launched)
-    option = _OPTIONS.get(step, "")
-    return RankFailed(
-        title=_title(error, returncode),
-        cause=cause,
-        next_step=with_option(step, option),
-        traceback=trace,
-        window_step=step if option else "",
-    )
-
-
-def last_traceback(log: str) -> str:
-    """The last traceback (or native crash report) in a program's output; empty when there is none."""
-    lines = _lines(log)
-    starts = _starts(lines)
-    return _traceback_at(lines, starts[-1]) if starts else ""
+    step = _next_step(log[-8000:], error, script, on_cpu, world_size)
+    failure = RankdeckError(cause, step, title=_title(error, returncode), option=_OPTIONS.get(step, ""))
+    return RankFailed(usage=False, traceback=trace, peer_lost=False, **failure.as_dict())
 
 
 def _lines(log: str) -> list[str]:
@@ -144,16 +113,17 @@ def _starts(lines: list[str]) -> list[int]:
 
 
 def _traceback_at(lines: list[str], start: int) -> str:
-    found = [lines[start].strip()]
-    if _FATAL.search(lines[start]):
-        return "\n".join([*found, *(line for line in lines[start + 1 : start + 40] if line.strip())])
-    for index in range(start + 1, len(lines)):
-        line = lines[index]
-        found.append(line)
-        if line.strip() and not line[0].isspace() and _ERROR.match(line):
-            found += _message_lines(lines[index + 1 : index + 1 + _MORE_LINES])
-            break
-    return "\n".join(found).rstrip()
+    first = lines[start].strip()
+    if _FATAL.search(first):
+        return "\n".join([first, *(line for line in lines[start + 1 : start + 40] if line.strip())])
+    end = next((number for number in range(start + 1, len(lines)) if _ERROR.match(lines[number])), len(lines)) + 1
+    message = takewhile(_is_of_message, lines[end : end + _MORE_LINES])
+    return "\n".join([first, *lines[start + 1 : end], *message]).rstrip()
+
+
+def _is_of_message(line: str) -> bool:
+    """Whether an exception's message continues in this line: it is not empty and begins no other report."""
+    return line.strip() not in ("", '"""') and _TRACEBACK not in line and not _PASSED_OVER.match(line)
 
 
 def _raised_last(log: str) -> bool:
@@ -165,35 +135,19 @@ def _raised_last(log: str) -> bool:
     return len(flush) == 1 and bool(_ERROR.match(flush[0]))
 
 
-def _message_lines(lines: list[str]) -> list[str]:
-    """The further lines of an exception's message: up to the first empty one, or what begins another report."""
-    taken = []
-    for line in lines:
-        if line.strip() in ("", '"""') or _TRACEBACK in line or _PASSED_OVER.match(line):
-            break
-        taken.append(line)
-    return taken
-
-
 def _error_line(trace: str) -> str:
     """The exception and its message, on one line."""
     lines = trace.splitlines()
-    if not lines:
-        return ""
-    if _FATAL.search(lines[0]):
-        return lines[0]
-    found = next(
-        (i for i, line in enumerate(lines) if i and line and not line[0].isspace() and _ERROR.match(line)), None
-    )
-    if found is None:
-        return ""
+    if not lines or _FATAL.search(lines[0]):
+        return "".join(lines[:1])
+    found = next((number for number, line in enumerate(lines) if number and _ERROR.match(line)), len(lines))
     text = " ".join(line.strip() for line in lines[found : found + 3])
     return text if len(text) <= 400 else text[:397] + "..."
 
 
-def _find_place(log: str, name: str, own: OwnCode) -> str:
+def _find_place(chain: list[str], script: UserScript) -> str:
     """Where in the person's own code the last exception was raised: ``, line 6`` or ``, line 6 of data.py``."""
-    chain = _last_chain(log)
+    own = OwnCode(script.project_folders, script.python)
     # A pool prints a worker's exception, then raises the same one once more where the result was asked for.
     errors = [_error_line(trace) for trace in chain]
     tried = [*(trace for trace in chain if _error_line(trace) == errors[-1]), *reversed(chain)]
@@ -202,7 +156,7 @@ def _find_place(log: str, name: str, own: OwnCode) -> str:
         for file, line in frames:
             if is_own(file):
                 short = PureWindowsPath(file).name  # it takes both kinds of slash
-                return f", line {line}" if short == name else f", line {line} of {short}"
+                return f", line {line}" if short == script.name else f", line {line} of {short}"
     return ""
 
 
@@ -232,10 +186,50 @@ def _last_line(log: str) -> str:
     return lines[-1][:300] if lines else ""
 
 
-def _next_step(log: str, error: str, python: str, launched: Launched) -> str:
-    if launched is not Launched.GPU and _NO_CUDA.search(error or log[-2000:]):
-        return {Launched.ONE_CPU: _PLAIN_HINT, Launched.CPU: _GPU_HINT}.get(launched, _NEEDS_GPU)
+def _next_step(log: str, error: str, script: UserScript, on_cpu: bool, world_size: int) -> str:
+    if on_cpu and _NO_CUDA.search(error or log[-2000:]):
+        if world_size > 1:
+            return _GPU_HINT
+        return _NEEDS_GPU if script.plain else _PLAIN_HINT
     for pattern, hint in _HINTS:
         if pattern.search(log):
-            return hint.replace("{python}", python)
+            return hint.replace("{python}", script.python)
     return "See its log for the full output."
+
+
+class OwnCode:
+    """Tells a project's own files from those of its environment: the standard library, installed packages."""
+
+    def __init__(self, folders: Sequence[PurePath], python: str) -> None:
+        self._folders = [_parts(str(folder)) for folder in folders]
+        program = _path(python)
+        prefix = program.parent.parent if program.parent.name.lower() in ("bin", "scripts") else program.parent
+        self._libraries = [(*_parts(str(prefix)), name) for name in ("lib", "lib64")]
+
+    def is_inside(self, file: str) -> bool:
+        """It lies in the project."""
+        if self._is_installed(file):
+            return False
+        return not _path(file).is_absolute() or any(_starts_with(_parts(file), folder) for folder in self._folders)
+
+    def may_be(self, file: str) -> bool:
+        """It lies elsewhere, and not where an environment keeps its files: perhaps a package in development."""
+        return not self._is_installed(file) and not _WINDOWS_LIBRARY.match(file)
+
+    def _is_installed(self, file: str) -> bool:
+        if file.startswith("<") or _INSTALLED.search(file):
+            return True
+        return any(_starts_with(_parts(file), library) for library in self._libraries)
+
+
+def _path(text: str) -> PurePath:
+    return PureWindowsPath(text) if "\\" in text or text[1:2] == ":" else PurePosixPath(text)
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    path = _path(text)
+    return tuple(part.lower() for part in path.parts) if isinstance(path, PureWindowsPath) else path.parts
+
+
+def _starts_with(parts: tuple[str, ...], folder: tuple[str, ...]) -> bool:
+    return bool(folder) and parts[: len(folder)] == folder

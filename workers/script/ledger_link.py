@@ -9,15 +9,15 @@ start.
 from __future__ import annotations
 
 import dataclasses
+import glob
 import hashlib
 import json
-import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from core.errors import RankdeckError
 from core.files.atomic import replace_with_retry, write_atomic
@@ -57,8 +57,7 @@ class Record:
     Attributes:
         checkpoint: The program's own checkpoint; None where this rank saved none.
         staged: The name it was written under, until it gets its own.
-        samples_seen: As in `core.protocol.codec.Position`.
-        step: The program's step.
+        samples_seen, step: As in `core.protocol.messages.Position`.
     """
 
     checkpoint: str | None = None
@@ -88,7 +87,7 @@ def finish_record(record: Record) -> None:
             shutil.rmtree(final, ignore_errors=True)
         replace_with_retry(staged, final)
     if final.parent.is_dir():
-        for left in final.parent.glob(f"{_escaped(final.stem)}.partial-????????{final.suffix}"):
+        for left in final.parent.glob(f"{glob.escape(final.stem)}.partial-????????{final.suffix}"):
             if left.is_dir():
                 shutil.rmtree(left, ignore_errors=True)
             else:
@@ -116,7 +115,7 @@ class LedgerLink:
         rank: Which.
         independent: The rank has chunks of its own and commits by itself.
         send: Sends a message to the host.
-        before: This rank's word in the checkpoint that the run resumes from.
+        before: This rank's word in the newest checkpoint, at first in the one that the run resumes from.
         max_chunk: The largest chunk where the program names no size.
     """
 
@@ -131,7 +130,7 @@ class LedgerLink:
     _claims: dict[int, Answer] = field(default_factory=dict)
     _grants: dict[int, Grant] = field(default_factory=dict)
     _commit: _Commit | None = None
-    _last: tuple[Position, Record] | None = None
+    _partial: list[list[int]] = field(default_factory=list)
 
     @property
     def is_waiting(self) -> bool:
@@ -180,8 +179,7 @@ class LedgerLink:
                 self._answer_data(samples, answer)
         elif isinstance(message, Grant):
             self._grants[message.sequence] = message
-            waiting = self._claims.pop(message.sequence, None)
-            if waiting is not None:
+            if (waiting := self._claims.pop(message.sequence, None)) is not None:
                 waiting(ok=dataclasses.asdict(message))
         elif isinstance(message, CommitTo):
             self._commit_to(message)
@@ -237,14 +235,9 @@ class LedgerLink:
         if commit is not None:
             commit.number = message.checkpoint
             position, record = commit.position, commit.record
-        elif self._last is not None:
-            position, record = self._last
         else:
-            position = Position(self.before.step, self.before.samples_seen)
-            record = dataclasses.replace(self.before, staged=None)
-        self._stage(message, position, record)
-
-    def _stage(self, message: CommitTo, position: Position, record: Record) -> None:
+            position = Position(self.before.step, self.before.samples_seen, partial=self._partial)
+            record = self.before
         data = (json.dumps(dataclasses.asdict(record)) + "\n").encode("utf-8")
         path = Path(message.folder) / record_name(self.rank)
         try:
@@ -260,14 +253,15 @@ class LedgerLink:
         if commit is None or commit.number != checkpoint:
             return
         self._commit = None
-        whole = {(chunk.epoch, chunk.block_id, chunk.chunk_id) for chunk in commit.position.completed}
+        whole = {_chunk_of(chunk) for chunk in commit.position.completed}
+        partial = {(epoch, block, chunk): samples for epoch, block, chunk, samples in commit.position.partial}
         self._grants = {
-            sequence: dataclasses.replace(grant, offset=_partial(commit.position, grant))
+            sequence: dataclasses.replace(grant, offset=partial.get(_chunk_of(grant), grant.offset))
             for sequence, grant in self._grants.items()
-            if (grant.epoch, grant.block_id, grant.chunk_id) not in whole
+            if _chunk_of(grant) not in whole
         }
         self.before = dataclasses.replace(commit.record, staged=None)
-        self._last = (dataclasses.replace(commit.position, completed=[]), self.before)
+        self._partial = commit.position.partial
         commit.answer(ok={"checkpoint": checkpoint})
 
     def _please(self) -> None:
@@ -276,23 +270,8 @@ class LedgerLink:
             if commit.number is not None:  # the host had to drop it
                 commit.number, commit.ask_at = None, time.monotonic()
         elif self.independent:
-            step = self.before.step if self._last is None else self._last[0].step
-            self.send(CommitBegin(step, "with another rank", join=True))
+            self.send(CommitBegin(self.before.step, "with another rank", join=True))
 
 
-def _partial(position: Position, grant: Grant) -> int:
-    """Samples of a chunk that are committed now."""
-    for epoch, block_id, chunk_id, samples in position.partial:
-        if (epoch, block_id, chunk_id) == (grant.epoch, grant.block_id, grant.chunk_id):
-            return samples
-    return grant.offset
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)
-
-
-def exists(record: Record) -> Mapping[str, Any]:
-    """The welcome's word on the newest checkpoint."""
-    found = record.checkpoint is not None and os.path.exists(record.checkpoint)  # noqa: PTH110
-    return {"checkpoint": record.checkpoint if found else None}
+def _chunk_of(message: Grant | ChunkDone) -> tuple[int, int, int]:
+    return message.epoch, message.block_id, message.chunk_id

@@ -8,14 +8,14 @@ the host how it ended.
 from __future__ import annotations
 
 import os
-import queue
 import re
 import socket
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import IO, Any, Final
 
 from core.config import RunConfig
@@ -30,11 +30,12 @@ from workers.host_link.connection import HostConnection
 from workers.host_link.parent_watch import tie_to_host
 from workers.host_link.reporter import Reporter
 from workers.script.child import Script, ignore_interrupts
-from workers.script.ending import Launched, describe_failure
-from workers.script.launch import Place, script_environment
-from workers.script.ledger_link import LedgerLink, Record, exists, finish_record, read_record
+from workers.script.ending import describe_failure
+from workers.script.launch import is_alone, script_environment
+from workers.script.ledger_link import LedgerLink, finish_record, read_record
 from workers.script.life_signs import LifeSigns
 from workers.script.printed.names import RESERVED, Names
+from workers.script.printed.readings import MOST_STEPS
 from workers.script.printed.steps import Point, PrintedMetrics
 from workers.script.sdk_server import ENV_PORT as SDK_PORT
 from workers.script.sdk_server import ENV_TOKEN as SDK_TOKEN
@@ -80,21 +81,6 @@ def main() -> int:
 
 
 @dataclass(slots=True)
-class _Stopping:
-    """How far a stop has got; moments are on the monotonic clock.
-
-    Attributes:
-        asked_at: When it was asked for; None: it was not.
-        signalled: The program was sent its signal.
-        ended: It was ended for not ending by itself.
-    """
-
-    asked_at: float | None = None
-    signalled: bool = False
-    ended: bool = False
-
-
-@dataclass(slots=True)
 class _Output:
     """What the program has printed and is not read yet: the log, from where it stood when the program was started."""
 
@@ -118,78 +104,146 @@ class _Output:
         return self.file.read().decode("utf-8", errors="replace")
 
 
-class _Wrapper:
-    """One program and everything said about it. One loop, one thread.
+class _Charts:
+    """What becomes of numbers, printed or said by the script itself.
 
-    Args:
-        context: This rank's.
-        connection: To the host.
-        reporter: Lines to the host.
+    Attributes:
+        step: The newest.
     """
+
+    def __init__(self, names: Names, reporter: Reporter, step: int) -> None:
+        self.step = step
+        self._names, self._reporter = names, reporter
+        self._charted: set[str] = set()
+        self._told: set[str] = set()
+        self._told_unread = self._logs = False
+
+    def take(self, points: Iterable[Point]) -> None:
+        """Charts what was printed, unless the script says its numbers itself: they would be charted twice."""
+        for point in points if not self._logs else ():
+            epoch = point.epoch
+            if epoch is not None and epoch % 1 == 0 and epoch < MOST_STEPS:
+                epoch = int(epoch)
+            values = point.values if epoch is None else {**point.values, "epoch": epoch}
+            self._emit(point.step, values, evaluation=point.evaluation)
+
+    def take_log(self, values: object, step: object) -> None:
+        """Charts what the script said by `rankdeck.log`."""
+        if not isinstance(values, dict):
+            return
+        self._logs = True
+        step = step if isinstance(step, int) and abs(step) < MOST_STEPS else self.step + 1
+        train: dict[str, Any] = {}
+        evaluated: dict[str, Any] = {}
+        for name, number in values.items():
+            chart, factor = self._names.chart(str(name), logged=True)
+            if isinstance(number, int | float) and chart and chart not in RESERVED:
+                number = number if factor == 1.0 else number * factor
+                (evaluated if self._names.is_evaluation(chart) else train)[chart] = number
+        if train or not evaluated:
+            self._emit(step, train, evaluation=False)
+        if evaluated:
+            self._emit(step, evaluated, evaluation=True)
+
+    def _emit(self, step: int, values: Mapping[str, Any], *, evaluation: bool) -> None:
+        self._charted.update(values)
+        if evaluation:
+            self._reporter.event("eval", step=step, **values)
+        else:
+            self.step = step
+            self._reporter.log(step, **values)
+
+    def tell_names(self) -> None:
+        """Which printed name has become which chart, once for each: the person may want it otherwise."""
+        seen = self._names.seen.items()
+        new = {name: chart for name, chart in seen if name not in self._told and chart in self._charted}
+        if new:
+            self._told |= new.keys()
+            self._reporter.event("charts", names=new)
+
+    def tell_unread(self, printed: PrintedMetrics, ended: bool) -> None:
+        """Says once that nothing could be charted, with the names and numbers that could be mapped by hand."""
+        if self._told_unread or self._charted or self._logs:
+            return
+        unread = printed.describe_unread(ended)
+        if unread is not None:
+            self._told_unread = True
+            self._reporter.event("alert", kind="not_charted", **unread)
+
+
+class _Wrapper:
+    """One program and everything said about it. One loop, one thread."""
 
     def __init__(self, context: RankContext, connection: HostConnection, reporter: Reporter) -> None:
         self._context = context
-        self._inbox = connection.inbox
+        self._rank, self._run_id, self._inbox = context.rank, connection.run_id, connection.inbox
+        self._alone = is_alone(context)
         self._reporter = reporter
         self._config = config_from_mapping(read_config(context.config_file), RunConfig())
         self._script: UserScript = read_script(self._config.options, self._config.env)
         self._names = Names(self._script.charts)
-        self._place = _place(context, connection.run_id, self._config.max_restarts)
-        before = read_record(context.checkpoint, self._place.rank)
+        before = read_record(context.checkpoint, self._rank)
         if before.checkpoint is None:  # most scripts save on rank 0 only, and every rank loads that
-            before = _with_checkpoint(before, read_record(context.checkpoint, 0).checkpoint)
+            before = replace(before, checkpoint=read_record(context.checkpoint, 0).checkpoint)
         else:
             finish_record(before)
-        independent = self._place.mode == Mode.INDEPENDENT
-        self._ledger = LedgerLink(self._place.rank, independent, reporter.send, before, self._config.dataset_chunk_size)
-        self._stopping = _Stopping()
-        self._finish = self._polls = self._logs = False
-        self._charted: set[str] = set()
-        self._told: dict[str, str] = {}
-        self._told_unread = False
-        self._looked_at = (0, 0)
-        self._step = before.step
+        before = replace(before, staged=None)
+        self._charts = _Charts(self._names, reporter, before.step)
+        independent = context.mode == Mode.INDEPENDENT
+        self._ledger = LedgerLink(self._rank, independent, reporter.send, before, self._config.dataset_chunk_size)
+        self._stop_asked_at: float | None = None  # on the monotonic clock
+        self._signalled = self._ended = False
+        self._finish = self._polls = False
         self._spoke_at = 0.0
         self._store: HostedStore | None = None
         self._server = SdkServer(self._welcome, self._on_message)
 
     def run(self) -> tuple[Bye | RankFailed, int]:
-        """From starting the program to the host's last word.
-
-        Returns:
-            This rank's last words and the exit code.
-        """
+        """From starting the program to the host's last word: this rank's last words and the exit code."""
         try:
             output = self._open_output()
             with output.file:
                 script = self._start()
                 self._reporter.send(Phase("running", self._script.name))
                 code = self._watch(script, output, LifeSigns(script.pid, self._reporter.send))
-                if code != 0 and self._stopping.asked_at is None:
-                    return self._failed(code, output.tail()), _FAILED
-            self._reporter.send(RankDone(self._step, finished=self._stopping.asked_at is None))
+                if code != 0 and self._stop_asked_at is None:
+                    on_cpu, world_size = self._context.on_cpu, self._context.world_size
+                    failure = describe_failure(code, output.tail(), self._script, on_cpu=on_cpu, world_size=world_size)
+                    return failure, _FAILED
+            self._reporter.send(RankDone(self._charts.step, finished=self._stop_asked_at is None))
             while not self._finish:
                 self._hear(self._inbox.get())
         finally:
             self._server.close()
             if self._store is not None:
                 self._store.close()
-        return Bye(self._step), 0
+        return Bye(self._charts.step), 0
 
     def _open_output(self) -> _Output:
         # Our own standard output is the log, and the program inherits it: nothing lies between the two.
-        path = self._context.run_dir / "logs" / f"rank{self._place.rank}.log"
+        path = self._context.run_dir / "logs" / f"rank{self._rank}.log"
         file = path.open("rb")
         start = file.seek(0, os.SEEK_END)
         return _Output(file, PrintedMetrics(self._names), time.monotonic(), start)
 
     def _start(self) -> Script:
-        sdk = {SDK_PORT: str(self._server.port), SDK_TOKEN: self._server.token}
-        env = script_environment(self._script, self._place, self._context, os.environ, sdk, sys.platform == "linux")
-        if not self._place.alone and can_host(self._script, env):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            own_port = int(probe.getsockname()[1])
+        env = script_environment(
+            self._script,
+            self._context,
+            os.environ,
+            {SDK_PORT: str(self._server.port), SDK_TOKEN: self._server.token},
+            run_id=self._run_id,
+            max_restarts=self._config.max_restarts,
+            own_port=own_port,
+            linux=sys.platform == "linux",
+        )
+        if not self._alone and can_host(self._script, env):
             env["TORCHELASTIC_USE_AGENT_STORE"] = "True"
-            if self._place.rank == 0:
-                self._store = HostedStore(self._script, env, int(env["MASTER_PORT"]), self._place.world_size)
+            if self._rank == 0:
+                self._store = HostedStore(self._script, env, int(env["MASTER_PORT"]), self._context.world_size)
         try:
             return Script(self._script.argv, env, self._script.folder)
         except OSError as error:
@@ -203,28 +257,29 @@ class _Wrapper:
         """Until the program has ended and everything it printed is read; its exit code."""
         while True:
             code = script.poll()
-            for point in output.read():
-                self._chart(point)
+            self._charts.take(output.read())
             now = time.monotonic()
             if output.printed.has_pending and now - output.heard_at > QUIET_S:
-                for point in output.printed.flush():
-                    self._chart(point)
-            self._hear_all()
+                self._charts.take(output.printed.flush())
+            while not self._inbox.empty():
+                self._hear(self._inbox.get())
             if code is not None:
                 break
             self._stop_harder(script, now)
             self._check_store(script)
             life.look(now, max(output.heard_at, self._spoke_at))
-            self._tell_names()
-            self._tell_unread(output.printed)
+            self._tell(output)
             self._ledger.tick(now)
             self._server.poll(BUSY_POLL_S if self._ledger.is_waiting else POLL_S)
         self._server.poll(0.0)  # what it logged last
-        for point in [*output.read(), *output.printed.finish()]:
-            self._chart(point)
-        self._tell_names()
-        self._tell_unread(output.printed, ended=code == 0)
+        self._charts.take([*output.read(), *output.printed.finish()])
+        self._tell(output, ended=code == 0)
         return code
+
+    def _tell(self, output: _Output, ended: bool = False) -> None:
+        self._charts.tell_names()
+        if self._rank == 0:
+            self._charts.tell_unread(output.printed, ended)
 
     def _check_store(self, script: Script) -> None:
         try:
@@ -234,80 +289,24 @@ class _Wrapper:
             script.end()  # it would wait for the store for half an hour
             raise
 
-    # numbers
-
-    def _tell_names(self) -> None:
-        """Which printed name has become which chart, once for each: the person may want it otherwise."""
-        seen, there = self._names.seen, (len(self._names.seen), len(self._charted))
-        if there == self._looked_at:
-            return
-        self._looked_at = there
-        new = {name: chart for name, chart in seen.items() if name not in self._told and chart in self._charted}
-        if new:
-            self._told |= new
-            self._reporter.event("charts", names=new)
-
-    def _tell_unread(self, printed: PrintedMetrics, ended: bool = False) -> None:
-        """Says once that nothing could be charted, with the names and numbers that could be mapped by hand."""
-        if self._told_unread or self._charted or self._logs or self._place.rank != 0:
-            return
-        unread = printed.describe_unread(ended)
-        if unread is not None:
-            self._told_unread = True
-            self._reporter.event("alert", kind="not_charted", **unread)
-
-    def _chart(self, point: Point) -> None:
-        if self._logs:
-            return  # the script says them itself: what it prints besides would be charted twice
-        epoch = {} if point.epoch is None else {"epoch": int(point.epoch) if point.epoch % 1 == 0 else point.epoch}
-        self._emit(point.step, {**point.values, **epoch}, evaluation=point.evaluation)
-
-    def _emit(self, step: int, values: Mapping[str, Any], *, evaluation: bool) -> None:
-        self._charted.update(values)
-        if evaluation:
-            self._reporter.event("eval", step=step, **values)
-        else:
-            self._step = step
-            self._reporter.log(step, **values)
-
-    def _take_log(self, message: Mapping[str, Any]) -> None:
-        values = message.get("log")
-        if not isinstance(values, dict):
-            return
-        step = message.get("step")
-        step = step if isinstance(step, int) else self._step + 1
-        train: dict[str, Any] = {}
-        evaluated: dict[str, Any] = {}
-        for name, number in values.items():
-            chart, factor = self._names.chart(str(name), logged=True)
-            if not isinstance(number, int | float) or not chart or chart in RESERVED:
-                continue
-            number = number if factor == 1.0 else number * factor
-            (evaluated if self._names.is_evaluation(chart) else train)[chart] = number
-        self._logs = True
-        if train or not evaluated:
-            self._emit(step, train, evaluation=False)
-        if evaluated:
-            self._emit(step, evaluated, evaluation=True)
-
     # what the program says
 
     def _welcome(self) -> Mapping[str, Any]:
-        shared = not self._place.alone
         config = {name: value for name, value in self._config.as_dict().items() if name != "options"}
+        checkpoint = self._ledger.before.checkpoint
         return {
             "welcome": 1,
-            "share": [self._place.rank, self._place.world_size] if shared else [0, 1],
+            "share": [0, 1] if self._alone else [self._rank, self._context.world_size],
             "seed": self._config.seed,
-            "stop": self._stopping.asked_at is not None,
+            "stop": self._stop_asked_at is not None,
             "config": {**config, **dict(self._config.options)},
-            **exists(self._ledger.before),
+            "checkpoint": checkpoint if checkpoint is not None and Path(checkpoint).exists() else None,
         }
 
     def _on_message(self, peer: Peer, message: Mapping[str, Any]) -> None:
         self._spoke_at = time.monotonic()
         if "log" in message:
-            self._take_log(message)
+            self._charts.take_log(message["log"], message.get("step"))
         elif "polls" in message:
             self._polls = True
         elif "alert" in message:
@@ -335,17 +334,10 @@ class _Wrapper:
 
     # what the host says
 
-    def _hear_all(self) -> None:
-        while True:
-            try:
-                self._hear(self._inbox.get_nowait())
-            except queue.Empty:
-                return
-
     def _hear(self, message: Message) -> None:
         if isinstance(message, Stop):
-            if self._stopping.asked_at is None:
-                self._stopping.asked_at = time.monotonic()
+            if self._stop_asked_at is None:
+                self._stop_asked_at = time.monotonic()
                 self._server.broadcast({"stop": True})
         elif isinstance(message, Finish):
             self._finish = True
@@ -356,75 +348,36 @@ class _Wrapper:
 
     def _stop_harder(self, script: Script, now: float) -> None:
         """One rung after the other: `should_stop`, the signal, the end."""
-        stopping, how = self._stopping, self._script
-        if stopping.asked_at is None or stopping.ended:
+        limit_s, signal = self._script.stop_deadline_s, self._script.stop_signal
+        if self._stop_asked_at is None or self._ended:
             return
-        waited = now - stopping.asked_at
-        if waited >= how.stop_deadline_s:
-            stopping.ended = True
+        waited_s = now - self._stop_asked_at
+        if waited_s >= limit_s:
+            self._ended = True
             script.end()
             self._reporter.event(
                 "alert",
                 kind="script_ended",
                 title="The script was ended",
-                cause=f"{how.name} did not end within {how.stop_deadline_s:g} s.",
+                cause=f"{self._script.name} did not end within {limit_s:g} s.",
                 next_step="Call rankdeck.should_stop() at each step, or raise the stop limit.",
             )
-        elif not stopping.signalled and how.stop_signal != "none":
-            patient = how.stop_signal == "auto" and self._polls
-            if not patient or waited >= how.stop_deadline_s / 2:
-                stopping.signalled = True
-                script.interrupt(terminate=how.stop_signal == "terminate")
-
-    def _failed(self, code: int, tail: str) -> RankFailed:
-        script = self._script
-        return describe_failure(
-            code,
-            tail,
-            name=script.name,
-            python=script.python,
-            launched=self._launched(),
-            folders=script.project_folders,
-        )
-
-    def _launched(self) -> Launched:
-        if not self._context.on_cpu:
-            return Launched.GPU
-        if self._place.world_size > 1:
-            return Launched.CPU
-        return Launched.ONE_CPU_PLAIN if self._script.plain else Launched.ONE_CPU
-
-
-def _with_checkpoint(record: Record, checkpoint: str | None) -> Record:
-    return record if checkpoint is None else replace(record, checkpoint=checkpoint)
+        elif not self._signalled and signal != "none":
+            patient = signal == "auto" and self._polls
+            if not patient or waited_s >= limit_s / 2:
+                self._signalled = True
+                script.interrupt(terminate=signal == "terminate")
 
 
 def _optional(value: Any) -> int | None:
     return None if value is None else int(value)
 
 
-def _place(context: RankContext, run_id: str, max_restarts: int) -> Place:
-    own_port = 0
-    if context.mode == Mode.INDEPENDENT:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            own_port = int(probe.getsockname()[1])
-    return Place(context.rank, context.world_size, context.mode, context.restarts, max_restarts, run_id, own_port)
-
-
 def _own_failure(error: Exception) -> RankFailed:
+    parts = error
+    if not isinstance(parts, RankdeckError):
+        cause = f"{type(error).__name__}: {error}"
+        title = "Rankdeck's launcher of the script failed"
+        parts = RankdeckError(cause, "Look at the rank's log and report it.", title=title)
     text = "".join(traceback.format_exception(error))[-50_000:]
-    if isinstance(error, RankdeckError):
-        window_step = error.as_dict().get("window_step", "")
-        return RankFailed(
-            title=error.title,
-            cause=error.cause,
-            next_step=error.next_step,
-            usage=isinstance(error, UsageError),
-            traceback=text,
-            window_step=window_step,
-        )
-    cause = f"{type(error).__name__}: {error}"
-    return RankFailed(
-        "Rankdeck's launcher of the script failed", cause, "Look at the rank's log and report it.", False, text
-    )
+    return RankFailed(usage=isinstance(error, UsageError), traceback=text, peer_lost=False, **parts.as_dict())

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from workers.script.ending import Launched, describe_failure, last_traceback
+from core.protocol.messages import RankFailed
+from workers.script.ending import OwnCode, describe_failure
 
 pytestmark = pytest.mark.windows
 
+GPU, CPU, ONE_CPU, ONE_CPU_PLAIN = ("cuda", 2, False), ("cpu", 2, False), ("cpu", 1, False), ("cpu", 1, True)
 FOLDERS = (PurePosixPath("/home/u/project"), PureWindowsPath("D:\\My Project"))
 
 TRACE = """Traceback (most recent call last):
@@ -25,14 +29,26 @@ RuntimeError: mat1 and mat2 shapes cannot be multiplied
 """
 
 
-def told(code: int, log: str, *, launched: Launched = Launched.GPU) -> tuple[str, str, str]:
-    said = describe_failure(code, log, name="train.py", python="/env/bin/python", launched=launched, folders=FOLDERS)
+def failure(
+    code: int,
+    log: str,
+    launched: tuple[str, int, bool] = GPU,
+    folders: tuple[PurePath, ...] = FOLDERS,
+    python: str = "/env/bin/python",
+) -> RankFailed:
+    device, world_size, plain = launched
+    script: Any = SimpleNamespace(name="train.py", python=python, plain=plain, project_folders=folders)
+    return describe_failure(code, log, script, on_cpu=device == "cpu", world_size=world_size)
+
+
+def told(code: int, log: str, launched: tuple[str, int, bool] = GPU) -> tuple[str, str, str]:
+    said = failure(code, log, launched)
     return said.title, said.cause, said.next_step
 
 
 def test_the_last_traceback_is_the_cause() -> None:
     log = 'Traceback (most recent call last):\n  File "a", line 1\nKeyError: 1\nwent on\n' + TRACE + "\nbye\n"
-    assert last_traceback(log) == TRACE.rstrip()
+    assert failure(1, log).traceback == TRACE.rstrip()
     title, cause, _ = told(1, log)
     assert title == "The script failed"
     assert cause == "train.py, line 41: RuntimeError: mat1 and mat2 shapes cannot be multiplied (8x4 and 5x1)"
@@ -40,7 +56,7 @@ def test_the_last_traceback_is_the_cause() -> None:
 
 def test_prefixes_that_torch_puts_before_each_line() -> None:
     log = "".join(f"[rank1]: {line}\n" for line in TRACE.splitlines())
-    assert last_traceback(log) == TRACE.rstrip()
+    assert failure(1, log).traceback == TRACE.rstrip()
 
 
 @pytest.mark.parametrize(
@@ -98,30 +114,30 @@ def test_a_crash_in_native_code_names_it() -> None:
 @pytest.mark.parametrize(
     ("error", "launched", "words"),
     [
-        ("ModuleNotFoundError: No module named 'peft'", Launched.GPU, "pip install"),
-        ("KeyError: 'LOCAL_RANK'", Launched.GPU, "don't leave them out"),
+        ("ModuleNotFoundError: No module named 'peft'", GPU, "pip install"),
+        ("KeyError: 'LOCAL_RANK'", GPU, "don't leave them out"),
         (
             "AssertionError: Torch not compiled with CUDA enabled",
-            Launched.ONE_CPU,
+            ONE_CPU,
             "for this one: rankdeck run --no-to",
         ),
-        ("AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'", Launched.ONE_CPU, "--no-torchrun"),
-        ("RuntimeError: Distributed package doesn't have NCCL built in", Launched.ONE_CPU, "--no-torchrun"),
-        ("RuntimeError: Distributed package doesn't have NCCL built in", Launched.CPU, "--devices cpu:1 --no-torchrun"),
-        ("RuntimeError: Distributed package doesn't have NCCL built in", Launched.ONE_CPU_PLAIN, "Choose a GPU"),
-        ("RuntimeError: NCCL error: unhandled system error", Launched.GPU, "the full output"),
+        ("AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'", ONE_CPU, "--no-torchrun"),
+        ("RuntimeError: Distributed package doesn't have NCCL built in", ONE_CPU, "--no-torchrun"),
+        ("RuntimeError: Distributed package doesn't have NCCL built in", CPU, "--devices cpu:1 --no-torchrun"),
+        ("RuntimeError: Distributed package doesn't have NCCL built in", ONE_CPU_PLAIN, "Choose a GPU"),
+        ("RuntimeError: NCCL error: unhandled system error", GPU, "the full output"),
         (
             "DistNetworkError: The client socket has timed out after 9ms while trying to connect to (h, 1).",
-            Launched.CPU,
+            CPU,
             "TORCHELASTIC_USE_AGENT_STORE=False",
         ),
-        ("torch.OutOfMemoryError: CUDA out of memory. Tried", Launched.GPU, "batch smaller"),
-        ("RuntimeError: address already in use", Launched.GPU, "Start the run again"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried", GPU, "batch smaller"),
+        ("RuntimeError: address already in use", GPU, "Start the run again"),
     ],
 )
-def test_what_can_be_done_is_said(error: str, launched: Launched, words: str) -> None:
+def test_what_can_be_done_is_said(error: str, launched: tuple[str, int, bool], words: str) -> None:
     log = f'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\n{error}\n'
-    assert words in told(1, log, launched=launched)[2]
+    assert words in told(1, log, launched)[2]
 
 
 def frames(*places: str, error: str) -> str:
@@ -193,9 +209,7 @@ def test_a_workers_exception_names_the_scripts_own_line(tmp_path: Path, how: str
     script = tmp_path / "train.py"
     script.write_text(f"{WORK}if __name__ == '__main__':\n{REAL[how]}", encoding="utf-8", newline="\n")
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, encoding="utf-8", timeout=100)
-    said = describe_failure(
-        done.returncode, done.stderr, name="train.py", python=sys.executable, launched=Launched.GPU, folders=[tmp_path]
-    )
+    said = failure(done.returncode, done.stderr, folders=(tmp_path,), python=sys.executable)
     assert said.cause.startswith("train.py, line 3: json.decoder.JSONDecodeError: Expecting property name"), done.stderr
 
 
@@ -214,5 +228,42 @@ def test_what_no_torchrun_would_mend_is_said_to_be_mended_so(code: str) -> None:
         timeout=100,
         env={**os.environ, **place, "CUDA_VISIBLE_DEVICES": "-1"},
     )
-    said = describe_failure(done.returncode, done.stderr, name="t", python="p", launched=Launched.ONE_CPU)
+    said = failure(done.returncode, done.stderr, ONE_CPU)
     assert "rankdeck run --no-torchrun" in said.next_step, done.stderr
+
+
+LINUX = OwnCode([PurePosixPath("/home/me/proj")], "/home/me/proj/.venv/bin/python")
+WINDOWS = OwnCode([PureWindowsPath(r"C:\Me\Proj")], r"C:\Me\Proj\.venv\Scripts\python.exe")
+PLAIN = OwnCode([PureWindowsPath(r"C:\Me\Proj")], r"C:\Python312\python.exe")
+
+
+@pytest.mark.parametrize(
+    ("code", "file", "inside", "may_be"),
+    [
+        (LINUX, "/home/me/proj/train.py", True, True),
+        (LINUX, "train.py", True, True),
+        (LINUX, "/home/me/proj2/train.py", False, True),
+        (LINUX, "/home/me/proj/.venv/lib/mine.py", False, False),
+        (LINUX, "/home/me/proj/.venv/lib64/mine.py", False, False),
+        (LINUX, "/home/me/proj/lib/mine.py", True, True),
+        (LINUX, "/usr/lib/python3.11/json/decoder.py", False, False),
+        (LINUX, "/opt/site-packages/torch/nn.py", False, False),
+        (LINUX, "site-packages/torch/nn.py", False, False),
+        (LINUX, "<frozen runpy>", False, False),
+        (LINUX, "/home/me/Proj/train.py", False, True),
+        (WINDOWS, r"c:\me\proj\train.py", True, True),
+        (WINDOWS, r"C:\Me\Proj\.venv\Lib\x.py", False, False),
+        (WINDOWS, r"C:\Me\Proj\.venv\Lib\site-packages\torch\nn.py", False, False),
+        (WINDOWS, r"D:\other\train.py", False, True),
+        (PLAIN, r"C:\Python312\Lib\json\decoder.py", False, False),
+        (PLAIN, r"D:\Python\Lib\json\decoder.py", False, False),
+        (PLAIN, r"C:\Me\Proj\Lib\mine.py", True, False),
+    ],
+)
+def test_a_files_place_tells_whose_it_is(code: OwnCode, file: str, inside: bool, may_be: bool) -> None:
+    assert (code.is_inside(file), code.may_be(file)) == (inside, may_be)
+
+
+def test_without_a_folder_only_relative_files_are_inside() -> None:
+    code = OwnCode([], "/usr/bin/python3")
+    assert code.is_inside("train.py") and not code.is_inside("/home/me/train.py")

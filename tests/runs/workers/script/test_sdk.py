@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from workers.script.launch import SDK_FOLDER
+from core.paths import SDK_FOLDER
 from workers.script.sdk_server import ENV_PORT, ENV_TOKEN, Peer, SdkServer
 
 pytestmark = pytest.mark.windows

@@ -72,6 +72,14 @@ def test_numbers_in_arrays_are_read_by_the_sender(wire: Wire) -> None:
     assert (line["loss"], line["other"], line["nan"], line["nonfinite"]) == (2.5, 0.5, None, ["nan"])
 
 
+def test_a_number_beyond_64_bits_does_not_end_the_sending(wire: Wire) -> None:
+    reporter = Reporter(wire, 0, 1)
+    reporter.log(1, flops=1 << 70)
+    reporter.log(2, loss=0.5)
+    assert reporter.close()
+    assert [line.get("flops", line.get("loss")) for line in wire.lines()] == [1 << 70, 0.5]
+
+
 def test_order_is_kept_between_lines_events_and_messages(wire: Wire) -> None:
     reporter = Reporter(wire, 0, 1)
     for step in range(50):

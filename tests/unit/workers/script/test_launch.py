@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from core.paths import PACKAGE_FOLDER, SDK_FOLDER
 from core.protocol.rank_context import RankContext
 from core.recipes.user_script import UserScript
-from workers.script.launch import PACKAGE_FOLDER, SDK_FOLDER, Place, script_environment
+from workers.script.launch import script_environment
 
 pytestmark = pytest.mark.windows
 
@@ -23,14 +25,17 @@ OURS = {
 }  # fmt: skip
 
 
-def environment(place: Place, **script: object) -> dict[str, str]:
-    told = UserScript(sys.executable, ("train.py",), (), Path(), dict(script.pop("environment", {})), **script)  # type: ignore[arg-type, call-overload]
-    context = RankContext(place.rank, place.world_size, "cpu", threads=3, run_dir=RUN_DIR, token="secret")
-    return script_environment(told, place, context, OURS, {"RANKDECK_SDK_PORT": "9"}, linux=True)
+def environment(
+    rank: int, world_size: int, mode: str, *, restarts: int = 0, max_restarts: int = 0, own_port: int = 0, **script: Any
+) -> dict[str, str]:
+    started = UserScript(sys.executable, ("train.py",), (), Path(), dict(script.pop("environment", {})), **script)
+    context = RankContext(rank, world_size, "cpu", mode, threads=3, run_dir=RUN_DIR, restarts=restarts, token="secret")
+    more = {"run_id": "r", "max_restarts": max_restarts, "own_port": own_port}
+    return script_environment(started, context, OURS, {"RANKDECK_SDK_PORT": "9"}, **more, linux=True)
 
 
 def test_it_is_torchruns() -> None:
-    env = environment(Place(1, 2, "ddp", restarts=1, max_restarts=3, run_id="r"))
+    env = environment(1, 2, "ddp", restarts=1, max_restarts=3)
     wanted = {
         "RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "GROUP_RANK": "0", "ROLE_RANK": "1",
         "ROLE_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "4242", "TORCHELASTIC_RESTART_COUNT": "1",
@@ -41,11 +46,11 @@ def test_it_is_torchruns() -> None:
 
 
 def test_nothing_of_ours_reaches_it() -> None:
-    env = environment(Place(1, 2, "ddp"))
+    env = environment(1, 2, "ddp")
     assert env["PYTHONPATH"] == os.pathsep.join(["theirs", str(SDK_FOLDER)])
     assert "PYTHONUTF8" not in env and "secret" not in str(env)
     assert {name: value for name, value in env.items() if name.startswith("RANKDECK")} == {
-        "RANKDECK_RUN_ID": "",
+        "RANKDECK_RUN_ID": "r",
         "RANKDECK_RUN_DIR": str(RUN_DIR),
         "RANKDECK_RUN_MARK": "this run",  # or what it starts in sessions of their own would not be found
         "RANKDECK_SDK_PORT": "9",
@@ -54,16 +59,16 @@ def test_nothing_of_ours_reaches_it() -> None:
 
 def test_on_one_device_torchruns_variables_can_be_left_out() -> None:
     left_out = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID"}
-    assert not left_out & set(environment(Place(0, 1, "single"), plain=True))
-    assert left_out <= set(environment(Place(0, 1, "single")))
-    assert left_out <= set(environment(Place(0, 2, "ddp"), plain=True))  # several could not find each other without
+    assert not left_out & set(environment(0, 1, "single", plain=True))
+    assert left_out <= set(environment(0, 1, "single"))
+    assert left_out <= set(environment(0, 2, "ddp", plain=True))  # several could not find each other without
 
 
 def test_an_independent_rank_has_a_world_of_its_own() -> None:
-    env = environment(Place(1, 2, "independent", own_port=77))
+    env = environment(1, 2, "independent", own_port=77)
     assert (env["RANK"], env["WORLD_SIZE"], env["MASTER_PORT"]) == ("0", "1", "77")
 
 
 def test_what_the_person_says_wins() -> None:
-    env = environment(Place(0, 2, "ddp"), environment={"OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "latin-1"})
+    env = environment(0, 2, "ddp", environment={"OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "latin-1"})
     assert (env["OMP_NUM_THREADS"], env["PYTHONIOENCODING"]) == ("1", "latin-1")
