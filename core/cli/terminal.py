@@ -41,12 +41,12 @@ def _shortened(text: str) -> str:
 class Terminal:
     """Prints for one command. All that people read passes through here, and so through `visible`.
 
-    Args:
+    Attributes:
         quiet: True sends everything meant for people to stderr, so that stdout holds only what a program reads.
     """
 
-    def __init__(self, quiet: bool = False) -> None:
-        self.quiet = quiet
+    def __init__(self) -> None:
+        self.quiet = False
         self._line_shown = 0
         self._broken: set[int] = set()
         for stream in (sys.stdout, sys.stderr):

@@ -63,13 +63,11 @@ def split_arguments(text: str, option: str = "arguments") -> list[str]:
 
 def join_arguments(arguments: Sequence[str]) -> str:
     """Arguments as a line that `split_arguments` reads back."""
-    return " ".join(_quoted(word) for word in arguments)
+    return " ".join(quoted(word) if re.search(r"[\s\"']", word) or not word else word for word in arguments)
 
 
-def _quoted(word: str) -> str:
-    if word and not re.search(r"[\s\"']", word):
-        return word
-    # A leading blank makes list2cmdline quote whatever the word holds.
+def quoted(word: str) -> str:
+    """`word` in double quotes by Windows' rules: a leading blank makes list2cmdline quote whatever it holds."""
     return '"' + subprocess.list2cmdline([" " + word])[2:]
 
 

@@ -9,7 +9,7 @@ from core.config.run_config import RunConfig
 from core.errors import ConfigError
 
 DEFAULT_MICRO_BATCH: Final = 8
-"""Samples a rank works on at once where neither person nor recipe says."""
+"""Samples a rank works on at once where neither person nor recipe says; with only a global batch given, the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,12 @@ class Batch:
         return f"{self.global_} = {self.micro} × {self.ranks} × {self.accumulation}"
 
 
-def resolve_batch(
-    config: RunConfig, ranks: int, default_micro: int = DEFAULT_MICRO_BATCH, *, keep_global: bool = False
-) -> Batch:
+def resolve_batch(config: RunConfig, ranks: int, *, keep_global: bool = False) -> Batch:
     """The batch that `config` requests on `ranks` ranks.
 
     Args:
         config: Any of micro-batch, accumulation and global batch may be missing.
         ranks: Ranks that train in step.
-        default_micro: Micro-batch when nothing else decides it; with only a global batch given, its upper limit.
         keep_global: The numbers fitted other ranks: accumulation, then the micro-batch give way to the global batch.
 
     Raises:
@@ -54,16 +51,16 @@ def resolve_batch(
     attempts = [(micro, accumulation), (micro, None), (None, None)] if keep_global else [(micro, accumulation)]
     for number, attempt in enumerate(attempts, 1):
         try:
-            return _resolved(*attempt, wanted, ranks, default_micro)
+            return _resolved(*attempt, wanted, ranks)
         except ConfigError:
             if number == len(attempts):
                 raise
     raise AssertionError
 
 
-def _resolved(micro: int | None, accumulation: int | None, wanted: int | None, ranks: int, default_micro: int) -> Batch:
+def _resolved(micro: int | None, accumulation: int | None, wanted: int | None, ranks: int) -> Batch:
     if wanted is None:
-        micro, accumulation = micro or default_micro, accumulation or 1
+        micro, accumulation = micro or DEFAULT_MICRO_BATCH, accumulation or 1
         return Batch.of(micro, ranks, accumulation)
     if micro is not None and accumulation is not None:
         if micro * ranks * accumulation != wanted:
@@ -76,7 +73,7 @@ def _resolved(micro: int | None, accumulation: int | None, wanted: int | None, r
             _third(wanted, ranks, accumulation, "accumulation", "grad_accum_steps"), ranks, accumulation, wanted
         )
     share = _third(wanted, ranks, 1, "micro-batch", "batch_size")
-    micro = next(size for size in range(min(default_micro, share), 0, -1) if share % size == 0)
+    micro = next(size for size in range(min(DEFAULT_MICRO_BATCH, share), 0, -1) if share % size == 0)
     return Batch(micro, ranks, share // micro, wanted)
 
 

@@ -25,10 +25,6 @@ VERSION: Final = 1
 SUFFIXES: Final = (".toml", ".yaml", ".yml", ".json")
 MAX_FILE_BYTES: Final = 1 << 20
 
-Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
-UPGRADES: Final[Mapping[int, Upgrade]] = {}
-"""From a version to the next one. Version 1 is the first, so there is nothing to upgrade yet."""
-
 
 def read_config(path: Path) -> dict[str, Any]:
     """The keys and values of a .toml, .yaml, .yml or .json file, in today's version, still unchecked.
@@ -51,30 +47,25 @@ def read_config(path: Path) -> dict[str, Any]:
         return {}  # an empty YAML file
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise _broken(path, "it holds no table of settings", "Write one setting a line, for example: steps = 200")
-    return upgrade(values, path)
+    return without_version(values, path)
 
 
-def upgrade(
-    values: Mapping[str, Any], path: Path, *, version: int = VERSION, upgrades: Mapping[int, Upgrade] = UPGRADES
-) -> dict[str, Any]:
-    """`values` as `version` writes them, without the version key.
+def without_version(values: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """`values` without the format's version.
 
     Raises:
         ConfigError: The version is newer than ours, or no version at all.
     """
-    current = dict(values)
-    written = current.pop(VERSION_KEY, version)
+    written = values.get(VERSION_KEY, VERSION)
     if isinstance(written, bool) or not isinstance(written, int) or written < 1:
-        raise _broken(path, f"{VERSION_KEY} = {written!r} is not a format version", f"Write {VERSION_KEY} = {version}.")
-    if written > version:
+        raise _broken(path, f"{VERSION_KEY} = {written!r} is not a format version", f"Write {VERSION_KEY} = {VERSION}.")
+    if written > VERSION:
         raise _broken(
             path,
-            f"it is written in format {written}, and this Rankdeck knows formats up to {version}",
+            f"it is written in format {written}, and this Rankdeck knows formats up to {VERSION}",
             "Update Rankdeck, or use a config file of this version.",
         )
-    for step in range(written, version):
-        current = upgrades[step](current)
-    return current
+    return {key: value for key, value in values.items() if key != VERSION_KEY}
 
 
 def find_line(path: Path, key: str) -> int | None:

@@ -13,7 +13,7 @@ from pathlib import Path, PureWindowsPath
 from typing import Any, Final
 
 from core.config.arguments import split_arguments
-from core.config.config_file import MAX_FILE_BYTES, find_line
+from core.config.config_file import MAX_FILE_BYTES, find_line, read_config
 from core.config.device_names import count_devices
 from core.config.fields import FieldSpec, FieldValue
 from core.config.mode import Mode
@@ -170,15 +170,18 @@ def config_from_given(given: Given, base: RunConfig, option_fields: Sequence[Fie
         raise ConfigError(error.field, f"{place}: {error.cause}", error.next_step) from None
 
 
-def config_from_mapping(
-    given: Mapping[str, Any],
-    base: RunConfig | None = None,
-    *,
-    option_fields: Sequence[FieldSpec] = (),
-    source: Path | None = None,
-) -> RunConfig:
+def config_from_mapping(given: Mapping[str, Any], source: Path | None = None) -> RunConfig:
     """A config file's values (`read_config`) as a checked `RunConfig`; see `config_from_given`."""
-    return config_from_given(normalise(given, source), base or RunConfig(), option_fields)
+    return config_from_given(normalise(given, source), RunConfig())
+
+
+def load_config(path: Path) -> RunConfig:
+    """What a run's own config file (`to_toml`) asks for.
+
+    Raises:
+        ConfigError: It is missing, damaged, or from a newer version.
+    """
+    return config_from_mapping(read_config(path), path)
 
 
 def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]) -> RunConfig:

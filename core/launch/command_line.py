@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from core.config.arguments import quoted
 from core.config.config_file import read_config
 from core.config.fields import FieldSpec, FieldValue
 from core.config.layers import PLACE_KEYS, Given, config_from_given, normalise, with_absolute_paths
@@ -107,12 +107,8 @@ def add_extension_flags(parser: argparse.ArgumentParser, changes: Collection[str
         _add_field(how, FIELD_BY_NAME[name], with_default=False)
 
 
-def request_from_arguments(arguments: argparse.Namespace, recipe_folders: Sequence[Path] = ()) -> TrainRequest:
+def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
     """What the parsed flags (of `add_train_flags`) ask for: a config file's settings, flags laid over them.
-
-    Args:
-        arguments: What the parser returned.
-        recipe_folders: Folders of the user's own recipes.
 
     Raises:
         ConfigError: The file can't be read, a setting is unknown or has a value that can't be used, or the recipe
@@ -120,7 +116,7 @@ def request_from_arguments(arguments: argparse.Namespace, recipe_folders: Sequen
     """
     given = _given(arguments)
     name = given.values.get("recipe", RunConfig.__dataclass_fields__["recipe"].default)
-    recipe = get_recipe(str(FIELD_BY_NAME["recipe"].check(name)), recipe_folders)
+    recipe = get_recipe(str(FIELD_BY_NAME["recipe"].check(name)))
     _check_aios_options(given, recipe)
     named = {key for key, value in given.values.items() if value is not None}
     base = RunConfig(**recipe_defaults(recipe, named))
@@ -214,13 +210,12 @@ def _flag(name: str) -> str:
 # --- and back --------------------------------------------------------------------------------------------
 
 
-def to_command_line(config: RunConfig, recipe: Recipe | None = None, *, run_dir: Path | None = None) -> list[str]:
+def to_command_line(config: RunConfig, recipe: Recipe | None = None) -> list[str]:
     """The shortest `rankdeck train` command that asks for `config`.
 
     Args:
         config: What to train.
         recipe: Its recipe, when the caller has it at hand; otherwise it is looked up.
-        run_dir: The run's folder, when it is to be named.
 
     Raises:
         ConfigError: There is no such recipe.
@@ -237,20 +232,14 @@ def to_command_line(config: RunConfig, recipe: Recipe | None = None, *, run_dir:
             arguments += _flag_arguments(spec, getattr(config, spec.name))
         if spec.name == "mode" and "devices" in names:
             arguments += ["--devices", ",".join(config.devices)]
-    arguments += _option_arguments(config, recipe, base(names).options)
-    return arguments + (["--run-dir", str(run_dir)] if run_dir is not None else [])
+    return arguments + _option_arguments(config, recipe, base(names).options)
 
 
 def command_text(arguments: Sequence[str], windows: bool = sys.platform == "win32") -> str:
     """`arguments` quoted so that they can be pasted: into sh, or into both PowerShell and cmd."""
     if not windows:
         return shlex.join(arguments)
-    return " ".join(word if re.fullmatch(r"[\w\-./:\\=+]+", word) else _quoted(word) for word in arguments)
-
-
-def _quoted(word: str) -> str:
-    """`word` in double quotes by Windows' rules: a leading blank makes list2cmdline quote whatever it holds."""
-    return '"' + subprocess.list2cmdline([" " + word])[2:]
+    return " ".join(word if re.fullmatch(r"[\w\-./:\\=+]+", word) else quoted(word) for word in arguments)
 
 
 def _needed(config: RunConfig, base: Callable[[Collection[str]], RunConfig]) -> set[str]:

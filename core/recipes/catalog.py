@@ -69,7 +69,7 @@ def find_recipes(extra: Sequence[Path] = ()) -> list[Recipe]:
     return [*found.values(), *broken]
 
 
-def get_recipe(name: str, extra: Sequence[Path] = ()) -> Recipe:
+def get_recipe(name: str) -> Recipe:
     """The recipe of that name, or in that folder.
 
     Raises:
@@ -79,7 +79,7 @@ def get_recipe(name: str, extra: Sequence[Path] = ()) -> Recipe:
         recipes = [read_recipe(Path(name).resolve())]
         recipe: Recipe | None = recipes[0]
     else:
-        recipes = find_recipes(extra)
+        recipes = find_recipes()
         recipe = next((recipe for recipe in recipes if recipe.name == name), None)
     if recipe is None:
         names = [recipe.name for recipe in recipes if not recipe.problem]

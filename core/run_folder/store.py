@@ -161,10 +161,9 @@ class RunStore:
         Raises:
             ConfigError: `run.toml` is missing, damaged, or from a newer version.
         """
-        from core.config.config_file import read_config
-        from core.config.layers import config_from_mapping
+        from core.config.layers import load_config
 
-        return config_from_mapping(read_config(self.run_toml), source=self.run_toml)
+        return load_config(self.run_toml)
 
     def stored_state(self) -> RunState:
         """`state.json` as its host wrote it last.

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from core.config.config_file import upgrade
+from core.config.config_file import without_version
 from core.config.layers import config_from_mapping
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import CHECK
@@ -20,7 +20,7 @@ from workers.recipe_api.refusals import Checked, Request
 
 def check(asked: dict[str, Any], folder: Path) -> dict[str, Any]:
     """What the recipe says: notes, and settings that it fits to the others."""
-    config = config_from_mapping(upgrade(asked.pop("config"), folder))
+    config = config_from_mapping(without_version(asked.pop("config"), folder))
     found = load_function(get_recipe(sys.argv[1]), "check", CHECK)(Request(config, **asked))
     checked = found if isinstance(found, Checked) else Checked(found)
     return {"notes": list(checked.notes), "settings": dict(checked.settings)}

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from core.config import RunConfig
-from core.config.config_file import read_config
-from core.config.layers import config_from_mapping
+from core.config.layers import load_config
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import apply_recipe
 from workers.programs.answer import answer
@@ -20,7 +18,7 @@ def export(asked: dict[str, Any], _folder: Path) -> dict[str, Any]:
 
     run_dir = Path(asked["run_dir"])
     recipe = get_recipe(asked["recipe"])
-    config = apply_recipe(config_from_mapping(read_config(run_dir / "run.toml"), RunConfig()), recipe)
+    config = apply_recipe(load_config(run_dir / "run.toml"), recipe)
     given = Export(config, run_dir / "data", Path(asked["weights"]), Path(asked["target"]))
     load_function(recipe, "export")(given)
     return {}

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from core.config import RunConfig
-from core.config.config_file import upgrade
+from core.config.config_file import without_version
 from core.config.layers import config_from_mapping
 from core.data.dataset import is_hub
 from core.data.hub import ALLOW_DOWNLOAD, HubName, cached_info, not_here
@@ -238,7 +238,7 @@ def preview(asked: dict[str, Any], folder: Path) -> dict[str, Any]:
             next_say[0] = time.monotonic() + _SAY_EVERY_S
             write_atomic(folder / "progress.txt", text, durable=False)
 
-    config = config_from_mapping(upgrade(asked["config"], folder))
+    config = config_from_mapping(without_version(asked["config"], folder))
     with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as made:
         return look(config, get_recipe(asked["recipe"]), Path(made), asked, say)
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.config import RunConfig
 from core.config.batch import Batch
-from core.config.config_file import read_config
-from core.config.layers import config_from_mapping
+from core.config.layers import load_config
 from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
 from core.protocol.messages import Bye, Phase
@@ -69,7 +68,7 @@ def main() -> int:
 
 def _train(context: RankContext, connection: HostConnection, reporter: Reporter) -> int:
     """Imports torch, builds the session, runs the recipe."""
-    config = config_from_mapping(read_config(context.config_file), RunConfig())
+    config = load_config(context.config_file)
     recipe = get_recipe(str(context.recipe_dir))
     reporter.send(Phase("importing torch"))
     gc.disable()  # what is imported stays; looking through it again and again is a sixth of the start

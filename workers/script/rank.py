@@ -18,9 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
 
-from core.config import RunConfig
-from core.config.config_file import read_config
-from core.config.layers import config_from_mapping
+from core.config.layers import load_config
 from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
 from core.protocol.messages import Bye, Finish, Message, Phase, RankDone, RankFailed, Stop
@@ -179,7 +177,7 @@ class _Wrapper:
         self._rank, self._run_id, self._inbox = context.rank, connection.run_id, connection.inbox
         self._alone = is_alone(context)
         self._reporter = reporter
-        self._config = config_from_mapping(read_config(context.config_file), RunConfig())
+        self._config = load_config(context.config_file)
         self._script: UserScript = read_script(self._config.options, self._config.env)
         self._names = Names(self._script.charts)
         before = read_record(context.checkpoint, self._rank)

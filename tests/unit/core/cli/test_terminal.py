@@ -21,7 +21,8 @@ def test_an_error_is_exactly_three_lines(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_data_stays_alone_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
-    terminal = Terminal(quiet=True)
+    terminal = Terminal()
+    terminal.quiet = True
     terminal.say("for a person")
     terminal.json({"größe": 1})
     terminal.progress("not shown without a terminal")

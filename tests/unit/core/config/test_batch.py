@@ -29,7 +29,7 @@ def test_the_third_follows(
     micro: int | None, accumulation: int | None, wanted: int | None, ranks: int, expected: Batch
 ) -> None:
     config = RunConfig(batch_size=micro, grad_accum_steps=accumulation, global_batch_size=wanted)
-    batch = resolve_batch(config, ranks, default_micro=8)
+    batch = resolve_batch(config, ranks)
     assert batch == expected
     assert batch.micro * batch.ranks * batch.accumulation == batch.global_
 
@@ -37,7 +37,7 @@ def test_the_third_follows(
 def test_a_contradiction_names_all_three() -> None:
     config = RunConfig(batch_size=4, grad_accum_steps=2, global_batch_size=10)
     with pytest.raises(ConfigError) as caught:
-        resolve_batch(config, 2, default_micro=8)
+        resolve_batch(config, 2)
     assert "micro-batch 4 × 2 ranks × accumulation 2 is 16" in caught.value.cause
     assert "10" in caught.value.cause
     assert caught.value.field == "global_batch_size"
@@ -45,8 +45,8 @@ def test_a_contradiction_names_all_three() -> None:
 
 def test_a_global_batch_that_cannot_be_shared_names_the_nearest_that_can() -> None:
     with pytest.raises(ConfigError) as caught:
-        resolve_batch(RunConfig(batch_size=4, global_batch_size=10), 2, default_micro=8)
+        resolve_batch(RunConfig(batch_size=4, global_batch_size=10), 2)
     assert "8 or 16" in caught.value.next_step
     with pytest.raises(ConfigError) as caught:
-        resolve_batch(RunConfig(global_batch_size=1), 2, default_micro=8)
+        resolve_batch(RunConfig(global_batch_size=1), 2)
     assert "to 2" in caught.value.next_step

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from core.config.config_file import find_line, read_config, to_json, to_toml, upgrade
+from core.config.config_file import find_line, read_config, to_json, to_toml
 from core.config.layers import config_from_mapping
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
@@ -136,17 +136,6 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
 
 def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path) -> None:
     assert read_config(_write(tmp_path, "a.toml", b"\xef\xbb\xbfsteps = 3\r\n")) == {"steps": 3}
-
-
-def test_old_files_go_through_every_upgrade(tmp_path: Path) -> None:
-    def rename(values: dict[str, Any]) -> dict[str, Any]:
-        return {"steps" if key == "iterations" else key: value for key, value in values.items()}
-
-    def double(values: dict[str, Any]) -> dict[str, Any]:
-        return {**values, "steps": values["steps"] * 2}
-
-    old = {"rankdeck": 1, "iterations": 5}
-    assert upgrade(old, tmp_path, version=3, upgrades={1: rename, 2: double}) == {"steps": 10}
 
 
 def test_the_line_of_a_key(tmp_path: Path) -> None:

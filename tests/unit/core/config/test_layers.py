@@ -49,7 +49,7 @@ PROMPT = FieldSpec("prompt", "Prompt", "str", "Once")
     ],
 )
 def test_what_is_understood(mapping: dict[str, Any], expected: dict[str, Any]) -> None:
-    config = config_from_mapping(mapping, option_fields=(LAYERS, PROMPT))
+    config = config_from_given(normalise(mapping), RunConfig(), (LAYERS, PROMPT))
     assert config == RunConfig(**expected)
 
 
@@ -82,7 +82,7 @@ def test_what_is_understood(mapping: dict[str, Any], expected: dict[str, Any]) -
 )
 def test_what_is_not_understood_is_named(mapping: dict[str, Any], field: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        config_from_mapping(mapping, option_fields=(LAYERS, PROMPT))
+        config_from_given(normalise(mapping), RunConfig(), (LAYERS, PROMPT))
     assert caught.value.field == field
     assert words in caught.value.cause + caught.value.next_step
 

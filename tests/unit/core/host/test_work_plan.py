@@ -73,8 +73,8 @@ def test_imported_chunks_are_no_work_of_this_run() -> None:
 
 def test_a_fallback_keeps_the_global_batch() -> None:
     config = RunConfig(mode="ddp", devices=("cpu:2",), batch_size=4, grad_accum_steps=3, global_batch_size=24)
-    alone = on_one_device(config, Device("cpu:1", "cpu", 1, "CPU"), resolve_batch(config, 2, 8))
-    batch = resolve_batch(alone, 1, 8)
+    alone = on_one_device(config, Device("cpu:1", "cpu", 1, "CPU"), resolve_batch(config, 2))
+    batch = resolve_batch(alone, 1)
     assert (batch.micro, batch.accumulation, batch.global_) == (4, 6, 24)
     assert (alone.mode, alone.devices) == ("single", ("cpu:0",))  # a lone CPU device, whichever it was
 
@@ -82,7 +82,7 @@ def test_a_fallback_keeps_the_global_batch() -> None:
 @pytest.mark.parametrize(("asked", "kept"), [("best", "best"), ("average", "best"), ("none", "none")])
 def test_a_fallback_to_independent_devices_keeps_the_best_and_each_devices_share(asked: str, kept: str) -> None:
     config = RunConfig(mode="ddp", devices=("cpu:2",), global_batch_size=24, merge_policy=asked, sync_every=5)
-    apart = independent_on_all(config, resolve_batch(config, 2, 4))
-    batch = resolve_batch(apart, 1, 8)
-    assert (batch.micro, batch.accumulation, batch.global_) == (4, 3, 12)
+    apart = independent_on_all(config, resolve_batch(config, 2))
+    batch = resolve_batch(apart, 1)
+    assert (batch.micro, batch.accumulation, batch.global_) == (6, 2, 12)
     assert (apart.mode, apart.merge_policy, apart.sync_every) == ("independent", kept, None)

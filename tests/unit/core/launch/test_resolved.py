@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from core.config.config_file import read_config, to_toml
-from core.config.layers import config_from_mapping
+from core.config.config_file import to_toml
+from core.config.layers import load_config
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
@@ -56,7 +56,7 @@ def test_the_file_of_an_attempt_reads_back_as_the_complete_config(name: str, tmp
     config = resolve_on(_config(name), get_recipe(name), SLOTS[:1], LINUX).config
     file = tmp_path / "attempt.toml"
     file.write_text(to_toml(config), encoding="utf-8")
-    assert config_from_mapping(read_config(file), RunConfig()) == config
+    assert load_config(file) == config
 
 
 def test_each_decision_of_a_launch_is_made_in_one_module() -> None:

@@ -15,9 +15,10 @@ from tests.unit.core.recipes.test_manifest import GOOD, write_recipe
 pytestmark = pytest.mark.windows
 
 
-def test_a_users_recipe_is_found_beside_the_built_in_ones(tmp_path: Path) -> None:
+def test_a_users_recipe_is_found_beside_the_built_in_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_recipe(tmp_path / "mine", GOOD.format(name="mine"))
-    mine = get_recipe("mine", [tmp_path])
+    monkeypatch.setenv("RANKDECK_RECIPES", str(tmp_path))
+    mine = get_recipe("mine")
     names = [recipe.name for recipe in find_recipes([tmp_path, tmp_path / "not there"])]
     assert names.index("minigpt") < names.index("mine")
     assert mine.folder == tmp_path / "mine"
@@ -34,12 +35,13 @@ def test_a_persons_own_folder_is_always_looked_into(tmp_path: Path, monkeypatch:
     assert user_recipes_folder().name == "recipes"
 
 
-def test_a_name_that_is_taken_does_not_replace_the_first(tmp_path: Path) -> None:
+def test_a_name_that_is_taken_does_not_replace_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_recipe(tmp_path / "minigpt", GOOD.format(name="minigpt"))
-    built_in, second = [recipe for recipe in find_recipes([tmp_path]) if recipe.name == "minigpt"]
+    monkeypatch.setenv("RANKDECK_RECIPES", str(tmp_path))
+    built_in, second = [recipe for recipe in find_recipes() if recipe.name == "minigpt"]
     assert built_in.problem == ""
     assert "is taken by" in second.problem
-    assert get_recipe("minigpt", [tmp_path]) == built_in
+    assert get_recipe("minigpt") == built_in
 
 
 def test_an_unknown_recipe_is_an_error_that_names_the_nearest() -> None:

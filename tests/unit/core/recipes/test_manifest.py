@@ -52,7 +52,7 @@ def write_recipe(folder: Path, text: str) -> Path:
 @pytest.fixture
 def mine(tmp_path: Path) -> Recipe:
     write_recipe(tmp_path / "mine", GOOD.format(name="mine"))
-    return get_recipe("mine", [tmp_path])
+    return get_recipe(str(tmp_path / "mine"))
 
 
 def test_a_recipe_declares_that_it_uses_a_model(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_broken_recipe_is_listed_with_its_problem(tmp_path: Path, text: str, w
     assert words in recipes["broken"].problem
     assert recipes["whole"].problem == ""
     with pytest.raises(ConfigError, match="cannot be used") as caught:
-        get_recipe("broken", [tmp_path])
+        get_recipe(str(tmp_path / "broken"))
     assert words in caught.value.cause
 
 
@@ -184,7 +184,7 @@ def test_a_default_never_contradicts_what_was_given(
 def test_packages_that_a_recipe_requires_are_names_as_they_are_imported(tmp_path: Path) -> None:
     head = GOOD.format(name="needy").replace("[defaults]", 'requires = ["transformers", "peft"]\n[defaults]')
     write_recipe(tmp_path / "needy", head)
-    assert get_recipe("needy", [tmp_path]).requires == ("transformers", "peft")
+    assert get_recipe(str(tmp_path / "needy")).requires == ("transformers", "peft")
     write_recipe(tmp_path / "wrong", head.replace("needy", "wrong").replace('"peft"', '"peft>=0.15"'))
     with pytest.raises(ConfigError, match="requires is"):
-        get_recipe("wrong", [tmp_path])
+        get_recipe(str(tmp_path / "wrong"))
