@@ -13,7 +13,8 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -303,6 +304,15 @@ def sha256_file(path: Path) -> str:
 def is_too_long(error: OSError) -> bool:
     """Whether a name or a path is longer than this system allows."""
     return error.errno == errno.ENAMETOOLONG or getattr(error, "winerror", None) == _WINDOWS_NAME_TOO_LONG
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Raises what `explain` makes of an operating system's refusal inside the ``with`` block."""
+    try:
+        yield
+    except OSError as error:
+        raise explain(error, what) from error
 
 
 def explain(error: OSError, what: str) -> RankdeckError:

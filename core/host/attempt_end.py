@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -131,8 +130,7 @@ class AttemptEnd:
         """Ends what is left of the ranks within bounds, and reads their last lines; returns the pids that live on."""
         loop = asyncio.get_running_loop()
         await self._commits.settle(KILL_WAIT_S)
-        now = time.monotonic()
-        unkillable = await loop.run_in_executor(None, lambda: tree.stop(lambda: None, now, KILL_WAIT_S))
+        unkillable = await loop.run_in_executor(None, tree.stop, KILL_WAIT_S)
         await loop.run_in_executor(None, tree.close, 0.0 if unkillable else KILL_WAIT_S)
         deadline = loop.time() + DRAIN_LIMIT_S
         while any(rank.connection is not None for rank in self._ranks) and loop.time() < deadline:

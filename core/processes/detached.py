@@ -42,22 +42,14 @@ def spawn_detached(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: 
         with append_unlinked(log) as file:
             return _spawn(argv, cwd, env, file, None)
     except OSError as error:
-        raise _not_started(argv, cwd, error) from error
+        raise not_started(argv, cwd, error) from error
 
 
 def spawn_listening(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> tuple[ProcessId, IO[bytes]]:
     """As `spawn_detached`, a process whose standard input is a pipe and whose output goes nowhere.
 
-    Args:
-        argv: Program and arguments.
-        cwd: Its working directory.
-        env: Its whole environment.
-
     Returns:
         The process, and the end of the pipe to write to, unbuffered.
-
-    Raises:
-        RankdeckError: It cannot be started; says why.
     """
     reading, writing = os.pipe()
     stdin = os.fdopen(writing, "wb", buffering=0)
@@ -66,12 +58,13 @@ def spawn_listening(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> t
             return _spawn(argv, cwd, env, nowhere, reading), stdin
     except OSError as error:
         stdin.close()
-        raise _not_started(argv, cwd, error) from error
+        raise not_started(argv, cwd, error) from error
     finally:
         os.close(reading)
 
 
-def _not_started(argv: Sequence[str], cwd: Path, error: OSError) -> RankdeckError:
+def not_started(argv: Sequence[str], cwd: Path, error: OSError) -> RankdeckError:
+    """The error for a process that the system did not start."""
     return RankdeckError(
         f"{argv[0]} could not be started in {cwd}: {error.strerror or error}.",
         "Check that the program and both folders exist and may be used.",
@@ -91,9 +84,8 @@ if sys.platform == "win32":
             log.write(_IN_A_JOB)
             log.flush()
             process = _popen(argv, cwd, env, log, stdin, _QUIET)
-        identity = identify(process.pid)
         process.returncode = 0  # tells Popen that it will not be waited for: no warning, no zombies on Windows
-        return ProcessId(process.pid, identity.started if identity is not None else time.time())
+        return identify(process.pid) or ProcessId(process.pid, time.time())
 
     def _popen(
         argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes], stdin: int | None, flags: int
@@ -130,5 +122,5 @@ else:
             answer = launcher.stdout.readline().decode("utf-8", errors="replace").strip()
             if not answer.isdigit():
                 raise OSError(answer.removeprefix("error ") or "the launcher failed; its log says why")
-            identity = identify(int(answer))  # the launcher still holds the pid: it has not reaped
-            return ProcessId(int(answer), identity.started if identity is not None else time.time())
+            # The launcher still holds the pid: it has not reaped.
+            return identify(int(answer)) or ProcessId(int(answer), time.time())

@@ -8,11 +8,10 @@ import os
 import sys
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from core.errors import RunBusyError
-from core.files.atomic import explain
+from core.files.atomic import explained
 from core.files.links import open_unlinked
 from core.parsing import ParseError, parse_json
 from core.processes.identity import ProcessId, is_alive, own
@@ -24,6 +23,7 @@ else:
 
 _LOCKED_BYTE: Final = 1 << 30
 """Windows locks keep others from reading the locked bytes, so a byte far behind the text is the one that is locked."""
+_READ_WRITE: Final = os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
 _PROBE_WAIT_S: Final = 0.2
 
 
@@ -43,12 +43,8 @@ class RunLock:
     """
 
     def __init__(self, path: Path) -> None:
-        self._descriptor: int | None = None
-        try:
-            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
-            descriptor = open_unlinked(path, flags, 0o644)
-        except OSError as error:
-            raise explain(error, f"{path} could not be made") from error
+        with explained(f"{path} could not be made"):
+            descriptor = open_unlinked(path, _READ_WRITE | os.O_CREAT, 0o644)
         try:
             _lock_soon(descriptor)
         except OSError:
@@ -59,7 +55,7 @@ class RunLock:
                 f"{who[0].upper()}{who[1:]} is the host of the run in {path.parent}.",
                 "Attach to it, or stop it first: rankdeck stop.",
             ) from None
-        self._descriptor = descriptor
+        self._descriptor: int | None = descriptor
         me = own()
         text = json.dumps({"pid": me.pid, "started": me.started}).encode("utf-8")
         os.ftruncate(descriptor, 0)
@@ -78,9 +74,7 @@ class RunLock:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 
@@ -90,7 +84,7 @@ def is_held(path: Path) -> bool:
     The lock is taken for an instant to find out, which a `RunLock` waits out.
     """
     try:
-        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0))
+        descriptor = os.open(path, _READ_WRITE)
     except FileNotFoundError:
         return False
     except OSError:  # another user's file: only its text can be judged

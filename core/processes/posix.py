@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import psutil
 
@@ -25,7 +25,7 @@ LAUNCHER: Final = (sys.executable, "-I", "-S", str(Path(__file__).with_name("lau
 
 
 class SessionRules:
-    """`core.processes.tree.PlatformRules` with sessions.
+    """Starts and ends the processes of a `core.processes.tree.ProcessTree` in sessions.
 
     A session holds a child and what it starts, also when process groups are made in it. What calls `setsid` itself
     leaves it; such processes are found as long as their parent lives, and under Linux by their mark (`marks`).
@@ -46,7 +46,7 @@ class SessionRules:
         self._watcher: subprocess.Popen[bytes] | None = None
 
     def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int) -> subprocess.Popen[bytes]:
-        """See `PlatformRules.start`."""
+        """Starts a process that cannot outlive this one, its output going to `log_fd`; raises `OSError`."""
         self._used = True
         return self._forker.submit(self._start, argv, env, cwd, log_fd).result()
 
@@ -78,7 +78,7 @@ class SessionRules:
         )
 
     def members(self) -> list[ProcessId]:
-        """See `PlatformRules.members`."""
+        """Living processes of the tree: those started here and what they started."""
         if not self._used:
             return []
         parents: dict[int, int | None] = {}
@@ -97,7 +97,7 @@ class SessionRules:
         return [process for process in found if process is not None and is_alive(process)]
 
     def reaped(self, pid: int) -> None:
-        """See `PlatformRules.reaped`. A session without processes is forgotten: its number may come again."""
+        """A child's exit code was collected. A session without processes is forgotten: its number may come again."""
         try:
             os.killpg(pid, 0)
         except ProcessLookupError:
@@ -108,32 +108,27 @@ class SessionRules:
             return  # a process is left in it that may not be signalled
 
     def terminate(self, victims: Collection[ProcessId]) -> None:
-        """See `PlatformRules.terminate`."""
+        """Asks the processes to end."""
         self._signal(victims, signal.SIGTERM)
 
     def kill(self, victims: Collection[ProcessId]) -> None:
-        """See `PlatformRules.kill`."""
+        """Ends the processes without asking."""
         self._signal(victims, signal.SIGKILL)
 
     def close(self) -> None:
-        """See `PlatformRules.close`."""
+        """Lets the watcher end what still lives."""
         if self._watcher is not None:
-            with contextlib.suppress(BrokenPipeError):
-                _stdin(self._watcher).close()  # what is left of the sessions is ended by the watcher
             try:
-                self._watcher.wait(timeout=5.0)
+                self._watcher.communicate(timeout=5.0)  # closes its input
             except subprocess.TimeoutExpired:
                 self._watcher.kill()
                 self._watcher.wait(timeout=5.0)
         self._forker.shutdown()
 
     def _tell_watcher(self, line: str) -> None:
-        if self._watcher is None:
-            return
-        stdin = _stdin(self._watcher)
-        with contextlib.suppress(BrokenPipeError):  # it was killed; the death signal remains
-            stdin.write(line.encode())
-            stdin.flush()
+        if self._watcher is not None and self._watcher.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):  # it was killed; the death signal remains
+                self._watcher.stdin.write(line.encode())
 
     @staticmethod
     def _signal(victims: Collection[ProcessId], number: signal.Signals) -> None:
@@ -149,9 +144,3 @@ def _session(pid: int) -> int:
         return os.getsid(pid)
     except OSError:
         return -1
-
-
-def _stdin(process: subprocess.Popen[bytes]) -> IO[bytes]:
-    if process.stdin is None:
-        raise ValueError("The process was started without a pipe to its standard input.")
-    return process.stdin

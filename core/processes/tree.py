@@ -7,49 +7,22 @@ import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
-from core.errors import RankdeckError
 from core.files.links import append_unlinked
+from core.processes.detached import not_started
 from core.processes.exit_codes import describe_exit
-from core.processes.identity import ProcessId, identify, is_alive
+from core.processes.identity import ProcessId, is_alive
 from core.processes.marks import new_mark
 from core.protocol.rank_context import ENV_RUN_MARK
 
+if sys.platform == "win32":
+    from core.processes.windows import JobObjectRules as PlatformRules
+else:
+    from core.processes.posix import SessionRules as PlatformRules
+
 _POLL_S: Final = 0.02
 """Most processes of a tree are not this one's children, and `waitpid` waits for children only: so they are polled."""
-
-
-class PlatformRules(Protocol):
-    """What differs between Windows and POSIX; `ProcessTree` calls it and holds the policy."""
-
-    def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int) -> subprocess.Popen[bytes]:
-        """Starts a process that cannot outlive this one, its output going to `log_fd`.
-
-        Raises:
-            OSError: It cannot be started.
-        """
-        ...
-
-    def members(self) -> list[ProcessId]:
-        """Living processes of the tree: those started here and what they started."""
-        ...
-
-    def reaped(self, pid: int) -> None:
-        """The process started here with this pid has ended and its exit code was collected."""
-        ...
-
-    def terminate(self, victims: Collection[ProcessId]) -> None:
-        """Asks the processes to end, where the platform has a way to ask; else ends them."""
-        ...
-
-    def kill(self, victims: Collection[ProcessId]) -> None:
-        """Ends the processes without asking."""
-        ...
-
-    def close(self) -> None:
-        """Lets go of the platform's handles; whatever still lives ends now."""
-        ...
 
 
 class Child:
@@ -57,7 +30,6 @@ class Child:
 
     Attributes:
         pid: Its process id.
-        started: Unix time of its start in seconds.
         log: The file that holds everything it wrote to standard output and standard error.
     """
 
@@ -65,14 +37,7 @@ class Child:
         self._process = process
         self._on_reaped: Callable[[int], None] | None = on_reaped
         self.pid = process.pid
-        identity = identify(process.pid)  # not yet reaped, so the pid is still its own, ended or not
-        self.started = identity.started if identity is not None else time.time()
         self.log = log
-
-    @property
-    def identity(self) -> ProcessId:
-        """Pid and start time."""
-        return ProcessId(self.pid, self.started)
 
     @property
     def returncode(self) -> int | None:
@@ -117,7 +82,7 @@ class ProcessTree:
 
     def __init__(self, mark: str | None = None, rules: PlatformRules | None = None) -> None:
         self._mark = mark or new_mark()
-        self._rules = rules or _platform_rules(self._mark)
+        self._rules = rules or PlatformRules(self._mark)
         self._children: list[Child] = []
         self._closed = False
 
@@ -126,11 +91,6 @@ class ProcessTree:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def children(self) -> tuple[Child, ...]:
-        """Every process started here, oldest first, ended ones included."""
-        return tuple(self._children)
 
     def spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) -> Child:
         """Starts a process.
@@ -149,11 +109,7 @@ class ProcessTree:
             with append_unlinked(log) as file:  # O_APPEND: what the process and its children write never overlaps
                 process = self._rules.start(argv, {**env, ENV_RUN_MARK: self._mark}, cwd, file.fileno())
         except OSError as error:
-            raise RankdeckError(
-                f"{argv[0]} could not be started in {cwd}: {error.strerror or error}.",
-                "Check that the program and both folders exist and may be used.",
-                title="A process could not be started",
-            ) from error
+            raise not_started(argv, cwd, error) from error
         child = Child(process, log, self._rules.reaped)
         self._children.append(child)
         return child
@@ -194,25 +150,21 @@ class ProcessTree:
                 self._reap()
                 return sorted(process.pid for process in living if is_alive(process))
 
-    def stop(self, ask: Callable[[], None], deadline: float, kill_wait_s: float = 10.0) -> list[int]:
-        """The whole ladder: ask, wait, terminate, kill, wait a bounded time.
-
-        Args:
-            ask: Asks the processes in their own language to end.
-            deadline: Moment on `time.monotonic` until which all of them together may take their time.
-            kill_wait_s: How long the rest of the ladder may take.
+    def stop(self, limit_s: float) -> list[int]:
+        """Terminates, and kills what has not ended after a quarter of the time.
 
         Returns:
-            Pids that would not die; empty when all are gone.
+            Pids that would not die within `limit_s`; empty when all are gone.
         """
-        ask()
-        if self._gone_until(deadline):
+        began = time.monotonic()
+        if not self.members():
             return []
-        end = time.monotonic() + kill_wait_s
         self.terminate()
-        if self._gone_until(time.monotonic() + kill_wait_s / 4):
-            return []
-        return self.kill(end)
+        while self.members():
+            if time.monotonic() >= began + limit_s / 4:
+                return self.kill(began + limit_s)
+            time.sleep(_POLL_S)
+        return []
 
     def close(self, kill_wait_s: float = 5.0) -> list[int]:
         """Ends what is left and lets go of the platform's handles.
@@ -231,13 +183,6 @@ class ProcessTree:
         for child in self._children:
             child.poll()
 
-    def _gone_until(self, deadline: float) -> bool:
-        while self.members():
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(_POLL_S)
-        return True
-
     def _gone(self, processes: Collection[ProcessId], deadline: float) -> bool:
         while True:
             self._reap()
@@ -246,14 +191,3 @@ class ProcessTree:
             if time.monotonic() >= deadline:
                 return False
             time.sleep(_POLL_S)
-
-
-def _platform_rules(mark: str) -> PlatformRules:
-    if sys.platform == "win32":
-        from core.processes.windows import JobObjectRules
-
-        return JobObjectRules()
-    else:  # noqa: RET505, or mypy looks for sessions on Windows
-        from core.processes.posix import SessionRules
-
-        return SessionRules(mark)

@@ -68,13 +68,13 @@ def _kernel32() -> ctypes.WinDLL:
 
 
 class JobObjectRules:
-    """`core.processes.tree.PlatformRules` with a Job Object.
+    """Starts and ends the processes of a `core.processes.tree.ProcessTree` by a Job Object.
 
     When its last handle is closed, which the system does for us however this process ends, the job ends every
     process in it. A process is in it from before its first instruction, and so is all that it starts.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, _mark: str) -> None:
         self._api = _kernel32()
         self._job: int | None = self._checked(self._api.CreateJobObjectW(None, None))
         limits = _ExtendedLimits()
@@ -83,7 +83,7 @@ class JobObjectRules:
         self._checked(self._api.SetInformationJobObject(self._job, _EXTENDED_LIMITS, ctypes.byref(limits), size))
 
     def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log_fd: int) -> subprocess.Popen[bytes]:
-        """See `PlatformRules.start`. With redirected output `subprocess` lets a child inherit those handles only."""
+        """As `SessionRules.start`. With redirected output `subprocess` lets a child inherit those handles only."""
         process = subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL,
@@ -105,26 +105,26 @@ class JobObjectRules:
         return process
 
     def members(self) -> list[ProcessId]:
-        """See `PlatformRules.members`."""
+        """Living processes of the tree."""
         if self._job is None:
             return []
         found = (identify(pid) for pid in self._pids(64))
         return [process for process in found if process is not None and is_alive(process)]
 
     def reaped(self, pid: int) -> None:
-        """See `PlatformRules.reaped`. The job keeps count by itself."""
+        """Does nothing: the job keeps count by itself."""
 
     def terminate(self, victims: Collection[ProcessId]) -> None:
-        """See `PlatformRules.terminate`."""
+        """Windows has no way to ask."""
         self.kill(victims)
 
     def kill(self, victims: Collection[ProcessId]) -> None:
-        """See `PlatformRules.kill`. The job's processes are the victims, none else."""
+        """Ends the processes; they are the job's, and all of them."""
         if self._job is not None and victims:
             self._checked(self._api.TerminateJobObject(self._job, ENDED_BY_HOST))
 
     def close(self) -> None:
-        """See `PlatformRules.close`."""
+        """Lets go of the job, which ends what still lives."""
         if self._job is not None:
             self._api.CloseHandle(self._job)
             self._job = None

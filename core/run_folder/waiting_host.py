@@ -11,7 +11,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 import psutil
@@ -43,9 +42,7 @@ class WaitingHost:
             self.process, self._stdin = spawn_listening(argv, PACKAGE_FOLDER, host_environment())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._close_stdin()
         if self.process is not None and is_alive(self.process):
             with contextlib.suppress(psutil.Error):
