@@ -37,8 +37,8 @@ from app.state.setup_form import Draft
 from app.views.style.theme import Theme
 from app.views.window.main_window import MainWindow
 from core import __version__, client
+from core.paths import default_runs_dir
 from core.recipes.catalog import find_recipes
-from core.run_folder.store import default_runs_dir
 
 _log = logging.getLogger(__name__)
 

@@ -19,14 +19,14 @@ from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError, RunBusyError
 from core.files.atomic import copy_atomic, write_atomic
-from core.paths import PACKAGE_FOLDER
+from core.paths import PACKAGE_FOLDER, default_runs_dir
 from core.processes import end_marked, find_marked, folder_mark, spawn_detached
 from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.protocol.messages import Hello, Message, Refused, StopRequest, Welcome
 from core.recipes.outside_code import check_accepted, outside_code
 from core.resume.plan import ResumePlan
-from core.run_folder.spawned_host import write_spawned_host
-from core.run_folder.store import HostInfo, RunState, RunStore, default_runs_dir
+from core.run_folder.state import RunState
+from core.run_folder.store import HostInfo, RunStore
 from core.run_folder.waiting_host import WaitingHost, host_environment
 
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -324,7 +324,7 @@ def _spawn_host(store: RunStore, waiting: WaitingHost | None = None) -> None:
         except RankdeckError as error:
             store.write_state(store.stored_state().replace(state="failed", error=error.as_dict(), exit_code=1))
             raise
-    write_spawned_host(store.dir, attempt, process)
+    store.write_spawned_host(attempt, process)
 
 
 def _unreachable(store: RunStore, why: str, next_step: str) -> ConnectionRefusedByHostError:

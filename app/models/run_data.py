@@ -12,7 +12,8 @@ from app.run_data import run_follower
 from app.run_data.metrics_batch import Event, MetricsBatch
 from app.run_data.run_follower import CaughtUp, Kept, OldEvents, Opened, Problem, Progress, RunFollower
 from app.run_data.run_series import ChangeSet, RunSeries
-from core.run_folder.store import RunState, RunStore
+from core.run_folder.state import RunState
+from core.run_folder.store import RunStore
 
 Connect = Callable[[RunStore, float], run_follower.Connection]
 

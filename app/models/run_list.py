@@ -12,7 +12,8 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 
 from app.bridge import Feed, Send
 from core.errors import StateFileError
-from core.run_folder.store import RunEntry, RunState, RunStore
+from core.run_folder.state import RunState
+from core.run_folder.store import RunEntry, RunStore
 
 REFRESH_S: Final = 1.0
 Index = QModelIndex | QPersistentModelIndex

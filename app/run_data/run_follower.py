@@ -17,9 +17,11 @@ from app.run_data.run_series import RunSeries
 from core.errors import RankdeckError, StateFileError
 from core.metrics import columns
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, read_index
+from core.metrics.metrics_file import MetricsTail
 from core.paths import PACKAGE_FOLDER
 from core.protocol.messages import Appended, RunStatus
-from core.run_folder.store import MetricsTail, RunState, RunStore
+from core.run_folder.state import RunState
+from core.run_folder.store import RunStore
 
 SLICE_BYTES: Final = 1 << 20
 REBUILD_BYTES: Final = 32 << 20

@@ -19,7 +19,7 @@ from core.cli.parser import parse
 from core.cli.terminal import Terminal
 from core.errors import RankdeckError, UsageError
 from core.files.atomic import is_too_long
-from core.run_folder.store import default_runs_dir
+from core.paths import default_runs_dir
 
 # Each command's module is imported when it is asked for: `rankdeck runs` needs no device library.
 _COMMANDS: Final = {

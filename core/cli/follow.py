@@ -15,10 +15,11 @@ from core.client import stop_run
 from core.config.mode import Mode
 from core.errors import RankdeckError, StateFileError
 from core.formatting import UNKNOWN, count, number
+from core.metrics.metrics_file import MetricsTail
 from core.parsing import ParseError, parse_json
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
-from core.run_folder.store import MetricsTail, RunStore
+from core.run_folder.store import RunStore
 
 POLL_S: Final = 0.1
 PLAIN_LINE_EVERY_S: Final = 5.0

@@ -17,10 +17,11 @@ from core.errors import RankdeckError, UsageError
 from core.export.lines import MetricsLines
 from core.formatting import UNKNOWN, count, moment, number
 from core.launch.command_line import command_text, to_command_line
+from core.paths import default_runs_dir
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.resume.checkpoint_choice import list_checkpoints
 from core.run_folder.state import RunState
-from core.run_folder.store import RunEntry, RunStore, default_runs_dir, find_run, list_runs
+from core.run_folder.store import RunEntry, RunStore, find_run, list_runs
 
 STOP_WAIT_EXTRA_S: Final = 15.0
 """Beyond the run's own stop limit: for its host to end the ranks and write its last words."""

@@ -21,12 +21,13 @@ from core.launch.resolved import resolve
 from core.machine.devices import DeviceMonitor
 from core.machine.platform import this_platform
 from core.metrics.metrics_file import whole_bytes
+from core.paths import default_runs_dir
 from core.recipes.outside_code import OutsideCode, check_accepted
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
 from core.resume.planner import CHANGEABLE, plan_resume
 from core.run_folder.state import RunState
-from core.run_folder.store import RunStore, default_runs_dir
+from core.run_folder.store import RunStore
 from core.run_folder.waiting_host import WaitingHost
 
 RUN_FAILED: Final = 1

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from core.errors import UsageError
-from core.files.atomic import explain, replace_with_retry
+from core.files.atomic import explain, explained, replace_with_retry
 
 
 def check_folder_place(out: Path, overwrite: bool) -> None:
@@ -20,13 +20,11 @@ def check_folder_place(out: Path, overwrite: bool) -> None:
         UsageError: A file stands there, or the folder holds something and `overwrite` is not asked for.
         PreflightError: It cannot be looked into.
     """
-    try:
+    with explained(f"{out} could not be looked into"):
         if out.exists() and not out.is_dir():
             raise refused(f"{out} is a file, but this export needs a folder.", "Choose a folder.", "--out PATH")
         if not overwrite and out.is_dir() and any(out.iterdir()):
             raise refused(f"{out} is not empty.", "Choose another folder, or replace the files in it.", "--overwrite")
-    except OSError as error:
-        raise explain(error, f"{out} could not be looked into") from error
 
 
 def check_file_place(out: Path, overwrite: bool) -> None:

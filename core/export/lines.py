@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from core.errors import RankdeckError
-from core.files.atomic import explain
+from core.files.atomic import explained
 from core.metrics.metrics_file import whole_bytes
 
 Line = dict[str, Any]
@@ -53,11 +53,8 @@ class MetricsLines:
         self.damaged = 0
         if not self._end:
             return
-        try:
-            with self._path.open("rb", buffering=1 << 20) as file:
-                yield from self._lines(file, progress)
-        except OSError as error:
-            raise explain(error, f"{self._path} could not be read") from error
+        with explained(f"{self._path} could not be read"), self._path.open("rb", buffering=1 << 20) as file:
+            yield from self._lines(file, progress)
 
     def _lines(self, file: Iterator[bytes], progress: Progress) -> Iterator[Line]:
         position = 0

@@ -11,7 +11,7 @@ from core.checkpoints.store import Checkpoint, CheckpointStore, other_checkpoint
 from core.errors import NewerVersionError, RankdeckError, StateFileError, UsageError
 from core.export.destination import refused
 from core.export.lines import MetricsLines
-from core.files.atomic import explain
+from core.files.atomic import explained
 from core.recipes.manifest import Recipe
 from core.run_folder.store import RunStore
 
@@ -59,7 +59,8 @@ def write_weights(
         )
     for tries_left in reversed(range(_TRIES)):
         found = find_weights(store, number, allow_diverged=allow_diverged)
-        _make_folder(target.parent)
+        with explained(f"{target.parent} could not be made"):
+            target.parent.mkdir(parents=True, exist_ok=True)
         try:
             export_weights(found.sources, target)
             return found.description
@@ -68,13 +69,6 @@ def write_weights(
             if not tries_left or all(path.exists() for path in found.sources):
                 raise
     raise AssertionError("unreachable")
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise explain(error, f"{folder} could not be made") from error
 
 
 def find_weights(store: RunStore, number: int | None, *, allow_diverged: bool = False) -> Weights:

@@ -30,7 +30,8 @@ from core.processes import ProcessTree
 from core.processes.identity import own
 from core.protocol.messages import CommitRequest, Hello, Message, StopRequest
 from core.protocol.server import Connection, Listener
-from core.run_folder.store import RunState, RunStore
+from core.run_folder.state import RunState
+from core.run_folder.store import RunStore
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices import DeviceMonitor
 from core.processes import end_marked, folder_mark
 from core.recipes.catalog import get_recipe
-from core.run_folder.store import RunState
+from core.run_folder.state import RunState
 
 log = logging.getLogger(__name__)
 

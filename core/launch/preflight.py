@@ -23,16 +23,15 @@ from core.launch.resolved import ResolvedRun
 from core.launch.unused_settings import settings_without_effect
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
-from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
 from core.recipes.check import check_by_recipe, check_text_column
 from core.recipes.manifest import BUILT_IN
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
+from core.run_folder.store import check_new_run_dir
 
 MIN_FREE_BYTES: Final = 200 * 1_000_000
 """Below this a run can't commit even a small model's checkpoints."""
 OLDEST_TORCH: Final = (2, 7)
-RUN_FILES: Final = ("run.toml", "state.json", "metrics.jsonl", "chunk_tracker_state.json", CHECKPOINTS, OLD_CHECKPOINTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +114,6 @@ def check_engine(run: ResolvedRun) -> tuple[str, ...]:
             effective_config(config, batch)
         return ("The DeepSpeed settings are not used: PyTorch's own engine shards.",)
     return (f"The DeepSpeed settings are not used: the mode is {choice.mode}.",)
-
-
-def check_new_run_dir(run_dir: Path) -> None:
-    """Refuses a folder that cannot become a new run's.
-
-    Raises:
-        UsageError: It is a file, or holds a run already.
-    """
-    if run_dir.exists() and not run_dir.is_dir():
-        raise UsageError(f"{run_dir} is a file, not a folder.", "Choose another folder.", option="--run-dir PATH")
-    held = next((name for name in RUN_FILES if (run_dir / name).exists()), None)
-    if held is not None:
-        raise UsageError(
-            f"{run_dir} already contains a run ({held}).",
-            f'Resume it: rankdeck resume "{run_dir}"; or choose another folder: --run-dir.',
-            title="That folder is in use",
-        )
 
 
 def check_torch(platform: Platform) -> None:

@@ -8,33 +8,18 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from core.config import RunConfig
-from core.errors import RunNotFoundError, StateFileError, UsageError
-from core.files.atomic import explain, parse_path, read_json, remove_temporaries, write_atomic
+from core.errors import RankdeckError, RunNotFoundError, StateFileError, UsageError
+from core.files.atomic import explain, explained, parse_path, read_json, remove_temporaries, write_atomic
 from core.files.links import refuse_link, refuse_links_below
-from core.metrics.metrics_file import MetricsTail, MetricsWriter
-from core.paths import CHECKPOINTS, OLD_CHECKPOINTS, default_runs_dir
-from core.processes.identity import is_alive
+from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
+from core.processes.identity import ProcessId, is_alive
 from core.processes.lock import RunLock, is_held
-from core.run_folder.spawned_host import read_spawned_host
 from core.run_folder.state import INTERRUPTED, MAX_STATE_BYTES, RunState
-
-__all__ = [
-    "HostInfo",
-    "MetricsTail",
-    "MetricsWriter",
-    "RunEntry",
-    "RunState",
-    "RunStore",
-    "default_runs_dir",
-    "find_run",
-    "list_runs",
-]
 
 DAMAGED: Final = "damaged"
 _OWN_FILES: Final = (
@@ -46,7 +31,6 @@ _OWN_FILES: Final = (
     OLD_CHECKPOINTS,
 )
 _NAMES_TRIED: Final = 20
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +74,7 @@ class RunStore:
         self.run_toml = run_dir / "run.toml"
         self.state_json = run_dir / "state.json"
         self.host_json = run_dir / "host.json"
+        self.spawned_host_json = run_dir / "host.spawned.json"
         self.metrics = run_dir / "metrics.jsonl"
         self.ledger = run_dir / "chunk_tracker_state.json"
         self.logs = run_dir / "logs"
@@ -122,7 +107,8 @@ class RunStore:
 
         folder = _new_folder(runs_dir, config.recipe) if run_dir is None else _given_folder(run_dir)
         store = cls(folder)
-        _run_explained(lambda: store.logs.mkdir(exist_ok=True), f"{store.logs} could not be made")
+        with explained(f"{store.logs} could not be made"):
+            store.logs.mkdir(exist_ok=True)
         write_atomic(store.run_toml, to_toml(config))
         now = time.time()
         store.write_state(
@@ -203,7 +189,7 @@ class RunStore:
 
     def _seen(self, stored: RunState) -> RunState:
         is_unnamed = stored.state == "starting" and stored.host is None
-        spawned = read_spawned_host(self.dir, stored.attempt) if is_unnamed else None
+        spawned = self._spawned_host(stored.attempt) if is_unnamed else None
         if spawned is None:
             return stored.seen()
         return stored if is_alive(spawned) else stored.replace(host=spawned).seen()
@@ -211,6 +197,23 @@ class RunStore:
     def write_state(self, state: RunState) -> None:
         """Replaces `state.json`; raises `PreflightError` when the disk refuses."""
         write_atomic(self.state_json, _json(state.as_dict()))
+
+    def write_spawned_host(self, attempt: int, process: ProcessId) -> None:
+        """Notes which process was started to host the attempt; a disk that refuses costs the note, not the run.
+
+        A host says its own name in `state.json` once it is at work, and is its only writer from its first instruction
+        on. Until then only the program that spawned it knows whether it lives; hence a file of that program's own.
+        """
+        with contextlib.suppress(RankdeckError):
+            note = {"attempt": attempt, "pid": process.pid, "started": process.started}
+            write_atomic(self.spawned_host_json, _json(note), durable=False)
+
+    def _spawned_host(self, attempt: int) -> ProcessId | None:
+        try:
+            value = read_json(self.spawned_host_json, limit_bytes=MAX_STATE_BYTES)
+        except StateFileError:
+            return None
+        return ProcessId.from_json(value) if isinstance(value, dict) and value.get("attempt") == attempt else None
 
     def write_host_json(self, port: int, token: str, pid: int) -> None:
         """Says where the host listens; only its owner can read it."""
@@ -327,18 +330,15 @@ def find_run(runs_dir: Path, text: str) -> RunStore:
 
 
 def _new_folder(runs_dir: Path, recipe: str) -> Path:
-    _run_explained(lambda: runs_dir.mkdir(parents=True, exist_ok=True), f"{runs_dir} could not be made")
+    with explained(f"{runs_dir} could not be made"):
+        runs_dir.mkdir(parents=True, exist_ok=True)
     base = re.sub(r"[^\w-]+", "-", Path(recipe).name, flags=re.ASCII).strip("-_")[:32] or "run"
     for _ in range(_NAMES_TRIED):
         name = f"{base}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         folder = runs_dir.absolute() / name
-        try:
+        with explained(f"{folder} could not be made"), contextlib.suppress(FileExistsError):
             folder.mkdir()
-        except FileExistsError:
-            continue
-        except OSError as error:
-            raise explain(error, f"{folder} could not be made") from error
-        return folder
+            return folder
     raise UsageError(
         f"No free name for a run was found in {runs_dir}.", "Choose another folder.", option="--run-dir PATH"
     )
@@ -346,24 +346,27 @@ def _new_folder(runs_dir: Path, recipe: str) -> Path:
 
 def _given_folder(run_dir: Path) -> Path:
     folder = run_dir.expanduser().absolute()
-    if folder.is_file():
-        raise UsageError(f"{folder} is a file, not a folder.", "Choose another folder.", option="--run-dir PATH")
-    held = [name for name in _OWN_FILES if (folder / name).exists()]
-    if held:
-        raise UsageError(
-            f"{folder} already contains a run ({held[0]}).",
-            f'Resume it: rankdeck resume "{folder}"; or choose another folder: --run-dir.',
-            title="That folder is in use",
-        )
-    _run_explained(lambda: folder.mkdir(parents=True, exist_ok=True), f"{folder} could not be made")
+    check_new_run_dir(folder)
+    with explained(f"{folder} could not be made"):
+        folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _run_explained(action: Callable[[], T], what: str) -> T:
-    try:
-        return action()
-    except OSError as error:
-        raise explain(error, what) from error
+def check_new_run_dir(run_dir: Path) -> None:
+    """Refuses a folder that cannot become a new run's.
+
+    Raises:
+        UsageError: It is a file, or holds a run already.
+    """
+    if run_dir.exists() and not run_dir.is_dir():
+        raise UsageError(f"{run_dir} is a file, not a folder.", "Choose another folder.", option="--run-dir PATH")
+    held = next((name for name in _OWN_FILES if (run_dir / name).exists()), None)
+    if held is not None:
+        raise UsageError(
+            f"{run_dir} already contains a run ({held}).",
+            f'Resume it: rankdeck resume "{run_dir}"; or choose another folder: --run-dir.',
+            title="That folder is in use",
+        )
 
 
 def _json(value: Any) -> str:

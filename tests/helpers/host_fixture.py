@@ -16,10 +16,12 @@ import pytest
 from core.client import resume_run, start_run, stop_run, wait_until
 from core.config import RunConfig
 from core.host.states import HostState
+from core.metrics.metrics_file import MetricsTail
 from core.processes import folder_mark
 from core.protocol.rank_context import ENV_RUN_MARK
 from core.resume.planner import plan_resume
-from core.run_folder.store import MetricsTail, RunState, RunStore
+from core.run_folder.state import RunState
+from core.run_folder.store import RunStore
 from core.run_folder.waiting_host import WaitingHost
 from tests.helpers import forked_host
 from tests.helpers.fake_behaviour import BEHAVIOUR_FILE, as_table

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from core.metrics.columns import ColumnsWriter
-from core.run_folder.store import MetricsWriter, RunStore
+from core.metrics.metrics_file import MetricsWriter
+from core.run_folder.store import RunStore
 
 RANKS = 2
 

@@ -14,7 +14,8 @@ from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.metrics import columns
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, GroupIndex, safe_stem, tail_sha256
-from core.run_folder.store import RunState, RunStore
+from core.run_folder.state import RunState
+from core.run_folder.store import RunStore
 
 START_S = 1_780_000_000.0
 BYTES_PER_STEP = 230

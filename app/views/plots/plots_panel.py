@@ -28,7 +28,7 @@ from app.views.plots.rank_curves import (
 from app.views.plots.time_axis import TimeAxis
 from app.views.plots.title_box import TitleBox
 from core.machine.devices.names import RankNames
-from core.run_folder.store import RunState
+from core.run_folder.state import RunState
 
 STEP_TIME: Final = "Step time"
 MORE_PLOTS: Final = {"Loss scale": "loss_scale", "Gradient norm": "grad_norm", "Learning rate": "lr"}

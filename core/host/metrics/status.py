@@ -13,7 +13,8 @@ from typing import Any, Final
 from core.errors import RankdeckError
 from core.protocol.messages import Appended, RunStatus
 from core.protocol.server import Connection
-from core.run_folder.store import RunState, RunStore
+from core.run_folder.state import RunState
+from core.run_folder.store import RunStore
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,6 @@ from core.config import RunConfig
 from core.errors import ConnectionRefusedByHostError, RunBusyError, UsageError
 from core.processes.identity import ProcessId, own
 from core.resume.planner import plan_resume
-from core.run_folder.spawned_host import write_spawned_host
 from core.run_folder.store import RunStore
 from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun
 
@@ -161,7 +160,7 @@ def test_a_host_killed_in_its_first_second_is_known_to_be_dead_at_once(make_run:
 
 def test_a_note_about_an_earlier_attempts_host_is_not_believed(tmp_path: Path) -> None:
     store = RunStore.create(tmp_path, RunConfig())
-    write_spawned_host(store.dir, 1, ProcessId(own().pid, 1.0))
+    store.write_spawned_host(1, ProcessId(own().pid, 1.0))
     assert store.state().state == "interrupted"
     store.write_state(store.stored_state().replace(attempt=2))
     assert store.state().state == "starting"
@@ -171,7 +170,7 @@ def test_a_host_that_takes_long_to_say_its_name_is_waited_for(tmp_path: Path) ->
     store = RunStore.create(tmp_path, RunConfig())
     store.write_state(store.stored_state().replace(updated=time.time() - 600.0))
     assert store.state().state == "interrupted"
-    write_spawned_host(store.dir, 1, own())
+    store.write_spawned_host(1, own())
     assert store.state().state == "starting"
 
 

@@ -16,7 +16,7 @@ import pytest
 from core.checkpoints.store import CheckpointStore
 from core.config.config_file import read_config
 from core.resume.planner import plan_resume
-from core.run_folder.store import RunState
+from core.run_folder.state import RunState
 from tests.helpers.host_fixture import FAILED, FAKE_RECIPE, FINISHED, STOPPED, FakeRun, MakeRun
 
 windows = pytest.mark.windows  # those where the platform matters: each takes some ten seconds under Wine

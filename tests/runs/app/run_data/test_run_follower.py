@@ -25,7 +25,8 @@ from core.errors import ConnectionRefusedByHostError
 from core.metrics import columns
 from core.processes import identity
 from core.protocol.messages import Appended, RunStatus
-from core.run_folder.store import RunState, RunStore
+from core.run_folder.state import RunState
+from core.run_folder.store import RunStore
 from tests.helpers.metrics_writer import lines_of
 from tests.helpers.synthetic_run import Shape, make_run, write_columns, write_lines
 

@@ -13,7 +13,8 @@ from pytestqt.qtbot import QtBot
 
 from app.models.run_list import RunList, RunListModel, RunRole, RunScanner
 from core.processes import identity
-from core.run_folder.store import RunEntry, RunState, RunStore
+from core.run_folder.state import RunState
+from core.run_folder.store import RunEntry, RunStore
 
 pytestmark = pytest.mark.windows
 

@@ -26,11 +26,11 @@ from core.errors import (
 from core.export.export import export_run
 from core.files.links import LinkError
 from core.metrics.metrics_file import MetricsWriter
-from core.paths import data_folder
+from core.paths import data_folder, default_runs_dir
 from core.processes.identity import ProcessId, own
 from core.processes.lock import lock_holder
 from core.run_folder.state import HOST_START_LIMIT_S, RunState
-from core.run_folder.store import HostInfo, RunStore, default_runs_dir, find_run, list_runs
+from core.run_folder.store import HostInfo, RunStore, find_run, list_runs
 from tests.helpers.links import link
 
 pytestmark = pytest.mark.windows

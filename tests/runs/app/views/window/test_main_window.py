@@ -30,7 +30,7 @@ from app.views.run_list.runs_panel import INVITATION
 from app.views.widgets.ruled_splitter import RuledSplitter
 from app.views.window.close_question import CloseQuestion
 from core.processes import identity
-from core.run_folder.store import RunState
+from core.run_folder.state import RunState
 from tests.helpers.synthetic_run import Shape, make_run, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut, type_into
 
