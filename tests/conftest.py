@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.helpers import leaks, run_logs
+from tests.helpers import forking, leaks, run_logs
 
 if sys.platform != "win32":
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -54,6 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     os.environ["RANKDECK_HOME"] = str(home / RUNS_NAME)
     os.environ["XDG_CONFIG_HOME"] = str(home / "config")
+    if not hasattr(config, "workerinput"):  # pytest-xdist's workers share their controller's servers
+        forking.own_servers(home)
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects

@@ -1,6 +1,6 @@
-"""A run's host and its ranks, forked from a process that has imported torch already.
+"""A run's host and its ranks, forked from a process that has imported what they need already.
 
-Importing torch is most of what a short run does. So tests of what runs do, killed ones included, have the processes of
+Imports are most of what a short run does. So tests of what runs do, killed ones included, have the processes of
 the host and of every rank made in this way: ranks are the host's children as ever, and do what they always do. Tests of
 how they are started and tied together do without. Linux only; elsewhere a host is started as everybody starts it.
 """
@@ -23,11 +23,15 @@ from typing import Any, Final, NoReturn
 import pytest
 
 from core import client
+from core.errors import RankdeckError
 from core.run_folder.store import RunStore
 from core.run_folder.waiting_host import WaitingHost
 from tests.helpers import forking
 
 END_LIMIT_S: Final = 10.0
+FAKE_RECIPE: Final = str(Path(__file__).parent / "recipes" / "fake")
+WITHOUT_TORCH: Final = (FAKE_RECIPE, "script")
+"""Recipes whose ranks import no torch; a script is a process of its own."""
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _REQUEST_BYTES: Final = 200_000
 _POLL_S: Final = 0.02
@@ -45,7 +49,16 @@ def start(run_dir: Path, environment: Mapping[str, str]) -> forking.Forked:
         run_dir: The run.
         environment: The host's; ranks get theirs from it.
     """
-    return forking.fork(_host, str(run_dir), dict(environment))
+    return forking.fork(_imported(run_dir), _host, str(run_dir), dict(environment))
+
+
+def _imported(run_dir: Path) -> str:
+    """What the run's processes import in any case."""
+    try:
+        recipe = RunStore(run_dir).config().recipe
+    except (RankdeckError, OSError):
+        return forking.PLAIN  # there will be no rank
+    return forking.PLAIN if recipe in WITHOUT_TORCH else forking.TORCH
 
 
 @contextmanager

@@ -1,23 +1,36 @@
-"""Processes of tests: forked from one that has imported torch, which is most of what a short one does, or new ones."""
+"""Processes of tests: forked from one that has imported what they need, most of a short one's work, or new ones."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
+import signal
+import socket
 import subprocess
+import sys
+import time
 from collections.abc import Callable
-from multiprocessing import forkserver
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Final, Protocol
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-_IMPORTED_BEFORE: Final = "tests.helpers.imported_before_forks"
+PLAIN: Final = "tests.helpers.imported_before_plain_forks"
+TORCH: Final = "tests.helpers.imported_before_forks"
+"""What a process has imported before it is forked: without PyTorch, and with it."""
+_ENV_SERVERS: Final = "RANKDECK_TESTS_FORK_SERVERS"
+_START_LIMIT_S: Final = 60.0
+_KILL_LIMIT_S: Final = 10.0
+_servers: Final[list[subprocess.Popen[bytes]]] = []
 
 
 def can_fork() -> bool:
     """Whether there are such processes here."""
-    return "forkserver" in multiprocessing.get_all_start_methods()
+    return sys.platform == "linux"
+
+
+def own_servers(folder: Path) -> None:
+    """Has this process and those that it starts use servers that end with it; their sockets are in this folder."""
+    os.environ[_ENV_SERVERS] = f"{os.getpid()}:{folder}"
 
 
 class StartedProcess(Protocol):
@@ -38,24 +51,29 @@ class StartedProcess(Protocol):
 
 
 class Forked:
-    """A child of the process that has imported torch."""
+    """A child of a server (`fork_server`)."""
 
-    def __init__(self, process: BaseProcess) -> None:
-        self._process = process
-        assert process.pid is not None
-        self.pid = process.pid
+    def __init__(self, server: Connection) -> None:
+        self._server = server
+        self._code: int | None = None
+        self.pid: int = server.recv()
 
     def ended(self, within_s: float) -> int | None:
-        self._process.join(within_s)
-        return self._process.exitcode
+        if self._code is None and self._server.poll(within_s):
+            self._code = self._server.recv()
+            self._server.close()
+        return self._code
 
     def terminate(self) -> None:
-        self._process.terminate()
+        self._send(signal.SIGTERM)
 
     def kill(self) -> None:
-        self._process.kill()
-        self._process.join()
-        self._process.close()
+        self._send(signal.SIGKILL)
+        self.ended(_KILL_LIMIT_S)
+
+    def _send(self, number: int) -> None:
+        if self.ended(0) is None:
+            os.kill(self.pid, number)
 
 
 class Spawned:
@@ -80,24 +98,28 @@ class Spawned:
         self._process.wait()
 
 
-def fork(target: Callable[..., object], *arguments: object) -> Forked:
-    """Starts a child of a server of Python's `multiprocessing`, one for each process that runs tests."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([_IMPORTED_BEFORE])
-    _start_server()
-    made = context.Process(target=target, args=arguments)
-    made.start()
-    return Forked(made)
+def fork(imported: str, target: Callable[..., object], *arguments: object) -> Forked:
+    """Starts a child of the server that has imported `PLAIN` or `TORCH`, and the server before, if it is the first."""
+    server = _connect(imported)
+    server.send((target, arguments, sys.path))
+    return Forked(server)
 
 
-def _start_server() -> None:
-    """It looks for what it imports where it is started, which is some test's folder, and says nothing without it."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = str(ROOT)
-    try:
-        forkserver.ensure_running()
-    finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
+def _connect(imported: str) -> Connection:
+    owner, _, folder = os.environ[_ENV_SERVERS].partition(":")
+    address, deadline = str(Path(folder) / imported), time.monotonic() + _START_LIMIT_S
+    started = False
+    while True:
+        line = socket.socket(socket.AF_UNIX)
+        try:
+            line.connect(address)
+            return Connection(line.detach())
+        except (FileNotFoundError, ConnectionRefusedError):
+            line.close()
+            assert time.monotonic() < deadline, "the fork server did not start"
+        if not started:
+            argv = [sys.executable, "-m", "tests.helpers.fork_server", imported, address, owner]
+            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+            _servers.append(subprocess.Popen(argv, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL))
+            started = True
+        time.sleep(0.02)

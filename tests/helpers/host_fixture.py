@@ -25,8 +25,8 @@ from core.run_folder.store import RunStore
 from core.run_folder.waiting_host import WaitingHost
 from tests.helpers import forked_host
 from tests.helpers.fake_behaviour import BEHAVIOUR_FILE, as_table
+from tests.helpers.forked_host import FAKE_RECIPE
 
-FAKE_RECIPE: Final = str(Path(__file__).parent / "recipes" / "fake")
 LIMIT_S: Final = 60.0
 
 

@@ -1,29 +1,23 @@
-"""Imports what many ranks and hosts need, once, in the process that they are forked from."""
+"""Imports what ranks that train need, and their hosts, once, in the process that they are forked from."""
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 
-import tests.helpers.torch_imported
-
-gc.disable()
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # as the recipe says, before it imports transformers
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-import numpy.random  # noqa: E402, F401
-import pytest  # noqa: E402, F401
-import torch.distributed.optim  # noqa: E402
+import torch.distributed.optim
 
-import core.host.__main__  # noqa: E402, F401
-import tests.helpers.fake_rank  # noqa: E402, F401
-import workers.host_link.failures  # noqa: E402
-import workers.host_link.inbox  # noqa: E402
-import workers.host_link.reporter  # noqa: E402
-import workers.recipe_api.run  # noqa: E402
-import workers.strategies.fsdp  # noqa: E402
-import workers.strategies.zero  # noqa: E402, F401
+import tests.helpers.imported_before_plain_forks  # noqa: F401
+import workers.host_link.failures
+import workers.host_link.inbox
+import workers.host_link.reporter
+import workers.recipe_api.run
+import workers.strategies.fsdp
+import workers.strategies.zero  # noqa: F401
 
+torch.set_num_threads(1)
 torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))])  # the first optimizer of a process imports torch's compiler
 torch.compile(lambda value: value)  # imports the rest of it, as DeepSpeed does
 
@@ -32,6 +26,3 @@ with contextlib.suppress(ImportError):
     from transformers.models.llama import modeling_llama  # noqa: F401
 
     import peft  # noqa: F401  isort: skip
-
-gc.freeze()
-gc.enable()

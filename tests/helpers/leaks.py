@@ -17,8 +17,8 @@ from typing import Any, Final
 import psutil
 
 POLL_S: Final = 0.02
-# Python's own helpers for shared memory, and for processes that are forked: one for each process, ended with it.
-ALLOWED_PROCESSES: Final = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+# Python's own helper for shared memory, and the servers that fork tests' processes: they end with this process.
+ALLOWED_PROCESSES: Final = ("multiprocessing.resource_tracker", "tests.helpers.fork_server")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tests.helpers.forking import ROOT, Spawned, StartedProcess, can_fork, fork
+from tests.helpers.forking import ROOT, TORCH, Spawned, StartedProcess, can_fork, fork
 
 LIMIT_S: Final = 240.0
 
@@ -86,7 +86,7 @@ def started_ranks(
 
 
 def _fork(argv: list[str], environment: dict[str, str], file: str) -> StartedProcess:
-    return fork(_become_rank, argv, environment, file)
+    return fork(TORCH, _become_rank, argv, environment, file)
 
 
 def _become_rank(argv: list[str], environment: dict[str, str], file: str) -> None:
