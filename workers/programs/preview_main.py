@@ -26,7 +26,7 @@ from core.recipes.catalog import get_recipe
 from core.recipes.manifest import Recipe
 from workers.data.reading.corpus import MAX_BAD_ROWS, Corpus, open_corpus, texts
 from workers.data.reading.hub import size_text
-from workers.data.reading.pieces import Piece, part_pieces
+from workers.data.reading.pieces import Piece
 from workers.data.reading.row_counts import BadRowLimit, RowCounts
 from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
 from workers.data.tokens.tokenizer_spec import Encoder, Ids, TokenizerSpec
@@ -72,10 +72,14 @@ def look(
     data = data or found_tokens(corpus, spec, token_cache_dir())
     start = _Start(encoder, config.seq_len, request["documents"])
     counts, looked_at = RowCounts(), 0
+
+    def on_read(read_bytes: int) -> None:
+        nonlocal looked_at
+        looked_at = read_bytes
+
     say("reading the first rows")
-    for piece, read in _pieces(corpus, counts):
+    for piece in corpus.pieces(counts, on_read):
         start.add(piece)
-        looked_at = read
         if looked_at >= LOOKED_AT_BYTES or (data is not None and start.enough):
             break
     else:
@@ -96,16 +100,6 @@ def _tokenizer(
     say("making the tokenizer")
     spec = make(_Source(config, corpus), folder)
     return spec, {"kind": spec.kind, "vocab_size": spec.open().vocab_size, "from_recipe": True}
-
-
-def _pieces(corpus: Corpus, counts: RowCounts) -> Iterator[tuple[Piece, int]]:
-    """Pieces, each with how many bytes of the files have been read up to it."""
-    before = 0
-    for source in corpus.sources:
-        within = [0]
-        for piece in part_pieces(source.whole(), counts, lambda read, within=within: within.__setitem__(0, read)):  # type: ignore[misc]
-            yield piece, before + min(within[0], source.size_bytes)
-        before += source.size_bytes
 
 
 class _Start:

@@ -84,7 +84,7 @@ def test_a_run_killed_while_it_tokenises_goes_on(tmp_path: Path) -> None:
         write_rows(folder / f"{number}.jsonl.gz", texts()[number::3])
     whole = make_run(tmp_path / "whole", folder, "single", 1, steps=4)
     assert host(whole) == 0
-    for moment in ("part_written@2", "before_index"):
+    for moment in ("tokens_written", "before_index"):
         shutil.rmtree(token_cache_dir())
         store = make_run(tmp_path / moment, folder, "single", 1, steps=4)
         assert host(store, moment) != 0

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.data.dataset import identify, is_hub, list_formats
-from core.data.formats import TEXT_COLUMN, FileFormat, Form, Packing
+from core.data.formats import TEXT_COLUMN, FileFormat, Form
 from core.data.hub import ALLOW_DOWNLOAD, HubName
 from core.errors import ConfigError, DatasetError
 from workers.data.reading.columns import Columns
 from workers.data.reading.hub import fetch
 from workers.data.reading.json_stream import NotRowsError
 from workers.data.reading.packed import is_damage
-from workers.data.reading.pieces import Part, Piece, part_pieces, part_rows, read_error
+from workers.data.reading.pieces import OnRead, Piece, Source, read_error, source_pieces, source_rows
 from workers.data.reading.row_counts import RowCounts
 from workers.data.reading.rows import Bad
 
@@ -29,31 +29,6 @@ WHOLE: Final = "*"
 """As text column: the files' text as it stands, names, brackets and all."""
 _SAMPLED_ROWS: Final = 64
 _SAMPLED_FILES: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One file of a dataset.
-
-    Attributes:
-        path: The file.
-        name: Its path within the dataset, with forward slashes.
-        form: How it is read.
-        packing: How it is packed.
-        column: Its text column; empty for text.
-        size_bytes: Its size.
-    """
-
-    path: Path
-    name: str
-    form: Form
-    packing: Packing
-    column: str
-    size_bytes: int
-
-    def whole(self) -> Part:
-        """The file as one part."""
-        return Part(str(self.path), self.name, self.form, self.packing, self.column, size_bytes=self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +54,22 @@ class Corpus:
         """Bytes of all files."""
         return sum(source.size_bytes for source in self.sources)
 
-    def pieces(self, counts: RowCounts | None = None) -> Iterator[Piece]:
-        """All documents, file after file."""
-        counts = RowCounts() if counts is None else counts
+    def pieces(self, counts: RowCounts, on_read: OnRead = lambda _: None) -> Iterator[Piece]:
+        """All documents, file after file; raises as `source_pieces`.
+
+        Args:
+            counts: Gets rows, documents, and what is wrong.
+            on_read: Called now and then with the bytes that have been read of all files.
+        """
+        before = 0
+
+        def on_source_read(read_bytes: int) -> None:
+            on_read(before + read_bytes)
+
         for source in self.sources:
-            yield from part_pieces(source.whole(), counts)
+            yield from source_pieces(source, counts, on_source_read)
+            before += source.size_bytes
+            on_read(before)
 
 
 def open_corpus(dataset: str, options: Mapping[str, Any], say: Callable[[str], None] = lambda _: None) -> Corpus:
@@ -177,7 +163,7 @@ def _sampled(path: Path, file_format: FileFormat, wanted: str, number: int) -> t
         return file_format.form, Columns()
     columns = Columns()
     try:
-        rows = part_rows(Part(str(path), path.name, file_format.form, file_format.packing))
+        rows = source_rows(Source(path, path.name, file_format.form, file_format.packing))
         for row in itertools.islice((row for row in rows if not isinstance(row, Bad)), _SAMPLED_ROWS):
             columns.add(row)
     except NotRowsError:
@@ -228,7 +214,7 @@ def _digest(identity: str, sources: tuple[Source, ...], by_stat: bool) -> str:
 def texts(corpus: Corpus, limit_bytes: int) -> Iterator[str]:
     """The text's pieces up to a number of bytes, for learning a tokenizer; documents end with an empty line."""
     left = limit_bytes
-    for piece in corpus.pieces():
+    for piece in corpus.pieces(RowCounts()):
         if left <= 0:
             return
         if piece.data:

@@ -1,12 +1,11 @@
 """Documents as pieces of at most 4 MiB and a line, so that no text, however long, is in memory as a whole.
 
 Where one piece ends and the next begins depends on the text alone: tokenizers see the same pieces whether a text is
-read from a plain file, in parts, packed, or out of a row.
+read from a plain file, packed, or out of a row.
 """
 
 from __future__ import annotations
 
-import contextlib
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -26,10 +25,34 @@ PIECE_BYTES: Final = 1 << 22
 MAX_LINE_BYTES: Final = 1 << 20
 """A piece extends to its last line's end, but not further than this."""
 
+OnRead = Callable[[int], None]
+"""Called now and then with the bytes that have been read of a file, packed as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file of a dataset.
+
+    Attributes:
+        path: The file.
+        name: Its path within the dataset, with forward slashes.
+        form: How it is read; "text" too for a JSON document without rows.
+        packing: How it is packed.
+        column: Its text column; empty for text.
+        size_bytes: Its size.
+    """
+
+    path: Path
+    name: str
+    form: Form
+    packing: Packing
+    column: str = ""
+    size_bytes: int = 0
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a document.
+    """A slice of a document.
 
     Attributes:
         data: Its bytes.
@@ -40,72 +63,32 @@ class Piece:
     ends: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What is read in one go: a file, or a part of one that can be read by itself.
-
-    Attributes:
-        path: The file.
-        name: What messages call it.
-        form: How its rows are written; "text" too for a JSON document without rows.
-        packing: How it is packed.
-        column: The text's column; empty for text.
-        start, stop: Bytes of a text or of lines, row groups of Parquet; `stop` None: to the end.
-        last: The file ends with it.
-        size_bytes: Bytes of the file that it stands for, for progress.
-        unpacked: `path` holds a stretch of what is packed into the file, the bytes from `start` to `stop`, and is
-            removed when it has been read.
-    """
-
-    path: str
-    name: str
-    form: Form
-    packing: Packing
-    column: str = ""
-    start: int = 0
-    stop: int | None = None
-    last: bool = True
-    size_bytes: int = 0
-    unpacked: bool = False
-
-    @property
-    def seek_to(self) -> int:
-        """Where in the file at `path` it begins."""
-        return 0 if self.unpacked else self.start
-
-    def remove_unpacked(self) -> None:
-        """Removes its file if that is a stretch."""
-        if self.unpacked:
-            with contextlib.suppress(OSError):  # a scanner holds it: it goes with its folder
-                Path(self.path).unlink()
-
-
-def part_pieces(part: Part, counts: RowCounts, on_read: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-    """The documents of a part, in order.
+def source_pieces(source: Source, counts: RowCounts, on_read: OnRead = lambda _: None) -> Iterator[Piece]:
+    """The documents of a file, in order.
 
     Args:
-        part: What is read.
+        source: The file.
         counts: Gets rows, documents, and what is wrong.
-        on_read: Called now and then with the bytes of the file that have been read.
+        on_read: See `OnRead`.
 
     Raises:
         DatasetError: The file cannot be read, or packed into it is something other than text.
     """
     try:
-        if part.form == "text":
-            yield from _text_pieces(part, counts, on_read)
+        if source.form == "text":
+            yield from _text_pieces(source, counts, on_read)
         else:
-            yield from _document_pieces(part_rows(part, on_read), part, counts)
+            yield from _row_pieces(source, counts, on_read)
     except Exception as error:
         if not is_damage(error):
-            raise read_error(part.path, error) from None
+            raise read_error(source.path, error) from None
         counts.rows += 1
-        counts.add_bad("cut_off", part.name)
-        if part.form == "text":
+        counts.add_bad("cut_off", source.name)
+        if source.form == "text":
             yield Piece(b"", True)
 
 
-def read_error(path: Path | str, error: Exception) -> Exception:
+def read_error(path: Path, error: Exception) -> Exception:
     """What is raised where a file cannot be read: a `DatasetError` for what the system says, else the error itself."""
     if not isinstance(error, OSError):
         return error
@@ -113,115 +96,65 @@ def read_error(path: Path | str, error: Exception) -> Exception:
     return DatasetError(failed.cause, "Check that you may read it.", title="The dataset cannot be read")
 
 
-def part_rows(part: Part, on_read: Callable[[int], None] = lambda _: None) -> Iterator[Row | Bad]:
-    """The rows of a part that is not text.
-
-    Args:
-        part: What is read.
-        on_read: As for `part_pieces`.
+def source_rows(source: Source, on_read: OnRead = lambda _: None) -> Iterator[Row | Bad]:
+    """The rows of a file that is not text.
 
     Raises:
         NotRowsError: It is a JSON document without rows.
         OSError: The file cannot be read.
     """
-    if part.form in ("parquet", "arrow"):
-        groups = None if part.stop is None else (part.start, part.stop)
-        columns = [part.column.partition(".")[0], part.column] if part.column else []
-        yield from table_rows(part.path, groups, columns, stream=part.form == "arrow")
+    if source.form in ("parquet", "arrow"):
+        columns = [source.column.partition(".")[0], source.column] if source.column else []
+        yield from table_rows(source.path, columns, on_read, stream=source.form == "arrow")
         return
-    with PackedFile(Path(part.path), part.packing) as file:
-        if part.form == "jsonl":
-            if part.seek_to:
-                file.stream.seek(part.seek_to)
-            rows = jsonl_rows(file.stream, part.start, part.stop)
-        elif part.form == "json":
+    with PackedFile(source.path, source.packing) as file:
+        if source.form == "jsonl":
+            rows = jsonl_rows(file.stream)
+        elif source.form == "json":
             rows = json_file_rows(file.stream)
         else:
-            rows = csv_rows(file.stream, "\t" if part.form == "tsv" else ",")
+            rows = csv_rows(file.stream, "\t" if source.form == "tsv" else ",")
         for row in rows:
-            on_read(file.position - part.seek_to)
+            on_read(file.position)
             yield row
 
 
-def _text_pieces(part: Part, counts: RowCounts, on_read: Callable[[int], None]) -> Iterator[Piece]:
+def _text_pieces(source: Source, counts: RowCounts, on_read: OnRead) -> Iterator[Piece]:
     """A text file: one document, its lines counted as rows. Lines that are not UTF-8 are counted as bad and kept."""
-    at = part.start
-    with PackedFile(Path(part.path), part.packing) as file:
-        if part.seek_to:
-            file.stream.seek(part.seek_to)
-        reader = PieceReader(file.stream)
-        if part.last:
-            counts.documents += 1
-        while (part.stop is None or at < part.stop) and (piece := reader.next()):
-            if part.packing:
-                refuse_nul(piece, part.name)
-            _count_lines(piece, at, part, counts)
-            at += len(piece)
-            on_read(file.position - part.seek_to)
-            yield Piece(piece, False)
-    if part.last:
-        yield Piece(b"", True)
+    lines_before = counts.rows
+    with PackedFile(source.path, source.packing) as file:
+        counts.documents += 1
+        for data in cut_text(file.stream):
+            if source.packing and b"\0" in data:  # plain files were looked at before
+                raise DatasetError(
+                    f"{source.name} contains data that is not text: it has NUL bytes.",
+                    "Choose a file with text in it.",
+                    title="The dataset is not text",
+                )
+            _count_lines(data, source.name, lines_before, counts)
+            on_read(file.position)
+            yield Piece(data, False)
+    yield Piece(b"", True)
 
 
-def refuse_nul(piece: bytes, name: str) -> None:
-    """Refuses what was packed if it is not text; plain files are looked at before.
-
-    Raises:
-        DatasetError: There are NUL bytes in it.
-    """
-    if b"\0" in piece:
-        raise DatasetError(
-            f"{name} contains data that is not text: it has NUL bytes.",
-            "Choose a file with text in it.",
-            title="The dataset is not text",
-        )
-
-
-class PieceReader:
-    """The pieces of a text, one after the other.
-
-    Args:
-        stream: Stands at the start of a piece.
-    """
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._left = b""
-
-    def next(self) -> bytes:
-        """The next piece; empty at the text's end. A line that does not end is cut between two characters."""
-        block = self._left
-        while len(block) < PIECE_BYTES and (more := self._stream.read(PIECE_BYTES - len(block))):
+def cut_text(stream: IO[bytes]) -> Iterator[bytes]:
+    """The pieces of a text. A line that does not end is cut between two characters."""
+    left = b""
+    while True:
+        block = left
+        while len(block) < PIECE_BYTES and (more := stream.read(PIECE_BYTES - len(block))):
             block += more  # unpacking may give less than was requested
-        line = self._stream.readline(MAX_LINE_BYTES) if len(block) == PIECE_BYTES else b""
+        line = stream.readline(MAX_LINE_BYTES) if len(block) == PIECE_BYTES else b""
         block += line
-        cut = len(block) - (begun_character(block[-4:]) if _goes_on(line) else 0)
-        self._left = block[cut:]
-        return block[:cut]
+        goes_on = len(line) == MAX_LINE_BYTES and not line.endswith(b"\n")
+        cut = len(block) - (_begun_character(block[-4:]) if goes_on else 0)
+        left = block[cut:]
+        if not cut:
+            return
+        yield block[:cut]
 
 
-def piece_ends(stream: IO[bytes], size_bytes: int) -> Iterator[int]:
-    """Where the pieces of a plain text end, found without reading all of it.
-
-    Args:
-        stream: The text.
-        size_bytes: Its size.
-    """
-    at = 0
-    while at < size_bytes:
-        tail_at = min(at + PIECE_BYTES, size_bytes) - min(4, PIECE_BYTES)
-        stream.seek(max(at, tail_at))
-        tail = stream.read(min(at + PIECE_BYTES, size_bytes) - max(at, tail_at))
-        line = stream.readline(MAX_LINE_BYTES)
-        at = stream.tell() - (begun_character((tail + line)[-4:]) if _goes_on(line) else 0)
-        yield at
-
-
-def _goes_on(line: bytes) -> bool:
-    return len(line) == MAX_LINE_BYTES and not line.endswith(b"\n")
-
-
-def begun_character(tail: bytes) -> int:
+def _begun_character(tail: bytes) -> int:
     """How many bytes at the end of `tail` are the start of a UTF-8 character that is not complete."""
     for back in range(1, min(3, len(tail)) + 1):
         byte = tail[-back]
@@ -232,51 +165,42 @@ def begun_character(tail: bytes) -> int:
     return 0
 
 
-def _count_lines(piece: bytes, at: int, part: Part, counts: RowCounts) -> None:
-    """Counts lines as rows, and those that are not UTF-8 as bad; `at` is the piece's place in the text, in bytes."""
+def _count_lines(piece: bytes, name: str, lines_before: int, counts: RowCounts) -> None:
+    """Counts lines as rows, and those that are not UTF-8 as bad; `lines_before` are those of earlier files."""
     lines = piece.count(b"\n") + (not piece.endswith(b"\n"))
     try:
         piece.decode("utf-8")
     except UnicodeDecodeError:
-        for number, line in enumerate(piece.split(b"\n"), counts.rows + 1):
+        for number, line in enumerate(piece.split(b"\n"), counts.rows - lines_before + 1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError:
-                where = (
-                    f"byte {at}" if part.start else f"line {number}"
-                )  # a later part does not know its lines' numbers
-                counts.add_bad("invalid_utf8", f"{part.name}, {where}")
-            at += len(line) + 1
+                counts.add_bad("invalid_utf8", f"{name}, line {number}")
     counts.rows += lines
 
 
-def _document_pieces(rows: Iterator[Row | Bad], part: Part, counts: RowCounts) -> Iterator[Piece]:
-    for row in rows:
-        if isinstance(row, Cell) and part.column.partition(".")[0] not in row and part.column not in row:
+def _row_pieces(source: Source, counts: RowCounts, on_read: OnRead) -> Iterator[Piece]:
+    rows_before = counts.rows
+    for row in source_rows(source, on_read):
+        if isinstance(row, Cell) and source.column.partition(".")[0] not in row and source.column not in row:
             continue  # of another column
         counts.rows += 1
         if isinstance(row, Bad):
-            counts.add_bad(row.kind, f"{part.name}, {row.where}")
+            counts.add_bad(row.kind, f"{source.name}, {row.where}")
             continue
-        text, problem = row_text(row, part.column)
+        text, problem = row_text(row, source.column)
         if not problem:
             try:
                 data = text.encode("utf-8")
             except UnicodeEncodeError:  # bytes that are no UTF-8, or half of a surrogate pair
                 problem = "invalid_utf8"
         if problem:
-            counts.add_bad(problem, f"{part.name}, row {counts.rows}")
+            counts.add_bad(problem, f"{source.name}, row {counts.rows - rows_before}")
             continue
         counts.documents += 1
-        yield from document_pieces(data)
-
-
-def document_pieces(data: bytes) -> Iterator[Piece]:
-    """A document that is in memory already."""
-    if len(data) <= PIECE_BYTES:
-        yield Piece(data, True)
-        return
-    reader = PieceReader(io.BytesIO(data))
-    while piece := reader.next():
-        yield Piece(piece, False)
-    yield Piece(b"", True)
+        if len(data) <= PIECE_BYTES:
+            yield Piece(data, True)
+            continue
+        for piece in cut_text(io.BytesIO(data)):
+            yield Piece(piece, False)
+        yield Piece(b"", True)

@@ -6,8 +6,9 @@ import contextlib
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any, Final
 
 from workers.data.reading.json_stream import BrokenJsonError, json_rows
@@ -34,30 +35,18 @@ class Bad:
 Row = Mapping[str, Any]
 
 
-def jsonl_rows(stream: IO[bytes], start: int = 0, stop: int | None = None) -> Iterator[Row | Bad]:
-    """One row a line.
-
-    Args:
-        stream: Stands at `start`, where a line begins.
-        start: Bytes of the file before it.
-        stop: Where to end, in bytes from the file's start; None: at its end.
-    """
-    at, number = start, 0
-    while stop is None or at < stop:
-        line = stream.readline(MAX_ROW_BYTES)
-        if not line:
-            return
+def jsonl_rows(stream: IO[bytes]) -> Iterator[Row | Bad]:
+    """One row a line."""
+    number = 0
+    while line := stream.readline(MAX_ROW_BYTES):
         number += 1
-        where = f"byte {at}" if start else f"line {number}"  # a later part does not know how many lines came before
-        first = at == 0
-        at += len(line)
+        where = f"line {number}"
         if len(line) >= MAX_ROW_BYTES and not line.endswith(b"\n"):
             while (rest := stream.readline(MAX_ROW_BYTES)) and not rest.endswith(b"\n"):
-                at += len(rest)
-            at += len(rest)
+                continue
             yield Bad("too_long", where)
             continue
-        yield _line_row(line[3:] if first and line.startswith(b"\xef\xbb\xbf") else line, where)
+        yield _line_row(line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line, where)
 
 
 def _line_row(line: bytes, where: str) -> Row | Bad:
@@ -136,14 +125,14 @@ def _without_nothing(text: IO[str]) -> Iterator[str]:
 
 
 def table_rows(
-    path: str, groups: tuple[int, int] | None, columns: Sequence[str], *, stream: bool = False
+    path: Path, columns: Sequence[str], on_read: Callable[[int], None], *, stream: bool
 ) -> Iterator[Row | Bad]:
     """The rows of a Parquet file, or of an Arrow stream, as the `datasets` package keeps them.
 
     Args:
         path: The file.
-        groups: First row group and the one behind the last; None: all. A stream has none.
         columns: Only those of these that it has; all where it has none of them.
+        on_read: Called with the bytes of the file that have been read; of Parquet by the share of its rows.
         stream: It is an Arrow stream.
     """
     import pyarrow
@@ -151,16 +140,19 @@ def table_rows(
 
     try:
         if stream:
-            with pyarrow.memory_map(path) as source, ipc.open_stream(source) as reader:
+            with pyarrow.memory_map(str(path)) as source, ipc.open_stream(source) as reader:
                 known = [name for name in columns if name in reader.schema.names] or reader.schema.names
                 for batch in reader:
+                    on_read(source.tell())
                     for start in range(0, batch.num_rows, _TABLE_ROWS):
                         yield from batch.select(known).slice(start, _TABLE_ROWS).to_pylist()
             return
         with parquet.ParquetFile(path) as file:
             known = [name for name in columns if name in file.schema_arrow.names] or None
-            wanted = None if groups is None else range(*groups)
-            for batch in file.iter_batches(batch_size=_TABLE_ROWS, row_groups=wanted, columns=known):
+            size_bytes, rows_read = path.stat().st_size, 0
+            for batch in file.iter_batches(batch_size=_TABLE_ROWS, columns=known):
+                rows_read += batch.num_rows
+                on_read(size_bytes * rows_read // max(1, file.metadata.num_rows))
                 yield from batch.to_pylist()
     except (pyarrow.ArrowException, OSError) as error:
         yield Bad("broken", f"the file cannot be read on ({error})"[:300])

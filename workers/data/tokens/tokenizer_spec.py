@@ -1,9 +1,11 @@
-"""Text to token ids: which tokenizer, in a form that other processes can be told; and the tokenizer itself."""
+"""Text to token ids: which tokenizer, as a value; and the tokenizer itself."""
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,14 +14,17 @@ from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 
 from core.errors import PreflightError
 
 BETWEEN_DOCUMENTS: Final = "\n\n"
 Ids = npt.NDArray[Any]
-_NO_IDS: Final[Ids] = np.zeros(0, np.uint32)
-_PART_CHARS: Final = 1 << 17
-_BATCH_CHARS: Final = 1 << 19
+_PART_CHARS: Final = 1 << 14
+_BATCH_BYTES: Final = 1 << 22
+_MAX_THREADS: Final = 8
+_THREAD_MEMORY: Final = 600 << 20
+"""What it takes to encode that many bytes as one text."""
 _CUT: Final = re.compile(r"(?<=\S)\n(?=\S)")
 
 
@@ -59,10 +64,17 @@ class TokenizerSpec:
 
 
 class Encoder(Protocol):
-    """Text to token ids and back."""
+    """Text to token ids and back.
+
+    Attributes:
+        vocab_size: All ids are below it.
+        separator: What stands between two documents.
+        batch_bytes: Text that keeps all cores busy when it is encoded in one call.
+    """
 
     vocab_size: int
     separator: Ids
+    batch_bytes: int
 
     def encode(self, pieces: Sequence[bytes]) -> list[Ids]:
         """The ids of each piece of UTF-8 text; no tokens are added at its ends."""
@@ -75,6 +87,7 @@ class Encoder(Protocol):
 
 class _Bytes:
     vocab_size = 256
+    batch_bytes = _BATCH_BYTES
 
     def __init__(self, spec: TokenizerSpec) -> None:
         one = None if spec.separator_id is None else bytes([spec.separator_id])
@@ -97,12 +110,14 @@ class _Tokenizers:
                 "Install it: pip install rankdeck[bpe]",
                 title="A package is missing",
             ) from None
+        os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # said, it does not warn of a fork
         self._tokenizer: Any = Tokenizer.from_str(Path(spec.path).read_text(encoding="utf-8"))
         self._tokenizer.no_truncation()  # a model's own file may say to cut; nothing of the text is to be lost
         self._tokenizer.no_padding()
         ids = self._tokenizer.get_vocab().values()
         self.vocab_size: int = max(ids, default=-1) + 1  # numbers may be left out, and the highest must still fit
         self._may_cut = _is_byte_level(json.loads(self._tokenizer.to_str()))
+        self.batch_bytes = _BATCH_BYTES * (1 if self._may_cut else _threads())
         if spec.separator_id is None:
             self.separator = (
                 self.encode([spec.separator.encode("utf-8")])[0] if spec.separator else np.zeros(0, np.uint32)
@@ -111,28 +126,17 @@ class _Tokenizers:
             self.separator = np.array([spec.separator_id], np.uint32)
 
     def encode(self, pieces: Sequence[bytes]) -> list[Ids]:
-        found: list[list[Ids]] = [[] for _ in pieces]
-        batch: list[tuple[int, str]] = []
-        held = 0
-        for number, piece in enumerate(pieces):
-            for part in self._parts(piece.decode("utf-8", "replace")):
-                batch.append((number, part))
-                held += len(part)
-                if held >= _BATCH_CHARS:
-                    self._encode_batch(batch, found)
-                    batch, held = [], 0
-        self._encode_batch(batch, found)
-        return [parts[0] if len(parts) == 1 else np.concatenate([_NO_IDS, *parts]) for parts in found]
-
-    def _encode_batch(self, batch: Sequence[tuple[int, str]], found: list[list[Ids]]) -> None:
+        parts = [list(self._parts(piece.decode("utf-8", "replace"))) for piece in pieces]
         # The fast form leaves out each token's place in the text: the same ids in a fraction of the memory.
         encode = getattr(self._tokenizer, "encode_batch_fast", self._tokenizer.encode_batch)
-        encodings = encode([text for _, text in batch], add_special_tokens=False)
-        for (number, _), encoding in zip(batch, encodings, strict=True):
-            found[number].append(np.array(encoding.ids, np.uint32))
+        encodings = iter(encode(list(itertools.chain.from_iterable(parts)), add_special_tokens=False))
+        return [
+            np.concatenate([np.array(encoding.ids, np.uint32) for encoding in itertools.islice(encodings, len(texts))])
+            for texts in parts
+        ]
 
     def _parts(self, text: str) -> Iterator[str]:
-        """A long text in parts that give the same tokens: a tokenizer needs over a hundred bytes for each it is given.
+        """A long text in parts that give the same tokens: the package encodes each on a thread of its own.
 
         A byte-level tokenizer splits a text into words before anything else, and never joins what stands before and
         after a single line end between two characters that are no space.
@@ -156,6 +160,12 @@ def _is_byte_level(document: Mapping[str, Any]) -> bool:
     before, normalizer = document.get("pre_tokenizer") or {}, document.get("normalizer")
     kinds = [before.get("type"), *(step.get("type") for step in before.get("pretokenizers", ()))]
     return "ByteLevel" in kinds and (normalizer is None or normalizer.get("type") == "NFC")
+
+
+def _threads() -> int:
+    """How many long texts to encode at a time: as many as there are cores, and memory for them; at most eight."""
+    cores = psutil.cpu_count(logical=False) or 1
+    return max(1, min(cores, psutil.virtual_memory().available // (2 * _THREAD_MEMORY), _MAX_THREADS))
 
 
 def token_type(vocab_size: int) -> np.dtype[Any]:

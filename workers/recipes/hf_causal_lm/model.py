@@ -26,7 +26,6 @@ _SWIGLU: Final = 32
 def be_quiet(allow_download: bool) -> None:
     """Keeps the libraries from drawing progress bars and, unless it was allowed, from asking the network."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     if not allow_download:
         os.environ["HF_HUB_OFFLINE"] = "1"
     import transformers
