@@ -30,19 +30,19 @@ def with_devices(
         ConfigError: There are too few GPUs.
         PreflightError: GPUs are asked for with ``--strict``, and there is none.
     """
-    config, count = request.config, request.num_gpus or request.world_size
-    if count is None:
-        if request.cuda_ids:
-            return _without_gpus(request, available)
+    config, asked = request.config, request.count
+    if asked is None:
         return config.replace(devices=with_counts(config.devices)), count_notes(config.devices)
+    if asked.number is None:
+        if any(device.kind == "cuda" and not device.hidden_by for device in available):
+            return config, ()
+        return _on_cpu(config, len(config.devices), asked.flag)
     usable, notes = usable_devices(available, recipe_platform(request.recipe, platform))
     gpus = [device for device in usable if device.kind == "cuda"]
-    if count == -1:
-        count = len(gpus) or len(cpus)
+    count = asked.number if asked.number > 0 else len(gpus) or len(cpus)
     if gpus:
         return first_devices(config, count, gpus), notes
-    asked = "" if request.num_gpus is None else f"--num-gpus {request.num_gpus}"
-    changed, more = _on_cpu(config, count, asked)
+    changed, more = _on_cpu(config, count, asked.flag)
     return changed, (*notes, *more)
 
 
@@ -78,15 +78,6 @@ def with_ddp_spawn(
         return request, ()
     note = f"{DDP_SPAWN}={environment[DDP_SPAWN]} is set and no mode was chosen: the devices train in mode ddp."
     return replace(request, config=config.replace(mode=Mode.DDP)), (note,)
-
-
-def _without_gpus(request: TrainRequest, available: Sequence[Device]) -> tuple[RunConfig, tuple[str, ...]]:
-    """``--cuda-ids`` on a machine without GPUs: as many CPU devices."""
-    config = request.config
-    if any(device.kind == "cuda" and not device.hidden_by for device in available):
-        return config, ()
-    ids = ",".join(text.removeprefix("cuda:") for text in config.devices)
-    return _on_cpu(config, len(config.devices), f"--cuda-ids {ids}")
 
 
 def _on_cpu(config: RunConfig, count: int, asked: str) -> tuple[RunConfig, tuple[str, ...]]:

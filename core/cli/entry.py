@@ -113,13 +113,8 @@ def _defect(error: Exception) -> RankdeckError:
                 file.write(text + "\n")
         except OSError:
             continue
-        return RankdeckError(
-            message,
-            f"Please report it with the end of {path}.",
-            title="Rankdeck failed unexpectedly",
-        )
-    return RankdeckError(
-        message,
-        "Please report it. The details could not be saved to a file.",
-        title="Rankdeck failed unexpectedly",
-    )
+        step = f"Please report it with the end of {path}."
+        break
+    else:
+        step = "Please report it. The details could not be saved to a file."
+    return RankdeckError(message, step, title="Rankdeck failed unexpectedly")

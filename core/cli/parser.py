@@ -15,6 +15,13 @@ from core.launch.command_line import add_extension_flags, add_train_flags
 from core.resume.changes import CHANGES
 
 VERSION_FLAG: Final = "--version"
+_SENTENCES: Final = (
+    (r"unrecognized arguments: (.*)", "There is no flag or argument {}."),
+    (r"the following arguments are required: (.*)", "Something is missing: {}."),
+    (r"argument COMMAND: invalid choice: '([^']*)'", "There is no command {!r}."),
+    (r"argument (--[\w-]+): invalid choice: '([^']*)'", "{} cannot be {!r}."),
+)
+"""argparse's messages, and ours."""
 _RUN_HELP: Final = "A run's id, the start of one, its name, or its folder."
 
 
@@ -39,13 +46,11 @@ class Parser(argparse.ArgumentParser):
         if choice is not None:
             names = re.findall(r"[\w-]+", choice[2])
             near = difflib.get_close_matches(choice[1].lower(), names, n=1)
+            meant = f"Did you mean {near[0]}? " if near else ""
             flag = re.match(r"argument (--[\w-]+)", message)
-            listed = (
-                f"{flag[1]} takes one of: {', '.join(names)}." if flag else f"The commands are: {', '.join(names)}."
-            )
-            return (
-                f"Did you mean {near[0]}? {listed}" if near and flag else f"Did you mean {near[0]}?" if near else listed
-            )
+            if flag is not None:
+                return f"{meant}{flag[1]} takes one of: {', '.join(names)}."
+            return meant.rstrip() or f"The commands are: {', '.join(names)}."
         return f"{self.prog} --help lists its arguments."
 
 
@@ -224,18 +229,10 @@ def _add_output(parser: Parser) -> None:
 
 def _sentence(message: str) -> str:
     """argparse's message as a sentence."""
-    unknown = re.match(r"unrecognized arguments: (.*)", message)
-    if unknown is not None:
-        return f"There is no flag or argument {unknown[1]}."
-    missing = re.match(r"the following arguments are required: (.*)", message)
-    if missing is not None:
-        return f"Something is missing: {missing[1]}."
-    wrong = re.match(r"argument COMMAND: invalid choice: '([^']*)'", message)
-    if wrong is not None:
-        return f"There is no command {wrong[1]!r}."
-    choice = re.match(r"argument (--[\w-]+): invalid choice: '([^']*)'", message)
-    if choice is not None:
-        return f"{choice[1]} cannot be {choice[2]!r}."
+    for pattern, sentence in _SENTENCES:
+        found = re.match(pattern, message)
+        if found is not None:
+            return sentence.format(*found.groups())
     return f"{message[0].upper()}{message[1:].rstrip('.')}."
 
 

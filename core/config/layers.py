@@ -40,6 +40,19 @@ _AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size", "n
 _ZERO_STAGES: Final[Mapping[str, int]] = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceCount:
+    """Devices that were asked for by their number: which ones they are depends on the machine.
+
+    Attributes:
+        number: How many; -1: all; None: those that ``--cuda-ids`` named, or as many CPU devices where there is no GPU.
+        flag: The flag that asks for GPUs; empty: any devices will do (``--world-size``).
+    """
+
+    number: int | None
+    flag: str = ""
+
+
 @dataclass(frozen=True)
 class Given:
     """One layer of settings under their own names, AI-OS's flags translated, values unchecked.
@@ -47,34 +60,22 @@ class Given:
     Attributes:
         values: `RunConfig` fields, `PLACE_KEYS`, and unknown keys that may be a recipe's.
         options: The recipe's own fields.
-        world_size: Ranks asked for with ``--world-size``, for when the devices are still "auto".
-        num_gpus: GPUs asked for with ``--num-gpus``; -1: all.
-        cuda_ids: The devices come from ``--cuda-ids`` alone, so CPU devices may replace them where there is no GPU.
+        count: The devices' number, unless they are named.
         source: The file it stands in, for error messages.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-    world_size: int | None = None
-    num_gpus: int | None = None
-    cuda_ids: bool = False
+    count: DeviceCount | None = None
     source: Path | None = None
 
     def over(self, earlier: Given) -> Given:
         """This layer laid over an `earlier` one."""
-        names_devices = self.world_size is not None or self.num_gpus is not None or "devices" in self.values
-        chosen = self if names_devices else earlier
+        count = self.count if self.count is not None or "devices" in self.values else earlier.count
         values = {**earlier.values, **self.values}
         if FIELD in earlier.values and FIELD in self.values:  # variables are laid over each other by name
             values[FIELD] = {**read_variables(earlier.values[FIELD]), **read_variables(self.values[FIELD])}
-        return Given(
-            values,
-            {**earlier.options, **self.options},
-            chosen.world_size,
-            chosen.num_gpus,
-            chosen.cuda_ids,
-            self.source or earlier.source,
-        )
+        return Given(values, {**earlier.options, **self.options}, count, self.source or earlier.source)
 
 
 def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
@@ -94,8 +95,11 @@ def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
             raise ConfigError(name, f"{key} is given twice.", f"Keep one line for {name}.")
         values[name] = value
     _translate_script_environment(values, options)
-    num_gpus, cuda_ids = _num_gpus(values), "cuda_ids" in values and "devices" not in values
-    return Given(values, options, _translate_aios(values), num_gpus, cuda_ids, source)
+    count = _num_gpus(values)
+    if "cuda_ids" in values and "devices" not in values:
+        ids = ",".join(text.removeprefix("cuda:") for text in device_texts(values["cuda_ids"]))
+        count = DeviceCount(None, f"--cuda-ids {ids}")
+    return Given(values, options, _translate_aios(values) or count, source)
 
 
 def with_absolute_paths(given: Given, folder: Path) -> Given:
@@ -257,7 +261,7 @@ def _translate_script_environment(values: dict[str, Any], options: dict[str, Any
 # --- AI-OS's names ---------------------------------------------------------------------------------------
 
 
-def _translate_aios(values: dict[str, Any]) -> int | None:
+def _translate_aios(values: dict[str, Any]) -> DeviceCount | None:
     """Replaces AI-OS's keys in `values` by ours; returns the world size if the devices don't tell it already."""
     ddp, independent = (_switch(values, key) for key in ("ddp", "parallel_independent"))
     if ddp and independent:
@@ -299,7 +303,7 @@ def _translate_zero(values: dict[str, Any], stage: int, ddp: bool) -> None:
     values["zero_stage"] = stage
 
 
-def _world_size(values: dict[str, Any]) -> int | None:
+def _world_size(values: dict[str, Any]) -> DeviceCount | None:
     if "world_size" not in values:
         return None
     spec = FieldSpec("world_size", "World size", "int", None, 1, 65_536, optional=True)
@@ -308,14 +312,14 @@ def _world_size(values: dict[str, Any]) -> int | None:
         return None
     devices = device_texts(values["devices"]) if "devices" in values else ("auto",)
     if devices == ("auto",):
-        return size
+        return DeviceCount(size)
     count = count_devices(devices)
     if count != size:
         raise _contradiction("world_size", f"--world-size {size} is given, but the devices named are {count}")
     return None
 
 
-def _num_gpus(values: dict[str, Any]) -> int | None:
+def _num_gpus(values: dict[str, Any]) -> DeviceCount | None:
     spec = FieldSpec("num_gpus", "Number of GPUs", "int", None, -1, 65_536, optional=True)
     count = _checked(spec, values.pop("num_gpus", None))
     if not isinstance(count, int):
@@ -325,7 +329,7 @@ def _num_gpus(values: dict[str, Any]) -> int | None:
     for other in ("devices", "cuda_ids", "world_size"):
         if other in values:
             raise _contradiction("num_gpus", f"--num-gpus and --{other.replace('_', '-')} are both given")
-    return count
+    return DeviceCount(count, f"--num-gpus {count}")
 
 
 def _contradiction(field_name: str, what: str) -> ConfigError:

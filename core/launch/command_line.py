@@ -17,7 +17,7 @@ from typing import Any, Final
 from core.config.arguments import quoted
 from core.config.config_file import read_config
 from core.config.fields import FieldSpec, FieldValue
-from core.config.layers import PLACE_KEYS, Given, config_from_given, normalise, with_absolute_paths
+from core.config.layers import PLACE_KEYS, DeviceCount, Given, config_from_given, normalise, with_absolute_paths
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
 from core.errors import ConfigError
 from core.recipes.catalog import get_recipe
@@ -47,18 +47,14 @@ class TrainRequest:
         recipe: Its recipe.
         run_dir: The run's own folder, when one was named.
         runs_dir: The folder of runs, when one was named.
-        world_size: How many of the devices that "auto" finds, if given.
-        num_gpus: How many GPUs, -1 for all, if given.
-        cuda_ids: The devices were given as ``--cuda-ids``.
+        count: The devices' number, unless they are named.
     """
 
     config: RunConfig
     recipe: Recipe
     run_dir: Path | None = None
     runs_dir: Path | None = None
-    world_size: int | None = None
-    num_gpus: int | None = None
-    cuda_ids: bool = False
+    count: DeviceCount | None = None
 
 
 def add_train_flags(parser: argparse.ArgumentParser) -> None:
@@ -130,8 +126,7 @@ def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
     if given.options and not recipe.fields:
         check_options(recipe, given.options)
     places = {key: Path(str(given.values[key])) if given.values.get(key) else None for key in PLACE_KEYS}
-    counts = (given.world_size, given.num_gpus, given.cuda_ids)
-    return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], *counts)
+    return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], given.count)
 
 
 def _with_absolute_paths(

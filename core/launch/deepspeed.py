@@ -159,12 +159,6 @@ def check_run(config: RunConfig, batch: Batch, on_cpu: bool, version: str) -> No
             "DeepSpeed does not train in fp16 on the CPU.",
             "Choose precision bf16 or fp32, or the engine torch.",
         )
-    if config.offload_parameters and config.zero_stage < 3:
-        raise ConfigError(
-            "offload_parameters",
-            f"Stage {config.zero_stage} keeps whole weights on each device, so they cannot stay on the CPU.",
-            "Choose stage 3, or leave the weights on the device.",
-        )
     offloaded = settings["zero_optimization"].get("offload_optimizer", {}).get("device") == "cpu"
     if config.zero_stage == 2 and offloaded and batch.accumulation > 2 and _numbers(version) < _ADDS_UP_ALL:
         raise ConfigError(

@@ -273,11 +273,26 @@ def _engine(
     if mode == Mode.ZERO and config.zero_engine == DEEPSPEED and platform.deepspeed_version is None:
         instead = "choose the engine torch, which needs nothing more."
         raise MissingPackageError(("deepspeed",), "The engine DeepSpeed", instead)
+    stage = 3 if mode == Mode.FSDP else config.zero_stage
+    if config.offload_parameters and stage < 3:
+        raise ConfigError(
+            "offload_parameters",
+            f"Stage {stage} keeps whole weights on each device, so they cannot stay on the CPU.",
+            "Choose stage 3, or leave the weights on the device.",
+        )
     possible = config.precision != "fp16" or devices[0].kind == "cuda" or config.zero_engine == DEEPSPEED
     if mode == Mode.ZERO and config.zero_engine != TORCH and platform.deepspeed_version is not None and possible:
         return DEEPSPEED, ()
-    stage = 3 if mode == Mode.FSDP else config.zero_stage
-    return TORCH, _torch_offload(stage, optimizer=config.offload_optimizer, parameters=config.offload_parameters)
+    if config.offload_optimizer and stage == 1:
+        raise ConfigError(
+            "offload_optimizer",
+            "PyTorch's own stage 1 keeps the optimizer's state on the device.",
+            "Choose stage 2 or 3, or the engine DeepSpeed, or leave the optimizer on the device.",
+        )
+    if config.offload_optimizer and not config.offload_parameters:
+        note = "PyTorch's engine keeps each device's share of the weights on the CPU too, beside the optimizer."
+        return TORCH, (note,)
+    return TORCH, ()
 
 
 def _engine_note(stage: int, engine: str, deepspeed: str | None, *, chosen: bool) -> str:
@@ -298,25 +313,6 @@ def pytorch_engine_note(stage: int, why: str) -> str:
         why: The reason that it is not DeepSpeed; empty: it was chosen.
     """
     return f"ZeRO stage {stage} by PyTorch's own engine{f': {why}' if why else ' (chosen)'}."
-
-
-def _torch_offload(stage: int, *, optimizer: bool, parameters: bool) -> tuple[str, ...]:
-    """What PyTorch's engine makes of the wish for offload."""
-    if parameters and stage < 3:
-        raise ConfigError(
-            "offload_parameters",
-            f"Stage {stage} keeps whole weights on each device, so they cannot stay on the CPU.",
-            "Choose stage 3, or leave the weights on the device.",
-        )
-    if optimizer and stage == 1:
-        raise ConfigError(
-            "offload_optimizer",
-            "PyTorch's own stage 1 keeps the optimizer's state on the device.",
-            "Choose stage 2 or 3, or the engine DeepSpeed, or leave the optimizer on the device.",
-        )
-    if optimizer and not parameters:
-        return ("PyTorch's engine keeps each device's share of the weights on the CPU too, beside the optimizer.",)
-    return ()
 
 
 def _nothing_to_share(mode: Mode, stage: int, device: Device) -> ConfigError:

@@ -8,13 +8,13 @@ from typing import Final
 
 from core.config.batch import Batch, resolve_batch
 from core.config.fields import Needs
-from core.config.mode import Mode, mode_choices
+from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
 from core.launch.mode import TORCH, ModeChoice, choose_devices, choose_mode, recipe_platform
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
-from core.recipes.manifest import Recipe, apply_recipe
+from core.recipes.manifest import Recipe, apply_recipe, check_mode
 
 _FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has it
 
@@ -126,13 +126,7 @@ def _resolved(
 ) -> ResolvedRun:
     choice = choose_mode(config, devices, platform)
     mode, ranks = choice.mode, len(devices)
-    if mode not in recipe.modes:
-        raise ConfigError(
-            "mode",
-            f"{recipe.title} does not support {mode.label}.",
-            f"Choose {mode_choices(recipe.modes)}.",
-            option=f"--mode {'|'.join(recipe.modes)}",
-        )
+    check_mode(recipe, mode)
     if config.precision == "bf16" and not recipe.self_contained:
         _check_bf16(devices)
     batch = resolve_batch(config, mode.group_size(ranks), keep_global=keep_global_batch)

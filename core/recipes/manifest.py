@@ -144,19 +144,29 @@ def apply_recipe(config: RunConfig, recipe: Recipe) -> RunConfig:
         ConfigError: An option that it does not have, or with a value that cannot be used; a mode
             that it cannot be trained in.
     """
-    if config.mode != Mode.AUTO and config.mode not in recipe.modes:
-        raise ConfigError(
-            "mode",
-            f"{recipe.title} does not support {config.mode.label}.",
-            f"Choose {mode_choices(recipe.modes)}.",
-            option=f"--mode {'|'.join(recipe.modes)}",
-        )
-    if config.mode == Mode.AUTO and recipe.self_contained:
+    if config.mode != Mode.AUTO:
+        check_mode(recipe, config.mode)
+    elif recipe.self_contained:
         config = config.replace(mode=Mode.DDP)  # several devices: one world, on every platform; one alone: single
     given = {name for name in FIELD_BY_NAME if getattr(config, name) is not None}
     filled = {name: value for name, value in recipe.defaults.items() if name not in given}
     filled = {name: value for name, value in filled.items() if not _contradicts(name, given)}
     return config.replace(options=check_options(recipe, config.options), **filled)
+
+
+def check_mode(recipe: Recipe, mode: Mode) -> None:
+    """Refuses a mode that a recipe cannot be trained in.
+
+    Raises:
+        ConfigError: Names those that it can be trained in.
+    """
+    if mode not in recipe.modes:
+        raise ConfigError(
+            "mode",
+            f"{recipe.title} does not support {mode.label}.",
+            f"Choose {mode_choices(recipe.modes)}.",
+            option=f"--mode {'|'.join(recipe.modes)}",
+        )
 
 
 def check_options(recipe: Recipe, options: Mapping[str, FieldValue]) -> dict[str, FieldValue]:

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from core.config.fields import FieldSpec
-from core.config.layers import Given, config_from_given, config_from_mapping, normalise, with_absolute_paths
+from core.config.layers import (
+    DeviceCount,
+    Given,
+    config_from_given,
+    config_from_mapping,
+    normalise,
+    with_absolute_paths,
+)
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
 
@@ -110,9 +117,9 @@ def test_flags_win_over_the_file() -> None:
 
 def test_named_devices_make_an_earlier_world_size_moot() -> None:
     file = normalise({"world_size": 2})
-    assert normalise({"steps": 1}).over(file).world_size == 2
-    assert normalise({"devices": "cpu:3"}).over(file).world_size is None
-    assert normalise({"world_size": 4}).over(file).world_size == 4
+    assert normalise({"steps": 1}).over(file).count == DeviceCount(2)
+    assert normalise({"devices": "cpu:3"}).over(file).count is None
+    assert normalise({"world_size": 4}).over(file).count == DeviceCount(4)
 
 
 def test_paths_become_absolute_and_names_stay(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from core.config.layers import DeviceCount
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
 from core.launch.command_line import (
@@ -51,7 +52,7 @@ def test_every_flag_of_the_contract_is_there() -> None:
 def test_without_flags_the_recipes_defaults_hold(minigpt: Recipe) -> None:
     request = _request()
     assert request.config == RunConfig(**recipe_defaults(minigpt))
-    assert (request.run_dir, request.runs_dir, request.world_size) == (None, None, None)
+    assert (request.run_dir, request.runs_dir, request.count) == (None, None, None)
 
 
 def test_the_contracts_example_flags() -> None:
@@ -83,7 +84,7 @@ def test_the_seed_documents_command_is_understood() -> None:
 
 
 def test_world_size_is_kept_for_when_the_devices_are_known() -> None:
-    assert _request("--world-size", "2").world_size == 2
+    assert _request("--world-size", "2").count == DeviceCount(2)
 
 
 def test_halt_max_steps_needs_a_recipe_that_has_it(tmp_path: Path) -> None:

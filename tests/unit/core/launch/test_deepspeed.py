@@ -102,7 +102,6 @@ def test_one_clear_message_with_the_line(text: str, line: int | None, words: str
             'the run\'s is "cpu"',
         ),
         (None, {"precision": "fp16"}, "fp16 on the CPU"),
-        (None, {"offload_parameters": True}, "whole weights"),
     ],
 )
 def test_what_contradicts_the_run_is_refused(text: str | None, settings: dict[str, Any], words: str) -> None:

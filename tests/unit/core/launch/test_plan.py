@@ -30,6 +30,7 @@ pytestmark = pytest.mark.windows
 
 LINUX = Platform("linux", "2.13.0+cu128", "12.8", 8)
 LINUX_CPU = Platform("linux", "2.13.0+cpu", None, 8)
+DEEPSPEED = Platform("linux", "2.13.0+cu128", "12.8", 8, "0.19.8")
 WINDOWS = Platform("windows", "2.13.0+cu128", "12.8", 8)
 GPUS = [Device(f"GPU-{i}{i}{i}{i}-aa", "cuda", i, f"Card {i}", 24 << 30) for i in range(3)]
 SLOTS = [Device(f"cpu:{i}", "cpu", i, f"CPU {i}") for i in range(4)]
@@ -191,6 +192,7 @@ def test_devices_that_were_named_are_all_meant() -> None:
         (LINUX, {"mode": "zero", "zero_engine": "deepspeed"}, GPUS[:2], PreflightError, "not installed"),
         (LINUX, {"mode": "zero", "zero_engine": "torch", "offload_optimizer": True}, GPUS[:2], ConfigError, "stage 1"),
         (LINUX, {"mode": "zero", "zero_stage": 2, "offload_parameters": True}, GPUS[:2], ConfigError, "whole weights"),
+        (DEEPSPEED, {"mode": "zero", "offload_parameters": True}, GPUS[:2], ConfigError, "whole weights"),
         (LINUX, {"mode": "ddp", **OVERFLOWING}, SLOTS[:2], ConfigError, "no step after it would count"),
         (LINUX, {"mode": "zero", "zero_engine": "torch", **OVERFLOWING}, SLOTS[:2], ConfigError, "no step after it"),
     ],
