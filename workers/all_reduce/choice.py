@@ -8,6 +8,7 @@ both sum a tensor of up to the model's own size, are compared bit by bit, and th
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import torch
@@ -17,16 +18,15 @@ from torch.nn.parallel import DistributedDataParallel
 
 from core.errors import ConfigError
 from core.processes import identity
-from workers.all_reduce import compression
+from workers.all_reduce.compression import COMPRESSIONS, PowerSgd, register_compression
 from workers.all_reduce.ddp_hook import BucketAllReduce, Reduce, all_reduce_bucket
 from workers.all_reduce.in_place_sum import InPlaceSum
 from workers.all_reduce.peer_watch import PeerWatch, State
-from workers.all_reduce.power_sgd import PowerSgd
 from workers.all_reduce.shared_all_reduce import SharedAllReduce, arena_bytes, refusal
 from workers.all_reduce.shared_arena import ArenaError, SharedArena, join_arena
-from workers.all_reduce.timing_test import Outcome, Speeds, run_timing_test
+from workers.all_reduce.timing_test import Speeds, run_timing_test
 
-WANTED: Final = ("auto", "shared", "plain", *compression.COMPRESSIONS)
+WANTED: Final = ("auto", "shared", "plain", *COMPRESSIONS)
 """`auto`: the fastest that changes no bit. `shared`: shared memory even where gloo is as fast. `plain`: what the
 process group does by itself, gloo or NCCL. `fp16`, `bf16`, `powersgd`: fewer bytes, other gradients."""
 
@@ -48,6 +48,7 @@ class Place(Protocol):
     def timeout_s(self) -> float: ...
 
 
+@dataclass(slots=True)
 class GradientAllReduce:
     """The way that was chosen. To be closed at the end of training, before the process group.
 
@@ -60,14 +61,13 @@ class GradientAllReduce:
         power_sgd: What approximates gradients and remembers what it left out; None in all other ways.
     """
 
-    def __init__(self, name: str, summary: str, ddp_options: dict[str, Any] | None = None) -> None:
-        self.name = name
-        self.summary = summary
-        self.fallback: str | None = None
-        self.speeds: Speeds | None = None
-        self.ddp_options = ddp_options or {}
-        self.power_sgd: PowerSgd | None = None
-        self._shared: _SharedMemory | None = None
+    name: str
+    summary: str
+    ddp_options: dict[str, Any] = field(default_factory=dict)
+    fallback: str | None = None
+    speeds: Speeds | None = None
+    power_sgd: PowerSgd | None = None
+    _shared: _SharedMemory | None = None
 
     @property
     def through_shared_memory(self) -> bool:
@@ -83,8 +83,8 @@ class GradientAllReduce:
         """Hangs itself into the module; once, before its first backward pass."""
         if self._shared is not None:
             ddp.register_comm_hook(self._shared.buckets, all_reduce_bucket)
-        elif self.name in compression.COMPRESSIONS:
-            self.power_sgd = compression.register_compression(self.name, ddp)
+        elif self.name in COMPRESSIONS:
+            self.power_sgd = register_compression(self.name, ddp)
 
     def close(self) -> None:
         """Ends its thread and lets go of the shared memory; a second time does nothing."""
@@ -143,13 +143,13 @@ def choose_all_reduce(
         )
     plain = "nccl" if place.backend == "nccl" else "gloo"
     if wanted in ("fp16", "powersgd") or (wanted == "bf16" and plain == "nccl"):
-        options = compression.ddp_options(wanted, model_bytes)
+        options = {"bucket_cap_mb": model_bytes // (1 << 20) + 64} if wanted == "powersgd" else {}
         return GradientAllReduce(wanted, f"Gradients go over {plain} as {wanted}.", options)
     if wanted == "plain" or place.world_size == 1 or (wanted == "auto" and plain == "nccl"):
         return GradientAllReduce(plain, f"Gradients go over {plain}.")
     problem = "the process group is NCCL's" if plain == "nccl" else refusal(place.world_size)
     if problem:
-        return _over_gloo(plain, wanted, Outcome(None, problem))
+        return _over_gloo(plain, wanted, problem)
     return _measure(group, place, model_bytes, wanted)
 
 
@@ -159,46 +159,35 @@ def _measure(group: dist.ProcessGroup, place: Place, model_bytes: int, wanted: s
     try:
         shared = _SharedMemory(group, place, wire)
     except ArenaError as error:
-        return _over_gloo("gloo", wanted, Outcome(None, str(error)))
+        return _over_gloo("gloo", wanted, str(error))
     ready = State.FAILED
     try:
         outcome = run_timing_test(
             group, place.rank, place.device, model_bytes, _gloo_sum(wire), _shared_sum(shared, place.device)
         )
-        chosen = outcome.speeds is not None and (
-            wanted == "shared" or outcome.speeds.shared_mb_per_s > outcome.speeds.gloo_mb_per_s
-        )
-        ready = State.TRAINING if chosen else State.LEFT
+        slower = wanted != "shared" and isinstance(outcome, Speeds) and outcome.shared_mb_per_s <= outcome.gloo_mb_per_s
+        ready = State.LEFT if slower or isinstance(outcome, str) else State.TRAINING
     finally:
         if ready != State.TRAINING:
             shared.close(ready)
-    if ready != State.TRAINING:
+    if slower or isinstance(outcome, str):
         return _over_gloo("gloo", wanted, outcome)
-    assert outcome.speeds is not None
     # The test's tensors are not the gradients'. All ranks forget at the same time, or one would take another way.
     shared.in_place.forget()
     shared.watch.timeout_s = place.timeout_s
     problem = shared.in_place.problem
     copied = f" They are copied on their way, because {problem}." if problem else ""
-    way = GradientAllReduce(
-        "bf16" if wire else "shared",
-        f"Gradients go through shared memory{' as bf16' if wire else ''}: {_figures(outcome.speeds)}.{copied}",
-    )
-    way.speeds, way._shared = outcome.speeds, shared
-    return way
+    summary = f"Gradients go through shared memory{' as bf16' if wire else ''}: {_figures(outcome)}.{copied}"
+    return GradientAllReduce("bf16" if wire else "shared", summary, speeds=outcome, _shared=shared)
 
 
-def _over_gloo(plain: str, wanted: str, outcome: Outcome) -> GradientAllReduce:
+def _over_gloo(plain: str, wanted: str, outcome: Speeds | str) -> GradientAllReduce:
     name = "bf16" if wanted == "bf16" else plain
     over = f"Gradients go over {plain}{' as bf16' if wanted == 'bf16' else ''}"
-    if outcome.speeds is not None:
-        way = GradientAllReduce(name, f"{over}, which was faster here: {_figures(outcome.speeds)}.")
-        way.speeds = outcome.speeds
-        return way
-    way = GradientAllReduce(name, f"{over}, because shared memory cannot be used: {outcome.problem}.")
-    if wanted == "shared":
-        way.fallback = outcome.problem
-    return way
+    if isinstance(outcome, Speeds):
+        return GradientAllReduce(name, f"{over}, which was faster here: {_figures(outcome)}.", speeds=outcome)
+    summary = f"{over}, because shared memory cannot be used: {outcome}."
+    return GradientAllReduce(name, summary, fallback=outcome if wanted == "shared" else None)
 
 
 def _figures(speeds: Speeds) -> str:

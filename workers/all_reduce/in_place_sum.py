@@ -18,9 +18,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from workers.all_reduce.arithmetic import Arithmetic, arithmetic, split_factor
 from workers.all_reduce.peer_watch import PeerWatch, Word
-from workers.all_reduce.shared_all_reduce import SharedAllReduce
+from workers.all_reduce.shared_all_reduce import SharedAllReduce, library, operand, split_factor
 from workers.all_reduce.shared_arena import LINE_COUNTERS
 from workers.all_reduce.shared_tensor import ADDRESS_BYTES, ShareError, attach, refusal, share
 
@@ -149,7 +148,7 @@ class InPlaceSum:
             self.problem = reason or "another rank could not do it"
             return _Bucket(tensor)
         self._numbers += 1
-        return _Bucket(tensor, [arithmetic(tensor.dtype).operand(part) for part in flat], self._numbers - 1)
+        return _Bucket(tensor, [operand(part, library(tensor.dtype)) for part in flat], self._numbers - 1)
 
     def _seen(self, rank: int, letter: Tensor, own: Tensor) -> Tensor:
         if rank == self._rank:
@@ -161,11 +160,11 @@ class InPlaceSum:
 
     def _sum_in_place(self, bucket: _Bucket, factor: float) -> None:
         tensor = bucket.tensor
-        do, size = arithmetic(tensor.dtype), tensor.numel()
+        do, size = library(tensor.dtype), tensor.numel()
         shard = -(-size // (self._ranks * _ALIGNMENT)) * _ALIGNMENT
         end = min(size, (self._rank + 1) * shard)
         per = CHUNK_BYTES // tensor.element_size()
-        scratch = do.operand(self._scratch.view(tensor.dtype))
+        scratch = operand(self._scratch.view(tensor.dtype), do)
         early, late = split_factor(tensor.dtype, factor)
         for start in range(min(size, self._rank * shard), end, per):
             chunk = slice(start, min(end, start + per))
@@ -176,19 +175,19 @@ class InPlaceSum:
                 self._watch.wait(peer, Word.SUMMED, self._rounds)
 
 
-def _add_up(do: Arithmetic, parts: list[Any], rank: int, scratch: Any, early: float, late: float) -> None:
+def _add_up(do: Any, parts: list[Any], rank: int, scratch: Any, early: float, late: float) -> None:
     """One chunk of all ranks, in their order; the sum goes into this rank's first, which is in the cache by then."""
     if early != 1.0:
         for part in parts:
-            do.scale(part, early, part)
+            do.multiply(part, early, out=part)
     total = parts[0]
     for number, part in enumerate(parts[1:], 2):
         last = number == len(parts) and late == 1.0
         out = parts[rank] if last else scratch
-        do.add(total, part, out)
+        do.add(total, part, out=out)
         total = out
     if late != 1.0:
-        do.scale(total, late, parts[rank])
+        do.multiply(total, late, out=parts[rank])
     for number, part in enumerate(parts):
         if number != rank:
-            do.copy(part, parts[rank])
+            part[:] = parts[rank]

@@ -43,22 +43,9 @@ class Speeds:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What the self-test found; the same on all ranks, except for the text.
-
-    Attributes:
-        speeds: None when shared memory did not work.
-        problem: Why not, empty when it works.
-    """
-
-    speeds: Speeds | None
-    problem: str = ""
-
-
 def run_timing_test(
     group: dist.ProcessGroup, rank: int, device: torch.device, model_bytes: int, gloo: Sum, shared: Sum
-) -> Outcome:
+) -> Speeds | str:
     """Checks and times; every rank of the group has to call it.
 
     Args:
@@ -68,10 +55,13 @@ def run_timing_test(
         model_bytes: Size of all gradients together.
         gloo: The sum as DDP would take it without shared memory.
         shared: The sum through shared memory; where it raises, it has told the other ranks.
+
+    Returns:
+        The speeds, the same on all ranks; or why shared memory does not work, as far as this rank knows.
     """
     problem = _check(group, rank, device, gloo, shared)
     if not _agreed(group, int(not problem)):
-        return Outcome(None, problem or "it failed on another rank")
+        return problem or "it failed on another rank"
     larger = min(LARGEST_BYTES, max(4, model_bytes))
     size = min(FIRST_BYTES, larger)
     times = _time(group, device, size, 1, gloo, shared)
@@ -84,9 +74,9 @@ def run_timing_test(
         rounds = _agreed(group, int(min(MOST_ROUNDS, max(1.0, BUDGET_S / predicted_s))))
         times = _time(group, device, size, rounds, gloo, shared)
     if times is None:
-        return Outcome(None, "it failed while it was timed")
+        return "it failed while it was timed"
     gloo_s, shared_s = times
-    return Outcome(Speeds(size / gloo_s / 1e6, size / shared_s / 1e6, size))
+    return Speeds(size / gloo_s / 1e6, size / shared_s / 1e6, size)
 
 
 def _check(group: dist.ProcessGroup, rank: int, device: torch.device, gloo: Sum, shared: Sum) -> str:
