@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 import uuid
-from types import TracebackType
+from contextlib import suppress
 from typing import Optional, Type, Union
 
 from .dataset import commit_current
@@ -42,9 +42,7 @@ class checkpoint:
         self._staged = os.path.join(folder, "%s.partial-%s%s" % (stem, uuid.uuid4().hex[:8], suffix))
         return self._staged
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, kind: Optional[Type[BaseException]], *_: object) -> None:
         staged = self._staged if self._staged and os.path.exists(self._staged) else None
         if kind is not None:
             if staged is not None:
@@ -70,11 +68,8 @@ def _sync(path: str) -> None:
     if os.path.isdir(path):
         files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
     for name in files:
-        try:
-            with open(name, "r+b") as file:
-                os.fsync(file.fileno())
-        except OSError:
-            pass
+        with suppress(OSError), open(name, "r+b") as file:
+            os.fsync(file.fileno())
 
 
 def _replace(staged: str, final: str) -> None:
@@ -97,10 +92,8 @@ def _replace(staged: str, final: str) -> None:
 
 
 def _remove(path: str) -> None:
-    try:
-        if os.path.isdir(path):
-            shutil.rmtree(path, ignore_errors=True)
-        else:
+    if os.path.isdir(path):
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
             os.remove(path)
-    except OSError:
-        pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -157,18 +158,15 @@ class Chunks:
 
     def _deal(self, size: int) -> Iterator[Mapping[str, Any]]:
         """Chunks without a host: every rank sees all of them and takes its share."""
-        sequence = 0
-        epoch = 0
-        while self.epochs is None or epoch < self.epochs:
+        sequence = itertools.count()
+        for epoch in itertools.count() if self.epochs is None else range(self.epochs):
             starts = list(range(0, self.samples, size))
             if self._shuffle:
                 random.Random("%s/%s" % (self._seed, epoch)).shuffle(starts)
             for start in starts:
                 count = min(size, self.samples - start)
                 place = {"epoch": epoch, "block_id": 0, "chunk_id": start // size}
-                yield dict(place, sequence=sequence, start=start, count=count, offset=0)
-                sequence += 1
-            epoch += 1
+                yield dict(place, sequence=next(sequence), start=start, count=count, offset=0)
 
     def _order(self, grant: Mapping[str, Any]) -> List[int]:
         order = list(range(grant["start"], grant["start"] + grant["count"]))

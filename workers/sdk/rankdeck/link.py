@@ -9,7 +9,7 @@ import os
 import socket
 import threading
 import time
-from typing import Any, BinaryIO, Deque, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import Any, BinaryIO, Deque, Dict, Iterator, Mapping, Optional, Tuple, Union
 
 CONNECT_S = 5.0
 _ANSWER_S = 60.0
@@ -233,6 +233,3 @@ def _numbers(values: Mapping[Any, Any], prefix: str = "") -> Iterator[Tuple[str,
             yield from _numbers(value, prefix + str(name) + "/")
         else:
             yield prefix + str(name), plain_number(value)
-
-
-__all__: List[str] = ["CONNECT_S", "Link", "Number", "connected", "plain_number", "rank", "welcomed", "world_size"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, ItemsView, Iterator, KeysView, Mapping, Optional, ValuesView
+import functools
+from typing import Any, Dict, Mapping, Optional
 
 from .link import welcomed
 
@@ -28,37 +29,6 @@ class Config(Dict[str, Any]):
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
 
-    def __getitem__(self, name: str) -> Any:
-        return dict.__getitem__(self._load(), name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """As a dict's."""
-        return dict.get(self._load(), name, default)
-
-    def __contains__(self, name: object) -> bool:
-        return dict.__contains__(self._load(), name)
-
-    def __iter__(self) -> Iterator[str]:
-        return dict.__iter__(self._load())
-
-    def __len__(self) -> int:
-        return dict.__len__(self._load())
-
-    def keys(self) -> KeysView[str]:  # type: ignore[override]
-        """As a dict's."""
-        return dict.keys(self._load())
-
-    def values(self) -> ValuesView[Any]:  # type: ignore[override]
-        """As a dict's."""
-        return dict.values(self._load())
-
-    def items(self) -> ItemsView[str, Any]:  # type: ignore[override]
-        """As a dict's."""
-        return dict.items(self._load())
-
-    def __repr__(self) -> str:
-        return dict.__repr__(self._load())
-
     def as_dict(self) -> Dict[str, Any]:
         """A copy."""
         return dict(self.items())
@@ -74,5 +44,13 @@ class Config(Dict[str, Any]):
         for name, value in dict(values).items():
             self._load().setdefault(name, value)
 
+
+def _loading(method: Any) -> Any:
+    """A method of `dict`, of the loaded settings."""
+    return functools.wraps(method)(lambda self, *given: method(self._load(), *given))
+
+
+for _name in ("__getitem__", "__contains__", "__iter__", "__len__", "__repr__", "get", "keys", "values", "items"):
+    setattr(Config, _name, _loading(getattr(dict, _name)))
 
 config = Config()

@@ -6,8 +6,7 @@ What has no meaning here does nothing, so a script that was written for wandb ru
 from __future__ import annotations
 
 import os
-from types import TracebackType
-from typing import Any, Dict, Mapping, Optional, Tuple, Type
+from typing import Any, Dict, Optional, Tuple
 
 from . import metrics, settings
 from .link import connected
@@ -20,27 +19,32 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _nothing(*_: Any, **__: Any) -> None:
+    """Does nothing; for wandb's users."""
+
+
+watch = unwatch = save = define_metric = _nothing
+
+
 class Run:
     """What `init` returns; its methods are this module's functions."""
 
+    tags: Tuple[str, ...] = ()
+    notes: Optional[str] = None
+    entity: Optional[str] = None
+    group: Optional[str] = None
+    url = ""
+
     def __init__(self, project: Optional[str] = None) -> None:
         self.summary: Dict[str, Any] = {}
-        self.tags: Tuple[str, ...] = ()
         self.project = project
-        self.notes: Optional[str] = None
-        self.entity: Optional[str] = None
-        self.group: Optional[str] = None
-        self.url = ""
 
     @property
     def name(self) -> str:
         """The run's name."""
         return os.environ.get("RANKDECK_RUN_ID", "")
 
-    @property
-    def id(self) -> str:
-        """The run's name."""
-        return self.name
+    id = name
 
     @property
     def dir(self) -> str:
@@ -57,35 +61,14 @@ class Run:
         """The run's settings."""
         return settings.config
 
-    def log(
-        self,
-        data: Optional[Mapping[str, Any]] = None,
-        step: Optional[int] = None,
-        commit: Optional[bool] = None,
-        **values: Any,
-    ) -> None:
-        """See `rankdeck.log`."""
-        log(data, step, commit, **values)
-
-    def finish(self, *_: Any, **__: Any) -> None:
-        """See `rankdeck.finish`."""
-        finish()
-
-    def alert(self, title: str = "", text: str = "", *_: Any, **__: Any) -> None:
-        """See `rankdeck.alert`."""
-        alert(title, text)
-
-    def _nothing(self, *_: Any, **__: Any) -> None:
-        return None
-
-    watch = unwatch = save = define_metric = log_artifact = log_code = use_artifact = mark_preempting = _nothing
+    log, finish, alert = staticmethod(log), staticmethod(finish), staticmethod(alert)
+    watch = unwatch = save = define_metric = staticmethod(_nothing)
+    log_artifact = log_code = use_artifact = mark_preempting = staticmethod(_nothing)
 
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         finish()
 
 
@@ -101,22 +84,6 @@ def init(project: Optional[str] = None, config: Any = None, name: Optional[str] 
         run = Run(project)
     connected()
     return run
-
-
-def watch(*_: Any, **__: Any) -> None:
-    """Does nothing; for wandb's users."""
-
-
-def unwatch(*_: Any, **__: Any) -> None:
-    """Does nothing; for wandb's users."""
-
-
-def save(*_: Any, **__: Any) -> None:
-    """Does nothing; for wandb's users."""
-
-
-def define_metric(*_: Any, **__: Any) -> None:
-    """Does nothing; for wandb's users."""
 
 
 def login(*_: Any, **__: Any) -> bool:
