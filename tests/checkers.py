@@ -14,7 +14,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 # What does one thing on Windows and another elsewhere; PyTorch's and Qt's types are the same on both.
 _FOR_WINDOWS: Final = (
     *("-p", "core", "-p", "installer", "-p", "workers.script"),
-    *("-m", "workers.host_link.parent_watch"),
+    *("-m", "workers.host_link.connection"),
     *("-m", "workers.all_reduce.peer_watch", "-m", "workers.all_reduce.shared_arena"),
 )
 _QUICK: Final = ("--follow-imports", "skip", "--no-warn-unused-ignores", "--cache-dir", ".mypy_cache/win32")

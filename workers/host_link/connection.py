@@ -1,25 +1,52 @@
 """The rank's line to its run host: one loopback socket, a thread that reads it, and what happens when it closes.
 
-Messages from the host land in `HostConnection.inbox`. When the host goes away the process ends within a few
-seconds, also while the main thread is stuck in a collective that will never finish.
+Messages from the host land in `HostConnection.inbox`. A rank never outlives its host: the kernel's parent-death signal
+ends it where there is one. On every platform a closed socket ends the process within a few seconds, also while the main
+thread is stuck in a collective that will never finish.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import queue
+import signal
 import socket
 import sys
 import threading
 from typing import Final
 
-from core.errors import ConnectionRefusedByHostError, ProtocolError
+from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError
 from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.protocol.messages import RANK_PROTOCOL, Hello, Message, Refused, Welcome
 from core.protocol.rank_context import RankContext
-from workers.host_link.parent_watch import HOST_GONE_EXIT_CODE
 
+HOST_GONE_EXIT_CODE: Final = 70
+_PR_SET_PDEATHSIG: Final = 1
 _GRACE_S: Final = 1.5
+
+
+def tie_to_host(host_pid: int) -> None:
+    """Asks the kernel to kill this process when its parent ends; call it first thing.
+
+    Elsewhere than on Linux the host's Job Object and the socket do this work.
+
+    Args:
+        host_pid: The run host, or 0 when there is none to check against.
+
+    Raises:
+        RankdeckError: The parent ended before the request was made.
+    """
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if host_pid and os.getppid() != host_pid:
+        raise RankdeckError(
+            "The process that started this rank has ended.",
+            "Resume the run from its last checkpoint.",
+            title="The run's host is gone",
+        )
 
 
 class HostConnection:

@@ -53,11 +53,8 @@ class Inbox:
 
     def poll(self) -> None:
         """Takes note of what has come, without waiting."""
-        while True:
-            try:
-                self._note(self._messages.get_nowait())
-            except queue.Empty:
-                return
+        while not self._messages.empty():  # this thread alone takes out
+            self._note(self._messages.get())
 
     def wait(self, timeout_s: float) -> None:
         """Waits until something comes, or the time is over, and takes note of it."""
@@ -102,11 +99,10 @@ class Inbox:
         return found
 
     def _take_answer(self, kind: type[_M]) -> _M | None:
-        for message in self._answers:
-            if isinstance(message, kind):
-                self._answers.remove(message)
-                return message
-        return None
+        found = next((message for message in self._answers if isinstance(message, kind)), None)
+        if found is not None:
+            self._answers.remove(found)
+        return found
 
     def _note(self, message: Message) -> None:
         if isinstance(message, Stop):

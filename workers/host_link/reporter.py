@@ -36,16 +36,6 @@ class LineSender(Protocol):
         """Writes whole lines; may block, raises OSError when the other end is gone."""
 
 
-class Scalar(Protocol):
-    """A number that lives in an array: a tensor or NumPy scalar. It is read in the sender's thread."""
-
-    def item(self) -> Any:
-        """The Python number."""
-
-
-Value = float | int | str | bool | None | Scalar
-
-
 class Reporter:
     """Sends metrics lines, events and messages of one rank, in the order they were given.
 
@@ -75,8 +65,11 @@ class Reporter:
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
         self._thread.start()
 
-    def log(self, step: int, /, **scalars: Value) -> None:
-        """One `step` line; None leaves a name out. Takes about a microsecond and never blocks."""
+    def log(self, step: int, /, **scalars: Any) -> None:
+        """One `step` line; None leaves a name out. Takes about a microsecond and never blocks.
+
+        A number that lives in an array, a tensor's or NumPy's, is read in the sender's thread.
+        """
         if len(self._pending) >= self._limit:
             self.dropped += 1
             return

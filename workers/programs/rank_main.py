@@ -23,9 +23,8 @@ from core.errors import RankdeckError, UsageError
 from core.protocol.messages import Bye, Phase
 from core.protocol.rank_context import RankContext
 from core.recipes.catalog import get_recipe
-from workers.host_link.connection import HostConnection
+from workers.host_link.connection import HostConnection, tie_to_host
 from workers.host_link.failures import explain
-from workers.host_link.parent_watch import tie_to_host
 from workers.host_link.reporter import Reporter
 from workers.recipe_api.loader import load_function
 

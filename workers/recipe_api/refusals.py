@@ -32,8 +32,7 @@ class Request:
     @property
     def options(self) -> Mapping[str, Any]:
         """The recipe's own fields, as `recipe.toml` names them."""
-        options: Mapping[str, Any] = self.config.options
-        return options
+        return self.config.options
 
 
 @dataclass(frozen=True, slots=True)

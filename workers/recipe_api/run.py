@@ -41,7 +41,6 @@ import torch
 from torch import Tensor
 
 from core.config import RunConfig
-from core.config.fields import FieldValue
 from core.data.dataset import is_hub, list_files
 from core.errors import ConfigError, DatasetError
 from core.paths import token_cache_dir
@@ -62,31 +61,10 @@ from workers.training.task import LossAndMetrics, StepSamples, Task
 from workers.training.trainer import Trainer
 
 __all__ = [
-    "ConfigError",
-    "DatasetError",
-    "Encoder",
-    "Export",
-    "Indices",
-    "KeyValues",
-    "LossAndMetrics",
-    "Measured",
-    "Optimization",
-    "PreparedData",
-    "Run",
-    "StepSamples",
-    "Task",
-    "TextSource",
-    "TokenData",
-    "TokenizerSpec",
-    "WindowBatches",
-    "Windows",
-    "attend",
-    "cut_windows",
-    "make_tokenizer",
-    "spread",
-    "tokenizer_in",
-    "write_tokens",
-]
+    "ConfigError", "DatasetError", "Encoder", "Export", "Indices", "KeyValues", "LossAndMetrics", "Measured",
+    "Optimization", "PreparedData", "Run", "StepSamples", "Task", "TextSource", "TokenData", "TokenizerSpec",
+    "WindowBatches", "Windows", "attend", "cut_windows", "make_tokenizer", "spread", "tokenizer_in", "write_tokens",
+]  # fmt: skip
 
 _TOKEN_CACHE: Final = "token_cache"
 """Under this name `info` says where the tokens lie."""
@@ -112,8 +90,7 @@ class Run:
     @property
     def options(self) -> Mapping[str, Any]:
         """The recipe's own fields, as `recipe.toml` names them."""
-        options: Mapping[str, FieldValue] = self.config.options
-        return options
+        return self.config.options
 
     @property
     def rank(self) -> int:
@@ -213,7 +190,7 @@ class Run:
         """
         limit = BadRowLimit.parse(self.options.get(MAX_BAD_ROWS))
         corpus = self._open_corpus()
-        data = tokenise(corpus, tokenizer, token_cache_dir(), self._say)
+        data = tokenise(corpus, tokenizer, token_cache_dir(), self.say)
         self._report(corpus, data)
         limit.check(data.counts)
         return data
@@ -230,8 +207,14 @@ class Run:
         return open_ends(Path(self.info[_TOKEN_CACHE]))
 
     def say(self, text: str) -> None:
-        """Tells the person what takes long while data is prepared ("downloading 1.2 GB"). For `prepare`, on rank 0."""
-        self._say(text)
+        """Tells the person what takes long while data is prepared ("downloading 1.2 GB"). For `prepare`, on rank 0.
+
+        Not every call reaches the host: not too often, and often enough to be known to be at work.
+        """
+        waited_s = time.monotonic() - self._said_at
+        if waited_s > (_SAY_EVERY_S if text != self._said else _SAY_AGAIN_S):
+            self._said, self._said_at = text, time.monotonic()
+            self._session.phase("preparing data", text)
 
     def prepare_windows(
         self, make_tokenizer: Callable[[TextSource, Path], TokenizerSpec], depends_on: Mapping[str, Any]
@@ -256,15 +239,8 @@ class Run:
 
     def _open_corpus(self) -> Corpus:
         if self._corpus is None:
-            self._corpus = open_corpus(self.config.dataset_file, self.options, self._say)
+            self._corpus = open_corpus(self.config.dataset_file, self.options, self.say)
         return self._corpus
-
-    def _say(self, text: str) -> None:
-        """Tells the host how far the data is: not too often, and often enough to be known to be at work."""
-        waited_s = time.monotonic() - self._said_at
-        if waited_s > (_SAY_EVERY_S if text != self._said else _SAY_AGAIN_S):
-            self._said, self._said_at = text, time.monotonic()
-            self._session.phase("preparing data", text)
 
     def _report(self, corpus: Corpus, data: TokenData) -> None:
         """One `data` line in the metrics, and an alert when rows are bad."""
@@ -338,8 +314,7 @@ class Export:
     @property
     def options(self) -> Mapping[str, Any]:
         """The recipe's own fields, as `recipe.toml` names them."""
-        options: Mapping[str, FieldValue] = self.config.options
-        return options
+        return self.config.options
 
     @property
     def info(self) -> Mapping[str, Any]:

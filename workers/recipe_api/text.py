@@ -21,21 +21,7 @@ from workers.data.tokens.byte_or_bpe import TextSource, make_tokenizer, tokenize
 from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
 
 __all__ = [
-    "DATA_JSON",
-    "TOKENIZER",
-    "TOKENIZER_FILES",
-    "Encoder",
-    "TextSource",
-    "TokenizerError",
-    "TokenizerSpec",
-    "Tokens",
-    "copy_tokenizer",
-    "download_tokenizer",
-    "find_tokenizer_folder",
-    "has_tokenizer",
-    "hub_cache",
-    "make_tokenizer",
-    "snapshot_folder",
-    "tokenizer_in",
-    "tokens_in",
-]
+    "DATA_JSON", "TOKENIZER", "TOKENIZER_FILES", "Encoder", "TextSource", "TokenizerError", "TokenizerSpec", "Tokens",
+    "copy_tokenizer", "download_tokenizer", "find_tokenizer_folder", "has_tokenizer", "hub_cache", "make_tokenizer",
+    "snapshot_folder", "tokenizer_in", "tokens_in",
+]  # fmt: skip

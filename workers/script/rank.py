@@ -24,8 +24,7 @@ from core.errors import RankdeckError, UsageError
 from core.protocol.messages import Bye, Finish, Message, Phase, RankDone, RankFailed, Stop
 from core.protocol.rank_context import RankContext
 from core.recipes.user_script import UserScript, read_script
-from workers.host_link.connection import HostConnection
-from workers.host_link.parent_watch import tie_to_host
+from workers.host_link.connection import HostConnection, tie_to_host
 from workers.host_link.reporter import Reporter
 from workers.script.child import Script, ignore_interrupts
 from workers.script.ending import describe_failure

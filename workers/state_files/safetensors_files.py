@@ -122,15 +122,14 @@ class OpenFile:
     def __init__(self, path: Path) -> None:
         # Not held open: the reader maps the file into memory, and Windows deletes no file that is mapped.
         self._path = path
-        with _telling(path), safe_open(path, framework="pt", device="cpu") as file:
-            metadata = file.metadata() or {}
-            self._tied: dict[str, str] = json.loads(metadata.get(_TIED_KEY, "{}"))
-            self.names = frozenset((*file.keys(), *self._tied))
-            self.values: dict[str, Any] = json.loads(metadata.get(_VALUES_KEY, "{}"))
+        with _opened(path) as (file, tied, values):
+            self._tied = tied
+            self.names = frozenset((*file.keys(), *tied))
+            self.values = values
 
     def tensor(self, name: str) -> torch.Tensor:
         """One tensor, on the CPU."""
-        with _telling(self._path), safe_open(self._path, framework="pt", device="cpu") as file:
+        with _opened(self._path) as (file, _, _):
             tensor: torch.Tensor = file.get_tensor(self._tied.get(name, name))
         return tensor
 
@@ -141,19 +140,18 @@ def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     Raises:
         StateFileError: The file is missing or not what `write` made.
     """
-    with _telling(path), safe_open(path, framework="pt", device="cpu") as file:
-        metadata = file.metadata() or {}
+    with _opened(path) as (file, tied, values):
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is not a mapping
-        for name, original in json.loads(metadata.get(_TIED_KEY, "{}")).items():
-            tensors[name] = tensors[original]
-        values = json.loads(metadata.get(_VALUES_KEY, "{}"))
-    return tensors, values
+        return tensors | {name: tensors[original] for name, original in tied.items()}, values
 
 
 @contextmanager
-def _telling(path: Path) -> Iterator[None]:
+def _opened(path: Path) -> Iterator[tuple[Any, dict[str, str], dict[str, Any]]]:
+    """The open file, its tied names, its plain values."""
     try:
-        yield
+        with safe_open(path, framework="pt", device="cpu") as file:
+            metadata = file.metadata() or {}
+            yield file, json.loads(metadata.get(_TIED_KEY, "{}")), json.loads(metadata.get(_VALUES_KEY, "{}"))
     except (OSError, SafetensorError, ValueError, KeyError) as error:
         raise StateFileError(
             f"{path} cannot be read ({error}).", "Resume from an earlier checkpoint: move this one's folder away."

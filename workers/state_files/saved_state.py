@@ -25,8 +25,7 @@ from core.errors import StateFileError
 from core.files.atomic import sha256_file
 from workers.optim.optimizer import Optimization
 from workers.state_files import safetensors_files
-from workers.state_files.averaging import mean
-from workers.state_files.slices import TensorSlice, join
+from workers.state_files.slices import TensorSlice, join, mean
 
 MANIFEST: Final = "manifest.json"
 WEIGHTS: Final = "weights"
@@ -179,9 +178,7 @@ class _Files:
             if name not in file.names:
                 continue
             described = file.values.get("pieces", {}).get(name)
-            if (
-                described is None
-            ):  # whole: DDP's, or of a parameter whose state ZeroRedundancyOptimizer keeps on one rank
+            if described is None:  # whole: DDP's, or a parameter whose state ZeroRedundancyOptimizer keeps on one rank
                 return file.tensor(name)
             slices.append(TensorSlice(file.tensor(name), described[0], tuple(described[1])))
         return join(name, slices)

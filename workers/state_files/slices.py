@@ -9,7 +9,7 @@ neither the mode nor the number of ranks that wrote a file.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,20 @@ def describe(tensors: Mapping[str, Tensor | TensorSlice]) -> dict[str, list[Any]
 def bare(tensors: Mapping[str, Tensor | TensorSlice]) -> dict[str, Tensor]:
     """The tensors to write."""
     return {name: item.values if isinstance(item, TensorSlice) else item for name, item in tensors.items()}
+
+
+def mean(tensors: Sequence[Tensor]) -> Tensor:
+    """The mean of floating-point tensors of one shape, in double precision, in their own dtype.
+
+    Integer and boolean tensors (counters, masks) have no meaningful mean: the first is taken.
+    """
+    first = tensors[0]
+    if not first.is_floating_point():
+        return first
+    total = torch.zeros(first.shape, dtype=torch.float64)
+    for tensor in tensors:
+        total += tensor.double()
+    return (total / len(tensors)).to(first.dtype)
 
 
 def join(name: str, slices: Iterable[TensorSlice]) -> Tensor:

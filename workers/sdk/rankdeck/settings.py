@@ -29,6 +29,10 @@ class Config(Dict[str, Any]):
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """As a dict's."""
+        return dict.get(self._load(), name, default)
+
     def as_dict(self) -> Dict[str, Any]:
         """A copy."""
         return dict(self.items())
@@ -50,7 +54,7 @@ def _loading(method: Any) -> Any:
     return functools.wraps(method)(lambda self, *given: method(self._load(), *given))
 
 
-for _name in ("__getitem__", "__contains__", "__iter__", "__len__", "__repr__", "get", "keys", "values", "items"):
+for _name in ("__getitem__", "__contains__", "__iter__", "__len__", "__repr__", "keys", "values", "items"):
     setattr(Config, _name, _loading(getattr(dict, _name)))
 
 config = Config()

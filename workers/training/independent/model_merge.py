@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from core.errors import StateFileError
 from core.protocol.messages import Merge, Merged, MergeDone, MergeReady
 from workers.state_files import safetensors_files
-from workers.state_files.averaging import mean
 from workers.state_files.saved_state import load_weights
+from workers.state_files.slices import mean
 from workers.strategies import SingleStrategy
 from workers.training.evaluation import Evaluation
 from workers.training.session import Session
@@ -112,7 +112,7 @@ def merge(
 
 
 def average(ranks: Sequence[Weights]) -> Weights:
-    """The mean of the ranks' weights, tensor by tensor (`averaging.mean`)."""
+    """The mean of the ranks' weights, tensor by tensor (`slices.mean`)."""
     return {name: mean([weights[name] for weights in ranks]) for name in ranks[0]}
 
 

@@ -18,9 +18,8 @@ from core.errors import ConnectionRefusedByHostError
 from core.protocol.messages import Finish, Hello, Stop
 from core.protocol.rank_context import RankContext
 from core.protocol.server import Connection, Listener
-from workers.host_link.connection import HostConnection
+from workers.host_link.connection import HOST_GONE_EXIT_CODE, HostConnection
 from workers.host_link.inbox import HostSilentError, Inbox
-from workers.host_link.parent_watch import HOST_GONE_EXIT_CODE
 
 pytestmark = pytest.mark.windows
 ROOT: Final = Path(__file__).resolve().parents[4]
