@@ -83,14 +83,7 @@ class InPlaceSum:
     def sum(self, tensor: Tensor, factor: float, place: int) -> None:
         """Replaces `tensor` by the sum over all ranks of `factor` times theirs.
 
-        Args:
-            tensor: As for `SharedAllReduce.sum`.
-            factor: As there.
-            place: Which of a step's tensors it is.
-
-        Raises:
-            PeerLostError, PeerSilentError: Another rank is gone; nothing can be summed any more.
-            TypeError: A dtype that cannot be summed, or integers with a factor.
+        `place` is which of a step's tensors it is. The rest, and what is raised, is as for `SharedAllReduce.sum`.
         """
         if tensor.numel() == 0 or not tensor.is_contiguous():  # the same on all ranks
             self._slots.sum(tensor, factor)

@@ -59,7 +59,7 @@ class PeerWatch:
     Args:
         header: The arena's, with the ranks' counters.
         rank: This rank.
-        processes: Every rank's process, by rank.
+        processes: Every rank's process.
         timeout_s: How long a rank that lives may keep the others waiting.
     """
 
@@ -107,7 +107,12 @@ class PeerWatch:
             if now >= look_at:
                 look_at = now + ALIVE_EVERY_S
                 self._check_alive(place, target)
-                self._check_patience(peer, now - began)
+                if now - began > self.timeout_s:
+                    pid = self._processes[peer].pid
+                    raise PeerSilentError(
+                        f"Rank {peer} (process {pid}) has sent no gradients for {now - began:.0f} s.",
+                        "Check that rank's log, then stop the run immediately and resume it.",
+                    )
             time.sleep(sleep_s)
             sleep_s = min(LONGEST_SLEEP_S, sleep_s * 1.25)
 
@@ -129,13 +134,6 @@ class PeerWatch:
         if dead and self._header[place] < target:
             _, other, process = min(dead, key=lambda found: found[0])  # before one that left in order, because of it
             raise _peer_lost(f"rank {other} (process {process.pid}) ended.")
-
-    def _check_patience(self, peer: int, waited_s: float) -> None:
-        if waited_s > self.timeout_s:
-            raise PeerSilentError(
-                f"Rank {peer} (process {self._processes[peer].pid}) has sent no gradients for {waited_s:.0f} s.",
-                "Check that rank's log, then stop the run immediately and resume it.",
-            )
 
 
 def _peer_lost(what_happened: str) -> PeerLostError:

@@ -19,10 +19,13 @@ import mmap
 import os
 import secrets
 import sys
+from contextlib import suppress
 from typing import Final
 
 import torch
 import torch.distributed as dist
+
+from workers.all_reduce.shared_tensor import ADDRESS_BYTES
 
 HEADER_BYTES: Final = 4096
 LINE_COUNTERS: Final = 16
@@ -31,7 +34,6 @@ LIMIT_BYTES: Final = 64 << 20
 """More than this is never asked for; whole models pass through it in slices."""
 MAX_RANKS: Final = 8
 
-_ADDRESS_BYTES: Final = 256
 _NONCE_PLACE: Final = MAX_RANKS * LINE_COUNTERS
 _WINDOWS_PREFIX: Final = "Local\\rankdeck-"
 
@@ -49,7 +51,6 @@ class SharedArena:
         descriptor: The open file behind it; None when there is none (any more).
 
     Attributes:
-        size_bytes: All of it.
         header: Its first page as signed 64-bit numbers. A write is one aligned store.
     """
 
@@ -137,27 +138,22 @@ class SharedArena:
     def close(self) -> None:
         """Lets go of it; what tensors still show of it goes with the last of them."""
         self.seal()
-        try:
+        with suppress(BufferError):  # a tensor still shows a part
             self.header.release()
             self._memory.close()
-        except BufferError:  # a tensor still shows a part
-            pass
 
 
 def join_arena(group: dist.ProcessGroup, rank: int, size_bytes: int) -> SharedArena:
-    """Makes memory in rank 0 and attaches all the others; every rank of `group` has to call this.
+    """Makes memory in rank 0 and attaches all the others; every rank of `group`, over the CPU, has to call this.
 
-    Args:
-        group: A group over the CPU; only tensors travel, nothing is unpickled.
-        rank: This rank's place in the group.
-        size_bytes: How much.
+    Only tensors travel, nothing is unpickled.
 
     Raises:
         ArenaError: It did not work on this rank or on another: then all ranks raise.
     """
     arena: SharedArena | None = None
     problem = "another rank could not have it"
-    letter = torch.zeros(_ADDRESS_BYTES, dtype=torch.uint8)
+    letter = torch.zeros(ADDRESS_BYTES, dtype=torch.uint8)
     if rank == 0:
         try:
             arena = SharedArena.make(size_bytes)

@@ -46,13 +46,7 @@ def refusal(needed_bytes: int) -> str | None:
 
 
 def share(tensor: Tensor) -> str:
-    """Moves the tensor's storage into shared memory.
-
-    Args:
-        tensor: On the CPU.
-
-    Returns:
-        The address for `attach`, at most `ADDRESS_BYTES` of ASCII without a line's end.
+    """Moves a CPU tensor's storage into shared memory; its address for `attach`, at most `ADDRESS_BYTES` of ASCII.
 
     Raises:
         ShareError: It cannot be moved; it is as it was.

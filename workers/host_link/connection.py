@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import suppress
 from typing import Final
 
 from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError
@@ -54,20 +55,15 @@ class HostConnection:
 
     `send_bytes` may be called from any one thread; messages from the host are read by a thread of this object.
 
-    Args:
-        context: The rank's.
-
     Raises:
         ConnectionRefusedByHostError: Nothing listens there, or the host does not want this rank.
 
     Attributes:
         inbox: Messages from the host in the order they came.
-        lost: Set once the host's end is closed.
     """
 
     def __init__(self, context: RankContext) -> None:
         self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        self.lost = threading.Event()
         self._closing = False
         self._socket = _connect(context)
         self._lines = self._socket.makefile("rb", buffering=1 << 16)
@@ -96,10 +92,8 @@ class HostConnection:
     def close(self) -> None:
         """Closes the connection and waits for the reading thread."""
         self._closing = True
-        try:
+        with suppress(OSError):  # the host's end may be closed before ours
             self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            self.lost.set()  # the host's end was closed before ours
         self._reader.join(timeout=5.0)
         self._lines.close()
         self._socket.close()
@@ -127,7 +121,6 @@ class HostConnection:
             cause = str(error)
         except ProtocolError as error:
             cause = error.cause
-        self.lost.set()
         if not self._closing:
             self._end_process(cause)
 

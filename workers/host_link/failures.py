@@ -25,12 +25,7 @@ _NOT_GATHERED: Final = "mixed torch.Tensor and DTensor"
 
 
 def explain(error: BaseException, device: str) -> RankFailed:
-    """The report of a rank's failure.
-
-    Args:
-        error: What ended the rank.
-        device: The device that it ran on, to be named in the cause.
-    """
+    """The report of a rank's failure; the cause names the device that it ran on."""
     parts = explain_as_error(error, device)
     trace = "".join(traceback.format_exception(error))[-50_000:]
     usage = isinstance(parts, UsageError)

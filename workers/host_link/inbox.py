@@ -27,10 +27,7 @@ class HostSilentError(RankdeckError):
 
 
 class Inbox:
-    """The training thread's view of the host's messages.
-
-    Args:
-        messages: Filled by the connection's reading thread.
+    """The training thread's view of the host's messages, which the connection's reading thread puts in.
 
     Attributes:
         stop_asked: The host wants this rank to commit and stop.

@@ -43,8 +43,7 @@ class Reporter:
 
     Args:
         sender: Where the lines go.
-        rank: This rank, written into every line.
-        attempt: This attempt, written into every line.
+        rank, attempt: Written into every line.
         limit: Metrics lines that may wait before further ones are dropped.
 
     Attributes:
@@ -142,7 +141,10 @@ class Reporter:
             values[name] = plain
         if nonfinite:
             values["nonfinite"] = nonfinite
-        return _encode(values)
+        try:
+            return orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)
+        except orjson.JSONEncodeError:  # an integer beyond 64 bits
+            return json.dumps(values).encode("utf-8") + b"\n"
 
     def _drop_alert(self) -> bytes:
         lost, self._told = self.dropped - self._told, self.dropped
@@ -167,10 +169,3 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     item = getattr(value, "item", None)
     return item() if callable(item) else str(value)
-
-
-def _encode(values: dict[str, Any]) -> bytes:
-    try:
-        return orjson.dumps(values, option=orjson.OPT_APPEND_NEWLINE)
-    except orjson.JSONEncodeError:  # an integer beyond 64 bits
-        return json.dumps(values).encode("utf-8") + b"\n"

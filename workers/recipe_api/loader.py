@@ -14,10 +14,7 @@ from core.recipes.manifest import Recipe
 def load_function(recipe: Recipe, name: str, file: str = "") -> Callable[..., Any]:
     """A function of one of the recipe's files; those beside it can be imported by their names.
 
-    Args:
-        recipe: Whose.
-        name: The function.
-        file: Where it is, if there is such a file; the entry file otherwise.
+    It is looked for in `file`, if there is such a file; in the entry file otherwise.
 
     Raises:
         ConfigError: It has no such function, or is not a Python file.

@@ -37,11 +37,6 @@ def _pass_over(number: int, frame: object) -> None:
 class Script(subprocess.Popen[bytes]):
     """A running program. It writes where this process writes, so its log holds all from the first byte.
 
-    Args:
-        argv: Program and arguments.
-        env: Its whole environment.
-        folder: Where it runs.
-
     Raises:
         OSError: It cannot be started.
     """

@@ -23,12 +23,7 @@ _BUSY_SHARE: Final = 0.05
 
 
 class LifeSigns:
-    """Watches one script from its wrapper's loop.
-
-    Args:
-        pid: The script's main process.
-        send: Sends a message to the host.
-    """
+    """Watches one script, whose main process is `pid`, from its wrapper's loop."""
 
     def __init__(self, pid: int, send: Callable[[Phase], None]) -> None:
         self._pid = pid
@@ -40,12 +35,7 @@ class LifeSigns:
         self._used_s: float | None = None
 
     def look(self, now: float, printed_at: float) -> None:
-        """Looks, when it is time to.
-
-        Args:
-            now: Seconds on the monotonic clock.
-            printed_at: When the script printed last.
-        """
+        """Looks, when it is time to; `printed_at`: when the script printed last, on the same monotonic clock."""
         if now < self._look_at:
             return
         if printed_at > self._look_at - self._window_s:

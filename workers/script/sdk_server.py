@@ -30,12 +30,7 @@ Handle = Callable[["Peer", Mapping[str, Any]], None]
 
 @dataclass(slots=True, eq=False)
 class Peer:
-    """One process of the user's program that has imported `rankdeck`.
-
-    Attributes:
-        welcome: It has said the token.
-        deadline: When it must have, on the monotonic clock.
-    """
+    """One process of the user's program that has imported `rankdeck`; welcome once it has said the token."""
 
     connection: socket.socket
     deadline: float
@@ -53,15 +48,11 @@ class Peer:
 
 
 class SdkServer:
-    """Listens on an ephemeral port of 127.0.0.1.
+    """Listens on an ephemeral port of 127.0.0.1 for processes that say the token.
 
     Args:
         welcome: What every process is told first; asked again for each.
         handle: Called with each message of a welcomed process.
-
-    Attributes:
-        port: Where it listens.
-        token: What a process must say.
     """
 
     def __init__(self, welcome: Callable[[], Mapping[str, Any]], handle: Handle) -> None:

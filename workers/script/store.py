@@ -31,23 +31,13 @@ _VARIABLES: Final = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE
 
 
 def can_host(script: UserScript, env: Mapping[str, str]) -> bool:
-    """Whether a store can be hosted for this script; every rank's wrapper must come to the same answer.
-
-    Args:
-        script: What is started.
-        env: Its environment.
-    """
+    """Whether a store can be hosted for this script; every rank's wrapper must come to the same answer."""
     if sys.platform != "linux" or any(name in script.environment for name in _VARIABLES) or _meets_elsewhere(script):
         return False
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        command = [script.python, "-c", _FIND_TORCH]
+        command, no_input = [script.python, "-c", _FIND_TORCH], subprocess.DEVNULL
         done = subprocess.run(
-            command,
-            env=dict(env),
-            cwd=script.folder,
-            capture_output=True,
-            timeout=_FIND_LIMIT_S,
-            stdin=subprocess.DEVNULL,
+            command, env=dict(env), cwd=script.folder, capture_output=True, timeout=_FIND_LIMIT_S, stdin=no_input
         )
         torch = Path(done.stdout.decode("utf-8", errors="replace").strip()).parent
         stubs = torch / "_C" / "_distributed_c10d.pyi"  # they say what this build's TCPStore takes
@@ -74,13 +64,7 @@ def _text(path: Path) -> str:
 
 
 class HostedStore:
-    """A running store. It ends with this process, or when it is closed.
-
-    Args:
-        script: Whose ranks meet there.
-        env: The script's environment.
-        port: Where, on 127.0.0.1.
-        world_size: How many they are.
+    """A running store for a script's ranks. It ends with this process, or when it is closed.
 
     Raises:
         RankdeckError: The port is taken, or the store's process cannot be started.

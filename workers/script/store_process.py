@@ -61,12 +61,7 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
 
 
 class Stores:
-    """The stores, one for each time that the ranks make their process group.
-
-    Args:
-        port: Where ranks connect.
-        world_size: How many there are.
-    """
+    """The stores, one for each time that the ranks, which connect to `port`, make their process group."""
 
     def __init__(self, port: int, world_size: int) -> None:
         from torch.distributed import TCPStore  # type: ignore[attr-defined]  # here, where a failure is told

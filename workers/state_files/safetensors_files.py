@@ -63,9 +63,6 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, 
         tensors: CPU tensors.
         values: What JSON can hold.
 
-    Returns:
-        Name, size and SHA-256.
-
     Raises:
         OSError: Disk full, no permission.
     """
@@ -108,15 +105,8 @@ def write(path: Path, tensors: Mapping[str, torch.Tensor], values: Mapping[str, 
 class OpenFile:
     """A file whose tensors are read one at a time; between reads the file is closed, so that it can be removed.
 
-    Args:
-        path: As `write` made it.
-
     Raises:
         StateFileError: The file is missing or not what `write` made.
-
-    Attributes:
-        names: Its tensors.
-        values: Its plain values.
     """
 
     def __init__(self, path: Path) -> None:

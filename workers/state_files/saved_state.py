@@ -67,14 +67,10 @@ class SavedState:
             raise _other_model(self.folder, f"only one of the two has {odd[0]}")
 
     def weight(self, name: str, shape: Sequence[int] | None = None) -> Tensor:
-        """A whole weight, on the CPU.
-
-        Args:
-            name: Its canonical name.
-            shape: The one that it must have, where that is known.
+        """A whole weight by its canonical name, on the CPU.
 
         Raises:
-            StateFileError: It has another one.
+            StateFileError: It has another shape than the given one.
         """
         whole = self._weights.tensor(name)
         if shape is not None and tuple(whole.shape) != tuple(shape):

@@ -56,10 +56,7 @@ _NOT_TRAINING: Final = re.compile(
 def read_line(text: str, names: Names, evaluating: bool = False) -> Reading | None:
     """What a piece of output says; None where it says nothing that could be charted.
 
-    Args:
-        text: One piece (`workers.script.printed.segments`).
-        names: How names become charts.
-        evaluating: The lines before it have opened an evaluation.
+    The lines before it have opened an evaluation if `evaluating`.
     """
     if _NOT_OURS.match(text):
         return None

@@ -23,14 +23,7 @@ _COUNTED: Final = 99
 
 @dataclass(slots=True)
 class Point:
-    """Numbers to chart.
-
-    Attributes:
-        step: Where.
-        values: Chart → number.
-        evaluation: They measure the model on data that it does not train on.
-        epoch: The epoch, where one was named.
-    """
+    """Numbers to chart, of training or of an evaluation; the epoch where one was named."""
 
     step: int
     values: dict[str, float] = field(default_factory=dict)
@@ -62,20 +55,18 @@ class StepCounter:
         Returns:
             False where a surer counter is in use, and this one is not taken.
         """
-        if _rank(counter.kind) > _rank(self.kind):
+        # Programs say "step" in one line and "iter" in the next and mean the same.
+        kind = STEP if counter.kind == ITERATION else counter.kind
+        if kind > self.kind:
             return False
-        number = counter.number
-        if _rank(counter.kind) < _rank(self.kind):  # a surer one than before: it starts a count of its own
-            self.kind, self._base, self._last, self._stride = counter.kind, 0, None, 1
-        last = self._last
+        if kind < self.kind:  # a surer one than before: it starts a count of its own
+            self.kind, self._base, self._last, self._stride = kind, 0, None, 1
+        number, last = counter.number, self._last
         # A bar that is drawn again is where it was, whatever is printed beside it.
-        new_epoch = counter.kind != BAR and epoch is not None and self._epoch is not None and epoch > self._epoch
+        new_epoch = kind != BAR and epoch is not None and self._epoch is not None and epoch > self._epoch
         new_epoch, self._begun = new_epoch or self._begun, False
         if last is not None and (number < last or (number == last and new_epoch)):
-            if self._total is not None:
-                self._base += self._total
-            else:
-                self._base = self.step + self._stride - number
+            self._base = self.step + self._stride - number if self._total is None else self._base + self._total
         elif last is not None and number > last:
             self._stride = number - last
         self._last, self._total = number, counter.total
@@ -83,19 +74,14 @@ class StepCounter:
         self.step = self._base + number
         return True
 
-    def forget(self, kind: int) -> None:
-        """What was counted so by `kind` was no step."""
-        if self.kind == kind:
+    def forget_bar(self) -> None:
+        """What was counted by a bar was no step."""
+        if self.kind == BAR:
             self.step, self.kind, self._base, self._last = 0, _COUNTED, 0, None
 
     def count(self) -> None:
         """One more record that names no step."""
         self.step += 1
-
-
-def _rank(kind: int) -> int:
-    """Programs say "step" in one line and "iter" in the next and mean the same."""
-    return STEP if kind == ITERATION else kind
 
 
 class PrintedMetrics:
@@ -116,11 +102,6 @@ class PrintedMetrics:
         self._held: Reading | None = None
         self._given: dict[bool, Point] = {}
         self._epoch: float | None = None
-
-    @property
-    def step(self) -> int:
-        """The newest step."""
-        return self._counter.step
 
     @property
     def has_pending(self) -> bool:
@@ -261,7 +242,7 @@ class PrintedMetrics:
         if ours is not None and (bar.title, bar.total) != (ours.title, ours.total):
             finished = ours.total is not None and ours.number >= ours.total
             if not self._bar_is_trained:  # nothing was learned beside that one: it counted something else
-                self._counter.forget(BAR)
+                self._counter.forget_bar()
             elif not (finished and bar.title == ours.title and ours.title and bar.total is not None):
                 return None  # an evaluation's, drawn between two steps, and not the next epoch's, of another length
         self._bar = bar
