@@ -152,6 +152,25 @@ def parse_yaml(text: str) -> Any:
     return value
 
 
+def type_text(value: object) -> str:
+    """A JSON value's type as text: "a list", "text", "nothing (null)", ….
+
+    Unlike `type(value).__name__` this is for a person who never saw Python.
+    """
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, bool):
+        return "true or false"
+    kinds: tuple[tuple[type, str], ...] = (
+        (int, "a whole number"),
+        (float, "a number"),
+        (str, "text"),
+        (list, "a list"),
+        (dict, "an object"),
+    )
+    return next((text for kind, text in kinds if isinstance(value, kind)), type(value).__name__)
+
+
 def _other_encoding(data: bytes | bytearray) -> str | None:
     """The name of an encoding that is certainly meant and is not UTF-8; JSON and TOML begin with an ASCII character."""
     start = data[:4]

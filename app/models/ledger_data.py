@@ -44,7 +44,7 @@ def read_ledger(path: Path) -> LedgerSnapshot:
     """
     file = read_state_file(path)
     ledger = Ledger.from_file(file)
-    grid, progress = ledger.grid, ledger.progress()
+    grid, progress = ledger.setup.grid, ledger.progress()
     # A ledger made from a file holds no claims: resuming makes new claims. A live run's claims are in the file.
     claimed: dict[int, dict[int, int]] = {}
     for chunk in file.in_progress:

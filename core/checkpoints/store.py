@@ -21,7 +21,8 @@ from typing import Any, Final
 from core.errors import NewerVersionError, StateFileError
 from core.fault_points import reach
 from core.files.atomic import explain, read_json, require_format, sha256_file, sync_folder, write_atomic
-from core.protocol.messages import ChunkDone, CommitStaged, Position, StagedFile
+from core.protocol.messages import CommitStaged, Position, StagedFile
+from core.records import RecordError, Whole, read_record
 
 FORMAT: Final = "rankdeck-checkpoint"
 OLD_FORMAT: Final = "rankdeck-generation"
@@ -54,12 +55,12 @@ class Checkpoint:
 
     number: int
     folder: Path
-    step: int
+    step: Whole
     created: float
-    world_size: int
+    world_size: Whole
     mode: str
     val_loss: float | None
-    positions: Mapping[int, Position]
+    positions: dict[int, Position]
     files: tuple[StagedFile, ...]
     devices: tuple[str, ...] = ()
     diverged: tuple[int, ...] = ()
@@ -409,41 +410,19 @@ def _manifest(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _parse(document: Mapping[str, Any], number: int, folder: Path) -> Checkpoint:
     try:
-        val_loss = document["val_loss"]
         if document["checkpoint"] != number:
             raise _damaged(f"{folder / MANIFEST} belongs to checkpoint {document['checkpoint']}, not {number}.")
-        return Checkpoint(
-            number=number,
-            folder=folder,
-            step=int(document["step"]),
-            created=float(document["created"]),
-            world_size=int(document["world_size"]),
-            mode=str(document["mode"]),
-            val_loss=None if val_loss is None else float(val_loss),
-            positions={int(rank): _position(value) for rank, value in document["positions"].items()},
-            files=tuple(_file(name, value, folder) for name, value in document["files"].items()),
-            devices=tuple(str(uuid) for uuid in document.get("devices", ())),
-            diverged=tuple(int(rank) for rank in document.get("diverged", ())),
-        )
+        files = [{"name": name, **entry} for name, entry in document["files"].items()]
+        ours = {"number": number, "folder": str(folder), "files": files}
+        checkpoint = read_record(Checkpoint, {**document, **ours})
     except KeyError as error:
         raise _damaged(f"{folder / MANIFEST} lacks {error.args[0]!r}.") from None
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, AttributeError, RecordError) as error:
         raise _damaged(f"{folder / MANIFEST} has a field that cannot be read ({error}).") from None
-
-
-def _position(value: Mapping[str, Any]) -> Position:
-    return Position(
-        step=int(value["step"]),
-        samples_seen=int(value["samples_seen"]),
-        completed=[ChunkDone(**{key: int(item) for key, item in chunk.items()}) for chunk in value["completed"]],
-        partial=[[int(item) for item in chunk] for chunk in value["partial"]],
-    )
-
-
-def _file(name: str, value: Mapping[str, Any], folder: Path) -> StagedFile:
-    if not _SAFE_NAME.fullmatch(name):
-        raise _damaged(f"{folder / MANIFEST} names a file {name!r}, which cannot be one of its own.")
-    return StagedFile(name, int(value["size"]), str(value["sha256"]))
+    for file in checkpoint.files:
+        if not _SAFE_NAME.fullmatch(file.name):
+            raise _damaged(f"{folder / MANIFEST} names a file {file.name!r}, which cannot be one of its own.")
+    return checkpoint
 
 
 def _damaged(cause: str) -> StateFileError:

@@ -21,7 +21,7 @@ from typing import IO, Any, Final
 from core.errors import NewerVersionError, PreflightError, RankdeckError, StateFileError
 from core.fault_points import reach
 from core.files.private import make_private
-from core.parsing import ParseError, decode_utf8, parse_json
+from core.parsing import ParseError, decode_utf8, parse_json, type_text
 
 REPLACE_TIMEOUT_S: Final = 5.0
 MAX_STATE_BYTES: Final = 256 << 20
@@ -270,25 +270,6 @@ def require_format(document: Any, path: Path, name: str, version: int) -> dict[s
             "Use the newer Rankdeck that wrote it.",
         )
     return dict(document)
-
-
-def type_text(value: object) -> str:
-    """A JSON value's type as text: "a list", "text", "nothing (null)", ….
-
-    Unlike `type(value).__name__` this is for a person who never saw Python.
-    """
-    if value is None:
-        return "nothing (null)"
-    if isinstance(value, bool):
-        return "true or false"
-    kinds: tuple[tuple[type, str], ...] = (
-        (int, "a whole number"),
-        (float, "a number"),
-        (str, "text"),
-        (list, "a list"),
-        (dict, "an object"),
-    )
-    return next((text for kind, text in kinds if isinstance(value, kind)), type(value).__name__)
 
 
 def sha256_file(path: Path) -> str:

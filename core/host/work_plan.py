@@ -48,7 +48,7 @@ def rank_starts(
         starts.append(
             RankStart(
                 step=step,
-                steps_left=None if steps_left is None else steps_left[ledger.group_for(rank)],
+                steps_left=None if steps_left is None else steps_left[ledger.setup.group_for(rank)],
                 copy=copy,
                 same_groups=restore_plan.same_groups,
                 samples_seen=None if own else ledger.samples_trained if groups == 1 else most,
@@ -64,13 +64,13 @@ def _steps_left(run: ResolvedRun, ledger: Ledger) -> list[int] | None:
         return None
     batch = run.batch.global_
     whole = _steps_of_whole_epochs(ledger, batch, epochs)
-    begun = [sum(-(-left // batch) for left in ledger.samples_left(group)) for group in range(ledger.groups)]
+    begun = [sum(-(-left // batch) for left in ledger.samples_left(group)) for group in range(ledger.setup.groups)]
     return [sum(both) for both in zip(whole, begun, strict=True)]
 
 
 def _steps_of_whole_epochs(ledger: Ledger, batch: int, epochs: int) -> list[int]:
     """Each replica group's steps in all epochs of which nothing is trained yet."""
-    grid, groups, first = ledger.grid, ledger.groups, ledger.first_untouched_epoch
+    grid, groups, first = ledger.setup.grid, ledger.setup.groups, ledger.first_untouched_epoch
     # The owner of chunk i in epoch e is (i + e) mod groups, so a group trains the chunks of one residue of i in each
     # epoch, and of another one in the next. Its shares repeat after as many epochs as there are groups.
     of_residue = [sum(grid.count(i) for i in range(r, grid.chunks, groups)) for r in range(groups)]

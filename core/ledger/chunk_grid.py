@@ -1,8 +1,10 @@
-"""Chunk grid: a dataset's samples cut into blocks and chunks. Pure arithmetic; `core.ledger.ledger` numbers them."""
+"""Chunk grid: a dataset's samples cut into blocks and chunks; and the ledger's setup, which says who trains them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +68,49 @@ class ChunkGrid:
         """Samples in a chunk."""
         block_id, chunk_id = self.ids(index)
         return min(self.chunk_size, self.samples_in(block_id) - chunk_id * self.chunk_size)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSetup:
+    """How a dataset is cut, ordered, and shared among ranks.
+
+    Attributes:
+        grid: How it is cut.
+        dataset: Its identity (`core.data.dataset.DatasetIdentity.as_dict`).
+        seed: Orders the chunks of each epoch.
+        world: Ranks.
+        groups: Replica groups: 1 when all ranks train in step, else as many as ranks.
+        epochs: How often the dataset is trained; None for no limit.
+        run_id: Stands in the state file as AI-OS's `brain_id`.
+        stealing: Replica groups that are done early take chunks of others. Not in the state file: the run sets it.
+
+    Raises:
+        ValueError: Numbers that cannot go together.
+    """
+
+    grid: ChunkGrid
+    dataset: Mapping[str, Any]
+    seed: int
+    world: int
+    groups: int
+    epochs: int | None = None
+    run_id: str | None = None
+    stealing: bool = False
+
+    def __post_init__(self) -> None:
+        if self.world < 1 or self.groups not in (1, self.world):
+            raise ValueError(f"{self.groups} replica groups cannot be shared by {self.world} ranks")
+        if self.epochs is not None and self.epochs < 1:
+            raise ValueError(f"{self.epochs} epochs are none")
+
+    def group_for(self, rank: int) -> int:
+        """The replica group that a rank belongs to."""
+        return rank if self.groups > 1 else 0
+
+    def owner(self, index: int, epoch: int) -> int:
+        """The rank that a chunk belongs to in an epoch; it moves on with each, so that every rank sees every chunk."""
+        return (index + epoch) % self.world
+
+    def trainer(self, group: int, index: int, epoch: int) -> int:
+        """The rank that a chunk counts as trained by when this replica group trains it."""
+        return self.owner(index, epoch) if self.groups == 1 else group

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from core.errors import ChunkSizeError, RankdeckError, StateFileError
-from core.ledger.chunk_grid import ChunkGrid
+from core.ledger.chunk_grid import ChunkGrid, LedgerSetup
 from core.ledger.state_file import CompletedChunk, LedgerFile
 from core.protocol.messages import ChunkDone, Position
 
@@ -75,20 +75,21 @@ class Committed:
     def take(
         self,
         position: Position,
-        grid: ChunkGrid,
+        setup: LedgerSetup,
+        group: int,
         claimed: Mapping[ChunkKey, float],
-        owner: Callable[[int, int], int],
     ) -> None:
-        """Takes one replica group's position. A chunk named again that is completed already changes nothing.
+        """Takes a replica group's position. A chunk named again that is completed already changes nothing.
 
         Raises:
             LedgerConflictError: The position cannot be.
         """
+        grid = setup.grid
         for chunk in position.completed:
             key = self._known(chunk.epoch, chunk.block_id, chunk.chunk_id, grid, claimed)
             if not self.is_done(*key):
                 self._check_whole(chunk, key, grid)
-                self._complete(key, grid, owner, chunk.optimizer_step)
+                self._complete(key, setup, group, chunk.optimizer_step)
         for item in position.partial:
             if len(item) != 4:
                 raise LedgerConflictError(f"A chunk in progress is described by {len(item)} numbers, not 4.")
@@ -101,7 +102,7 @@ class Committed:
                     f"{'it is completed' if self.is_done(*key) else f'{before.samples_done} of {grid.count(key[1])}'}."
                 )
             if samples_done == grid.count(key[1]):
-                self._complete(key, grid, owner, position.step)
+                self._complete(key, setup, group, position.step)
             elif samples_done:
                 self.partial[key] = Partial(samples_done, claimed.get(key, before.timestamp))
 
@@ -132,12 +133,12 @@ class Committed:
                 f"{_name(key, grid)} is said to be completed after {chunk.samples} of its {count} samples."
             )
 
-    def _complete(self, key: ChunkKey, grid: ChunkGrid, owner: Callable[[int, int], int], optimizer_step: int) -> None:
-        epoch, index = key
+    def _complete(self, key: ChunkKey, setup: LedgerSetup, group: int, optimizer_step: int) -> None:
+        (epoch, index), grid = key, setup.grid
         self.partial.pop(key, None)
         count = grid.count(index)
         self.done.setdefault(epoch, {})[index] = CompletedChunk(
-            epoch, *grid.ids(index), owner(index, epoch), optimizer_step, count
+            epoch, *grid.ids(index), setup.trainer(group, index, epoch), optimizer_step, count
         )
         self.samples_completed += count
 

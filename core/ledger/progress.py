@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.ledger.chunk_grid import ChunkGrid
+from core.ledger.chunk_grid import LedgerSetup
 from core.ledger.committed import Committed
 from core.ledger.state_file import FORMAT, VERSION, ChunkInProgress, CompletedChunk
 
@@ -55,22 +55,16 @@ class BlockProgress:
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """A ledger at one moment. Its fields are `core.ledger.ledger.Ledger`'s."""
+    """A ledger at one moment."""
 
-    grid: ChunkGrid
-    dataset: Mapping[str, Any]
-    seed: int
-    world: int
-    groups: int
-    epochs: int | None
-    run_id: str | None
+    setup: LedgerSetup
     committed: Committed
     in_progress: Sequence[ChunkInProgress]
 
     @property
     def epoch(self) -> int:
         """The lowest unfinished epoch; when all are finished, the last: its blocks are then all done."""
-        return self.committed.epoch if self.epochs is None else min(self.committed.epoch, self.epochs - 1)
+        return self.committed.epoch if self.setup.epochs is None else min(self.committed.epoch, self.setup.epochs - 1)
 
     def progress(self) -> LedgerProgress:
         """How far the work is."""
@@ -78,26 +72,28 @@ class LedgerView:
         partial = sum(p.samples_done for (epoch, _), p in self.committed.partial.items() if epoch == self.epoch)
         return LedgerProgress(
             epoch=self.epoch,
-            epochs=self.epochs,
-            chunks_total=self.grid.chunks,
+            epochs=self.setup.epochs,
+            chunks_total=self.setup.grid.chunks,
             chunks_done=len(done),
             chunks_in_progress=len(self.in_progress),
-            samples_total=self.grid.samples,
+            samples_total=self.setup.grid.samples,
             samples_done=sum(chunk.samples for chunk in done.values()) + partial,
             samples_trained=self.committed.samples_trained,
-            finished=self.epochs is not None and self.committed.epoch >= self.epochs,
+            finished=self.setup.epochs is not None and self.committed.epoch >= self.setup.epochs,
         )
 
     def blocks(self) -> list[BlockProgress]:
         """Every block of the current epoch, chunk by chunk."""
-        done: list[dict[int, int]] = [{} for _ in range(self.grid.blocks)]
-        going: list[dict[int, int]] = [{} for _ in range(self.grid.blocks)]
+        done: list[dict[int, int]] = [{} for _ in range(self.setup.grid.blocks)]
+        going: list[dict[int, int]] = [{} for _ in range(self.setup.grid.blocks)]
         for chunk in self.committed.done.get(self.epoch, {}).values():
             done[chunk.block_id][chunk.chunk_id] = chunk.gpu_id
         for item in self.in_progress:
             if item.epoch == self.epoch:
                 going[item.block_id][item.chunk_id] = item.gpu_id
-        return [BlockProgress(b, self.grid.chunks_in(b), done[b], going[b]) for b in range(self.grid.blocks)]
+        return [
+            BlockProgress(b, self.setup.grid.chunks_in(b), done[b], going[b]) for b in range(self.setup.grid.blocks)
+        ]
 
     def as_dict(self) -> dict[str, Any]:
         """The state file: first AI-OS's keys with their meaning, then ours."""
@@ -107,10 +103,10 @@ class LedgerView:
         this_epoch = self._blocks_done(self.committed.done.get(self.epoch, {}))
         started = {chunk.block_id for chunks in self.committed.done.values() for chunk in chunks.values()}
         started.update(item.block_id for item in self.in_progress)
-        every = list(range(self.grid.blocks))
+        every = list(range(self.setup.grid.blocks))
         return {
-            "brain_id": self.run_id,
-            "dataset_name": _aios_name(str(self.dataset.get("path", ""))),
+            "brain_id": self.setup.run_id,
+            "dataset_name": _aios_name(str(self.setup.dataset.get("path", ""))),
             "completed_chunks": [
                 {
                     "block_id": chunk.block_id,
@@ -127,7 +123,7 @@ class LedgerView:
             "completed_blocks": every if self.epoch > 0 else this_epoch,
             "current_epoch": self.epoch,
             "blocks_this_epoch": this_epoch,
-            "total_blocks_in_dataset": self.grid.blocks,
+            "total_blocks_in_dataset": self.setup.grid.blocks,
             "total_steps": self.committed.samples_completed,
             "in_progress_chunks": [
                 {
@@ -144,15 +140,15 @@ class LedgerView:
 
     def _own_keys(self) -> dict[str, Any]:
         return {
-            "samples": self.grid.samples,
-            "samples_per_block": self.grid.samples_per_block,
-            "chunk_size": self.grid.chunk_size,
+            "samples": self.setup.grid.samples,
+            "samples_per_block": self.setup.grid.samples_per_block,
+            "chunk_size": self.setup.grid.chunk_size,
             "samples_trained": self.committed.samples_trained,
-            "seed": self.seed,
-            "dataset": dict(self.dataset),
-            "world_size": self.world,
-            "lanes": self.groups,
-            "epochs": self.epochs,
+            "seed": self.setup.seed,
+            "dataset": dict(self.setup.dataset),
+            "world_size": self.setup.world,
+            "lanes": self.setup.groups,
+            "epochs": self.setup.epochs,
             "checkpoint": self.committed.checkpoint,
         }
 
@@ -160,7 +156,7 @@ class LedgerView:
         counts: dict[int, int] = {}
         for chunk in done.values():
             counts[chunk.block_id] = counts.get(chunk.block_id, 0) + 1
-        return sorted(block for block, count in counts.items() if count == self.grid.chunks_in(block))
+        return sorted(block for block, count in counts.items() if count == self.setup.grid.chunks_in(block))
 
 
 def _aios_name(path: str) -> str | None:

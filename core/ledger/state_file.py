@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from core.errors import NewerVersionError, StateFileError
-from core.files.atomic import read_json, require_format, type_text
+from core.files.atomic import read_json, require_format
+from core.ledger.chunk_grid import ChunkGrid, LedgerSetup
 from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
+from core.records import Limits, RecordError, Whole, read_record
 
 FORMAT: Final = "rankdeck-ledger"
 VERSION: Final = 2
@@ -22,21 +24,13 @@ VERSION: Final = 2
 FILE_NAME: Final = "chunk_tracker_state.json"
 _CHUNK_SIZE_IN_FOLDER: Final = re.compile(r"_cs(\d+)$")
 _OLDER_CHUNK_KEYS: Final = frozenset(("step", "true_steps", "samples_trained"))
-_LARGEST: Final = 2**63 - 1
 _NAMED: Final = 5
 """The most that a note names; the others are counted."""
 _OWN_KEYS: Final = frozenset(("samples_per_block", "chunk_size", "lanes", "dataset"))
-_AIOS_KEYS: Final = frozenset(
-    (
-        *("brain_id", "dataset_name", "completed_chunks", "started_blocks", "completed_blocks", "current_epoch"),
-        *("blocks_this_epoch", "total_blocks_in_dataset", "in_progress_chunks"),
-        *("total_steps", "total_true_steps", "total_samples_trained"),
-        *("block_id", "chunk_id", "gpu_id", "optimizer_step", "steps", *_OLDER_CHUNK_KEYS),
-    )
-)
-"""Of the file and of a completed chunk, in both forms."""
 
 Form = Literal["rankdeck", "aios", "aios-older"]
+Positive = Annotated[int, Limits(1)]
+Seconds = Annotated[float, Limits(0)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +44,12 @@ class CompletedChunk:
         samples: How many samples it has (AI-OS calls them `steps`).
     """
 
-    epoch: int
-    block_id: int
-    chunk_id: int
-    gpu_id: int
-    optimizer_step: int
-    samples: int
+    epoch: Whole
+    block_id: Whole
+    chunk_id: Whole
+    gpu_id: Whole
+    optimizer_step: Whole
+    samples: Whole = field(metadata={"key": "steps"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +61,12 @@ class ChunkInProgress:
         samples_done: How many of its samples committed weights hold; 0 in AI-OS's files.
     """
 
-    epoch: int
-    block_id: int
-    chunk_id: int
-    gpu_id: int
-    timestamp: float
-    samples_done: int
+    epoch: Whole
+    block_id: Whole
+    chunk_id: Whole
+    gpu_id: Whole
+    timestamp: Seconds
+    samples_done: Whole
 
 
 C = TypeVar("C", CompletedChunk, ChunkInProgress)
@@ -87,12 +81,11 @@ class LedgerFile:
         form: Who wrote it.
         completed: In the order of the file.
         current_epoch: 0 for the first.
-        blocks_this_epoch: Blocks done in `current_epoch`.
         total_blocks: Blocks in the dataset.
         total_samples: Samples in all completed chunks of all epochs.
         chunk_size: From the file, or for AI-OS's from the name of its folder.
         notes: What was odd about AI-OS's file and how it was taken, one sentence each.
-        samples, samples_per_block, seed, dataset, world_size, groups, epochs, checkpoint: Rankdeck's form only.
+        setup, checkpoint: Rankdeck's form only.
     """
 
     path: Path
@@ -100,23 +93,81 @@ class LedgerFile:
     completed: tuple[CompletedChunk, ...]
     in_progress: tuple[ChunkInProgress, ...]
     current_epoch: int
-    started_blocks: tuple[int, ...]
-    completed_blocks: tuple[int, ...]
-    blocks_this_epoch: tuple[int, ...]
     total_blocks: int | None
     total_samples: int
-    brain_id: str | None = None
     dataset_name: str | None = None
     chunk_size: int | None = None
     notes: tuple[str, ...] = ()
-    samples: int | None = None
-    samples_per_block: int | None = None
-    seed: int | None = None
-    dataset: Mapping[str, Any] | None = None
-    world_size: int | None = None
-    groups: int | None = None
-    epochs: int | None = None
+    setup: LedgerSetup | None = None
     checkpoint: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _OwnDocument:
+    """Rankdeck's form, key by key."""
+
+    completed_chunks: list[CompletedChunk]
+    in_progress_chunks: list[ChunkInProgress]
+    current_epoch: Whole
+    started_blocks: list[Whole]
+    completed_blocks: list[Whole]
+    blocks_this_epoch: list[Whole]
+    total_steps: Whole
+    samples: Positive
+    samples_per_block: Positive
+    chunk_size: Positive
+    seed: Whole
+    dataset: dict[str, Any]
+    world_size: Positive
+    groups: Positive = field(metadata={"key": "lanes"})
+    total_blocks_in_dataset: Whole | None = None
+    brain_id: str | None = None
+    dataset_name: str | None = None
+    epochs: Whole | None = None
+    checkpoint: Whole | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _AiosChunk:
+    """A completed chunk of AI-OS's; the last three keys are its older form's."""
+
+    block_id: Whole
+    chunk_id: Whole
+    gpu_id: Whole = 0
+    optimizer_step: Whole | None = None
+    steps: Whole | None = None
+    step: Whole | None = None
+    true_steps: Whole | None = None
+    samples_trained: Whole | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _AiosClaim:
+    block_id: Whole
+    chunk_id: Whole
+    gpu_id: Whole = 0
+    timestamp: Seconds = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _AiosDocument:
+    """AI-OS's forms, key by key; the last two keys are the older form's."""
+
+    completed_chunks: list[_AiosChunk]
+    in_progress_chunks: list[_AiosClaim] = field(default_factory=list)
+    current_epoch: Whole = 0
+    started_blocks: list[Whole] = field(default_factory=list)
+    completed_blocks: list[Whole] = field(default_factory=list)
+    blocks_this_epoch: list[Whole] = field(default_factory=list)
+    total_blocks_in_dataset: Whole | None = None
+    brain_id: str | None = None
+    dataset_name: str | None = None
+    total_steps: Whole | None = None
+    total_true_steps: Whole | None = None
+    total_samples_trained: Whole | None = None
+
+
+_AIOS_KEYS: Final = frozenset(key.name for record in (_AiosDocument, _AiosChunk) for key in fields(record))
 
 
 def read_state_file(path: Path) -> LedgerFile:
@@ -147,13 +198,16 @@ def parse_state(document: Any, path: Path = Path(FILE_NAME)) -> LedgerFile:
     Raises:
         StateFileError: As `read_state_file`.
     """
-    if isinstance(document, Mapping) and not _is_own(document):
+    try:
+        if not isinstance(document, Mapping) or _is_own(document):
+            return _parse_own(require_format(document, path, FORMAT, VERSION), path)
         if "completed_chunks" in document:
-            return _parse_aios(_Fields(document, path))
-        raise StateFileError(
-            f"{path} is not a chunk tracker's state: it has no completed_chunks.", "Check that this is the right file."
-        )
-    return _parse_own(_Fields(require_format(document, path, FORMAT, VERSION), path))
+            return _parse_aios(document, path)
+    except RecordError as error:
+        raise StateFileError(f"{path}: {error}.", "Use a copy of the file from before.") from None
+    raise StateFileError(
+        f"{path} is not a chunk tracker's state: it has no completed_chunks.", "Check that this is the right file."
+    )
 
 
 def _is_own(document: Mapping[str, Any]) -> bool:
@@ -161,78 +215,64 @@ def _is_own(document: Mapping[str, Any]) -> bool:
     return str(document.get("format")).startswith("rankdeck") or len(document.keys() & _OWN_KEYS) > 1
 
 
-def _parse_own(fields: _Fields) -> LedgerFile:
-    dataset = fields.document.get("dataset")
-    if not isinstance(dataset, Mapping):
-        raise fields.wrong("dataset", dataset, "an object")
+def _parse_own(document: dict[str, Any], path: Path) -> LedgerFile:
+    if "generation" in document:  # 0.1
+        document["checkpoint"] = document["generation"]  # 0.1
+    own = read_record(_OwnDocument, document)
+    if own.groups not in (1, own.world_size):
+        raise RecordError(f"replica groups cannot be shared by {own.world_size} ranks", str(own.groups))
+    grid = ChunkGrid(own.samples, own.samples_per_block, own.chunk_size)
+    setup = LedgerSetup(grid, own.dataset, own.seed, own.world_size, own.groups, own.epochs or None, own.brain_id)
     return LedgerFile(
-        path=fields.path,
+        path=path,
         form="rankdeck",
-        completed=tuple(
-            CompletedChunk(
-                chunk.whole("epoch"),
-                chunk.whole("block_id"),
-                chunk.whole("chunk_id"),
-                chunk.whole("gpu_id"),
-                chunk.whole("optimizer_step"),
-                chunk.whole("steps"),
-            )
-            for chunk in fields.objects("completed_chunks")
-        ),
-        in_progress=_in_progress(fields, None),
-        current_epoch=fields.whole("current_epoch"),
-        started_blocks=fields.wholes("started_blocks"),
-        completed_blocks=fields.wholes("completed_blocks"),
-        blocks_this_epoch=fields.wholes("blocks_this_epoch"),
-        total_blocks=fields.whole_or_none("total_blocks_in_dataset"),
-        total_samples=fields.whole("total_steps"),
-        brain_id=fields.text_or_none("brain_id"),
-        dataset_name=fields.text_or_none("dataset_name"),
-        chunk_size=fields.whole("chunk_size", least=1),
-        samples=fields.whole("samples", least=1),
-        samples_per_block=fields.whole("samples_per_block", least=1),
-        seed=fields.whole("seed"),
-        dataset=dict(dataset),
-        world_size=fields.whole("world_size", least=1),
-        groups=fields.whole("lanes", least=1),
-        epochs=fields.whole_or_none("epochs"),
-        checkpoint=fields.whole_or_none("generation" if "generation" in fields.document else "checkpoint"),  # 0.1
+        completed=tuple(own.completed_chunks),
+        in_progress=tuple(own.in_progress_chunks),
+        current_epoch=own.current_epoch,
+        total_blocks=own.total_blocks_in_dataset,
+        total_samples=own.total_steps,
+        dataset_name=own.dataset_name,
+        chunk_size=own.chunk_size,
+        setup=setup,
+        checkpoint=own.checkpoint,
     )
 
 
-def _parse_aios(fields: _Fields) -> LedgerFile:
-    chunks = fields.objects("completed_chunks")
-    older = "in_progress_chunks" not in fields.document and "started_blocks" not in fields.document
-    older = older or any(_OLDER_CHUNK_KEYS & chunk.document.keys() for chunk in chunks)
-    epoch = fields.whole("current_epoch", default=0)
-    this_epoch = fields.wholes("blocks_this_epoch", optional=True)
-    completed = [_aios_chunk(chunk, epoch, this_epoch) for chunk in chunks]
+def _parse_aios(document: Mapping[str, Any], path: Path) -> LedgerFile:
+    file = read_record(_AiosDocument, document)
+    chunk_keys = {key for chunk in document["completed_chunks"] for key in chunk}
+    older = not {"in_progress_chunks", "started_blocks"} & document.keys() or bool(_OLDER_CHUNK_KEYS & chunk_keys)
+    epoch = file.current_epoch
+    completed = [_aios_chunk(chunk, epoch, file.blocks_this_epoch) for chunk in file.completed_chunks]
+    claimed = [
+        ChunkInProgress(epoch, claim.block_id, claim.chunk_id, claim.gpu_id, claim.timestamp, 0)
+        for claim in file.in_progress_chunks
+    ]
     once = _once(completed)
-    claimed = _in_progress(fields, epoch)
-    blocks = {*fields.wholes("completed_blocks", optional=True), *this_epoch}
     notes = (
-        *_unknown_keys(fields.document, chunks),
+        *_unknown_keys(sorted({*document.keys(), *chunk_keys} - _AIOS_KEYS)),
         *_repetitions(completed, claimed),
         *_other_epochs(epoch),
-        *_empty_blocks(blocks, completed),
+        *_empty_blocks({*file.completed_blocks, *file.blocks_this_epoch}, completed),
     )
-    folder_size = _CHUNK_SIZE_IN_FOLDER.search(fields.path.absolute().parent.name)
+    folder_size = _CHUNK_SIZE_IN_FOLDER.search(path.absolute().parent.name)
     return LedgerFile(
-        path=fields.path,
+        path=path,
         form="aios-older" if older else "aios",
         completed=tuple(once.values()),
         in_progress=tuple(item for key, item in _once(claimed).items() if key not in once),
         current_epoch=epoch,
-        started_blocks=fields.wholes("started_blocks", optional=True),
-        completed_blocks=fields.wholes("completed_blocks", optional=True),
-        blocks_this_epoch=this_epoch,
-        total_blocks=fields.whole_or_none("total_blocks_in_dataset"),
-        total_samples=fields.first_whole(("total_steps", "total_true_steps", "total_samples_trained")),
-        brain_id=fields.text_or_none("brain_id"),
-        dataset_name=fields.text_or_none("dataset_name"),
+        total_blocks=file.total_blocks_in_dataset,
+        total_samples=_first(file.total_steps, file.total_true_steps, file.total_samples_trained),
+        dataset_name=file.dataset_name,
         chunk_size=int(folder_size[1]) if folder_size and int(folder_size[1]) > 0 else None,
         notes=notes,
     )
+
+
+def _first(*numbers: int | None) -> int:
+    """The number that is there under one of its names; 0 where none is."""
+    return next((number for number in numbers if number is not None), 0)
 
 
 def _once(chunks: Iterable[C]) -> dict[tuple[int, int, int], C]:
@@ -247,8 +287,7 @@ def _key(chunk: CompletedChunk | ChunkInProgress) -> tuple[int, int, int]:
     return chunk.epoch, chunk.block_id, chunk.chunk_id
 
 
-def _unknown_keys(document: Mapping[str, Any], chunks: Sequence[_Fields]) -> list[str]:
-    unknown = sorted({*document.keys(), *(key for chunk in chunks for key in chunk.document)} - _AIOS_KEYS)
+def _unknown_keys(unknown: Sequence[str]) -> list[str]:
     if not unknown:
         return []
     named = ", ".join(f"{key!r:.40}" for key in unknown[:_NAMED])
@@ -303,34 +342,19 @@ def _more(names: Sequence[str]) -> str:
     return f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
 
 
-def _aios_chunk(chunk: _Fields, epoch: int, this_epoch: Sequence[int]) -> CompletedChunk:
+def _aios_chunk(chunk: _AiosChunk, epoch: int, this_epoch: Sequence[int]) -> CompletedChunk:
     """One completed chunk of AI-OS's, with the epoch it must be from.
 
     Its files keep the chunks of all epochs without saying which. In a later epoch only the blocks named in
     `blocks_this_epoch` are known to be done again; every other chunk is from the epoch before.
     """
-    block_id = chunk.whole("block_id")
     return CompletedChunk(
-        epoch=epoch if epoch == 0 or block_id in this_epoch else epoch - 1,
-        block_id=block_id,
-        chunk_id=chunk.whole("chunk_id"),
-        gpu_id=chunk.whole("gpu_id", default=0),
-        optimizer_step=chunk.first_whole(("optimizer_step", "step")),
-        samples=chunk.first_whole(("steps", "true_steps", "samples_trained")),
-    )
-
-
-def _in_progress(fields: _Fields, aios_epoch: int | None) -> tuple[ChunkInProgress, ...]:
-    return tuple(
-        ChunkInProgress(
-            epoch=chunk.whole("epoch") if aios_epoch is None else aios_epoch,
-            block_id=chunk.whole("block_id"),
-            chunk_id=chunk.whole("chunk_id"),
-            gpu_id=chunk.whole("gpu_id", default=0),
-            timestamp=chunk.number("timestamp"),
-            samples_done=chunk.whole("samples_done") if aios_epoch is None else 0,
-        )
-        for chunk in fields.objects("in_progress_chunks", optional=aios_epoch is not None)
+        epoch=epoch if epoch == 0 or chunk.block_id in this_epoch else epoch - 1,
+        block_id=chunk.block_id,
+        chunk_id=chunk.chunk_id,
+        gpu_id=chunk.gpu_id,
+        optimizer_step=_first(chunk.optimizer_step, chunk.step),
+        samples=_first(chunk.steps, chunk.true_steps, chunk.samples_trained),
     )
 
 
@@ -343,75 +367,3 @@ def _newest_copy(path: Path) -> int | None:
         if manifest.parent.name.isdecimal() and (manifest.parent / FILE_NAME).is_file()
     ]
     return max(numbers, default=None)
-
-
-class _Fields:
-    """An object of the file, its fields read with their checks.
-
-    Args:
-        document: The object.
-        path: The file, for the words.
-        where: The object's place in the file: "completed_chunks[3]."; empty for the whole file.
-    """
-
-    def __init__(self, document: Mapping[str, Any], path: Path, where: str = "") -> None:
-        self.document = document
-        self.path = path
-        self._where = where
-
-    def wrong(self, name: str, value: Any, wanted: str) -> StateFileError:
-        """The error for a field that cannot be right."""
-        found = f"holds {type_text(value)}" if name in self.document else "is missing"
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            found = f"is {value}"
-        return StateFileError(
-            f"{self.path}: {self._where}{name} {found}; it must be {wanted}.", "Use a copy of the file from before."
-        )
-
-    def whole(self, name: str, *, default: int | None = None, least: int = 0) -> int:
-        """A whole number of at least `least`; `default`, if there is one, where the field is missing."""
-        value = self.document.get(name, default)
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= _LARGEST:
-            return value
-        raise self.wrong(name, value, f"a whole number of {least} or more")
-
-    def whole_or_none(self, name: str) -> int | None:
-        """A whole number, or None where the field is null or missing."""
-        return None if self.document.get(name) is None else self.whole(name)
-
-    def first_whole(self, names: Sequence[str]) -> int:
-        """The first of several names that is there, as a whole number; 0 if none is."""
-        return next((self.whole(name) for name in names if self.document.get(name) is not None), 0)
-
-    def number(self, name: str) -> float:
-        """A number that is not negative; 0 where the field is missing."""
-        value = self.document.get(name, 0.0)
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf"):
-            return float(value)
-        raise self.wrong(name, value, "a number of 0 or more")
-
-    def text_or_none(self, name: str) -> str | None:
-        """Text, or None where the field is null or missing."""
-        value = self.document.get(name)
-        if value is None or isinstance(value, str):
-            return value
-        raise self.wrong(name, value, "text")
-
-    def wholes(self, name: str, *, optional: bool = False) -> tuple[int, ...]:
-        """A list of whole numbers of 0 or more."""
-        value = self.document.get(name, [] if optional else None)
-        if not isinstance(value, list):
-            raise self.wrong(name, value, "a list of whole numbers")
-        items = _Fields({f"{name}[{n}]": item for n, item in enumerate(value)}, self.path, self._where)
-        return tuple(items.whole(key) for key in items.document)
-
-    def objects(self, name: str, *, optional: bool = False) -> list[_Fields]:
-        """A list of objects."""
-        value = self.document.get(name, [] if optional else None)
-        if not isinstance(value, list):
-            raise self.wrong(name, value, "a list of objects")
-        items = _Fields({f"{name}[{n}]": item for n, item in enumerate(value)}, self.path, self._where)
-        for key, item in items.document.items():
-            if not isinstance(item, Mapping):
-                raise items.wrong(key, item, "an object")
-        return [_Fields(item, self.path, f"{self._where}{name}[{position}].") for position, item in enumerate(value)]

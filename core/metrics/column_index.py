@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from core.errors import StateFileError
 from core.files.atomic import read_json, require_format, write_atomic
+from core.records import RecordError, Whole, read_record
 
 FORMAT: Final = "rankdeck-columns"
 VERSION: Final = 2
@@ -40,7 +41,7 @@ class GroupIndex:
 
     name: str
     folder: str
-    rows: int
+    rows: Whole
     names: tuple[str, ...]
     files: dict[str, str] = field(default_factory=dict)
 
@@ -60,10 +61,10 @@ class ColumnsIndex:
         events_bytes: How much of `events.jsonl` counts.
     """
 
-    source_bytes: int
+    source_bytes: Whole
     source_tail_sha256: str
     groups: dict[str, GroupIndex]
-    events_bytes: int
+    events_bytes: Whole
 
     def save(self, folder: Path) -> None:
         """Replaces the index file. It is derived, so it is not synced; raises `RankdeckError` when the disk refuses."""
@@ -102,19 +103,10 @@ def read_index(folder: Path) -> ColumnsIndex | None:
     path = folder / INDEX_NAME
     try:
         document = require_format(read_json(path), path, FORMAT, VERSION)
-        groups = {
-            str(name): GroupIndex(
-                str(name),
-                str(group["folder"]),
-                int(group["rows"]),
-                tuple(str(column) for column in group["names"]),
-                {str(column): str(stem) for column, stem in group.get("files", {}).items()},
-            )
-            for name, group in document["groups"].items()
-        }
-        events = int(document["events"]["bytes"])
-        return ColumnsIndex(int(document["source_bytes"]), str(document["source_tail_sha256"]), groups, events)
-    except (StateFileError, KeyError, TypeError, ValueError, AttributeError):
+        groups = {name: {**group, "name": name} for name, group in document["groups"].items()}
+        events_bytes = document["events"]["bytes"]
+        return read_record(ColumnsIndex, {**document, "groups": groups, "events_bytes": events_bytes})
+    except (StateFileError, KeyError, TypeError, AttributeError, RecordError):
         return None  # derived data: whatever is wrong with it, it is made again
 
 

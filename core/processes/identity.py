@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 import psutil
+
+from core.records import Limits, RecordError, read_record
 
 MAX_PID: Final = 2**32 - 1
 """The largest that Windows' type holds."""
@@ -26,19 +27,16 @@ class ProcessId:
         started: Unix time of its start in seconds, as psutil's `create_time`.
     """
 
-    pid: int
-    started: float
+    pid: Annotated[int, Limits(1, MAX_PID)]
+    started: Annotated[float, Limits(0, MAX_UNIX_S)]
 
     @classmethod
     def from_json(cls, value: object) -> ProcessId | None:
         """The process that a file names by `pid` and `started`; None where these cannot be a process's."""
-        if not isinstance(value, Mapping):
+        try:
+            return read_record(cls, value)
+        except RecordError:
             return None
-        pid, started = value.get("pid"), value.get("started")
-        if not isinstance(pid, int) or not isinstance(started, int | float) or isinstance(pid, bool):
-            return None
-        possible = 0 < pid <= MAX_PID and 0 <= started <= MAX_UNIX_S  # NaN is not
-        return cls(pid, float(started)) if possible else None
 
 
 def own() -> ProcessId:

@@ -7,8 +7,9 @@ how they travel.
 from __future__ import annotations
 
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
 CLIENT_PROTOCOL: Final = 1
 RANK_PROTOCOL: Final = 2
@@ -19,18 +20,19 @@ Role = Literal["rank", "client"]
 MESSAGE_TYPES: Final[dict[str, type[Message]]] = {}
 """All of them, by their names on the wire."""
 
-M = TypeVar("M", bound="type[Message]")
-
 
 @dataclass(frozen=True, slots=True)
 class Message:
     """What every message is; `type` on the wire is the class's registered name."""
 
 
-def _message(name: str) -> typing.Callable[[M], M]:
-    def register(cls: M) -> M:
-        MESSAGE_TYPES[name] = cls
-        return cls
+@typing.dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def _message(name: str) -> Callable[[type[Any]], Any]:
+    """Makes a class a frozen dataclass and registers it by its name on the wire."""
+
+    def register(cls: type[Any]) -> type[Any]:
+        MESSAGE_TYPES[name] = dataclass(frozen=True, slots=True)(cls)
+        return MESSAGE_TYPES[name]
 
     return register
 
@@ -39,7 +41,6 @@ def _message(name: str) -> typing.Callable[[M], M]:
 
 
 @_message("hello")
-@dataclass(frozen=True, slots=True)
 class Hello(Message):
     """First line from a rank or a client; anything else, or 5 s of silence, closes the connection."""
 
@@ -52,7 +53,6 @@ class Hello(Message):
 
 
 @_message("welcome")
-@dataclass(frozen=True, slots=True)
 class Welcome(Message):
     """The host's answer to an accepted `Hello`."""
 
@@ -61,7 +61,6 @@ class Welcome(Message):
 
 
 @_message("refused")
-@dataclass(frozen=True, slots=True)
 class Refused(Message):
     """The host's last words before it closes a connection it does not accept."""
 
@@ -72,7 +71,6 @@ class Refused(Message):
 
 
 @_message("phase")
-@dataclass(frozen=True, slots=True)
 class Phase(Message):
     """Where a starting rank is: "importing torch", "preparing data", "rendezvous", "ready", "first step".
 
@@ -105,7 +103,6 @@ class RankStart:
 
 
 @_message("data_ready")
-@dataclass(frozen=True, slots=True)
 class DataReady(Message):
     """Rank 0 has prepared the run's `data/` folder. The host keeps it, adds `starts` and passes it on to every rank.
 
@@ -125,7 +122,6 @@ class DataReady(Message):
 
 
 @_message("claim")
-@dataclass(frozen=True, slots=True)
 class Claim(Message):
     """Asks for the `sequence`-th chunk of this rank's replica group in this attempt (0, 1, 2, …).
 
@@ -164,7 +160,6 @@ class Position:
 
 
 @_message("commit_begin")
-@dataclass(frozen=True, slots=True)
 class CommitBegin(Message):
     """A rank stands at the boundary after `step` and wants its state committed; answered by `CommitTo`.
 
@@ -191,7 +186,6 @@ class StagedFile:
 
 
 @_message("commit_staged")
-@dataclass(frozen=True, slots=True)
 class CommitStaged(Message):
     """This rank's part of a checkpoint lies on disk. With every rank's part there, the host commits it.
 
@@ -207,7 +201,6 @@ class CommitStaged(Message):
 
 
 @_message("commit_failed")
-@dataclass(frozen=True, slots=True)
 class CommitFailed(Message):
     """This rank could not write its part (disk full, permission); the checkpoint is dropped, training continues."""
 
@@ -216,7 +209,6 @@ class CommitFailed(Message):
 
 
 @_message("rank_done")
-@dataclass(frozen=True, slots=True)
 class RankDone(Message):
     """This rank trains no further (all steps done, or stopped) and waits for what the host says next.
 
@@ -230,7 +222,6 @@ class RankDone(Message):
 
 
 @_message("goal_progress")
-@dataclass(frozen=True, slots=True)
 class GoalProgress(Message):
     """How far the run is towards a goal that ends it before its steps and epochs do (`workers.training.task.Goal`).
 
@@ -244,7 +235,6 @@ class GoalProgress(Message):
 
 
 @_message("merge_ready")
-@dataclass(frozen=True, slots=True)
 class MergeReady(Message):
     """Parallel-independent: this rank waits at merge round `round` (1, 2, …)."""
 
@@ -253,7 +243,6 @@ class MergeReady(Message):
 
 
 @_message("merge_done")
-@dataclass(frozen=True, slots=True)
 class MergeDone(Message):
     """Rank 0 has measured each rank and the merge, and written the chosen weights.
 
@@ -271,7 +260,6 @@ class MergeDone(Message):
 
 
 @_message("rank_failed")
-@dataclass(frozen=True, slots=True)
 class RankFailed(Message):
     """A rank's last words: what went wrong, in a person's terms, with the traceback for the log.
 
@@ -291,7 +279,6 @@ class RankFailed(Message):
 
 
 @_message("bye")
-@dataclass(frozen=True, slots=True)
 class Bye(Message):
     """Last line of a rank that ends as it should; `dropped` metrics lines were thrown away when the host was slow."""
 
@@ -303,7 +290,6 @@ class Bye(Message):
 
 
 @_message("grant")
-@dataclass(frozen=True, slots=True)
 class Grant(Message):
     """Answer to `Claim`: samples ``[start, start + count)`` of the dataset, or nothing more to do.
 
@@ -326,7 +312,6 @@ class Grant(Message):
 
 
 @_message("commit_please")
-@dataclass(frozen=True, slots=True)
 class CommitPlease(Message):
     """Commit at the next step boundary (by the clock, or because another rank committed its replica group)."""
 
@@ -334,7 +319,6 @@ class CommitPlease(Message):
 
 
 @_message("commit_to")
-@dataclass(frozen=True, slots=True)
 class CommitTo(Message):
     """Answer to `CommitBegin`: write your part into this folder (it exists), then say `CommitStaged`.
 
@@ -348,7 +332,6 @@ class CommitTo(Message):
 
 
 @_message("committed")
-@dataclass(frozen=True, slots=True)
 class Committed(Message):
     """The checkpoint is whole on disk; completed chunks in it need not be named again."""
 
@@ -356,7 +339,6 @@ class Committed(Message):
 
 
 @_message("stop")
-@dataclass(frozen=True, slots=True)
 class Stop(Message):
     """Commit at the next step boundary, say `RankDone(finished=False)`, wait."""
 
@@ -364,7 +346,6 @@ class Stop(Message):
 
 
 @_message("merge")
-@dataclass(frozen=True, slots=True)
 class Merge(Message):
     """To rank 0, when every rank waits: measure and merge the weights that this checkpoint holds."""
 
@@ -374,7 +355,6 @@ class Merge(Message):
 
 
 @_message("merged")
-@dataclass(frozen=True, slots=True)
 class Merged(Message):
     """To every rank that waits at `MergeReady`: load these weights and go on."""
 
@@ -383,7 +363,6 @@ class Merged(Message):
 
 
 @_message("finish")
-@dataclass(frozen=True, slots=True)
 class Finish(Message):
     """Nothing more to do: say `Bye` and end."""
 
@@ -392,7 +371,6 @@ class Finish(Message):
 
 
 @_message("stop_request")
-@dataclass(frozen=True, slots=True)
 class StopRequest(Message):
     """Stop the run: at the next step boundary with everything committed, or `now` without."""
 
@@ -400,7 +378,6 @@ class StopRequest(Message):
 
 
 @_message("commit_request")
-@dataclass(frozen=True, slots=True)
 class CommitRequest(Message):
     """Commit a checkpoint at the next step boundary and go on."""
 
@@ -409,7 +386,6 @@ class CommitRequest(Message):
 
 
 @_message("appended")
-@dataclass(frozen=True, slots=True)
 class Appended(Message):
     """`metrics.jsonl` is whole up to this many bytes."""
 
@@ -417,7 +393,6 @@ class Appended(Message):
 
 
 @_message("run_status")
-@dataclass(frozen=True, slots=True)
 class RunStatus(Message):
     """What `state.json` says, sent on every change (`core.run_folder.store.RunState.as_dict()`)."""
 

@@ -11,10 +11,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from core.errors import UsageError
 from core.parsing import parse_json
+from core.records import read_record
 
 ENV_RANK: Final = "RANKDECK_RANK"
 """A `RankContext` as JSON."""
@@ -26,10 +27,6 @@ ENV_RUN_MARK: Final = "RANKDECK_RUN_MARK"
 """Stands in the environment of all processes of an attempt, so that what is left of it is found (Linux)."""
 CONFIG_FILE: Final = "attempt.toml"
 """In a run's folder: the config of the newest attempt, complete with the recipe's defaults."""
-
-_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "int": (int,), "str": (str,), "Path": (str,), "Path | None": (str, type(None))
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +97,9 @@ class RankContext:
         if text is None:
             raise _not_started_by_a_host(f"{ENV_RANK} is not set")
         try:
-            return cls(**_checked(parse_json(text)))
-        except (TypeError, ValueError) as error:
+            return read_record(cls, parse_json(text), strict=True)
+        except ValueError as error:
             raise _not_started_by_a_host(f"{ENV_RANK} cannot be read: {error}") from None
-
-
-def _checked(values: Any) -> dict[str, Any]:
-    """The fields' values in their types; a missing or unknown field is refused by the constructor."""
-    if not isinstance(values, dict):
-        raise TypeError("it is not an object")
-    types = {field.name: str(field.type) for field in dataclasses.fields(RankContext)}
-    for name, value in values.items():
-        if name in types and (isinstance(value, bool) or not isinstance(value, _TYPES[types[name]])):
-            raise TypeError(f"{name} is {value!r}")
-    paths = {name for name, kind in types.items() if kind.startswith("Path")}
-    return {name: Path(value) if name in paths and value is not None else value for name, value in values.items()}
 
 
 def _not_started_by_a_host(why: str) -> UsageError:

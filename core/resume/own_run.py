@@ -244,8 +244,8 @@ def _progress(run: ResolvedRun, folder: _Folder) -> LedgerProgress | None:
     if folder.ledger is None or run.recipe.self_contained or fresh:
         return None
     epochs = run.config.epoch_limit
-    if folder.ledger.epochs != epochs:
-        folder.ledger.limit_epochs(epochs)
+    if folder.ledger.setup.epochs != epochs:
+        folder.ledger.change(epochs=epochs)
     progress = folder.ledger.progress()
     if progress.finished:
         epochs = epochs or 0

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, get_args, get_type_hints
+from typing import Annotated, Any, Final
 
 from core.config.mode import Mode
 from core.errors import StateFileError
-from core.files.atomic import require_format, type_text
+from core.files.atomic import require_format
 from core.processes.identity import MAX_UNIX_S, ProcessId, is_alive
+from core.records import Finite, Limits, RecordError, Text, Whole, read_record
 
 FORMAT: Final = "rankdeck-state"
 VERSION: Final = 2
@@ -21,10 +21,14 @@ VERSION: Final = 2
 LIVE_STATES: Final = ("starting", "training", "stopping")
 ENDED_STATES: Final = ("stopped", "finished", "failed")
 INTERRUPTED: Final = "interrupted"
+STATES: Final = (*LIVE_STATES, *ENDED_STATES, INTERRUPTED)
 MAX_STATE_BYTES: Final = 1 << 20
 MAX_DEVICES: Final = 65_536
 HOST_START_LIMIT_S: Final = 60.0
 """A run that says "starting" and names no host after this long has lost it before it could write its name."""
+
+Name = Annotated[str, Limits(0, 255)]
+UnixSeconds = Annotated[float, Limits(0, MAX_UNIX_S)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,30 +53,30 @@ class RunState:
         trouble: Title, cause and next step of what keeps a live run from being saved just now; None when nothing does.
     """
 
-    run_id: str
-    name: str = ""
-    state: str = "starting"
-    attempt: int = 1
+    run_id: Annotated[str, Limits(1, 255)]
+    name: Name = ""
+    state: Name = "starting"
+    attempt: Whole = 1
     host: ProcessId | None = None
-    created: float = 0.0
-    updated: float = 0.0
-    mode: str = Mode.AUTO
-    devices: tuple[str, ...] = ()
-    recipe: str = ""
-    step: int = 0
-    total_steps: int | None = None
-    goal: str = ""
-    epoch: int = 0
-    loss: float | None = None
-    val_loss: float | None = None
-    tokens_per_s: float | None = None
-    phase: str = ""
-    checkpoint: int | None = None
-    world_size: int = 1
-    error: dict[str, str] | None = None
-    exit_code: int | None = None
-    fallback: str | None = None
-    trouble: dict[str, str] | None = None
+    created: UnixSeconds = 0.0
+    updated: UnixSeconds = 0.0
+    mode: Name = Mode.AUTO
+    devices: Annotated[tuple[Text, ...], Limits(0, MAX_DEVICES)] = ()
+    recipe: Annotated[str, Limits(0, 4096)] = ""
+    step: Whole = 0
+    total_steps: Whole | None = None
+    goal: Text = ""
+    epoch: Whole = 0
+    loss: Finite | None = None
+    val_loss: Finite | None = None
+    tokens_per_s: Annotated[float, Limits(0)] | None = None
+    phase: Text = ""
+    checkpoint: Whole | None = None
+    world_size: Annotated[int, Limits(0, MAX_DEVICES)] = 1
+    error: dict[Text, Text] | None = None
+    exit_code: Annotated[int, Limits(-(2**31), 2**32 - 1)] | None = None
+    fallback: Text | None = None
+    trouble: dict[Text, Text] | None = None
 
     def replace(self, **changes: Any) -> RunState:
         """A copy with some fields changed."""
@@ -130,82 +134,10 @@ class RunState:
         values = require_format(document, path, FORMAT, VERSION)
         if "generation" in values:  # 0.1
             values["checkpoint"] = values.pop("generation")  # 0.1
-        known = {name: values[name] for name in _ALLOWED if name in values}
-        for name, value in known.items():
-            known[name] = _typed(name, value, path)
-        if not known.get("run_id"):
-            raise StateFileError(f"{path} doesn't contain a run id.", "Use a copy of it from before.")
-        return cls(**known)
-
-
-_ALLOWED: Final = {name: get_args(hint) or (hint,) for name, hint in get_type_hints(RunState).items()}
-"""The types that each field may have; worked out once, because a list of a thousand runs asks for them."""
-_STATES: Final = (*LIVE_STATES, *ENDED_STATES, INTERRUPTED)
-_LARGEST: Final = 2**63 - 1
-_LIMITS: Final[Mapping[str, tuple[float, float]]] = {
-    "created": (0, MAX_UNIX_S),
-    "updated": (0, MAX_UNIX_S),
-    "world_size": (0, MAX_DEVICES),
-    "exit_code": (-(2**31), 2**32 - 1),
-    "loss": (-math.inf, math.inf),
-    "val_loss": (-math.inf, math.inf),
-    "tokens_per_s": (0, math.inf),
-}
-"""Least and largest value of a number; of every other one 0 and 2**63 - 1."""
-_MAX_LETTERS: Final[Mapping[str, int]] = {"run_id": 255, "name": 255, "mode": 255, "recipe": 4096, "state": 255}
-"""Of every other text as many as the file may hold."""
-
-
-def _typed(name: str, value: Any, path: Path) -> Any:
-    """A field's value, if it has the type and the size that the field can have."""
-    allowed = _ALLOWED[name]
-    if value is None and type(None) in allowed:
-        return None
-    if name == "host":
-        host = ProcessId.from_json(value)
-        if host is None:
-            raise _wrong(path, "host does not name a process by its pid and its start time")
-        return host
-    if name == "devices":
-        if isinstance(value, list) and len(value) <= MAX_DEVICES and all(_is_text(item) for item in value):
-            return tuple(value)
-    elif name in ("error", "trouble"):
-        if isinstance(value, Mapping) and all(_is_text(item) for pair in value.items() for item in pair):
-            return dict(value)
-    elif str in allowed:
-        if _is_text(value):
-            return _checked_text(name, value, path)
-    elif isinstance(value, int if float not in allowed else int | float) and not isinstance(value, bool):
-        return _checked_number(name, value, path)
-    raise _wrong(path, f"{name} holds {type_text(value)}, which does not belong there")
-
-
-def _is_text(value: object) -> bool:
-    """Whether it is text that can be written again; JSON's \\ud800 alone is half a character."""
-    if not isinstance(value, str):
-        return False
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _checked_text(name: str, value: str, path: Path) -> str:
-    if len(value) > _MAX_LETTERS.get(name, len(value)):
-        raise _wrong(path, f"{name} has {len(value):,} characters, and at most {_MAX_LETTERS[name]:,} are possible")
-    if name == "state" and value not in _STATES:
-        raise _wrong(path, f"state is {value!r:.60}, which is not one of {', '.join(_STATES)}")
-    return value
-
-
-def _checked_number(name: str, value: float, path: Path) -> float:
-    least, largest = _LIMITS.get(name, (0, _LARGEST))
-    as_float = float(value)  # no overflow: `core.parsing` bounds the digits
-    if not (math.isfinite(as_float) and least <= value <= largest):
-        raise _wrong(path, f"{name} is {as_float:.3g}, which is not a possible value")
-    return as_float if float in _ALLOWED[name] else value
-
-
-def _wrong(path: Path, what: str) -> StateFileError:
-    return StateFileError(f"{path}: {what}.", "Use a copy of it from before.")
+        try:
+            state = read_record(cls, values)
+            if state.state not in STATES:
+                raise RecordError(f"is {state.state!r:.60}, which is not one of {', '.join(STATES)}", "state")
+        except RecordError as error:
+            raise StateFileError(f"{path}: {error}.", "Use a copy of it from before.") from None
+        return state

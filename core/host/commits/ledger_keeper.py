@@ -67,13 +67,12 @@ class LedgerKeeper:
         if checkpoint is not None:
             ledger = Ledger.from_dict(checkpoint.ledger(), checkpoint.folder)
             ledger.check_same(self._dataset, chunk_size, block_size, data.samples)
-            ledger.rescale(world, groups)
-            ledger.limit_epochs(epochs)
+            ledger.change(world=world, groups=groups, epochs=epochs)
         else:
             ledger = self._imported(data, world, groups) or Ledger.new(
                 self._dataset, *cut, world, groups, epochs, self._run_id
             )
-        ledger.stealing = config.work_stealing and groups > 1
+        ledger.change(stealing=config.work_stealing and groups > 1)
         self.ledger = ledger
         self._dirty = True
 
@@ -92,8 +91,7 @@ class LedgerKeeper:
                 return None
             ledger = Ledger.from_file(file)
             ledger.check_same(self._dataset, config.dataset_chunk_size, config.samples_per_block, data.samples)
-            ledger.rescale(world, groups)
-            ledger.limit_epochs(config.epoch_limit)
+            ledger.change(world=world, groups=groups, epochs=config.epoch_limit)
             return ledger
         cut = (data.samples, config.samples_per_block, config.dataset_chunk_size, config.seed)
         ledger = Ledger.new(self._dataset, *cut, world, groups, config.epoch_limit, self._run_id)
@@ -110,7 +108,7 @@ class LedgerKeeper:
         if self.ledger is None:
             raise StateFileError(f"Rank {rank} claimed a chunk before the data was ready.", "Start the run again.")
         self._dirty = True
-        return self.ledger.claim(self.ledger.group_for(rank), claim.sequence)
+        return self.ledger.claim(self.ledger.setup.group_for(rank), claim.sequence)
 
     def preview(self, positions: Mapping[int, Position], checkpoint: int) -> dict[str, Any]:
         """The ledger as a checkpoint's copy holds it; raises `LedgerConflictError`."""

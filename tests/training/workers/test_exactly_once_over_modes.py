@@ -88,7 +88,7 @@ class Run:
         self.mode, self.world = mode, world
         groups = world if mode == "independent" else 1
         self.ledger = Ledger.from_dict(json.loads(self.saved.ledger))
-        self.ledger.rescale(world, groups)
+        self.ledger.change(world=world, groups=groups)
         config = RunConfig(mode=mode, batch_size=micro, epochs=EPOCHS, merge_policy=policy)
         restore = plan_restore(self.saved.checkpoint, mode, world, policy)
         starts = rank_starts(resolved_run(config, mode, world), self.ledger, self.saved.checkpoint, restore)

@@ -184,8 +184,8 @@ def test_devices_that_take_chunks_from_each_other_train_each_chunk_once(tmp_path
     assert host(store) == 0
     ledger = read_state_file(store.ledger)
     chunks = [(chunk.epoch, chunk.block_id, chunk.chunk_id) for chunk in ledger.completed]
-    samples = ledger.samples
-    assert samples is not None and ledger.chunk_size is not None
+    assert ledger.setup is not None
+    samples = ledger.setup.grid.samples
     blocks, rest = divmod(samples, 320)
     assert len(chunks) == len(set(chunks)) == blocks * 10 + -(-rest // 32)
     assert sum(chunk.samples for chunk in ledger.completed) == ledger.total_samples == samples

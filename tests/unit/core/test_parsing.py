@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import core
-from core.parsing import MAX_DEPTH, MAX_DIGITS, ParseError, parse_json, parse_toml, parse_yaml
+from core.parsing import MAX_DEPTH, MAX_DIGITS, ParseError, parse_json, parse_toml, parse_yaml, type_text
 
 pytestmark = pytest.mark.windows
 OWN_READERS = {
@@ -118,3 +118,15 @@ def test_a_bytearray_is_read_as_bytes_are() -> None:
     assert parse_json(bytearray(b'{"pid": 7}')) == {"pid": 7}
     with pytest.raises(ParseError, match="UTF-16"):
         parse_json(bytearray('{"pid": 7}'.encode("utf-16")))
+
+
+def test_kinds_are_words() -> None:
+    assert [type_text(v) for v in (None, True, 1, 1.5, "", [], {})] == [
+        "nothing (null)",
+        "true or false",
+        "a whole number",
+        "a number",
+        "text",
+        "a list",
+        "an object",
+    ]

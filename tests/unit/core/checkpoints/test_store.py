@@ -149,7 +149,7 @@ def test_a_manifest_without_a_field_is_damaged(checkpoints: CheckpointStore) -> 
     document = json.loads(path.read_bytes())
     del document["positions"]
     path.write_text(json.dumps(document), encoding="utf-8")
-    with pytest.raises(StateFileError, match="lacks 'positions'"):
+    with pytest.raises(StateFileError, match="positions is missing"):
         checkpoints.verify(1)
 
 

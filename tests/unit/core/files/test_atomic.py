@@ -20,7 +20,6 @@ from core.files.atomic import (
     replace_with_retry,
     require_format,
     sha256_file,
-    type_text,
     write_atomic,
 )
 
@@ -218,15 +217,3 @@ def test_a_foreign_or_newer_format_is_refused(document: object, error: type[Stat
 def test_an_older_format_is_taken() -> None:
     document = {"format": "thing", "version": 1, "a": 2}
     assert require_format(document, Path("x.json"), "thing", 2) == document
-
-
-def test_kinds_are_words() -> None:
-    assert [type_text(v) for v in (None, True, 1, 1.5, "", [], {})] == [
-        "nothing (null)",
-        "true or false",
-        "a whole number",
-        "a number",
-        "text",
-        "a list",
-        "an object",
-    ]

@@ -45,7 +45,7 @@ def ledger(config: RunConfig, groups: int, world: int, samples: int) -> Ledger:
 def trained(made: Ledger, chunks: int, batch: int) -> dict[int, int]:
     """Commits a number of chunks of every replica group and half of one more; returns each group's steps for it."""
     positions = {}
-    for group in range(made.groups):
+    for group in range(made.setup.groups):
         grants = [made.claim(group, sequence) for sequence in range(chunks + 1)]
         samples = sum(grant.count for grant in grants[:-1]) + 50
         done = [ChunkDone(g.epoch, g.block_id, g.chunk_id, 1, g.count) for g in grants[:-1]]

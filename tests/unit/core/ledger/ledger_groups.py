@@ -48,7 +48,7 @@ class Training:
 
     def start(self) -> None:
         """New ranks begin."""
-        self.groups = [ReplicaGroup(number) for number in range(self.ledger.groups)]
+        self.groups = [ReplicaGroup(number) for number in range(self.ledger.setup.groups)]
 
     def step(self, number: int, samples: int) -> None:
         """One optimizer step of a replica group; it may cross chunks, never epochs."""
@@ -83,12 +83,12 @@ class Training:
 
     def crash(self, world: int | None = None, groups: int | None = None) -> None:
         """Everything since the last commit is lost; other ranks may go on."""
-        stealing = self.ledger.stealing
+        stealing = self.ledger.setup.stealing
         self.ledger = Ledger.from_dict(json.loads(self.saved_ledger))
-        self.ledger.stealing = stealing
+        self.ledger.change(stealing=stealing)
         self.weights = self.saved_weights.copy()
         if world is not None and groups is not None:
-            self.ledger.rescale(world, groups)
+            self.ledger.change(world=world, groups=groups)
         self.start()
 
     def finish(self, samples: int = 5) -> None:
@@ -100,7 +100,7 @@ class Training:
 
     def expected(self) -> Counter[Sample]:
         """Each sample of each epoch, once."""
-        grid, epochs = self.ledger.grid, self.ledger.epochs or 0
+        grid, epochs = self.ledger.setup.grid, self.ledger.setup.epochs or 0
         return Counter(
             (epoch, index, place)
             for epoch in range(epochs)
@@ -120,4 +120,4 @@ class Training:
         return samples - taken
 
     def _index(self, grant: Grant) -> int:
-        return grant.block_id * self.ledger.grid.chunks_per_block + grant.chunk_id
+        return grant.block_id * self.ledger.setup.grid.chunks_per_block + grant.chunk_id

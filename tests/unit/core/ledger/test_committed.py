@@ -8,19 +8,20 @@ from typing import Any
 import pytest
 
 from core.errors import ChunkSizeError, StateFileError
-from core.ledger.chunk_grid import ChunkGrid
+from core.ledger.chunk_grid import ChunkGrid, LedgerSetup
 from core.ledger.committed import Committed, LedgerConflictError, Partial, restored
 from core.ledger.state_file import ChunkInProgress, CompletedChunk, LedgerFile
 from core.protocol.messages import ChunkDone, Position
 
 pytestmark = pytest.mark.windows
 GRID = ChunkGrid(samples=25, samples_per_block=10, chunk_size=4)  # chunks of 4 4 2 | 4 4 2 | 4 1
+SETUP = LedgerSetup(GRID, {}, seed=7, world=2, groups=1)
 CLAIMED = {(0, index): 100.0 + index for index in range(3)}
 
 
 def taken(position: Position, committed: Committed | None = None) -> Committed:
     made = committed or Committed()
-    made.take(position, GRID, CLAIMED, lambda index, epoch: 10 * epoch + index % 2)
+    made.take(position, SETUP, 0, CLAIMED)
     return made
 
 
@@ -93,8 +94,7 @@ def state_file(**changes: Any) -> LedgerFile:
     chunk, begun = CompletedChunk(0, 0, 0, 1, 7, 99), ChunkInProgress(0, 1, 0, 1, 5.0, 3)
     values: dict[str, Any] = {
         "path": Path("x.json"), "form": "rankdeck", "completed": (chunk,), "in_progress": (begun,),
-        "current_epoch": 0, "started_blocks": (), "completed_blocks": (), "blocks_this_epoch": (),
-        "total_blocks": 3, "total_samples": 4, "checkpoint": 6,
+        "current_epoch": 0, "total_blocks": 3, "total_samples": 4, "checkpoint": 6,
     }  # fmt: skip
     return LedgerFile(**values | changes)
 

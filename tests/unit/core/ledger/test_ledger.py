@@ -67,7 +67,7 @@ def test_independent_groups_share_each_epoch_by_ownership() -> None:
     for group in range(3):
         for grant in claims(ledger, group):
             index = grant.block_id * 4 + grant.chunk_id
-            assert ledger.owner(index, grant.epoch) == group == (index + grant.epoch) % 3
+            assert ledger.setup.owner(index, grant.epoch) == group == (index + grant.epoch) % 3
     everything = Counter((g.epoch, g.block_id, g.chunk_id) for group in range(3) for g in claims(ledger, group))
     assert len(everything) == 20
     assert set(everything.values()) == {1}
@@ -131,7 +131,7 @@ def test_nothing_is_completed_before_a_checkpoint_holds_it() -> None:
     ledger.commit(positions, 3)
     assert ledger.as_dict() == after
     assert after["checkpoint"] == ledger.checkpoint == 3
-    chunk = {"block_id": grant.block_id, "chunk_id": grant.chunk_id, "gpu_id": ledger.owner(8, 0), "epoch": 0}
+    chunk = {"block_id": grant.block_id, "chunk_id": grant.chunk_id, "gpu_id": ledger.setup.owner(8, 0), "epoch": 0}
     assert after["completed_chunks"] == [chunk | {"optimizer_step": 5, "steps": grant.count}]
     assert after["in_progress_chunks"] == []
 
@@ -166,7 +166,7 @@ def test_begun_chunks_of_four_groups_are_granted_first_to_one() -> None:
         begun.add((grant.block_id, grant.chunk_id))
     ledger.commit(positions)
     again = Ledger.from_dict(ledger.as_dict())
-    again.rescale(1, 1)
+    again.change(world=1, groups=1)
     grants = claims(again)
     assert {(g.block_id, g.chunk_id) for g in grants[:4]} == begun
     assert [g.offset for g in grants] == [3] * 4 + [0] * (36 - 12)
@@ -296,7 +296,7 @@ def test_a_finished_ledger_shows_its_last_epoch_whole_and_can_be_extended() -> N
     again = Ledger.from_dict(document)
     assert again.progress().finished
     assert again.claim(0, 0).exhausted
-    again.limit_epochs(3)
+    again.change(epochs=3)
     assert not again.progress().finished
     assert {grant.epoch for grant in claims(again)} == {2}
 

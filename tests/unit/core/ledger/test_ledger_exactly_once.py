@@ -44,7 +44,7 @@ def test_each_sample_of_each_epoch_is_trained_exactly_once(
 ) -> None:
     groups = world if independent else 1
     training = Training(Ledger.new(DATASET, samples, samples_per_block, chunk_size, seed, world, groups, epochs))
-    training.ledger.stealing = stealing
+    training.ledger.change(stealing=stealing)
     for action in actions:
         match action:
             case ("step", int(group), int(count)):

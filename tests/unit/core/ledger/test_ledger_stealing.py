@@ -13,13 +13,13 @@ DATASET = {"path": "text.txt", "size_bytes": 1, "sha256": "0", "files": 1}
 def ledger(epochs: int | None = 1, groups: int = 2, *, stealing: bool = True) -> Ledger:
     """Twelve chunks of ten samples."""
     made = Ledger.new(DATASET, 120, 40, 10, 3, groups, groups, epochs)
-    made.stealing = stealing
+    made.change(stealing=stealing)
     return made
 
 
 def index(ledger: Ledger, grant: Grant) -> int:
     """The chunk's number."""
-    found = ledger.grid.index(grant.block_id, grant.chunk_id)
+    found = ledger.setup.grid.index(grant.block_id, grant.chunk_id)
     assert found is not None
     return found
 
@@ -43,14 +43,14 @@ def test_it_takes_from_the_group_that_has_most_left() -> None:
     for sequence in range(4):
         asked.claim(0, sequence)
     stolen = asked.claim(0, 4)
-    assert asked.owner(index(asked, stolen), 0) == 1
+    assert asked.setup.owner(index(asked, stolen), 0) == 1
 
 
 def test_a_taken_chunk_counts_as_trained_by_the_group_that_took_it() -> None:
     asked = ledger()
     grants = [asked.claim(0, n) for n in range(7)]
     stolen = grants[6]
-    assert asked.owner(index(asked, stolen), 0) == 1
+    assert asked.setup.owner(index(asked, stolen), 0) == 1
     held = {(item.block_id, item.chunk_id): item.gpu_id for item in asked._in_progress(asked._committed)}
     assert held[stolen.block_id, stolen.chunk_id] == 0
     done = ChunkDone(0, stolen.block_id, stolen.chunk_id, 9, 10)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.ledger.chunk_grid import ChunkGrid
+from core.ledger.chunk_grid import ChunkGrid, LedgerSetup
 from core.ledger.committed import Committed, Partial
 from core.ledger.progress import BlockProgress, LedgerView
 from core.ledger.state_file import ChunkInProgress, CompletedChunk
@@ -20,7 +20,7 @@ def chunk(epoch: int, index: int, rank: int = 0) -> CompletedChunk:
 
 
 def view(committed: Committed, *claimed: ChunkInProgress, epochs: int | None = 2, path: str = "x.txt") -> LedgerView:
-    return LedgerView(GRID, {"path": path}, 5, 2, 1, epochs, "run", committed, claimed)
+    return LedgerView(LedgerSetup(GRID, {"path": path}, 5, 2, 1, epochs, "run"), committed, claimed)
 
 
 def whole(epoch: int) -> dict[int, CompletedChunk]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from core.errors import NewerVersionError, StateFileError
+from core.ledger.chunk_grid import ChunkGrid, LedgerSetup
 from core.ledger.ledger import Ledger
 from core.ledger.state_file import CompletedChunk, read_state_file
 from core.protocol.messages import Position
@@ -54,9 +55,8 @@ def write(folder: Path, document: object) -> Path:
 def test_our_own_form(tmp_path: Path) -> None:
     file = read_state_file(write(tmp_path, own()))
     assert file.form == "rankdeck"
-    assert (file.chunk_size, file.samples_per_block, file.samples, file.seed, file.epochs) == (12, 40, 100, 7, 2)
-    assert (file.world_size, file.groups, file.checkpoint, file.brain_id) == (2, 1, 1, "run-1")
-    assert file.dataset == DATASET
+    assert file.setup == LedgerSetup(ChunkGrid(100, 40, 12), DATASET, 7, 2, 1, 2, "run-1")
+    assert (file.chunk_size, file.checkpoint) == (12, 1)
     assert file.completed == (CompletedChunk(0, 2, 0, 0, 5, 12),)
     assert [item.samples_done for item in file.in_progress] == [0]
     assert Ledger.from_file(file).progress().chunks_done == 1
@@ -68,7 +68,7 @@ def test_ai_os_current_form(tmp_path: Path) -> None:
     assert file.chunk_size == 4000
     assert file.completed == (CompletedChunk(0, 0, 3, 1, 500, 4000),)
     assert file.in_progress[0].timestamp == 1765500000.25
-    assert (file.total_samples, file.brain_id, file.dataset_name) == (4000, "actv1-base", "wikitext")
+    assert (file.total_samples, file.dataset_name) == (4000, "wikitext")
 
 
 def test_ai_os_older_form(tmp_path: Path) -> None:

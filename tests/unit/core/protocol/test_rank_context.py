@@ -53,13 +53,13 @@ def test_the_token_is_in_no_printed_form() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"rank": "1"}, "rank is '1'"),
-        ({"world_size": True}, "world_size is True"),
-        ({"run_dir": 3}, "run_dir is 3"),
-        ({"port": None}, "port is None"),
-        ({"colour": "red"}, "colour"),
-        ({"rank": ...}, "rank"),
-        (None, "not an object"),
+        ({"rank": "1"}, "rank holds text; it must be a whole number"),
+        ({"world_size": True}, "world_size holds true or false"),
+        ({"run_dir": 3}, "run_dir is 3; it must be text"),
+        ({"port": None}, "port holds nothing"),
+        ({"colour": "red"}, "colour is not known"),
+        ({"rank": ...}, "rank is missing"),
+        (None, "it holds a list; it must be an object"),
     ],
 )
 def test_what_is_not_whole_is_refused(change: dict[str, Any] | None, words: str) -> None:

@@ -129,7 +129,7 @@ def test_completed_chunks_are_named_until_a_checkpoint_holds_them() -> None:
 
 def test_chunks_are_numbered_as_the_ledger_numbers_them() -> None:
     plan = ChunkPlan(samples=107, samples_per_block=30, chunk_size=8, seed=3)
-    grid = ledger_of(plan, 2, 2, 1).grid
+    grid = ledger_of(plan, 2, 2, 1).setup.grid
     assert list(plan.sizes()) == [grid.count(index) for index in range(grid.chunks)]
     assert [plan.chunk_index(*grid.ids(index)) for index in range(grid.chunks)] == list(range(grid.chunks))
 

@@ -41,7 +41,7 @@ def test_imported_chunks_survive_an_attempt_that_dies_before_its_first_checkpoin
 
     second = keeper(path)
     second.prepare(DATA, None, 2, 2)
-    assert second.ledger is not None and second.ledger.groups == 2
+    assert second.ledger is not None and second.ledger.setup.groups == 2
     third = keeper(path)
     third.prepare(DATA, None, 1, 1)
     assert chunks_claimed(third) == 7

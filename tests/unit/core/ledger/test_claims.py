@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.ledger.pool import EpochPool
+from core.ledger.claims import EpochPool
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")

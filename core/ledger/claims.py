@@ -1,0 +1,193 @@
+"""Claims: which replica group works on which chunk, and which one it gets next.
+
+The order of chunks depends on seed and epoch alone. Only with `LedgerSetup.stealing` does it depend on who is faster:
+there a group that is done with its own chunks of an epoch takes some of another's.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from core.ledger.chunk_grid import LedgerSetup
+from core.ledger.committed import ChunkKey, Committed, LedgerConflictError
+from core.protocol.messages import Grant
+
+_ORDERS_KEPT: Final = 4
+"""Shuffled epochs in memory. Groups may be epochs apart, and an order of a million chunks takes 36 MB."""
+_PRIOR_CHUNKS: Final = 2
+"""Chunks that each group is taken to have claimed before it has: one chunk alone says nothing of a group's speed."""
+
+
+class EpochPool:
+    """Unclaimed chunks of one epoch.
+
+    Args:
+        queues: Each replica group's own chunks (their indices), in the order in which it trains them.
+    """
+
+    def __init__(self, queues: Iterable[Iterable[int]]) -> None:
+        self._queues = [deque(queue) for queue in queues]
+
+    def take(self, group: int, *, stealing: bool) -> int | None:
+        """The replica group's next chunk, which no other one gets after that; None when there is none for it.
+
+        A group that steals takes from the one that has most left the chunk which that one would come to last, so that
+        each trains as many of its own as it can.
+        """
+        own = self._queues[group]
+        if own:
+            return own.popleft()
+        fullest = max(self._queues, key=len)
+        return fullest.pop() if stealing and fullest else None
+
+
+@dataclass(slots=True)
+class _Group:
+    """What one replica group has claimed.
+
+    Attributes:
+        upcoming: Epoch and index of every chunk that it still has to train, in order.
+        epoch: The epoch whose chunks it takes.
+        grants: Granted chunks from sequence number `first` on: those before are committed.
+        claimed: When each of them was claimed, in Unix seconds.
+        samples: Samples of all chunks granted so far.
+    """
+
+    upcoming: Iterator[ChunkKey]
+    epoch: int
+    first: int = 0
+    grants: deque[Grant] = field(default_factory=deque)
+    claimed: dict[ChunkKey, float] = field(default_factory=dict)
+    samples: int = 0
+    exhausted: bool = False
+
+
+class Claims:
+    """The chunks that ranks have claimed since they were started.
+
+    Args:
+        setup: How the data is cut and shared.
+        committed: What the checkpoint holds that the ranks started from.
+        clock: Unix seconds.
+    """
+
+    def __init__(self, setup: LedgerSetup, committed: Committed, clock: Callable[[], float]) -> None:
+        self._setup = setup
+        self._committed = committed
+        self._trained_before = committed.samples_trained
+        self._clock = clock
+        self._orders: dict[int, list[int]] = {}
+        self._pools: dict[int, EpochPool] = {}
+        self._groups = [_Group(self._chunks_for(group), committed.epoch) for group in range(setup.groups)]
+
+    def claim(self, group: int, sequence: int) -> Grant:
+        """The replica group's `sequence`-th chunk; see `core.ledger.ledger.Ledger.claim`."""
+        if not 0 <= group < self._setup.groups:
+            raise LedgerConflictError(f"A rank claimed for replica group {group}, but there are {self._setup.groups}.")
+        # Grants stay until a commit holds them, so ranks of one group that ask at different times get the same chunk.
+        state = self._groups[group]
+        position = sequence - state.first
+        if 0 <= position < len(state.grants):
+            return state.grants[position]
+        if position < 0:
+            raise LedgerConflictError(
+                f"Replica group {group} claimed chunk {sequence} again, which is committed already."
+            )
+        if position > len(state.grants) and not state.exhausted:
+            raise LedgerConflictError(
+                f"Replica group {group} claimed chunk {sequence} before chunk {state.first + len(state.grants)}."
+            )
+        key = next(state.upcoming, None)
+        if key is None:
+            state.exhausted = True
+            return Grant(sequence, exhausted=True)
+        grant = self._grant(state, sequence, key)
+        state.grants.append(grant)
+        state.claimed[key] = self._clock()
+        return grant
+
+    def claimed(self, group: int) -> dict[ChunkKey, float]:
+        """Chunks that a group works on, or that no commit holds yet, with the time of the claim in Unix seconds."""
+        return self._groups[group].claimed
+
+    def commit(self, committed: Committed) -> None:
+        """Takes a new checkpoint's content: the grants that it holds are dropped."""
+        self._committed = committed
+        for state in self._groups:
+            # From the left only: sequence numbers count without gaps, also where a later chunk is done before.
+            while state.grants and committed.is_done(*(key := self._key(state.grants[0]))):
+                state.grants.popleft()
+                state.first += 1
+                state.claimed.pop(key, None)
+
+    def _key(self, grant: Grant) -> ChunkKey:
+        return grant.epoch, grant.block_id * self._setup.grid.chunks_per_block + grant.chunk_id
+
+    def _grant(self, state: _Group, sequence: int, key: ChunkKey) -> Grant:
+        epoch, index = key
+        grid, partial = self._setup.grid, self._committed.partial.get(key)
+        block_id, chunk_id = grid.ids(index)
+        grant = Grant(
+            sequence=sequence,
+            epoch=epoch,
+            block_id=block_id,
+            chunk_id=chunk_id,
+            start=grid.start(index),
+            count=grid.count(index),
+            offset=partial.samples_done if partial else 0,
+        )
+        state.samples += grant.count - grant.offset
+        return replace(grant, expected=self._expected(state))
+
+    def _expected(self, state: _Group) -> int:
+        """Samples that a group may expect after its newest chunk, by its part in what was claimed; -1 if not known."""
+        setup = self._setup
+        if not setup.stealing or setup.epochs is None:
+            return -1
+        claimed = sum(group.samples for group in self._groups)
+        left = setup.epochs * setup.grid.samples - self._trained_before - claimed
+        prior = _PRIOR_CHUNKS * setup.grid.chunk_size
+        # Additive smoothing: equal parts at first, each group's own speed once it has claimed more than the prior.
+        return round(left * (state.samples + prior) / (claimed + setup.groups * prior))
+
+    def _chunks_for(self, group: int) -> Iterator[ChunkKey]:
+        epoch, epochs = self._committed.epoch, self._setup.epochs
+        while epochs is None or epoch < epochs:
+            self._groups[group].epoch = epoch
+            pool = self._pool(epoch)
+            while (index := pool.take(group, stealing=self._setup.stealing)) is not None:
+                yield epoch, index
+            epoch += 1
+        self._groups[group].epoch = epoch
+
+    def _pool(self, epoch: int) -> EpochPool:
+        """What is unclaimed of an epoch: made when the first group comes to it, kept until the last one has left it."""
+        if epoch not in self._pools:
+            done = self._committed.done.get(epoch, {})
+            begun: list[list[int]] = [[] for _ in self._groups]
+            rest: list[list[int]] = [[] for _ in self._groups]
+            for index in self._order(epoch):
+                if index not in done:
+                    group = self._setup.group_for(self._setup.owner(index, epoch))
+                    (begun if (epoch, index) in self._committed.partial else rest)[group].append(index)
+            # Partly trained chunks come first, else many of them could be open at a later commit.
+            self._pools[epoch] = EpochPool(first + then for first, then in zip(begun, rest, strict=True))
+        for old in [number for number in self._pools if number < min(group.epoch for group in self._groups)]:
+            del self._pools[old]
+        return self._pools[epoch]
+
+    def _order(self, epoch: int) -> list[int]:
+        """Every chunk's index, shuffled for an epoch."""
+        if epoch not in self._orders:
+            order = list(range(self._setup.grid.chunks))
+            # A text seed goes through SHA-512, not through hash(), which differs from process to process
+            # (https://docs.python.org/3/library/random.html#random.seed): every resume has the same order.
+            random.Random(f"{self._setup.seed}/{epoch}").shuffle(order)
+            self._orders[epoch] = order
+            for old in sorted(self._orders)[:-_ORDERS_KEPT]:
+                del self._orders[old]
+        return self._orders[epoch]
