@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Final
 
 UNKNOWN: Final = "–"
@@ -23,6 +24,12 @@ def number(value: object, digits: int = 3) -> str:
     if size < -4 or size >= 6:
         return f"{value:.{digits - 1}e}"
     return f"{value:,.{max(0, digits - 1 - size)}f}" if value else "0"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Names in a sentence: "a", "a and b", "a, b and c"."""
+    *first, last = items
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def count(value: int | None) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from core.checkpoints.state_header import read_values
 from core.checkpoints.store import Checkpoint
 from core.config.mode import Mode
+from core.formatting import listed
 
 AVERAGE: Final = "average"
 
@@ -137,14 +138,14 @@ def _plan_one_copy(
 ) -> RestorePlan:
     """All ranks take up the same weights."""
     if policy == AVERAGE or any(copy.synchronised for copy in copies):
-        note = f"the average of the copies of {_listed([name(copy.rank) for copy in copies])}"
+        note = f"the average of the copies of {listed([name(copy.rank) for copy in copies])}"
         return RestorePlan((AVERAGE,) * world, (step,) * world, same_groups=False, note=note)
     best = _best(copies)
     note = f"the copy of {name(best.rank)} ({best.quality})"
     others = [copy for copy in copies if copy is not best and copy.learned_alone]
     lost = [f"{name(copy.rank)} learned {copy.learned_alone}" for copy in others]
     if lost:
-        note += f"; what {_listed(lost)} is missing from these weights"
+        note += f"; what {listed(lost)} is missing from these weights"
         note += ", though its samples count as trained"
     return RestorePlan((str(best.rank),) * world, (step,) * world, same_groups=False, note=note)
 
@@ -177,7 +178,3 @@ def _copy(checkpoint: Checkpoint, rank: int) -> Copy:
 
 def _groups(mode: str, world: int) -> int:
     return Mode.read(mode).replica_groups(world)
-
-
-def _listed(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

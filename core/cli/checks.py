@@ -19,8 +19,8 @@ from core.errors import RankdeckError
 from core.formatting import gibibytes
 from core.launch.mode import GOOD_TORCH, check_cuda, check_gloo
 from core.launch.preflight import check_folder, check_torch
-from core.machine import installed
 from core.machine.devices import DeviceMonitor
+from core.machine.packages import installed_requires, installed_version
 from core.machine.platform import Platform
 from core.recipes.catalog import find_recipes
 from core.run_folder.store import RunStore, list_runs
@@ -112,10 +112,10 @@ def zero_engine(platform: Platform) -> Finding:
 
 def torchvision(platform: Platform) -> Finding:
     """Whether torchvision was built for another torch: then `import transformers` fails."""
-    version = installed.version("torchvision")
+    version = installed_version("torchvision")
     if version is None or platform.torch_version is None:
         return Finding("torchvision", "ok", "not installed (optional)")
-    wanted = next((found[1] for line in installed.requires("torchvision") if (found := _EXACT.match(line))), None)
+    wanted = next((found[1] for line in installed_requires("torchvision") if (found := _EXACT.match(line))), None)
     public, _, build = platform.torch_version.partition("+")
     other_build = build == "cpu" and "+" not in version and sys.platform != "darwin"
     if other_build or (wanted is not None and wanted.partition("+")[0] != public):
@@ -133,7 +133,7 @@ _EXACT: Final = re.compile(r"torch\s*\(?==\s*([\w.+]+)")
 
 def pyside(python: tuple[int, ...] = sys.version_info[:2]) -> Finding:
     """Whether Qt is installed, and not the version that crashes on Python 3.11."""
-    version = installed.version("PySide6-Essentials") or installed.version("PySide6")
+    version = installed_version("PySide6-Essentials") or installed_version("PySide6")
     if version is None:
         return Finding("Window", "warn", "PySide6 is not installed", "Install it: pip install PySide6-Essentials")
     if version == "6.12.0" and python == (3, 11):

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import core
 from core.launch.plan import LaunchPlan
-from core.machine import installed
 from core.machine.devices import Device
+from core.machine.packages import installed_version
 from core.machine.platform import Platform
 
 PACKAGES: Final = (
@@ -36,7 +36,7 @@ def describe_environment(
         "cpu": platform.processor(),
         "cores": machine.physical_cores,
         "logical_cores": os.cpu_count(),
-        "packages": {name: version for name in PACKAGES if (version := installed.version(name)) is not None},
+        "packages": {name: version for name in PACKAGES if (version := installed_version(name)) is not None},
         "torch": machine.torch_version,
         "torch_cuda": machine.cuda_build,
         "driver": driver,

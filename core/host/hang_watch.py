@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from core.formatting import listed
 from core.host.ranks import Rank, Ranks
 from core.protocol.rank_context import ENV_SILENT_AFTER
 
@@ -71,9 +72,9 @@ class HangWatch:
         return now - rank.heard_at > (_AT_WORK * limit_s if rank.takes_its_time else limit_s)
 
     def _report(self, silent: Sequence[Rank], now: float) -> None:
-        names = _joined([rank.device for rank in silent])
-        where = _joined([f"{rank.device} (step {rank.step})" for rank in silent])
-        logs = _joined([f"logs/{rank.command.log.name}" for rank in silent])
+        names = listed([rank.device for rank in silent])
+        where = listed([f"{rank.device} (step {rank.step})" for rank in silent])
+        logs = listed([f"logs/{rank.command.log.name}" for rank in silent])
         since_s = max(now - (rank.heard_at or now) for rank in silent)
         usual_s = max(rank.longest_pause_s for rank in silent)
         cause = f"From {where} there was no message for {since_s:.0f} s; "
@@ -95,10 +96,6 @@ class HangWatch:
         if self._ranks.plan.self_contained:
             return "the script starts again and decides where it continues."
         return "the run continues from its last checkpoint."
-
-
-def _joined(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
 def _from_environment() -> float:

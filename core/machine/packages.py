@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from core.errors import PreflightError
-from core.machine import installed
+from core.formatting import listed
 from core.parsing import parse_toml
 from core.paths import PACKAGE_FOLDER
 
@@ -41,7 +41,7 @@ class MissingPackageError(PreflightError):
         self.packages = tuple(packages)
         them, are, s = ("it", "is", "") if len(self.packages) == 1 else ("them", "are", "s")
         super().__init__(
-            f"{what} needs the package{s} {_joined(self.packages)}, which {are} not installed here.",
+            f"{what} needs the package{s} {listed(self.packages)}, which {are} not installed here.",
             f"Install {them}: {install_text(self.packages)}" + (f"; or {instead}" if instead else ""),
         )
 
@@ -89,6 +89,26 @@ def check_packages(packages: Iterable[str], what: str) -> None:
         raise MissingPackageError(missing, what)
 
 
+def installed_version(package: str) -> str | None:
+    """The version of an installed package; None where it is not installed, or lies there as a bare folder."""
+    import importlib.metadata  # brings an e-mail parser along; the window asks after its first picture
+
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def installed_requires(package: str) -> tuple[str, ...]:
+    """A package's ``Requires-Dist`` lines; none where it is not installed."""
+    import importlib.metadata
+
+    try:
+        return tuple(importlib.metadata.requires(package) or ())
+    except importlib.metadata.PackageNotFoundError:
+        return ()
+
+
 def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
     """Rankdeck's extras by name, each with what it holds as pip takes it; empty where neither source is there.
 
@@ -101,7 +121,7 @@ def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
             return {name: tuple(held) for name, held in project["optional-dependencies"].items()}
     except (OSError, ValueError, KeyError):
         pass  # no checkout
-    return parse_requires(installed.requires(DISTRIBUTION))
+    return parse_requires(installed_requires(DISTRIBUTION))
 
 
 def parse_requires(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -182,8 +202,3 @@ def _is_here(name: str) -> bool:
 def _plain(name: str) -> str:
     """A name as pip compares it (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _joined(names: Iterable[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last

@@ -14,7 +14,7 @@ from typing import Final, Literal
 import psutil
 
 from core.errors import PreflightError
-from core.machine import installed
+from core.machine.packages import installed_version
 
 PlatformName = Literal["windows", "linux", "macos"]
 _TEXT_CONSTANT: Final = re.compile(r"""^(\w+)(?: *:[^=\n]*)? *= *(["'])([^"'\n]*)\2""", re.MULTILINE)
@@ -60,7 +60,7 @@ def deepspeed_version() -> str | None:
     """DeepSpeed's version, found without importing it; None where it is not installed."""
     if importlib.util.find_spec("deepspeed") is None:
         return None
-    return installed.version("deepspeed") or "unknown"  # a folder on the path: it can be imported
+    return installed_version("deepspeed") or "unknown"  # a folder on the path: it can be imported
 
 
 def free_port() -> int:
@@ -117,7 +117,7 @@ if sys.platform == "win32":
 
 def _torch_build() -> tuple[str | None, str | None]:
     """Version and CUDA version as torch's own `version.py` gives them."""
-    version = installed.version("torch")
+    version = installed_version("torch")
     if version is None:
         return None, None
     spec = importlib.util.find_spec("torch")  # finds, does not import

@@ -18,7 +18,12 @@ class DriverThread(Generic[T]):
 
     Args:
         name: The thread's name.
-        call: What is called. It may raise: see `failure`.
+        call: What is called.
+
+    Attributes:
+        took_s: Seconds that the last finished call took; 0 before the first.
+        latest: What the last call that did not fail returned.
+        failure: What the last finished call raised.
     """
 
     def __init__(self, name: str, call: Callable[[], T]) -> None:
@@ -28,18 +33,14 @@ class DriverThread(Generic[T]):
         self._closed = False
         self._asked_at: float | None = None
         self._answers = 0
-        self._took_s = 0.0
+        self.took_s = 0.0
         self.latest: T | None = None
         self.failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def ask(self) -> int:
-        """Starts a call, unless one is under way.
-
-        Returns:
-            A ticket for `wait`.
-        """
+        """Starts a call, unless one is under way; returns a ticket for `wait`."""
         with self._changed:
             if self._asked_at is None:
                 self._asked_at = time.monotonic()
@@ -48,11 +49,7 @@ class DriverThread(Generic[T]):
             return self._answers + 1
 
     def wait(self, ticket: int, deadline: float) -> bool:
-        """Waits for the call until `deadline` (on `time.monotonic`).
-
-        Returns:
-            Whether it has ended: `latest` or `failure` is fresh then.
-        """
+        """Waits for the call until `deadline` (on `time.monotonic`); True: `latest` or `failure` is fresh."""
         with self._changed:
             while self._answers < ticket and not self._closed:
                 left = deadline - time.monotonic()
@@ -66,11 +63,6 @@ class DriverThread(Generic[T]):
         asked_at = self._asked_at
         return 0.0 if asked_at is None else time.monotonic() - asked_at
 
-    @property
-    def took_s(self) -> float:
-        """Seconds that the last finished call took; 0 before the first."""
-        return self._took_s
-
     def end(self) -> None:
         """Tells the thread to end, without waiting for it."""
         with self._changed:
@@ -78,11 +70,7 @@ class DriverThread(Generic[T]):
             self._changed.notify_all()
 
     def close(self, deadline: float) -> bool:
-        """Ends the thread; one that hangs is left behind (it is a daemon and ends with the process).
-
-        Returns:
-            Whether it ended by `deadline`.
-        """
+        """Whether the thread ends by `deadline`; one that hangs is left behind, and ends with the process."""
         self.end()
         self._thread.join(max(0.0, deadline - time.monotonic()))
         return not self._thread.is_alive()
@@ -95,17 +83,14 @@ class DriverThread(Generic[T]):
                 if self._closed:
                     return
                 self._wanted = False
-            value: T | None = None
-            failure: Exception | None = None
+            value, failure = self.latest, None
             try:
                 value = self._call()
             except Exception as error:  # kept and shown: a driver's fault must not end the thread that reports it
                 failure = error
             with self._changed:
-                self._took_s = self.silent_for_s
+                self.latest, self.failure = value, failure
+                self.took_s = self.silent_for_s
                 self._asked_at = None
                 self._answers += 1
-                self.failure = failure
-                if failure is None:
-                    self.latest = value
                 self._changed.notify_all()

@@ -10,8 +10,7 @@ from typing import Any, Final
 from core.machine.devices.cpu import HostReader, cpu_slots
 from core.machine.devices.device import Device, DeviceSample, HostSample
 from core.machine.devices.driver_thread import DriverThread
-from core.machine.devices.messages import why_no_gpu
-from core.machine.devices.nvml import Found, GpuReader, find_gpus
+from core.machine.devices.nvml import Found, GpuReader, find_gpus, why_no_gpu
 
 FIRST_LOOK_LIMIT_S: Final = 5.0
 SAMPLE_LIMIT_S: Final = 1.0
@@ -89,7 +88,7 @@ class DeviceMonitor:
     def devices(self) -> list[Device]:
         """The GPUs, or CPU devices where there is none (`problem` says why); then GPUs that are hidden."""
         gpus = [gpu.device for gpu in self._known_gpus() or []]
-        return gpus + self._listed_slots(gpus) + self._hidden()
+        return gpus + self._listed_slots(gpus) + self._found(hidden=True)
 
     def cpu_slots(self) -> list[Device]:
         """Slots of the processor; they can be trained on beside GPUs too, when asked for by name."""
@@ -98,9 +97,10 @@ class DeviceMonitor:
                 self._slots = cpu_slots()
             return list(self._slots)
 
-    def _hidden(self) -> list[Device]:
-        found = self._look.latest if self._look.failure is None else None
-        return [] if found is None else [device for device in found.devices if device.hidden_by]
+    def _found(self, *, hidden: bool) -> list[Device]:
+        """GPUs of the last look that did not fail."""
+        found = None if self._look.failure is not None else self._look.latest
+        return [] if found is None else [device for device in found.devices if bool(device.hidden_by) == hidden]
 
     def _listed_slots(self, gpus: Sequence[object]) -> list[Device]:
         return [] if gpus and not self._cpu_too else self.cpu_slots()
@@ -151,9 +151,8 @@ class DeviceMonitor:
             self._look_ticket = self._look.ask()
             self._first_look_deadline = time.monotonic() + self._first_look_limit_s
             self._look.wait(self._look_ticket, self._first_look_deadline)
-            found = self._look.latest if self._look.failure is None else None
             before = {gpu.device.uuid: gpu for gpu in self._gpus or []}
-            now = _visible(found)
+            now = self._found(hidden=False)
             self._gpus = [before.get(device.uuid) or _Gpu(device, self._hang_s) for device in now]
             for uuid in before.keys() - {device.uuid for device in now}:
                 before[uuid].thread.close(time.monotonic())
@@ -173,10 +172,6 @@ class DeviceMonitor:
         """The GPUs; None while the driver has not answered yet."""
         with self._lock:
             if self._gpus is None and self._look.wait(self._look_ticket, self._first_look_deadline):
-                found = None if self._closed else self._look.latest
-                self._gpus = [_Gpu(device, self._hang_s) for device in _visible(found)]
+                found = [] if self._closed else self._found(hidden=False)
+                self._gpus = [_Gpu(device, self._hang_s) for device in found]
             return self._gpus
-
-
-def _visible(found: Found | None) -> list[Device]:
-    return [] if found is None else [device for device in found.devices if not device.hidden_by]

@@ -15,7 +15,6 @@ from typing import Any, Final
 import pynvml
 
 from core.machine.devices.device import Device, DeviceSample
-from core.machine.devices.messages import throttle_reasons
 from core.machine.devices.visible import visible_gpus
 
 _GONE: Final = {
@@ -28,6 +27,27 @@ _GONE: Final = {
 }
 _PLAUSIBLE_BYTES: Final = 1 << 50
 """NVML says "not available" as 2**64 - 1."""
+POWER_CAP: Final = "power cap: the card draws all it may"
+"""Normal for a busy card: a note, not a warning."""
+_SLOWDOWN: Final = 0x0008
+# nvml.h, nvmlClocksEventReasons. "idle" and a clock that a user set are not a problem, so they are not in it.
+_REASONS: Final = (
+    (0x0040, "too hot: the hardware halves the clock"),
+    (0x0080, "power brake: the power supply asks for less"),
+    (_SLOWDOWN, "hardware slowdown (too hot, or its power supply)"),
+    (0x0020, "hot: the driver lowers the clock"),
+    (0x0010, "waits for another card in its sync group"),
+    (0x0004, POWER_CAP),
+)
+_TELLING: Final = 0x0040 | 0x0080
+
+_SHORT_OF_GPU: Final = {
+    "NVMLError_LibraryNotFound": "No NVIDIA driver is installed (its NVML library was not found).",
+    "NVMLError_DriverNotLoaded": "The NVIDIA driver is installed but not running.",
+    "NVMLError_LibRmVersionMismatch": "The NVIDIA driver was updated; restart this machine to use its GPUs.",
+    "NVMLError_NoPermission": "You don't have permission to use the NVIDIA driver.",
+    "NVMLError_FunctionNotFound": "The NVIDIA driver is too old to be asked for its GPUs.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +65,19 @@ class Found:
     driver: str | None
 
 
+def throttle_reasons(bits: int) -> tuple[str, ...]:
+    """Why the clock is held down, worst first; empty when nothing holds it."""
+    if bits & _TELLING:  # the slowdown's own cause is known: one sentence will do
+        bits &= ~_SLOWDOWN
+    return tuple(text for bit, text in _REASONS if bits & bit)
+
+
+def why_no_gpu(error: BaseException) -> str:
+    """Why NVML cannot be used, from the error of its first call."""
+    known = _SHORT_OF_GPU.get(type(error).__name__)
+    return known or f"The NVIDIA driver does not work: {error}."
+
+
 def find_gpus() -> Found:
     """Starts NVML and lists its GPUs with what never changes about them.
 
@@ -58,20 +91,22 @@ def find_gpus() -> Found:
     for index in range(int(pynvml.nvmlDeviceGetCount())):
         try:
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            uuid = _text(pynvml.nvmlDeviceGetUUID(handle))
-            name = _text(_asked(pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU")
-            _, total_bytes = _memory(handle)
-            capability = _asked(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+            device = _device(handle, pynvml.nvmlDeviceGetUUID(handle), index, "NVIDIA GPU")
             speed = _speed(handle)
         except (pynvml.NVMLError, TypeError) as error:
             problems.append(f"GPU {index} cannot be used: {_error_text(error)}.")
             continue
-        devices.append(Device(uuid, "cuda", index, name, total_bytes, _pair(capability)))
+        devices.append(device)
         if speed is not None:
-            speeds[uuid] = speed
+            speeds[device.uuid] = speed
     shown = visible_gpus(devices, speeds, os.environ, _mig_device)
-    driver = _asked(pynvml.nvmlSystemGetDriverVersion)
-    return Found(shown.devices, (*problems, *shown.problems), _text(driver) if driver else None)
+    return Found(shown.devices, (*problems, *shown.problems), _asked(pynvml.nvmlSystemGetDriverVersion) or None)
+
+
+def _device(handle: Any, uuid: str, index: int, unnamed: str) -> Device:
+    name = _asked(pynvml.nvmlDeviceGetName, handle) or unnamed
+    capability = _asked(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+    return Device(uuid, "cuda", index, name, _memory(handle)[1], tuple(capability) if capability else None)
 
 
 def _speed(handle: Any) -> float | None:
@@ -87,9 +122,7 @@ def _mig_device(uuid: str) -> Device | None:
         handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
     except (pynvml.NVMLError, TypeError):
         return None
-    name = _text(_asked(pynvml.nvmlDeviceGetName, handle) or "MIG device")
-    capability = _asked(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
-    return Device(uuid, "cuda", 0, name, _memory(handle)[1], _pair(capability))
+    return _device(handle, uuid, 0, "MIG device")
 
 
 class GpuReader:
@@ -213,16 +246,8 @@ def _memory(handle: Any) -> tuple[int | None, int | None]:
     return used if used < _PLAUSIBLE_BYTES else None, total if 0 < total < _PLAUSIBLE_BYTES else None
 
 
-def _pair(numbers: Any) -> tuple[int, int] | None:
-    return None if numbers is None else (int(numbers[0]), int(numbers[1]))
-
-
 def _no_figures(why: str) -> str:
     return f"gives no figures ({why})"
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", errors="replace") if isinstance(value, bytes) else str(value)
 
 
 def _error_text(error: BaseException) -> str:

@@ -61,9 +61,10 @@ def visible_gpus(
     if value is None:
         return VisibleGpus(tuple(gpus))
     setting = f"{VARIABLE}={value}" if value.strip() else f'{VARIABLE}=""'
-    ordered = _in_cudas_order(gpus, speeds, environment)
+    by_bus = environment.get(ORDER, "").strip().upper() == BY_BUS
+    ordered = list(gpus) if by_bus else _fastest_first(gpus, speeds)
     entries = [entry.strip() for entry in value.split(",")] if value.strip() else []
-    if len(gpus) > 1 and _depends_on_order(entries, gpus) and not _is_order_known(ordered, speeds, environment):
+    if _depends_on_order(entries, gpus) and not (by_bus or len(gpus) == 1 or _is_order_known(ordered, speeds)):
         problem = f"{unclear_cause(setting)} {UNCLEAR_STEP}"
         return VisibleGpus(tuple(replace(gpu, hidden_by=setting, is_unclear=True) for gpu in gpus), (problem,))
     chosen, problems = _chosen(entries, ordered, find_mig, setting)
@@ -101,11 +102,7 @@ def _named(entry: str, ordered: Sequence[Device]) -> Device | None:
     return found[0] if len(found) == 1 else None
 
 
-def _in_cudas_order(
-    gpus: Sequence[Device], speeds: Mapping[str, float], environment: Mapping[str, str]
-) -> list[Device]:
-    if environment.get(ORDER, "").strip().upper() == BY_BUS:
-        return list(gpus)
+def _fastest_first(gpus: Sequence[Device], speeds: Mapping[str, float]) -> list[Device]:
     return sorted(gpus, key=lambda gpu: (gpu.compute_capability or (0, 0), speeds.get(gpu.uuid, 0.0)), reverse=True)
 
 
@@ -115,13 +112,11 @@ def _depends_on_order(entries: Sequence[str], gpus: Sequence[Device]) -> bool:
     return any(0 <= number < len(gpus) for number in numbers) and not numbers >= set(range(len(gpus)))
 
 
-def _is_order_known(ordered: Sequence[Device], speeds: Mapping[str, float], environment: Mapping[str, str]) -> bool:
+def _is_order_known(ordered: Sequence[Device], speeds: Mapping[str, float]) -> bool:
     """Among GPUs of one kind the order does not matter; among others each must be clearly slower than the one before.
 
     CUDA's guide promises only that the fastest comes first, so a third kind of GPU leaves the order open.
     """
-    if environment.get(ORDER, "").strip().upper() == BY_BUS:
-        return True
     kinds = list(dict.fromkeys((gpu.name, gpu.memory_bytes) for gpu in ordered))
     if len(kinds) == 1:
         return True

@@ -46,15 +46,15 @@ def test_what_is_wrong_is_said(finding: checks.Finding, level: str, words: str) 
 
 
 def test_a_torchvision_for_another_torch_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks.installed, "version", {"torchvision": "0.28.0"}.__getitem__)
-    monkeypatch.setattr(checks.installed, "requires", lambda _: ("numpy", "torch==2.13.0"))
+    monkeypatch.setattr(checks, "installed_version", {"torchvision": "0.28.0"}.__getitem__)
+    monkeypatch.setattr(checks, "installed_requires", lambda _: ("numpy", "torch==2.13.0"))
     assert checks.torchvision(Platform("linux", "2.13.0", "12.8", 2)).level == "ok"
     assert checks.torchvision(Platform("linux", "2.13.0+cpu", None, 2)).level == "warn"
     assert checks.torchvision(Platform("linux", "2.11.0", "12.8", 2)).level == "warn"
 
 
 def test_the_qt_that_dies_on_python_3_11_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checks.installed, "version", lambda _: "6.12.0")
+    monkeypatch.setattr(checks, "installed_version", lambda _: "6.12.0")
     assert checks.pyside((3, 11)).level == "fail"
     assert checks.pyside((3, 12)).level == "ok"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from core.config.mode import Mode
+from core.host import environment
 from core.host.environment import describe_environment
 from core.launch.plan import LaunchPlan, RankCommand
-from core.machine import installed
 from core.machine.devices import Device
 from core.machine.platform import Platform
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.windows
 
 def test_versions_devices_and_commands_can_be_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"torch": "2.13.0", "numpy": None}
-    monkeypatch.setattr(installed, "version", versions.get)
+    monkeypatch.setattr(environment, "installed_version", versions.get)
     card = Device("GPU-1", "cuda", 0, "A card", 24 << 30)
     slot = Device("cpu:0", "cpu", 0, "A processor")
     command = RankCommand(0, ("python", "-m", "x"), {"SECRET": "1"}, (), Path(), Path(), card)

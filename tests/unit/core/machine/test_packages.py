@@ -16,6 +16,8 @@ from core.machine.packages import (
     choose_extras,
     find_extras,
     install_text,
+    installed_requires,
+    installed_version,
     missing_packages,
     offer_for,
     parse_requires,
@@ -107,3 +109,24 @@ def test_the_command_is_this_interpreters_pip_with_our_versions() -> None:
     assert offer.argv[offer.argv.index("-c") + 1] == str(CHECKOUT / "constraints.txt")
     assert offer.argv[-1] == "gymnasium>=1.0"
     assert not any("'" in word for word in offer_for(["deepspeed"]).argv), "it can be pasted into a shell"
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packages that Python looks into."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, extra in (("made", "Requires-Dist: numpy>=1\nRequires-Dist: rich; extra == 'x'\n"), ("alone", "")):
+        (tmp_path / f"{name}-1.5.dist-info").mkdir()
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.5\n{extra}"
+        (tmp_path / f"{name}-1.5.dist-info" / "METADATA").write_text(text, encoding="utf-8")
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "__init__.py").write_text("raise SystemExit", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("packages")
+def test_metadata_is_read_and_nothing_is_imported() -> None:
+    assert [installed_version(name) for name in ("made", "alone", "bare", "missing")] == ["1.5", "1.5", None, None]
+    assert installed_requires("made") == ("numpy>=1", "rich; extra == 'x'")
+    assert [installed_requires(name) for name in ("alone", "bare", "missing")] == [(), (), ()]
