@@ -87,7 +87,8 @@ def open_corpus(dataset: str, options: Mapping[str, Any], say: Callable[[str], N
     """
     wanted = str(options.get(TEXT_COLUMN) or "").strip()
     if is_hub(dataset):
-        found, identity = _hub_files(dataset, options, say), ""
+        files = fetch(HubName.parse(dataset), options.get(ALLOW_DOWNLOAD) is True, say)
+        found, identity = [(path, FileFormat("arrow")) for path in files], ""
     else:
         say("looking at the files")
         identity = identify(dataset).sha256
@@ -146,11 +147,6 @@ def _root(dataset: str, paths: list[Path]) -> Path:
     return next(
         folder for folder in (folders[0], *folders[0].parents) if all(path.is_relative_to(folder) for path in paths)
     )
-
-
-def _hub_files(dataset: str, options: Mapping[str, Any], say: Callable[[str], None]) -> list[tuple[Path, FileFormat]]:
-    files = fetch(HubName.parse(dataset), options.get(ALLOW_DOWNLOAD) is True, say)
-    return [(path, FileFormat("arrow")) for path in files]
 
 
 def _sampled(path: Path, file_format: FileFormat, wanted: str, number: int) -> tuple[Form, Columns]:

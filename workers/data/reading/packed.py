@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import importlib
 import io
 import sys
 import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Final, Self, cast
+from typing import IO, Any, Final, cast
 
 from core.data.formats import Packing
 from core.errors import PreflightError
@@ -17,43 +18,23 @@ from core.errors import PreflightError
 _BUFFER_BYTES: Final = 1 << 18
 
 
-class PackedFile:
-    """An open data file.
+@contextlib.contextmanager
+def open_packed(path: Path, packing: Packing) -> Iterator[tuple[IO[bytes], Callable[[], int]]]:
+    """Opens a data file.
 
     Args:
         path: The file.
         packing: How it is packed.
 
+    Returns:
+        The unpacked bytes, and what says how many bytes of the file itself have been read.
+
     Raises:
         OSError: It cannot be opened.
         PreflightError: The package that unpacks it is missing.
-
-    Attributes:
-        stream: The unpacked bytes.
     """
-
-    def __init__(self, path: Path, packing: Packing) -> None:
-        self._raw: IO[bytes] = path.open("rb", buffering=_BUFFER_BYTES)
-        try:
-            self.stream = _unpacked(self._raw, packing)
-        except BaseException:
-            self._raw.close()
-            raise
-
-    @property
-    def position(self) -> int:
-        """Bytes of the file itself that have been read."""
-        return self._raw.tell()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.stream is not self._raw:
-            self.stream.close()
-        self._raw.close()
+    with path.open("rb", buffering=_BUFFER_BYTES) as raw, _unpacked(raw, packing) as stream:
+        yield stream, raw.tell
 
 
 def is_damage(error: Exception) -> bool:

@@ -17,7 +17,7 @@ from core.errors import DatasetError
 from core.files.atomic import explain
 from workers.data.reading.columns import row_text
 from workers.data.reading.json_stream import Cell
-from workers.data.reading.packed import PackedFile, is_damage
+from workers.data.reading.packed import is_damage, open_packed
 from workers.data.reading.row_counts import RowCounts
 from workers.data.reading.rows import Bad, Row, csv_rows, json_file_rows, jsonl_rows, table_rows
 
@@ -107,24 +107,24 @@ def source_rows(source: Source, on_read: OnRead = lambda _: None) -> Iterator[Ro
         columns = [source.column.partition(".")[0], source.column] if source.column else []
         yield from table_rows(source.path, columns, on_read, stream=source.form == "arrow")
         return
-    with PackedFile(source.path, source.packing) as file:
+    with open_packed(source.path, source.packing) as (stream, position):
         if source.form == "jsonl":
-            rows = jsonl_rows(file.stream)
+            rows = jsonl_rows(stream)
         elif source.form == "json":
-            rows = json_file_rows(file.stream)
+            rows = json_file_rows(stream)
         else:
-            rows = csv_rows(file.stream, "\t" if source.form == "tsv" else ",")
+            rows = csv_rows(stream, "\t" if source.form == "tsv" else ",")
         for row in rows:
-            on_read(file.position)
+            on_read(position())
             yield row
 
 
 def _text_pieces(source: Source, counts: RowCounts, on_read: OnRead) -> Iterator[Piece]:
     """A text file: one document, its lines counted as rows. Lines that are not UTF-8 are counted as bad and kept."""
     lines_before = counts.rows
-    with PackedFile(source.path, source.packing) as file:
+    with open_packed(source.path, source.packing) as (stream, position):
         counts.documents += 1
-        for data in cut_text(file.stream):
+        for data in cut_text(stream):
             if source.packing and b"\0" in data:  # plain files were looked at before
                 raise DatasetError(
                     f"{source.name} contains data that is not text: it has NUL bytes.",
@@ -132,7 +132,7 @@ def _text_pieces(source: Source, counts: RowCounts, on_read: OnRead) -> Iterator
                     title="The dataset is not text",
                 )
             _count_lines(data, source.name, lines_before, counts)
-            on_read(file.position)
+            on_read(position())
             yield Piece(data, False)
     yield Piece(b"", True)
 

@@ -25,7 +25,7 @@ BAD_ROW_TEXTS: Final[Mapping[str, str]] = {
 
 @dataclass(slots=True)
 class RowCounts:
-    """Rows of a dataset, or of a part of it.
+    """Rows of a dataset, or of its start.
 
     Attributes:
         rows: Rows that were looked at, bad ones included; of a text file its lines.
@@ -56,13 +56,6 @@ class RowCounts:
     def bad_rows(self) -> int:
         """All of them."""
         return self.bad.total()
-
-    def merge(self, other: RowCounts) -> None:
-        """Adds another part's counts, the later part's."""
-        self.rows += other.rows
-        self.documents += other.documents
-        self.bad.update(other.bad)
-        self.examples += other.examples[: MAX_EXAMPLES - len(self.examples)]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
@@ -66,16 +65,13 @@ def json_file_rows(stream: IO[bytes]) -> Iterator[Row | Bad]:
     Raises:
         NotRowsError: It has none.
     """
-    number = 0
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    try:
-        for number, value in enumerate(json_rows(text), 1):
-            yield _as_row(value, f"row {number}")
-    except BrokenJsonError as error:
-        yield Bad("broken", f"from row {number + 1} on ({error})")
-    finally:
-        with contextlib.suppress(ValueError):  # a reader of the first rows only has closed the file before this
-            text.detach()
+    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
+        number = 0
+        try:
+            for number, value in enumerate(json_rows(text), 1):
+                yield _as_row(value, f"row {number}")
+        except BrokenJsonError as error:
+            yield Bad("broken", f"from row {number + 1} on ({error})")
 
 
 def _as_row(value: Any, where: str) -> Row | Bad:
@@ -87,11 +83,10 @@ def _as_row(value: Any, where: str) -> Row | Bad:
 def csv_rows(stream: IO[bytes], delimiter: str) -> Iterator[Row | Bad]:
     """The rows of a table whose first line names the columns."""
     csv.field_size_limit(MAX_ROW_BYTES)
-    text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
-    try:
+    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
         names: list[str] | None = None
         number = 0
-        reader = csv.reader(_without_nothing(text), delimiter=delimiter)
+        reader = csv.reader(_bounded_lines(text), delimiter=delimiter)
         while True:
             number += 1
             try:
@@ -105,7 +100,7 @@ def csv_rows(stream: IO[bytes], delimiter: str) -> Iterator[Row | Bad]:
                 if len(cells) == 1 and delimiter == "," and ";" in cells[0]:
                     delimiter = ";"  # as spreadsheets write it where the comma separates decimals
                     cells = next(csv.reader([cells[0]], delimiter=delimiter))
-                    reader = csv.reader(_without_nothing(text), delimiter=delimiter)
+                    reader = csv.reader(_bounded_lines(text), delimiter=delimiter)
                 names = [name.strip() for name in cells]
             elif not any(cells):
                 yield Bad("empty", f"row {number}")
@@ -113,13 +108,10 @@ def csv_rows(stream: IO[bytes], delimiter: str) -> Iterator[Row | Bad]:
                 yield Bad("broken", f"row {number} ({len(cells)} cells under {len(names)} names)")
             else:
                 yield dict(zip(names, cells, strict=False))
-    finally:
-        with contextlib.suppress(ValueError):  # a reader of the first rows only has closed the file before this
-            text.detach()
 
 
-def _without_nothing(text: IO[str]) -> Iterator[str]:
-    """Lines of bounded length: an endless one is cut, so that a file without line ends needs no memory."""
+def _bounded_lines(text: IO[str]) -> Iterator[str]:
+    """Lines, an endless one cut, so that a file without line ends needs no memory."""
     while line := text.readline(MAX_ROW_BYTES):
         yield line
 
