@@ -30,13 +30,12 @@ from core.data.dataset import list_files
 from tests.helpers.hosted_run import host, lines, make_run
 from tests.training.workers.plain_transformer import PlainTransformer
 from workers.recipes.actv1.halting import Rule, judge
-from workers.recipes.actv1.layers import LayerShape
 from workers.recipes.actv1.model import HierarchicalModel, Shape
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
 ROUNDS, STEPS = 5, 4
 BATCH, LENGTH = 8, 128
-SHAPE = Shape(256, LENGTH, LayerShape(128, 4), halt_max_steps=1)
+SHAPE = Shape(256, LENGTH, 128, 4, halt_max_steps=1)
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def thinking(most: int) -> Trained:
     with torch.no_grad():
         model.q_head.bias.copy_(torch.tensor([-20.0, 20.0]))
     optimizer = torch.optim.AdamW(model.parameters(), 1e-3, fused=True)
-    return Trained(f"{most} step(s)", model, lambda x, y: judge(model(x, y), rule).objective, optimizer)
+    return Trained(f"{most} step(s)", model, lambda x, y: judge(model(x, y), rule).loss, optimizer)
 
 
 def test_one_step_of_thought_beside_a_plain_transformer() -> None:

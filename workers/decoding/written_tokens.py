@@ -13,6 +13,7 @@ class WeightsNotFiniteError(Exception):
     """The model gives chances that are no numbers, so its weights are not finite."""
 
 
+@torch.no_grad()
 def write_tokens(
     next_logits: Callable[[Tensor], Tensor],
     prompt: Tensor,
@@ -24,7 +25,7 @@ def write_tokens(
     """Continues `prompt`, shape (time,), by at most `count` tokens.
 
     Args:
-        next_logits: The logits of the token after a text, shape (vocabulary,).
+        next_logits: The logits of the token after a text, shape (vocabulary,); the text grows by a token at each call.
         prompt: Token ids.
         count: Tokens to write.
         temperature: 0 takes the likeliest token.

@@ -122,6 +122,18 @@ class Run:
         """
         return self._session.keep_sampling(broken)
 
+    def sample_tokens(
+        self, next_logits: Callable[[Tensor], Tensor], prompt: Sequence[int], count: int, temperature: float
+    ) -> list[int]:
+        """The tokens that continue a prompt, for `Task.sample`: `write_tokens`, ended early where the run is to stop.
+
+        Always with the same random numbers, so that two evaluations differ by what was learned only.
+        """
+        start = torch.tensor(prompt, device=self.device)
+        generator = torch.Generator().manual_seed(self.config.seed)
+        text = write_tokens(next_logits, start, count, temperature, generator, self.keep_sampling)
+        return text[len(start) :].tolist()
+
     @property
     def global_batch(self) -> int:
         """Samples of an optimizer step, over the ranks that train in step."""

@@ -15,14 +15,15 @@ class PlainTransformer(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.shape = shape
-        self.tokens = nn.Embedding(shape.vocab_size, shape.layer.n_embd)
-        self.layers = nn.ModuleList(Layer(shape.layer) for _ in range(shape.h_layers + shape.l_layers))
-        self.head = nn.Linear(shape.layer.n_embd, shape.vocab_size, bias=False)
+        self.tokens = nn.Embedding(shape.vocab_size, shape.n_embd)
+        layer, layers = (shape.n_embd, shape.n_head, shape.dropout), shape.h_layers + shape.l_layers
+        self.layers = nn.ModuleList(Layer(*layer) for _ in range(layers))
+        self.head = nn.Linear(shape.n_embd, shape.vocab_size, bias=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Ids of shape (batch, time) to logits of shape (batch, time, vocabulary)."""
-        layer = self.shape.layer
-        x, turns = self.tokens(tokens), rotary_turns(tokens.shape[1], layer.n_embd // layer.n_head, tokens.device)
+        turns = rotary_turns(tokens.shape[1], self.shape.n_embd // self.shape.n_head, tokens.device)
+        x = self.tokens(tokens)
         for part in self.layers:
             x = part(x, turns)
         logits: Tensor = self.head(x)

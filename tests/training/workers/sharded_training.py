@@ -15,10 +15,12 @@ from torch.distributed.tensor import DTensor
 from torch.nn import functional as F
 
 from tests.training.rank_program import CPU, SEED, BareRank
+from workers.decoding.key_values import KeyValues
+from workers.decoding.written_tokens import write_tokens
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
-from workers.recipes.minigpt.model import MiniGPT, Shape, Written
+from workers.recipes.minigpt.model import MiniGPT, Shape
 from workers.strategies import Replica, Strategy
 from workers.strategies.replica import optimizer_state
 from workers.training.checkpoint import load_part, take_part, write_part
@@ -42,8 +44,8 @@ class OddGPT(MiniGPT):
         self.frozen = nn.Parameter(torch.full((5,), 0.5), requires_grad=False)
         self.register_buffer("mean", torch.zeros(()))
 
-    def forward(self, tokens: Tensor, written: Written | None = None) -> Tensor:
-        logits = super().forward(tokens, written) * self.gain + self.offsets.sum() * self.frozen.sum()
+    def forward(self, tokens: Tensor, kept: list[KeyValues] | None = None) -> Tensor:
+        logits = super().forward(tokens, kept) * self.gain + self.offsets.sum() * self.frozen.sum()
         if self.training:
             self.mean.lerp_(logits.detach().float().mean(), 0.1)
         return logits
@@ -172,7 +174,8 @@ class Training:
 def generated(model: Any) -> list[int]:
     """A text that the model samples."""
     model.eval()
-    text: list[int] = model.generate(torch.tensor([1, 2]), 12, 0.8, torch.Generator().manual_seed(4)).tolist()
+    generator = torch.Generator().manual_seed(4)
+    text: list[int] = write_tokens(model.writer(), torch.tensor([1, 2]), 12, 0.8, generator).tolist()
     model.train()
     return text
 

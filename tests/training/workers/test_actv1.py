@@ -20,15 +20,15 @@ from core.config import RunConfig
 from core.recipes.catalog import get_recipe
 from rankdeck.recipe import ConfigError, Request
 from tests.training.workers.plain_transformer import PlainTransformer
-from workers.recipes.actv1.check import check
+from workers.decoding.written_tokens import write_tokens
+from workers.recipes.actv1.check import check, check_width
 from workers.recipes.actv1.halting import Rule, Segments, continue_targets, judge, least_steps
-from workers.recipes.actv1.layers import Layer, LayerShape
+from workers.recipes.actv1.layers import Layer
 from workers.recipes.actv1.model import HierarchicalModel, Shape
-from workers.recipes.actv1.train import layer_shape
 
 pytestmark = pytest.mark.windows
 
-SHAPE = Shape(vocab_size=11, seq_len=8, layer=LayerShape(8, 2), halt_max_steps=4)
+SHAPE = Shape(vocab_size=11, seq_len=8, n_embd=8, n_head=2, halt_max_steps=4)
 PLAIN = replace(SHAPE, halt_max_steps=1)
 
 
@@ -73,7 +73,7 @@ def plain_layer(layer: Layer, x: Tensor) -> Tensor:
 
 def plain_transformer(model: HierarchicalModel, tokens: Tensor) -> Tensor:
     """The two stacks of a model one after the other, as an ordinary transformer; logits."""
-    x = normed(model.tokens.weight[tokens] * math.sqrt(model.shape.layer.n_embd))
+    x = normed(model.tokens.weight[tokens] * math.sqrt(model.shape.n_embd))
     for layer in (*model.low, *model.high):
         x = plain_layer(layer, x)
     return x @ model.head.weight.T
@@ -95,7 +95,7 @@ def test_one_segment_costs_what_a_plain_transformer_costs() -> None:
     """To the operation, but for the halting head's two numbers a token: forward, and back to weights and state."""
     tokens, plain, model = some_tokens(), PlainTransformer(PLAIN), make(PLAIN)
     beside = flops(lambda: plain.loss(tokens, tokens))
-    own = flops(lambda: judge(model(tokens, tokens), Rule(1)).objective)
+    own = flops(lambda: judge(model(tokens, tokens), Rule(1)).loss)
     assert beside > 100_000 and own - beside == 3 * 2 * tokens.numel() * 8 * 2
 
 
@@ -163,7 +163,7 @@ def test_every_parameter_has_a_gradient_in_every_step(shape: Shape, dtype: torch
     """DDP waits for each of them. In bf16 too, where weights converted without a gradient must not be kept."""
     model, tokens = make(shape, opinions=0.1), some_tokens()
     with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
-        objective = judge(model(tokens, tokens), Rule(shape.halt_max_steps)).objective
+        objective = judge(model(tokens, tokens), Rule(shape.halt_max_steps)).loss
     objective.backward()
     assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []
 
@@ -186,9 +186,10 @@ def test_the_answer_is_that_of_a_tokens_last_segment_and_ends_early_where_it_may
     shape, tokens = SHAPE, some_tokens()
     model, whole = make(shape, opinions=3.0).eval(), make(replace(shape, every_segment=True), opinions=3.0).eval()
     found = judge(model(tokens, tokens), Rule(4))
-    assert found.loss.item() == pytest.approx(F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten()).item())
-    assert 1 < found.steps_mean.item() < 4
-    torch.testing.assert_close(judge(whole(tokens, tokens), Rule(4)).loss, found.loss)
+    expected = F.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten()).item()
+    assert found.metrics["loss"].item() == pytest.approx(expected)
+    assert 1 < found.metrics["halt_steps_mean"].item() < 4
+    torch.testing.assert_close(judge(whole(tokens, tokens), Rule(4)).metrics["loss"], found.metrics["loss"])
     assert torch.equal(whole(tokens), model(tokens))
     for row in tokens:
         steps = int(model(row[None], row[None])["thinking"].sum(0)[0, -1])
@@ -201,26 +202,26 @@ def test_the_answer_is_that_of_a_tokens_last_segment_and_ends_early_where_it_may
 def test_it_begins_knowing_nothing_and_valuing_both_actions_alike() -> None:
     tokens = torch.randint(0, 11, (16, 8), generator=torch.Generator().manual_seed(1))
     found = judge(make().eval()(tokens, tokens.roll(3)), Rule(4))
-    assert found.loss.item() == pytest.approx(math.log(11), rel=0.05)
-    assert found.steps_mean.item() == 4.0
+    assert found.metrics["loss"].item() == pytest.approx(math.log(11), rel=0.05)
+    assert found.metrics["halt_steps_mean"].item() == 4.0
 
 
 def test_checkpointing_changes_no_gradient() -> None:
     gradients = []
     for switch in (False, True):
-        model = make(replace(SHAPE, grad_checkpointing=switch, layer=LayerShape(8, 2, dropout=0.2), h_cycles=2))
+        model = make(replace(SHAPE, grad_checkpointing=switch, dropout=0.2, h_cycles=2))
         torch.manual_seed(3)
-        judge(model(some_tokens(), some_tokens()), Rule(4)).objective.backward()
+        judge(model(some_tokens(), some_tokens()), Rule(4)).loss.backward()
         gradients.append([p.grad for p in model.parameters()])
     assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True) if a is not None and b is not None)
 
 
 def test_generation_is_repeatable_and_longer_than_the_window() -> None:
     model, prompt = make(opinions=1.0).eval(), torch.tensor([1, 2])
-    first = model.generate(prompt, 20, 0.9, torch.Generator().manual_seed(4))
+    first = write_tokens(model.writer(), prompt, 20, 0.9, torch.Generator().manual_seed(4))
     assert first.shape == (22,) and first[:2].tolist() == [1, 2]
-    assert torch.equal(first, model.generate(prompt, 20, 0.9, torch.Generator().manual_seed(4)))
-    cold = model.generate(prompt, 5, 0.0, torch.Generator())
+    assert torch.equal(first, write_tokens(model.writer(), prompt, 20, 0.9, torch.Generator().manual_seed(4)))
+    cold = write_tokens(model.writer(), prompt, 5, 0.0, torch.Generator())
     assert cold[2] == model(prompt[None])[0, -1].argmax()
 
 
@@ -246,7 +247,7 @@ def test_a_token_that_would_halt_thinks_as_long_as_exploration_says() -> None:
     torch.manual_seed(8)
     least = least_steps(tokens.shape, 4, 0.5, torch.device("cpu"))
     assert least is not None and torch.equal(steps, least) and steps.unique().numel() > 1
-    assert judge(model.eval()(tokens, tokens), Rule(4)).steps_mean.item() == 1.0
+    assert judge(model.eval()(tokens, tokens), Rule(4)).metrics["halt_steps_mean"].item() == 1.0
 
 
 def made_segments(most: int = 3) -> Segments:
@@ -293,11 +294,11 @@ def test_the_loss_is_the_mean_over_segments_in_which_tokens_think(most: int) -> 
         return sum(values) / len(values)
 
     found = judge(segments, rule)
-    assert found.objective.item() == pytest.approx(mean(losses) + 0.7 * mean(q_losses))
-    assert found.q_loss.item() == pytest.approx(mean(q_losses))
-    assert found.loss.item() == pytest.approx(mean(answers))
-    assert found.accuracy.item() == pytest.approx(mean(right))
-    assert found.steps_mean.item() == pytest.approx(mean(steps))
+    assert found.loss.item() == pytest.approx(mean(losses) + 0.7 * mean(q_losses))
+    assert found.metrics["q_loss"].item() == pytest.approx(mean(q_losses))
+    assert found.metrics["loss"].item() == pytest.approx(mean(answers))
+    assert found.metrics["accuracy"].item() == pytest.approx(mean(right))
+    assert found.metrics["halt_steps_mean"].item() == pytest.approx(mean(steps))
 
 
 def test_no_gradient_flows_through_what_the_next_segment_thinks() -> None:
@@ -311,7 +312,7 @@ def test_the_halting_head_learns_which_tokens_it_will_get_right_and_that_more_st
 
     With a price on steps nothing is worth a second one, so that without exploration tokens halt after the first.
     """
-    model = make(replace(SHAPE, layer=LayerShape(32, 2), halt_max_steps=3))
+    model = make(replace(SHAPE, n_embd=32, halt_max_steps=3))
     rule, optimizer = Rule(3, price=0.05), torch.optim.AdamW(model.parameters(), 3e-3)
     generator = torch.Generator().manual_seed(9)
 
@@ -321,7 +322,7 @@ def test_the_halting_head_learns_which_tokens_it_will_get_right_and_that_more_st
 
     for _ in range(150):
         tokens = rows()
-        judge(model(tokens[:, :-1], tokens[:, 1:]), rule).objective.backward()
+        judge(model(tokens[:, :-1], tokens[:, 1:]), rule).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
     tokens = rows()
@@ -330,7 +331,7 @@ def test_the_halting_head_learns_which_tokens_it_will_get_right_and_that_more_st
     values = found["q"][0, ..., 0].sigmoid()
     assert values[:, ::2].mean().item() > 0.9, "what follows from the token before is known"
     assert values[:, 1::2].mean().item() == pytest.approx(0.2, abs=0.12), "what is thrown is guessed once in five times"
-    assert judge(found, rule).steps_mean.item() < 1.2
+    assert judge(found, rule).metrics["halt_steps_mean"].item() < 1.2
 
 
 # --- bad input --------------------------------------------------------------------------------------------
@@ -346,6 +347,6 @@ def test_what_cannot_be_trained_is_said_before() -> None:
         check(Request(RunConfig(options={**GOOD, "n_embd": 60})))
     assert refused.value.field == "n_embd" and "60" in refused.value.cause and "64" in refused.value.next_step
     with pytest.raises(ConfigError, match="not divisible by 8"):
-        layer_shape(60, 4, 0.0)
+        check_width(60, 4)
     (note,) = check(Request(RunConfig(options={**GOOD, "halt_max_steps": 1, "l_cycles": 2})))
     assert "plain" in note

@@ -22,13 +22,12 @@ import torch
 from torch import Tensor, nn
 
 from tests.training.rank_program import CPU, BareRank
+from workers.decoding.written_tokens import write_tokens
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
-from workers.recipes.actv1.halting import Rule
-from workers.recipes.actv1.layers import LayerShape
+from workers.recipes.actv1.halting import Rule, judge
 from workers.recipes.actv1.model import HierarchicalModel, Shape
-from workers.recipes.actv1.train import loss_and_metrics
 from workers.strategies import Strategy
 from workers.training.evaluation import Evaluation
 from workers.training.task import LossAndMetrics
@@ -68,7 +67,7 @@ def train(strategy: Strategy, *, checkpointed: bool) -> dict[str, Any]:
     every = strategy.forward_is_collective
     model = HierarchicalModel(
         Shape(
-            31, LENGTH, LayerShape(16, 2, dropout=0.1), h_layers=1, l_layers=1, h_cycles=2, l_cycles=2,
+            31, LENGTH, 16, 2, dropout=0.1, h_layers=1, l_layers=1, h_cycles=2, l_cycles=2,
             halt_max_steps=3, halt_exploration=0.3, every_segment=every, grad_checkpointing=checkpointed,
         )
     )  # fmt: skip
@@ -88,14 +87,14 @@ def train(strategy: Strategy, *, checkpointed: bool) -> dict[str, Any]:
         replica.update()
     found["evaluation"] = evaluated(replica.evaluated, strategy)
     model.eval()
-    text = model.generate(torch.tensor([1, 2]), 4, 0.8, torch.Generator().manual_seed(4))
+    text = write_tokens(model.writer(), torch.tensor([1, 2]), 4, 0.8, torch.Generator().manual_seed(4))
     strategy.total([0.0])
     return {**found, "text": text.tolist()}
 
 
 def loss(model: nn.Module, batch: Tensor) -> LossAndMetrics:
     """The recipe's own."""
-    return loss_and_metrics(model, batch, RULE)
+    return judge(model(batch[:, :-1], batch[:, 1:]), RULE)
 
 
 def evaluated(model: nn.Module, strategy: Strategy) -> list[float]:

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from rankdeck.recipe import LossAndMetrics
+
 Segments = dict[str, Tensor]
 """What each segment of a batch came to; shapes begin with (segments, batch, time).
 
@@ -33,25 +35,6 @@ class Rule:
     most: int
     q_weight: float = 0.5
     price: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a batch came to, means over its tokens.
-
-    Attributes:
-        objective: What is minimised.
-        loss: Cross-entropy of the answers, each taken from its token's last segment.
-        q_loss: The halting head's loss.
-        accuracy: Share of answers that are right.
-        steps_mean: Segments that a token took.
-    """
-
-    objective: Tensor
-    loss: Tensor
-    q_loss: Tensor
-    accuracy: Tensor
-    steps_mean: Tensor
 
 
 def least_steps(shape: tuple[int, ...], most: int, exploration: float, device: torch.device) -> Tensor | None:
@@ -85,8 +68,11 @@ def continue_targets(q: Tensor, rule: Rule) -> Tensor:
     return (best - rule.price).clamp(min=0.0)
 
 
-def judge(segments: Segments, rule: Rule) -> Outcome:
-    """The loss of a batch over its segments, and its figures.
+def judge(segments: Segments, rule: Rule) -> LossAndMetrics:
+    """What is minimised, and what is charted: means over a batch's tokens.
+
+    `loss` and `accuracy` are of the answers, each taken from its token's last segment, `halt_steps_mean` is the
+    segments that a token took, `q_loss` the halting head's loss, `objective` what is minimised.
 
     "Deep supervision": every segment of every token that is still thinking is told the right answer, L^m = Loss(ŷ^m, y)
     + weight · BCE(Q̂^m, Ĝ^m), where Ĝ^m_halt = 1{ŷ^m = y}. The paper makes an update after each segment; here a batch's
@@ -103,10 +89,12 @@ def judge(segments: Segments, rule: Rule) -> Outcome:
     answer_losses = (segments["losses"] * counted).sum() / pairs
     steps = thinking.sum(0)
     last = (steps - 1)[None]
-    return Outcome(
-        objective=answer_losses + rule.q_weight * q_loss,
-        loss=segments["losses"].detach().gather(0, last).mean(),
-        q_loss=q_loss.detach(),
-        accuracy=right.gather(0, last).float().mean(),
-        steps_mean=steps.float().mean(),
-    )
+    objective = answer_losses + rule.q_weight * q_loss
+    metrics = {
+        "loss": segments["losses"].detach().gather(0, last).mean(),
+        "halt_steps_mean": steps.float().mean(),
+        "accuracy": right.gather(0, last).float().mean(),
+        "q_loss": q_loss.detach(),
+        "objective": objective.detach(),
+    }
+    return LossAndMetrics(objective, metrics)

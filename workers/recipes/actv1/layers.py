@@ -7,7 +7,6 @@ outcome; pre-norm would let it grow with every pass.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -16,39 +15,25 @@ from torch.nn import functional as F
 from rankdeck.recipe import KeyValues, attend
 
 
-@dataclass(frozen=True, slots=True)
-class LayerShape:
-    """A layer's dimensions.
+class Layer(nn.Module):
+    """norm(x + attention(x)), then norm(x + feed-forward(x)); no biases, norms without weights.
 
-    Attributes:
-        n_embd: Width; a multiple of `n_head`, and width over heads is even.
+    Args:
+        width: A multiple of `n_head`, and width over heads is even.
         n_head: Attention heads.
         dropout: Share of what a sublayer adds that is set to zero while training.
     """
 
-    n_embd: int
-    n_head: int
-    dropout: float = 0.0
-
-    @property
-    def inner(self) -> int:
-        """Width inside the feed-forward part: 8/3 of the width, which makes SwiGLU's three matrices as large as the
-        usual two (Shazeer, arXiv 2002.05202)."""
-        return max(8, 8 * round(self.n_embd / 3))
-
-
-class Layer(nn.Module):
-    """norm(x + attention(x)), then norm(x + feed-forward(x)); no biases, norms without weights."""
-
-    def __init__(self, shape: LayerShape) -> None:
+    def __init__(self, width: int, n_head: int, dropout: float = 0.0) -> None:
         super().__init__()
-        width = shape.n_embd
-        self.n_head = shape.n_head
-        self.dropout = shape.dropout
+        self.n_head = n_head
+        self.dropout = dropout
+        # 8/3 of the width makes SwiGLU's three matrices as large as the usual two (Shazeer, arXiv 2002.05202).
+        inner = max(8, 8 * round(width / 3))
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
-        self.gate_up = nn.Linear(width, 2 * shape.inner, bias=False)
-        self.down = nn.Linear(shape.inner, width, bias=False)
+        self.gate_up = nn.Linear(width, 2 * inner, bias=False)
+        self.down = nn.Linear(inner, width, bias=False)
 
     def forward(self, x: Tensor, turns: Tensor, kept: KeyValues | None = None) -> Tensor:
         """Shape (batch, time, width) in and out.

@@ -8,7 +8,7 @@ thinks depend on nothing after it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from rankdeck.recipe import KeyValues, write_tokens
+from rankdeck.recipe import KeyValues
 from workers.recipes.actv1.halting import Segments, halts, least_steps
-from workers.recipes.actv1.layers import Layer, LayerShape, init_linear, normed, rotary_turns
-from workers.recipes.actv1.thoughts import Segment, Thoughts
+from workers.recipes.actv1.layers import Layer, init_linear, normed, rotary_turns
+from workers.recipes.actv1.thoughts import Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Shape:
     Attributes:
         vocab_size: Tokens.
         seq_len: Tokens that the model looks back on when it writes.
-        layer: What a layer of either stack is like.
+        n_embd, n_head, dropout: What a layer of either stack is like, see `Layer`.
         h_layers, l_layers: Layers of the high and of the low module.
         h_cycles, l_cycles: N and T: a segment is N updates of the high module, T of the low one before each.
         halt_max_steps: M_max, the most segments that a token may take.
@@ -41,7 +41,9 @@ class Shape:
 
     vocab_size: int
     seq_len: int
-    layer: LayerShape
+    n_embd: int
+    n_head: int
+    dropout: float = 0.0
     h_layers: int = 2
     l_layers: int = 2
     h_cycles: int = 1
@@ -58,10 +60,10 @@ class HierarchicalModel(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.shape = shape
-        width = shape.layer.n_embd
+        width, layer = shape.n_embd, (shape.n_embd, shape.n_head, shape.dropout)
         self.tokens = nn.Embedding(shape.vocab_size, width)
-        self.low = nn.ModuleList(Layer(shape.layer) for _ in range(shape.l_layers))
-        self.high = nn.ModuleList(Layer(shape.layer) for _ in range(shape.h_layers))
+        self.low = nn.ModuleList(Layer(*layer) for _ in range(shape.l_layers))
+        self.high = nn.ModuleList(Layer(*layer) for _ in range(shape.h_layers))
         self.head = nn.Linear(width, shape.vocab_size, bias=False)
         self.q_head = nn.Linear(width, 2)
         self._init_weights()
@@ -72,7 +74,7 @@ class HierarchicalModel(nn.Module):
         targets: Tensor | None = None,
         *,
         last_only: bool = False,
-        thoughts: Thoughts | None = None,
+        thoughts: Sequence[Segment] | None = None,
     ) -> Tensor | Segments:
         """Thinks segment after segment until every token has halted.
 
@@ -87,8 +89,8 @@ class HierarchicalModel(nn.Module):
             With targets, what each segment came to (see `Segments`). Without, logits after each token's last segment,
             shape (batch, time, vocabulary), or (batch, vocabulary) for the last token only.
         """
-        x = self.tokens(tokens) * math.sqrt(self.shape.layer.n_embd)  # as large as a state
-        turns = rotary_turns(tokens.shape[1], self.shape.layer.n_embd // self.shape.layer.n_head, x.device)
+        x = self.tokens(tokens) * math.sqrt(self.shape.n_embd)  # as large as a state
+        turns = rotary_turns(tokens.shape[1], self.shape.n_embd // self.shape.n_head, x.device)
         if thoughts is not None:
             return self._continued(x, turns, thoughts)
         least = least_steps(tokens.shape, self._most, self._exploration, x.device)
@@ -118,10 +120,10 @@ class HierarchicalModel(nn.Module):
         found = {name: torch.stack(parts) for name, parts in zip(names, zip(*answers, strict=True), strict=True)}
         return {**found, "thinking": torch.stack(masks)}
 
-    def _continued(self, x: Tensor, turns: Tensor, thoughts: Thoughts) -> Tensor:
+    def _continued(self, x: Tensor, turns: Tensor, thoughts: Sequence[Segment]) -> Tensor:
         """As `forward` without targets, for the last token, with what is known of the tokens before it."""
         before: Segment | None = None
-        for number, segment in enumerate(thoughts.segments, 1):
+        for number, segment in enumerate(thoughts, 1):
             first = segment.length
             if before is None:
                 high = low = torch.zeros_like(x[:, first:], dtype=torch.float32)
@@ -195,24 +197,13 @@ class HierarchicalModel(nn.Module):
     def _exploration(self) -> float:
         return self.shape.halt_exploration if self.training else 0.0
 
-    @torch.no_grad()
-    def generate(
-        self,
-        prompt: Tensor,
-        count: int,
-        temperature: float,
-        generator: torch.Generator,
-        keep_on: Callable[[bool], bool] = lambda broken: not broken,
-    ) -> Tensor:
-        """Continues `prompt`, shape (time,), by `count` tokens; temperature 0 takes the likeliest.
+    def writer(self) -> Callable[[Tensor], Tensor]:
+        """Gives the logits of the token after a text, shape (time,), that grows by a token at each call.
 
-        For each token it thinks until that token halts. What it thought of the tokens before is kept, until the text
-        is longer than it looks back: from there on the first token of the window is another one at each step.
-
-        Returns:
-            Prompt and continuation, shape (time + count,).
+        It thinks until that token halts. What it thought of the tokens before is kept, until the text is longer than
+        it looks back: from there on the first token of the window is another one at each step.
         """
-        thoughts = Thoughts(self._most)
+        thoughts = [Segment() for _ in range(self._most)]
 
         def next_logits(text: Tensor) -> Tensor:
             fits = len(text) <= self.shape.seq_len
@@ -220,15 +211,14 @@ class HierarchicalModel(nn.Module):
             logits: Tensor = self(window, last_only=True, thoughts=thoughts if fits else None)[0]
             return logits
 
-        return write_tokens(next_logits, prompt, count, temperature, generator, keep_on)
+        return next_logits
 
     def _init_weights(self) -> None:
         """LeCun's; the heads begin by knowing nothing, and by valuing halting and going on alike."""
-        width = self.shape.layer.n_embd
         for module in [*self.low.modules(), *self.high.modules()]:
             if isinstance(module, nn.Linear):
                 init_linear(module.weight)
-        nn.init.normal_(self.tokens.weight, 0.0, 1 / math.sqrt(width))
+        nn.init.normal_(self.tokens.weight, 0.0, 1 / math.sqrt(self.shape.n_embd))
         nn.init.normal_(self.head.weight, 0.0, 0.02)
         nn.init.zeros_(self.q_head.weight)
         nn.init.zeros_(self.q_head.bias)

@@ -18,42 +18,21 @@ class Segment:
 
     Attributes:
         kept: Keys and values of every application of a layer, in their order.
-        high, low: The states after it, shape (1, tokens, width); None before the first token.
-        thinking: Which tokens have not halted after it, shape (1, tokens).
+        length: Tokens that it was computed for.
     """
 
     def __init__(self) -> None:
         self.kept: list[KeyValues] = []
-        self.high: Tensor | None = None
-        self.low: Tensor | None = None
-        self.thinking: Tensor | None = None
-
-    @property
-    def length(self) -> int:
-        """Tokens that it was computed for."""
-        return 0 if self.high is None else self.high.shape[1]
+        self.length = 0
+        self._after: list[Tensor] = []
 
     def add(self, high: Tensor, low: Tensor, thinking: Tensor) -> None:
-        """Takes note of the next tokens."""
-        if self.high is None or self.low is None or self.thinking is None:
-            self.high, self.low, self.thinking = high, low, thinking
-            return
-        self.high = torch.cat([self.high, high], dim=1)
-        self.low = torch.cat([self.low, low], dim=1)
-        self.thinking = torch.cat([self.thinking, thinking], dim=1)
+        """Takes note of the next tokens: states, shape (1, tokens, width), and which have not halted, (1, tokens)."""
+        new = [high, low, thinking]
+        self._after = [torch.cat(pair, dim=1) for pair in zip(self._after, new, strict=True)] if self.length else new
+        self.length += thinking.shape[1]
 
     def after(self, first: int) -> tuple[Tensor, Tensor, Tensor]:
-        """States and mask of the tokens from `first` on."""
-        assert self.high is not None and self.low is not None and self.thinking is not None
-        return self.high[:, first:], self.low[:, first:], self.thinking[:, first:]
-
-
-class Thoughts:
-    """All segments of a text that is being written.
-
-    Args:
-        most: M_max, the most segments that a token may take.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.segments = [Segment() for _ in range(most)]
+        """High and low states after it, and which tokens have not halted, of the tokens from `first` on."""
+        high, low, thinking = self._after
+        return high[:, first:], low[:, first:], thinking[:, first:]

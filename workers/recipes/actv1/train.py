@@ -5,13 +5,11 @@ rankdeck train --recipe actv1 --halt-max-steps 4 --dataset-file my_texts/ --devi
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 
 from rankdeck.recipe import LossAndMetrics, Optimization, Run, Task, WindowBatches, read_options
 from workers.recipes.actv1.check import check_width
 from workers.recipes.actv1.halting import Rule, judge
-from workers.recipes.actv1.layers import LayerShape
 from workers.recipes.actv1.model import HierarchicalModel, Shape
 from workers.recipes.actv1.options import Options
 from workers.recipes.actv1.tokens import keep_own_tokens, keeps_model, make_tokenizer, tokens_of
@@ -20,7 +18,7 @@ from workers.recipes.actv1.tokens import keep_own_tokens, keeps_model, make_toke
 def main(run: Run) -> None:
     """Data, model, loss, training: on every rank."""
     o = read_options(run, Options)
-    layer = layer_shape(o.n_embd, o.n_head, o.dropout)
+    check_width(o.n_embd, o.n_head)
     windows = prepare(run)
     tokens = tokens_of(run.data_dir, o.tokenizer)
     tokenizer = tokens.spec.open()
@@ -28,7 +26,9 @@ def main(run: Run) -> None:
         Shape(
             vocab_size=run.info["vocab_size"],
             seq_len=run.config.seq_len,
-            layer=layer,
+            n_embd=o.n_embd,
+            n_head=o.n_head,
+            dropout=o.dropout,
             h_layers=o.h_layers,
             l_layers=o.l_layers,
             h_cycles=o.h_cycles,
@@ -41,20 +41,19 @@ def main(run: Run) -> None:
     )
     rule = Rule(o.halt_max_steps, o.q_weight, o.step_price)
 
-    # sampled text: the same generator each time, so that two evaluations differ by what was learned only
+    def loss(model: nn.Module, window: Tensor) -> LossAndMetrics:
+        return judge(model(window[:, :-1], window[:, 1:]), rule)
+
     def sample(_: nn.Module) -> str:
-        prompt = torch.tensor(tokens.prompt(tokenizer, o.sample_prompt or "\n"), device=run.device)
-        generator = torch.Generator().manual_seed(run.config.seed)
-        asked = (o.sample_tokens, o.sample_temperature, generator, run.keep_sampling)
-        text = model.generate(prompt, *asked)
-        return tokenizer.decode(text[len(prompt) :].tolist())
+        prompt = tokens.prompt(tokenizer, o.sample_prompt or "\n")
+        return tokenizer.decode(run.sample_tokens(model.writer(), prompt, o.sample_tokens, o.sample_temperature))
 
     run.fit(
         Task(
             model=model,
             batch=windows.train,
             val_batch=windows.held_out,
-            loss=lambda model, window: loss_and_metrics(model, window, rule),
+            loss=loss,
             sample=sample if o.sample_tokens else None,
             sample_prompt=o.sample_prompt,
             optimization=Optimization(
@@ -84,26 +83,3 @@ def prepare(run: Run) -> WindowBatches:
             "The run uses its own tokenizer. To use the model's, start a new run once that tokenizer is available.",
         )
     return windows
-
-
-def loss_and_metrics(model: nn.Module, window: Tensor, rule: Rule) -> LossAndMetrics:
-    """What is minimised, and what is charted: the loss of the answers, and how long they took.
-
-    Args:
-        model: May be wrapped.
-        window: Tokens, shape (batch, time + 1).
-        rule: How halting is taught.
-    """
-    found = judge(model(window[:, :-1], window[:, 1:]), rule)
-    metrics = {"loss": found.loss, "halt_steps_mean": found.steps_mean, "accuracy": found.accuracy}
-    return LossAndMetrics(found.objective, {**metrics, "q_loss": found.q_loss, "objective": found.objective})
-
-
-def layer_shape(n_embd: int, n_head: int, dropout: float) -> LayerShape:
-    """A layer's dimensions.
-
-    Raises:
-        ConfigError: The width cannot be shared out among the heads.
-    """
-    check_width(n_embd, n_head)
-    return LayerShape(n_embd, n_head, dropout)

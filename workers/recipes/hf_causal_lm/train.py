@@ -45,7 +45,7 @@ from workers.recipes.hf_causal_lm.model import (
 )
 from workers.recipes.hf_causal_lm.options import Options
 from workers.recipes.hf_causal_lm.samples import TRIED_TOKENS, Packing, keeps_documents_apart, loss
-from workers.recipes.hf_causal_lm.sampling import Sampler
+from workers.recipes.hf_causal_lm.sampling import writer
 from workers.recipes.hf_causal_lm.source import find_source
 from workers.recipes.hf_causal_lm.tokens import make_tokens, tokens_in
 
@@ -71,25 +71,19 @@ def main(run: Run) -> None:
     packing = Packing(run.open_tokens(), config.seq_len, ends, len(tokens.opening))
     encoder = tokens.spec.open()
     prompt = tokens.prompt(encoder, o.sample_prompt)
-    sampler = Sampler(
-        encoder,
-        prompt,
-        o.sample_tokens,
-        config.seq_len,
-        o.sample_temperature,
-        config.seed,
-        tokens.end,
-        run.device,
-        run.keep_sampling,
-        keeps_past=not run.forward_is_collective,
-    )
+
+    def sample(model: nn.Module) -> str:
+        next_logits = writer(model, config.seq_len, encoder.vocab_size, keeps_past=not run.forward_is_collective)
+        written = run.sample_tokens(next_logits, prompt, o.sample_tokens, o.sample_temperature)
+        return encoder.decode(written[: written.index(tokens.end)] if tokens.end in written else written)
+
     run.fit(
         Task(
             model=model,
             batch=lambda indices: packing.batch(spread(indices, run.samples)),
             val_batch=lambda indices: packing.batch(indices, info["train_tokens"]),
             loss=loss,
-            sample=sampler if o.sample_tokens else None,
+            sample=sample if o.sample_tokens else None,
             sample_prompt=o.sample_prompt,
             optimization=Optimization(
                 options={"betas": (o.beta1, o.beta2)},

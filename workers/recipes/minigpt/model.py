@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from rankdeck.recipe import KeyValues, attend, write_tokens
+from rankdeck.recipe import KeyValues, attend
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +25,6 @@ class Shape:
     n_embd: int
     dropout: float = 0.0
     grad_checkpointing: bool = False
-
-
-class Written:
-    """What each layer keeps of the tokens that are written already."""
-
-    def __init__(self, layers: int) -> None:
-        self.layers = [KeyValues() for _ in range(layers)]
-
-    @property
-    def length(self) -> int:
-        """Tokens seen."""
-        return self.layers[0].length
 
 
 class Attention(nn.Module):
@@ -91,50 +79,39 @@ class MiniGPT(nn.Module):
         self.norm = nn.LayerNorm(shape.n_embd)
         self._init_weights()
 
-    def forward(self, tokens: Tensor, written: Written | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, kept: list[KeyValues] | None = None) -> Tensor:
         """Token ids of shape (batch, time) to logits of shape (batch, time, vocabulary).
 
         Args:
-            tokens: The text, or what follows on the tokens that `written` has seen.
-            written: Taken note of these tokens too; None where this is the whole text.
+            tokens: The text, or what follows on the tokens that `kept` has seen.
+            kept: Of each layer, extended by these tokens; None where this is the whole text.
         """
-        first = 0 if written is None else written.length
+        first = 0 if kept is None else kept[0].length
         places = torch.arange(first, first + tokens.shape[1], device=tokens.device)
         x = self.dropout(self.tokens(tokens) + self.positions(places))
         for number, block in enumerate(self.blocks):
             if self.shape.grad_checkpointing and self.training:
                 x = checkpoint(block, x, use_reentrant=False)
             else:
-                x = block(x, None if written is None else written.layers[number])
+                x = block(x, None if kept is None else kept[number])
         return F.linear(self.norm(x), self.tokens.weight)
 
-    @torch.no_grad()
-    def generate(
-        self,
-        prompt: Tensor,
-        count: int,
-        temperature: float,
-        generator: torch.Generator,
-        keep_on: Callable[[bool], bool] = lambda broken: not broken,
-    ) -> Tensor:
-        """Continues `prompt`, shape (time,), by `count` tokens; temperature 0 takes the likeliest.
+    def writer(self) -> Callable[[Tensor], Tensor]:
+        """Gives the logits of the token after a text, shape (time,), that grows by a token at each call.
 
-        Each token is one pass over that token alone, until the text is longer than the model looks back: from there
+        Each call is one pass over the new token alone, until the text is longer than the model looks back: from there
         on every token of the window has another position at each step, so nothing can be kept.
-
-        Returns:
-            Prompt and continuation, shape (time + count,).
         """
-        written = Written(self.shape.n_layer)
+        kept = [KeyValues() for _ in self.blocks]
 
         def next_logits(text: Tensor) -> Tensor:
             if len(text) > self.shape.seq_len:
                 logits: Tensor = self(text[None, -self.shape.seq_len :])[0, -1]
             else:
-                logits = self(text[None, written.length :], written)[0, -1]
+                logits = self(text[None, kept[0].length :], kept)[0, -1]
             return logits
 
-        return write_tokens(next_logits, prompt, count, temperature, generator, keep_on)
+        return next_logits
 
     def _init_weights(self) -> None:
         """GPT-2's: normal with 0.02, and what is added to the residual stream smaller the deeper the model is."""

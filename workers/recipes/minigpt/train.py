@@ -8,7 +8,6 @@ predicted exactly once an epoch). The rest is what one would train seriously.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -37,14 +36,9 @@ def main(run: Run) -> None:
         logits = model(window[:, :-1])
         return F.cross_entropy(logits.flatten(0, 1).float(), window[:, 1:].flatten())
 
-    # sampled text: the same generator each time, so that two evaluations differ by what was learned only
     def sample(_: nn.Module) -> str:
-        ids = tokenizer.encode([o.sample_prompt.encode("utf-8") or b"\n"])[0]
-        prompt = torch.tensor(ids.tolist(), device=run.device)
-        generator = torch.Generator().manual_seed(run.config.seed)
-        asked = (o.sample_tokens, o.sample_temperature, generator, run.keep_sampling)
-        text = model.generate(prompt, *asked)
-        return tokenizer.decode(text[len(prompt) :].tolist())
+        prompt = tokenizer.encode([o.sample_prompt.encode("utf-8") or b"\n"])[0].tolist()
+        return tokenizer.decode(run.sample_tokens(model.writer(), prompt, o.sample_tokens, o.sample_temperature))
 
     run.fit(
         Task(

@@ -18,12 +18,13 @@ from torch import nn
 from tests.helpers.rank_processes import run_ranks
 from tests.training.rank_program import CPU, BareRank
 from tests.training.workers.recipes.hf_causal_lm.made import make_folder, typed_options
+from workers.decoding.written_tokens import write_tokens
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.recipes.hf_causal_lm.model import be_quiet, checkpointed, trained_model, with_lora
 from workers.recipes.hf_causal_lm.samples import Packing, loss
-from workers.recipes.hf_causal_lm.sampling import Sampler
+from workers.recipes.hf_causal_lm.sampling import writer
 from workers.recipes.hf_causal_lm.tokens import tokens_in
 from workers.strategies import Strategy
 from workers.training.checkpoint import load_part, take_part, write_part
@@ -95,9 +96,9 @@ def look(rank: BareRank, strategy: Strategy, model: nn.Module, data: Packing) ->
     val_loss = evaluation.measure(model, strategy)
     encoder = tokens_in(rank.folder / "llama").spec.open()
     model.eval()
-    text = Sampler(encoder, [1, 2], 6, LENGTH, 0.0, 3, None, CPU)
-    with torch.no_grad():
-        return {"val_loss": val_loss, "text": text(model)}
+    next_logits = writer(model, LENGTH, encoder.vocab_size)
+    written = write_tokens(next_logits, torch.tensor([1, 2]), 6, 0.0, torch.Generator())
+    return {"val_loss": val_loss, "text": encoder.decode(written[2:].tolist())}
 
 
 def every_way(rank: BareRank) -> dict[str, Any]:
