@@ -21,14 +21,14 @@ from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
 from core.recipes.manifest import apply_recipe
 from tests.training.workers.clstm_ppo_parts import player_of
-from tests.unit.workers.recipes.clstm_ppo.made import world_of
+from tests.unit.workers.recipes.clstm_ppo.made import typed_options, world_of
 from workers.recipe_api import StepSamples
 from workers.recipes.clstm_ppo.check import check
 from workers.recipes.clstm_ppo.environments import World
 from workers.recipes.clstm_ppo.grid import make_grid
 from workers.recipes.clstm_ppo.playing import Stage
 from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape, parts_of
-from workers.recipes.clstm_ppo.ppo import Rule, advantages, entropy, log_likelihood, losses, with_time_limits
+from workers.recipes.clstm_ppo.ppo import advantages, entropy, log_likelihood, losses, with_time_limits
 from workers.recipes.clstm_ppo.rounds import Rounds
 
 pytestmark = pytest.mark.windows
@@ -126,7 +126,7 @@ def ppo_batch(logs: Tensor, likely: Tensor, values: Tensor) -> dict[str, Tensor]
 def test_the_loss_clips_what_has_moved_far_and_in_the_favoured_direction() -> None:
     likely = torch.zeros(1, 2, 2, requires_grad=True)
     now = log_likelihood(likely, torch.zeros(1, 2, dtype=torch.int64), False).detach()
-    rule = Rule(clip=0.2, value_clip=0.0, value_weight=0.5, entropy_weight=0.01)
+    rule = typed_options(clip=0.2, value_clip=0.0, value_weight=0.5, entropy_weight=0.01)
     values = torch.tensor([[1.0, 1.0]])
 
     same = losses(likely, values, ppo_batch(now, likely, values), False, rule)
@@ -145,7 +145,8 @@ def test_values_that_moved_far_are_clipped_to_the_worse() -> None:
     likely, before = torch.zeros(1, 2, 2), torch.tensor([[0.0, 0.0]])
     now = torch.tensor([[1.5, 1.5]], requires_grad=True)
     batch = ppo_batch(torch.full((1, 2), -np.log(2)), likely, before)
-    made = losses(likely, now, batch, False, Rule(0.2, 0.3, 1.0, 0.0))
+    rule = typed_options(clip=0.2, value_clip=0.3, value_weight=1.0, entropy_weight=0.0)
+    made = losses(likely, now, batch, False, rule)
     assert made["value_loss"].item() == pytest.approx(0.5 * ((0.3 - 2) ** 2 + 1.5**2) / 2)
     (gradient,) = torch.autograd.grad(made["value_loss"], now)
     assert gradient[0, 0] == 0 and gradient[0, 1] > 0
@@ -236,7 +237,8 @@ def test_actions_made_of_numbers_are_learned_from_too(half: bool) -> None:
     policy = player_of(world).policy
     with torch.autocast("cpu", torch.bfloat16, enabled=half):
         likely, values, _ = policy(batch["observed"], batch["carried"], batch["fresh"][:, 0], batch["parts"])
-        made = losses(likely, values, batch, True, Rule(0.2, 0.0, 0.5, 0.0))
+        rule = typed_options(clip=0.2, value_clip=0.0, value_weight=0.5, entropy_weight=0.0)
+        made = losses(likely, values, batch, True, rule)
     assert batch["actions"].shape == (4, 8, 1) and batch["observed"].shape == (4, 8, 2)
     assert abs(made["kl"].item()) < (1e-3 if half else 1e-6)
     assert made["policy_loss"].item() == pytest.approx(-batch["advantages"].mean().item(), abs=5e-2 if half else 1e-5)

@@ -18,13 +18,14 @@ from tests.helpers.hosted_run import curve, host, lines, make_run
 from tests.helpers.rank_processes import run_ranks
 from tests.training.rank_program import BareRank
 from tests.training.workers.clstm_ppo_parts import player_of, world_of
+from tests.unit.workers.recipes.clstm_ppo.made import typed_options
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.recipe_api import StepSamples
 from workers.recipes.clstm_ppo.environments import World
 from workers.recipes.clstm_ppo.grid import make_grid
 from workers.recipes.clstm_ppo.playing import Stage
-from workers.recipes.clstm_ppo.ppo import Rule, losses
+from workers.recipes.clstm_ppo.ppo import losses
 from workers.recipes.clstm_ppo.rounds import Rounds
 from workers.strategies import Strategy
 
@@ -37,7 +38,7 @@ WAYS: Final = ("ddp", "zero1", "zero2", "zero3", "fsdp", "independent", "single"
 BATCH: Final = 4
 CHUNKS: Final = 2
 LR: Final = 0.02
-RULE: Final = Rule(0.2, 0.5, 0.5, 0.01)
+RULE: Final = typed_options(clip=0.2, value_clip=0.5, value_weight=0.5, entropy_weight=0.01)
 
 
 def train(strategy: Strategy, environment: World) -> dict[str, Any]:

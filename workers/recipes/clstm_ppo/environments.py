@@ -11,7 +11,7 @@ from typing import Any, Final
 from rankdeck.recipe import ConfigError
 from workers.recipes.clstm_ppo.options import Options
 from workers.recipes.clstm_ppo.spaces import Actions, Observations, actions_of, observations_of
-from workers.recipes.clstm_ppo.trading import Market, Terms, Trading
+from workers.recipes.clstm_ppo.trading import Market, Trading
 
 MASKED: Final = "masked-cartpole"
 """CartPole-v1 without its velocities: what is observed once does not say which way the pole falls."""
@@ -56,8 +56,7 @@ def open_world(options: Options, market: Market | None = None) -> World:
     name = options.environment.strip()
     if is_trading(options):
         assert market is not None, "the price file is read first"
-        terms = Terms(options.fee, options.window, options.trading_steps, options.allow_short)
-        return _looked_at(name, lambda held_out: Trading(market, terms, held_out), options.hide)
+        return _looked_at(name, lambda held_out: Trading(market, options, held_out), options.hide)
     arguments, limit = environment_arguments(options.environment_arguments), options.max_episode_steps
     id_ = _CARTPOLE if name == MASKED else name
     hide = options.hide or (_VELOCITIES if name == MASKED else "")

@@ -79,11 +79,14 @@ class Stage:
         self._held_out = held_out
         self._made: list[Any] = []
 
-    def take(self, count: int) -> list[Any]:
-        """A number of environments; each has to be reset with a seed."""
-        while len(self._made) < count:
+    def begin(self, generators: Sequence[np.random.Generator]) -> tuple[list[Any], NDArray[np.float32]]:
+        """An environment for each generator, which draws its seed, and what is observed first."""
+        while len(self._made) < len(generators):
             self._made.append(self.world.make(self._held_out))
-        return self._made[:count]
+        environments = self._made[: len(generators)]
+        seeds = [int(generator.integers(2**31)) for generator in generators]
+        begun = [one.reset(seed=seed)[0] for one, seed in zip(environments, seeds, strict=True)]
+        return environments, np.stack([self.world.observations.flat(observation) for observation in begun])
 
     def close(self) -> None:
         """Closes them all."""
@@ -121,35 +124,47 @@ class Player:
             columns: Numbers of the environments, over all ranks; one to play each.
         """
         world, count = stage.world, len(columns)
-        seeds = [[self.seed, _ROUND, epoch, chunk, column] for column in columns]
-        generators = [np.random.default_rng(seed) for seed in seeds]
-        environments = stage.take(count)
-        rows = np.stack([_begin(one, world, gen) for one, gen in zip(environments, generators, strict=True)])
+        generators = [np.random.default_rng([self.seed, _ROUND, epoch, chunk, column]) for column in columns]
+        environments, rows = stage.begin(generators)
         noise = np.stack([world.actions.noise(generator, steps) for generator in generators])
-        record = _Record.empty(count, steps, rows.shape[1])
         carried, fresh = self.policy.start(count).to(self.device), np.ones(count, dtype=np.bool_)
         totals, lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
+        record: list[tuple[NDArray[Any], ...]] = []
+        carried_in: list[NDArray[np.float32]] = []
+        cut_off: list[tuple[int, int, NDArray[np.float32], Tensor]] = []
+        episodes: list[Episode] = []
         for step in range(steps):
             if step % length == 0:
-                record.carried.append(carried.float().cpu().numpy())
+                carried_in.append(carried.float().cpu().numpy())
             seen = world.observations.scaled(rows)
             likely, values, carried = self._pass(seen, carried, fresh)
             actions = world.actions.draw(likely, noise[:, step])
-            record.note(step, seen, fresh, actions, likely, values)
-            fresh = np.zeros(count, dtype=np.bool_)
+            rewards, ended = np.zeros(count), np.zeros(count, dtype=np.bool_)
             for at, environment in enumerate(environments):
                 observation, reward, terminated, truncated, info = environment.step(world.actions.played(actions[at]))
                 rows[at] = world.observations.flat(observation)
-                record.rewards[at, step] = float(reward) * self.reward_scale
+                rewards[at] = float(reward) * self.reward_scale
                 totals[at] += float(reward)
                 lengths[at] += 1
                 if terminated or truncated:
                     if not terminated:
-                        record.cut_off.append((at, step, rows[at].copy(), carried[at]))
-                    record.episodes.append(Episode(float(totals[at]), int(lengths[at]), str(info.get("summary", ""))))
-                    record.ended[at, step], fresh[at], totals[at], lengths[at] = True, True, 0.0, 0
+                        cut_off.append((at, step, rows[at].copy(), carried[at]))
+                    episodes.append(Episode(float(totals[at]), int(lengths[at]), str(info.get("summary", ""))))
+                    ended[at], totals[at], lengths[at] = True, 0.0, 0
                     rows[at] = world.observations.flat(environment.reset()[0])
-        return self._finished(world, record, rows, carried, fresh)
+            record.append((seen, fresh, actions, likely, values, rewards, ended))
+            fresh = ended
+        # One more pass for what follows the last step, and what would have followed where only time ran out.
+        seen = world.observations.scaled(np.stack([*rows, *(row for _, _, row, _ in cut_off)]))
+        states = torch.stack([*carried, *(state for _, _, _, state in cut_off)])
+        _, expected, _ = self._pass(seen, states, np.concatenate([fresh, np.zeros(len(cut_off), dtype=np.bool_)]))
+        stacked = (np.stack(values, 1) for values in zip(*record, strict=True))
+        observed, fresh, actions, likely, values, rewards, ended = stacked
+        logs = log_likelihood(torch.from_numpy(likely), torch.from_numpy(actions), world.actions.continuous)
+        places = np.array([(at, step) for at, step, _, _ in cut_off], dtype=np.int64).reshape(-1, 2)
+        rewards = with_time_limits(rewards, places, expected[count:], self.discount)
+        first = (observed, fresh, np.stack(carried_in, 1), actions, logs.numpy().astype(np.float32))
+        return Played(*first, values, rewards, ended, expected[:count], tuple(episodes))
 
     def episodes(
         self, stage: Stage, numbers: Sequence[int], limit: int, sampled: bool, total: Callable[[float], float] | None
@@ -165,8 +180,7 @@ class Player:
         """
         world, count = stage.world, len(numbers)
         generators = [np.random.default_rng([self.seed, _EVALUATION, number]) for number in numbers]
-        environments = stage.take(count)
-        rows = np.stack([_begin(one, world, gen) for one, gen in zip(environments, generators, strict=True)])
+        environments, rows = stage.begin(generators)
         carried, fresh = self.policy.start(count).to(self.device), np.ones(count, dtype=np.bool_)
         playing, summaries = np.ones(count, dtype=np.bool_), [""] * count
         rewards, steps = np.zeros(count), np.zeros(count, dtype=np.int64)
@@ -196,72 +210,3 @@ class Player:
         observed = torch.from_numpy(seen)[:, None].to(self.device)
         likely, values, carried = self.policy(observed, carried, torch.from_numpy(fresh).to(self.device))
         return likely[:, 0].double().cpu().numpy(), values[:, 0].double().cpu().numpy(), carried
-
-    def _finished(
-        self, world: World, record: _Record, rows: NDArray[np.float32], carried: Tensor, fresh: NDArray[np.bool_]
-    ) -> Played:
-        """The round with what follows its last step, and what follows a time limit: one pass for all of that."""
-        cut = record.cut_off
-        seen = world.observations.scaled(np.stack([*rows, *(row for _, _, row, _ in cut)]))
-        states = torch.stack([*carried, *(state for _, _, _, state in cut)])
-        _, expected, _ = self._pass(seen, states, np.concatenate([fresh, np.zeros(len(cut), dtype=np.bool_)]))
-        places = np.array([(at, step) for at, step, _, _ in cut], dtype=np.int64).reshape(-1, 2)
-        count = len(rows)
-        actions = np.stack(record.actions, 1)
-        likely = torch.from_numpy(np.stack(record.likely, 1))
-        logs = log_likelihood(likely, torch.from_numpy(actions), world.actions.continuous)
-        return Played(
-            record.observed,
-            record.fresh,
-            np.stack(record.carried, 1),
-            actions,
-            logs.numpy().astype(np.float32),
-            record.values,
-            with_time_limits(record.rewards, places, expected[count:], self.discount),
-            record.ended,
-            expected[:count],
-            tuple(record.episodes),
-        )
-
-
-@dataclass(slots=True)
-class _Record:
-    """What is noted while a round is played."""
-
-    observed: NDArray[np.float32]
-    fresh: NDArray[np.bool_]
-    values: Floats
-    rewards: Floats
-    ended: NDArray[np.bool_]
-    carried: list[NDArray[np.float32]]
-    actions: list[NDArray[Any]]
-    likely: list[Floats]
-    cut_off: list[tuple[int, int, NDArray[np.float32], Tensor]]
-    episodes: list[Episode]
-
-    @staticmethod
-    def empty(count: int, steps: int, width: int) -> _Record:
-        """Empty arrays for a number of environments and steps."""
-        flags = [np.zeros((count, steps), dtype=np.bool_) for _ in range(2)]
-        numbers = [np.zeros((count, steps)) for _ in range(2)]
-        observed = np.zeros((count, steps, width), dtype=np.float32)
-        return _Record(observed, flags[0], numbers[0], numbers[1], flags[1], [], [], [], [], [])
-
-    def note(
-        self,
-        step: int,
-        seen: NDArray[np.float32],
-        fresh: NDArray[np.bool_],
-        actions: NDArray[Any],
-        likely: Floats,
-        values: Floats,
-    ) -> None:
-        """One step, before it is taken."""
-        self.observed[:, step], self.fresh[:, step], self.values[:, step] = seen, fresh, values
-        self.actions.append(actions)
-        self.likely.append(likely)
-
-
-def _begin(environment: Any, world: World, generator: np.random.Generator) -> NDArray[np.float32]:
-    """Resets an environment with a seed; returns its first observation."""
-    return world.observations.flat(environment.reset(seed=int(generator.integers(2**31)))[0])

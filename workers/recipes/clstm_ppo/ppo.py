@@ -6,7 +6,6 @@ Schulman et al., proximal policy optimization (arXiv 1707.06347), generalized ad
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,24 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from workers.recipes.clstm_ppo.options import Options
+
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """How PPO weighs things.
-
-    Attributes:
-        clip: How far an action's likelihood may move from where it was before it stops counting.
-        value_clip: The same for values, in rewards as trained on; 0: not at all.
-        value_weight: Weight of the values' error in the loss.
-        entropy_weight: Weight of the entropy, which keeps actions varied.
-    """
-
-    clip: float
-    value_clip: float
-    value_weight: float
-    entropy_weight: float
 
 
 def advantages(
@@ -102,7 +86,7 @@ def entropy(likely: Tensor, continuous: bool) -> Tensor:
     return (log_std + 0.5 + 0.5 * math.log(2 * math.pi)).sum(-1)
 
 
-def losses(likely: Tensor, values: Tensor, batch: dict[str, Any], continuous: bool, rule: Rule) -> dict[str, Tensor]:
+def losses(likely: Tensor, values: Tensor, batch: dict[str, Any], continuous: bool, o: Options) -> dict[str, Tensor]:
     """The loss and what it is made of, each a mean over all steps, without dimensions.
 
     Args:
@@ -110,23 +94,23 @@ def losses(likely: Tensor, values: Tensor, batch: dict[str, Any], continuous: bo
         values: What it expects now, shape (batch, time).
         batch: What it said when the episodes were played: `actions`, `logs`, `values`, `advantages`, `returns`.
         continuous: As in `log_likelihood`.
-        rule: Clipping and weights.
+        o: `clip`, `value_clip` (0: values are not clipped), `value_weight`, `entropy_weight`.
     """
     moved = log_likelihood(likely, batch["actions"], continuous) - batch["logs"]
     ratio = moved.exp()
-    clipped = ratio.clamp(1 - rule.clip, 1 + rule.clip)
+    clipped = ratio.clamp(1 - o.clip, 1 + o.clip)
     policy = -torch.minimum(ratio * batch["advantages"], clipped * batch["advantages"]).mean()
     error = (values - batch["returns"]).square()
-    if rule.value_clip > 0:
-        near = batch["values"] + (values - batch["values"]).clamp(-rule.value_clip, rule.value_clip)
+    if o.value_clip > 0:
+        near = batch["values"] + (values - batch["values"]).clamp(-o.value_clip, o.value_clip)
         error = torch.maximum(error, (near - batch["returns"]).square())
     value = 0.5 * error.mean()
     varied = entropy(likely, continuous).mean()
     with torch.no_grad():
         kl = (ratio - 1 - moved).mean()  # never negative, and less scattered than the mean of -log ratio
-        beyond = ((ratio - 1).abs() > rule.clip).float().mean()
+        beyond = ((ratio - 1).abs() > o.clip).float().mean()
     return {
-        "loss": policy + rule.value_weight * value - rule.entropy_weight * varied,
+        "loss": policy + o.value_weight * value - o.entropy_weight * varied,
         "policy_loss": policy,
         "value_loss": value,
         "entropy": varied,

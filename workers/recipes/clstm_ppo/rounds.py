@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -25,15 +24,12 @@ _ROUNDING: Final = 1e-6
 """Episodes of three ranks come in thirds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One environment's round, cut into sequences: tensors with sequences and time in front."""
-
-    tensors: Mapping[str, Tensor]
+Column = Mapping[str, Tensor]
+"""One environment's round, cut into sequences: tensors with sequences and time in front."""
 
 
 class EpisodeGoal:
-    """A number of episodes per device, as the mean over synchronised ranks.
+    """A `Task.goal`: a number of episodes per device, as the mean over synchronised ranks.
 
     Args:
         wanted: How many; 0: no end.
@@ -48,19 +44,15 @@ class EpisodeGoal:
         self.played += episodes / ranks
 
     def is_reached(self) -> bool:
-        """Whether each device has played the number."""
         return 0 < self.wanted <= self.played + _ROUNDING
 
     def progress(self) -> tuple[float, str] | None:
-        """Progress as a fraction and as text."""
         return (self.played / self.wanted, f"{self.played:,.10g} of {self.wanted:,} episodes") if self.wanted else None
 
     def counters(self) -> dict[str, float]:
-        """What has been played so far, for a checkpoint."""
         return {"episodes": self.played}
 
     def restore(self, counters: Mapping[str, float]) -> None:
-        """Counts on from a checkpoint."""
         self.played = float(counters["episodes"])
 
 
@@ -125,7 +117,7 @@ class Rounds:
         columns = self._grid.environment(samples).tolist()
         sequences = self._grid.sequence(samples, self._player.seed, epoch).tolist()
         rows = [
-            {name: tensor[sequence] for name, tensor in self._columns[column].tensors.items()}
+            {name: tensor[sequence] for name, tensor in self._columns[column].items()}
             if found and column in self._columns
             else self._nothing()
             for found, column, sequence in zip(here, columns, sequences, strict=True)
@@ -152,18 +144,16 @@ class Rounds:
             return torch.from_numpy(np.ascontiguousarray(values.reshape(sequences, length, *values.shape[1:])))
 
         for at, column in enumerate(columns):
-            self._columns[column] = Column(
-                {
-                    "observed": cut(played.observed[at]),
-                    "fresh": cut(played.fresh[at]),
-                    "carried": torch.from_numpy(played.carried[at]),
-                    "actions": cut(played.actions[at]),
-                    "logs": cut(played.logs[at]),
-                    "values": cut(played.values[at].astype(np.float32)),
-                    "advantages": cut(gained[at]),
-                    "returns": cut((gained[at] + played.values[at]).astype(np.float32)),
-                }
-            )
+            self._columns[column] = {
+                "observed": cut(played.observed[at]),
+                "fresh": cut(played.fresh[at]),
+                "carried": torch.from_numpy(played.carried[at]),
+                "actions": cut(played.actions[at]),
+                "logs": cut(played.logs[at]),
+                "values": cut(played.values[at].astype(np.float32)),
+                "advantages": cut(gained[at]),
+                "returns": cut((gained[at] + played.values[at]).astype(np.float32)),
+            }
 
     def _come_to(self, played: tuple[Played, Floats] | None) -> tuple[float, float]:
         """Adds up the round over all ranks: the charts' figures, and mean and spread of the advantages."""

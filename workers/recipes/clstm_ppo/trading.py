@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankdeck.recipe import ConfigError
+from workers.recipes.clstm_ppo.options import Options
 from workers.recipes.clstm_ppo.prices import PriceFile
 
 MIN_STEPS: Final = 16
@@ -48,23 +49,6 @@ class Market:
     prices: NDArray[np.float64]
     training: tuple[Stretch, ...]
     held_out: tuple[Stretch, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What trading is like.
-
-    Attributes:
-        fee: Share of the traded value that each change of position costs.
-        window: Past moves of the price that are observed in a step.
-        steps: Longest episode.
-        short: Whether one may bet on falling prices.
-    """
-
-    fee: float
-    window: int
-    steps: int
-    short: bool
 
 
 def make_market(files: Sequence[PriceFile], held_out: float, window: int) -> Market:
@@ -113,46 +97,47 @@ class Trading:
 
     Args:
         market: Prices.
-        terms: Fee, window, length of an episode.
+        options: `fee`, `window`, `trading_steps` (the longest episode), `allow_short`.
         held_out: Episodes are played in the held-out part.
     """
 
-    def __init__(self, market: Market, terms: Terms, held_out: bool = False) -> None:
+    def __init__(self, market: Market, options: Options, held_out: bool = False) -> None:
         from gymnasium.spaces import Box, Discrete
 
-        self.observation_space = Box(-np.inf, np.inf, (terms.window + 1,), np.float32)
-        self.action_space = Discrete(3 if terms.short else 2)
-        self._market, self._terms = market, terms
+        self.observation_space = Box(-np.inf, np.inf, (options.window + 1,), np.float32)
+        self.action_space = Discrete(3 if options.allow_short else 2)
+        self._market, self._options = market, options
         self._stretches = market.held_out if held_out else market.training
         self._generator = np.random.default_rng()
         self._stretch = self._stretches[0]
-        self._at = self._first = self._stretch.first + terms.window
+        self._at = self._first = self._stretch.first + options.window
         self._position, self._trades, self._wealth = 0, 0, 1.0
 
     def reset(self, *, seed: int | None = None) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begins an episode at a random place; a long stretch is chosen more often."""
         if seed is not None:
             self._generator = np.random.default_rng(seed)
-        room = [stretch.past - stretch.first - self._terms.window - MIN_STEPS for stretch in self._stretches]
+        window = self._options.window
+        room = [stretch.past - stretch.first - window - MIN_STEPS for stretch in self._stretches]
         chosen = int(self._generator.choice(len(room), p=np.array(room) / sum(room)))
         stretch = self._stretches[chosen]
         # At a stretch's end there is less to see: episodes begin where the whole of one has room, if there is such.
-        latest = max(1, min(room[chosen], stretch.past - stretch.first - self._terms.window - self._terms.steps))
-        self._begin(stretch, stretch.first + self._terms.window + int(self._generator.integers(latest)))
+        latest = max(1, min(room[chosen], stretch.past - stretch.first - window - self._options.trading_steps))
+        self._begin(stretch, stretch.first + window + int(self._generator.integers(latest)))
         return self._observation(), {}
 
     def step(self, action: int) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Takes a position, pays for the change, and waits for the next price."""
-        position = int(action) - (1 if self._terms.short else 0)
+        position = int(action) - (1 if self._options.allow_short else 0)
         change = abs(position - self._position)
         move = self._market.prices[self._at + 1] / self._market.prices[self._at] - 1
-        growth = max((1 - self._terms.fee * change) * (1 + position * move), _RUIN)
+        growth = max((1 - self._options.fee * change) * (1 + position * move), _RUIN)
         self._position = position
         self._at += 1
         self._trades += change > 0
         self._wealth *= growth
         ruined = growth <= _RUIN
-        over = self._at + 1 >= self._stretch.past or self._at - self._first >= self._terms.steps
+        over = self._at + 1 >= self._stretch.past or self._at - self._first >= self._options.trading_steps
         info = {"summary": self._summary()} if over or ruined else {}
         return self._observation(), _PERCENT * float(np.log(growth)), ruined, over and not ruined, info
 
@@ -165,7 +150,7 @@ class Trading:
         self._position, self._trades, self._wealth = 0, 0, 1.0
 
     def _observation(self) -> NDArray[np.float32]:
-        seen = np.log(self._market.prices[self._at - self._terms.window : self._at + 1])
+        seen = np.log(self._market.prices[self._at - self._options.window : self._at + 1])
         moves = np.clip(np.diff(seen) / self._stretch.usual, -10, 10)
         return np.append(moves, self._position).astype(np.float32)
 

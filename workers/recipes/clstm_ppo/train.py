@@ -11,6 +11,7 @@ Methods: PPO (arXiv 1707.06347), generalized advantages (arXiv 1506.02438), the 
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +25,7 @@ from workers.recipes.clstm_ppo.market_data import load_market, open_files, save_
 from workers.recipes.clstm_ppo.options import Options
 from workers.recipes.clstm_ppo.playing import LONGEST, Episode, Player, Stage
 from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape
-from workers.recipes.clstm_ppo.ppo import Rule, losses
+from workers.recipes.clstm_ppo.ppo import losses
 from workers.recipes.clstm_ppo.rounds import EpisodeGoal, Rounds
 
 EPISODES: Final = "episodes"
@@ -61,18 +62,16 @@ def main(run: Run) -> None:
         return player.episodes(examination, numbers, limit, o.sampled_evaluation, together)
 
     # loss: PPO's; of evaluation episodes the return, turned round, so that less is better
-    rule = Rule(o.clip, o.value_clip, o.value_weight, o.entropy_weight)
-
     def loss(model: nn.Module, batch: dict[str, Any]) -> LossAndMetrics:
         if EPISODES in batch:
             return judged(examine(batch[EPISODES].tolist()))
         likely, values, _ = model(batch["observed"], batch["carried"], batch["fresh"][:, 0], batch["parts"])
-        made = losses(likely, values, batch, shape.continuous, rule)
+        made = losses(likely, values, batch, shape.continuous, o)
         rounds.note_movement(made["kl"], len(values))
         metrics = {name: torch.tensor(value) for name, value in rounds.figures.items()}
         return LossAndMetrics(made.pop("loss"), {**made, **metrics})
 
-    try:
+    with closing(stage), closing(examination):
         run.fit(
             Task(
                 model=policy,
@@ -95,9 +94,6 @@ def main(run: Run) -> None:
                 goal=goal,
             )
         )
-    finally:
-        stage.close()
-        examination.close()
 
 
 def prepared_from(options: Options) -> dict[str, Any]:
