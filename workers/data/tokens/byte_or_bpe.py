@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -41,7 +41,7 @@ def tokenizer_in(folder: Path, kind: str) -> TokenizerSpec:
     return TokenizerSpec("tokenizers", str(folder / "tokenizer.json")) if kind == "bpe" else TokenizerSpec()
 
 
-def train_bpe(texts: Iterable[str], vocab_size: int, path: Path) -> None:
+def train_bpe(texts: Iterable[str], vocab_size: int, path: Path, special_tokens: Sequence[str] = ()) -> None:
     """Learns merges from the texts and writes them to `path`, in the form of the `tokenizers` package."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -49,6 +49,8 @@ def train_bpe(texts: Iterable[str], vocab_size: int, path: Path) -> None:
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=alphabet, show_progress=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, special_tokens=list(special_tokens), initial_alphabet=alphabet, show_progress=False
+    )
     bpe.train_from_iterator(texts, trainer=trainer)
     path.write_text(bpe.to_str(), encoding="utf-8", newline="\n")

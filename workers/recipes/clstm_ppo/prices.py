@@ -7,10 +7,11 @@ import gzip
 import io
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -52,13 +53,12 @@ class PriceFile:
 
 
 @dataclass(slots=True)
-class _Rows:
-    """What has been read so far; a price of None is a row that cannot be used."""
+class _Row:
+    """A row of the table; one whose price is None cannot be used."""
 
-    times: list[float | None] = field(default_factory=list)
-    prices: list[float | None] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-    examples: list[str] = field(default_factory=list)
+    line: int
+    time: float | None
+    price: float | None
 
 
 def read_prices(path: Path, column: str = "", max_gap: float = 10.0) -> PriceFile:
@@ -79,21 +79,21 @@ def read_prices(path: Path, column: str = "", max_gap: float = 10.0) -> PriceFil
     names = header or [str(number + 1) for number in range(max(len(row) for _, row in rows))]
     time_at = _time_column(names, rows)
     price_at = _price_column(path.name, names, rows, time_at, column)
-    found = _Rows()
+    found, examples = [], []
     for line, row in rows:
         text = row[price_at].strip() if price_at < len(row) else ""
         price = number_in(text)
         usable = price is not None and math.isfinite(price) and price > 0
-        if not usable and len(found.examples) < _SHOWN:
-            found.examples.append(f"line {line} has the price {text!r}")
-        found.prices.append(price if usable else None)
-        found.times.append(moment_in(row[time_at]) if time_at is not None and time_at < len(row) else None)
-        found.lines.append(line)
+        if not usable:
+            examples.append(f"line {line} has the price {text!r}")
+        time = moment_in(row[time_at]) if time_at is not None and time_at < len(row) else None
+        found.append(_Row(line, time, price if usable else None))
     if time_at is not None:
-        _put_in_order(found)
+        found = _in_order(found)
+        examples += [f"line {line} has the same time as another" for line in _leave_out_repeated_times(found)]
     prices, stretches = _stretches(found, max_gap)
     if len(prices) < 2:
-        first = f" The first: {found.examples[0]}." if found.examples else ""
+        first = f" The first: {examples[0]}." if examples else ""
         raise ConfigError(
             "price_column",
             f"{path.name} holds {len(prices)} usable prices in its column {names[price_at]!r}.{first}",
@@ -101,8 +101,8 @@ def read_prices(path: Path, column: str = "", max_gap: float = 10.0) -> PriceFil
             option="--set price_column=NAME",
             title=PRICES,
         )
-    bad = len(found.prices) - len(prices)
-    return PriceFile(path.name, prices, stretches, names[price_at], len(rows), bad, tuple(found.examples))
+    bad = len(rows) - len(prices)
+    return PriceFile(path.name, prices, stretches, names[price_at], len(rows), bad, tuple(examples[:_SHOWN]))
 
 
 def number_in(text: str) -> float | None:
@@ -211,36 +211,34 @@ def _price_column(
     )
 
 
-def _put_in_order(found: _Rows) -> None:
-    """Oldest first; a row without a time stays behind the row before it, and of two at one time the first is used."""
-    filled, last = [], -math.inf
-    backwards = [time for time in found.times if time is not None]
-    order = list(range(len(found.times)))
-    if len(backwards) > 1 and backwards[0] > backwards[-1]:
-        order.reverse()
-    for at in order:
-        time = found.times[at]
-        last = last if time is None else time
-        filled.append((last, at))
-    filled.sort(key=lambda pair: pair[0])
+def _in_order(rows: list[_Row]) -> list[_Row]:
+    """Oldest first; a row without a time stays behind the row before it."""
+    times = [row.time for row in rows if row.time is not None]
+    if len(times) > 1 and times[0] > times[-1]:
+        rows = rows[::-1]
+    placed, last = [], -math.inf
+    for row in rows:
+        last = last if row.time is None else row.time
+        placed.append((last, row))
+    return [row for _, row in sorted(placed, key=itemgetter(0))]
+
+
+def _leave_out_repeated_times(rows: list[_Row]) -> Iterator[int]:
+    """Of two rows at one time the first is used; lines of the others."""
     seen: set[float] = set()
-    for _, at in filled:
-        time = found.times[at]
-        if time is None or found.prices[at] is None:
+    for row in rows:
+        if row.time is None or row.price is None:
             continue
-        if time in seen:
-            if len(found.examples) < _SHOWN:
-                found.examples.append(f"line {found.lines[at]} has the same time as another")
-            found.prices[at] = None
-        seen.add(time)
-    found.times = [found.times[at] for _, at in filled]
-    found.prices = [found.prices[at] for _, at in filled]
+        if row.time in seen:
+            row.price = None
+            yield row.line
+        seen.add(row.time)
 
 
-def _stretches(found: _Rows, max_gap: float) -> tuple[tuple[float, ...], tuple[tuple[int, int], ...]]:
+def _stretches(rows: list[_Row], max_gap: float) -> tuple[tuple[float, ...], tuple[tuple[int, int], ...]]:
     """The usable prices, and where no time is missing between them."""
-    kept = [at for at, price in enumerate(found.prices) if price is not None]
-    times = [found.times[at] for at in kept]
+    kept = [at for at, row in enumerate(rows) if row.price is not None]
+    times = [rows[at].time for at in kept]
     apart = [b - a for a, b in pairwise(times) if a is not None and b is not None]
     usual = median(apart) if apart else 0.0
     begins = [0]
@@ -251,7 +249,7 @@ def _stretches(found: _Rows, max_gap: float) -> tuple[tuple[float, ...], tuple[t
         if max_gap > 0 and max(waited, rows_missing) > max_gap:
             begins.append(number)
     ends = [*begins[1:], len(kept)]
-    prices = tuple(price for price in found.prices if price is not None)
+    prices = tuple(row.price for row in rows if row.price is not None)
     return prices, tuple((a, b) for a, b in zip(begins, ends, strict=True) if b > a)
 
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from safetensors import SafetensorError, safe_open
 
 from rankdeck.recipe import ConfigError
 
 CONFIG: Final = "config.json"
 INDEX: Final = "model.safetensors.index.json"
 _PICKLED: Final = ("*.bin", "*.pt", "*.pth", "*.ckpt")
-_MAX_HEADER_BYTES: Final = 100 << 20
 _EMBEDDING: Final = re.compile(r"(?:^|\.)(?:embed_tokens|wte|word_embeddings|embed_in|tok_embeddings)\.weight$")
 _CAUSAL: Final = re.compile(r"MODEL_FOR_CAUSAL_LM_MAPPING_NAMES = OrderedDict\(\s*\[(.*?)\]\s*\)", re.DOTALL)
 
@@ -181,8 +181,8 @@ def causal_architectures() -> frozenset[str]:
 
 
 def _weight_files(folder: Path) -> list[Path]:
-    index = folder / INDEX
-    if index.is_file() and not (folder / "model.safetensors").is_file():
+    index, whole = folder / INDEX, folder / "model.safetensors"
+    if index.is_file() and not whole.is_file():
         try:
             names = sorted({str(name) for name in json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()})
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -191,10 +191,9 @@ def _weight_files(folder: Path) -> list[Path]:
         if lost:
             raise _damaged(f"{len(lost)} of {len(names)} files of weights are missing in {folder}: {lost[0]}")
         return [folder / name for name in names]
-    found = [folder / "model.safetensors"] if (folder / "model.safetensors").is_file() else []
-    if not found:
+    if not whole.is_file():
         raise _without_weights(folder)
-    return found
+    return [whole]
 
 
 def _without_weights(folder: Path) -> ConfigError:
@@ -222,20 +221,11 @@ def _damaged(what: str) -> ConfigError:
 
 
 def _shapes(files: list[Path]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Names and shapes of the tensors in safetensors files: each begins with its header's length, then the header."""
+    """Names and shapes of the tensors in safetensors files, from their headers."""
     for path in files:
         try:
-            with path.open("rb") as file:
-                (length,) = struct.unpack("<Q", file.read(8))
-                if length > _MAX_HEADER_BYTES:
-                    raise ValueError("its header is too long")
-                entries = {
-                    name: entry for name, entry in json.loads(file.read(length)).items() if name != "__metadata__"
-                }
-            shapes = {name: tuple(entry["shape"]) for name, entry in entries.items()}
-            end = max((entry["data_offsets"][1] for entry in entries.values()), default=0)
-            if path.stat().st_size < 8 + length + end:
-                raise ValueError("its end is missing")
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
+            with safe_open(path, framework="np") as file:
+                shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError) as error:
             raise _damaged(f"{path} is not a complete safetensors file ({error})") from None
         yield from shapes.items()

@@ -6,8 +6,9 @@ business.
 
 from __future__ import annotations
 
-import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,20 +67,34 @@ def scratch_config(architecture: str, options: Options, seq_len: int, vocab_size
     return config
 
 
-def empty_model(folder: Path) -> nn.Module:
-    """The model whose `config.json` lies in `folder`, its weights not yet those of anybody.
+@contextmanager
+def _read_config(folder: Path) -> Iterator[Any]:
+    """The configuration that lies in `folder`; what transformers cannot open is refused.
 
     Raises:
-        ConfigError: The installed transformers does not know it.
+        ConfigError: The installed transformers does not know the model, or cannot read it.
     """
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoConfig
 
     try:
         config: Any = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
         config.use_cache = False
+        yield config
+    except (ValueError, KeyError, OSError, RuntimeError) as error:
+        raise ConfigError(
+            "model",
+            f"transformers cannot open the model in {folder}: {' '.join(str(error).split())[:400]}",
+            "Choose another model, or update the package: pip install -U transformers",
+            title="The model cannot be opened",
+        ) from error
+
+
+def empty_model(folder: Path) -> nn.Module:
+    """The model whose `config.json` lies in `folder`, its weights not yet those of anybody."""
+    from transformers import AutoModelForCausalLM
+
+    with _read_config(folder) as config:
         made: nn.Module = AutoModelForCausalLM.from_config(config, dtype=torch.float32, trust_remote_code=False)
-    except (ValueError, KeyError, OSError) as error:
-        raise _unknown(folder, error) from error
     return made
 
 
@@ -89,17 +104,13 @@ def trained_model(folder: Path) -> nn.Module:
     Raises:
         ConfigError: It cannot be opened, or some of its weights are missing.
     """
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM
 
-    try:
-        config: Any = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        config.use_cache = False
+    with _read_config(folder) as config:
         made, report = AutoModelForCausalLM.from_pretrained(
             folder, config=config, dtype=torch.float32, use_safetensors=True, local_files_only=True,
             trust_remote_code=False, output_loading_info=True,
         )  # fmt: skip
-    except (ValueError, KeyError, OSError, RuntimeError) as error:
-        raise _unknown(folder, error) from error
     lost = sorted(report["missing_keys"])
     odd = [entry[0] if isinstance(entry, tuple | list) else entry for entry in report["mismatched_keys"]]
     if lost or odd:
@@ -136,7 +147,8 @@ def with_lora(model: nn.Module, options: Options, name: str) -> nn.Module:
         lora_alpha=options.lora_alpha,
         lora_dropout=options.lora_dropout,
         target_modules=targets or "all-linear",
-        fan_in_fan_out=_is_gpt2(model),
+        # GPT-2's linear layers keep their matrices the other way round.
+        fan_in_fan_out=any(type(module).__name__ == "Conv1D" for module in model.modules()),
     )
     names = {name for name, module in model.named_modules() if getattr(module, "weight", None) is not None}
     for target in targets:
@@ -181,19 +193,4 @@ def checkpointed(model: nn.Module) -> None:
 def write_config(config: Any, folder: Path) -> None:
     """Puts `config.json` into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(json.loads(config.to_json_string(use_diff=True)), indent=2) + "\n"
-    (folder / CONFIG).write_text(text, encoding="utf-8", newline="\n")
-
-
-def _is_gpt2(model: nn.Module) -> bool:
-    """GPT-2's linear layers keep their matrices the other way round."""
-    return any(type(module).__name__ == "Conv1D" for module in model.modules())
-
-
-def _unknown(folder: Path, error: Exception) -> ConfigError:
-    return ConfigError(
-        "model",
-        f"transformers cannot open the model in {folder}: {' '.join(str(error).split())[:400]}",
-        "Choose another model, or update the package: pip install -U transformers",
-        title="The model cannot be opened",
-    )
+    (folder / CONFIG).write_text(config.to_json_string(use_diff=True), encoding="utf-8", newline="\n")

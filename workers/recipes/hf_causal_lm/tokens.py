@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rankdeck.recipe import (
     TOKENIZER,
@@ -18,6 +18,7 @@ from rankdeck.recipe import (
     Tokens,
     copy_tokenizer,
     read_options,
+    train_bpe,
 )
 from rankdeck.recipe import tokens_in as open_tokens
 from workers.recipes.hf_causal_lm.check import tokenizer_path
@@ -67,19 +68,7 @@ def tokens_in(folder: Path) -> Tokens:
 
 def learn(texts: Iterable[str], vocab_size: int, folder: Path) -> None:
     """Learns pieces of words from texts (byte-level BPE) and writes the files of a Hugging Face tokenizer."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
-    bpe: Any = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=[LEARNED_END],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    bpe.train_from_iterator(texts, trainer=trainer)
-    (folder / TOKENIZER).write_text(bpe.to_str(), encoding="utf-8", newline="\n")
+    train_bpe(texts, vocab_size, folder / TOKENIZER, [LEARNED_END])
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": LEARNED_END,

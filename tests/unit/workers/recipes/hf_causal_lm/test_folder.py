@@ -82,7 +82,9 @@ def test_shards_are_read_together_and_one_whole_file_wins_over_an_index(model: P
     (model / INDEX).write_text("{", encoding="utf-8")
     assert open_folder(model) == whole
     (model / "model.safetensors").rename(model / "a.safetensors")
-    (model / "b.safetensors").write_bytes(head('{"__metadata__": {}, "b": {"data_offsets": [0, 0], "shape": [0]}}'))
+    (model / "b.safetensors").write_bytes(
+        head('{"__metadata__": {}, "b": {"dtype": "F32", "data_offsets": [0, 0], "shape": [0]}}')
+    )
     names = {"x": "a.safetensors", "y": "b.safetensors", "z": "a.safetensors"}
     (model / INDEX).write_text(json.dumps({"weight_map": names}), encoding="utf-8")
     assert open_folder(model).shapes == {**whole.shapes, "b": (0,)}
