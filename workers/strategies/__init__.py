@@ -8,7 +8,7 @@ from core.config.mode import Mode
 from core.config.sync import resolve_synchronisation
 from core.errors import ConfigError
 from workers.strategies.base import RankPlace, Strategy
-from workers.strategies.ddp import DdpOptions, DdpStrategy
+from workers.strategies.ddp import DdpStrategy
 from workers.strategies.local_sgd import LocalSgdStrategy
 from workers.strategies.replica import Replica
 from workers.strategies.single import IndependentStrategy, SingleStrategy
@@ -33,7 +33,7 @@ def make_strategy(mode: str, place: RankPlace, config: RunConfig, batch: Batch) 
     if mode == Mode.INDEPENDENT and (rule := resolve_synchronisation(config)) is not None:
         return LocalSgdStrategy(place, rule)
     if mode == Mode.DDP:
-        return DdpStrategy(place, config.gradient_exchange, DdpOptions.of(config))
+        return DdpStrategy(place, config)
     if mode in (Mode.SINGLE, Mode.INDEPENDENT):
         return SingleStrategy(place) if mode == Mode.SINGLE else IndependentStrategy(place)
     if mode == Mode.FSDP:
@@ -52,7 +52,7 @@ def _zero(place: RankPlace, config: RunConfig, batch: Batch) -> Strategy:
     if config.zero_stage == 1:
         from workers.strategies.zero import ZeroStrategy  # brings FSDP along
 
-        return ZeroStrategy(place, config.gradient_exchange, DdpOptions.of(config))
+        return ZeroStrategy(place, config)
     from workers.strategies.fsdp import FsdpStrategy
 
     return FsdpStrategy(place, config)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import torch
@@ -23,39 +22,7 @@ from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import Replica
 
-
-@dataclass(frozen=True, slots=True)
-class DdpOptions:
-    """Arguments of `DistributedDataParallel` under its own names.
-
-    Attributes:
-        static_graph: Every step uses the same parameters in the same order.
-        find_unused_parameters: Look in every backward pass for parameters that the loss does not depend on.
-        broadcast_buffers: Copy rank 0's buffers to the others in every synchronised forward pass.
-    """
-
-    static_graph: bool = False
-    find_unused_parameters: bool = False
-    broadcast_buffers: bool = True
-
-    def arguments(self) -> dict[str, Any]:
-        """Those that differ from DDP's defaults, by the names of the torch that is installed.
-
-        torch 2.13 has renamed `broadcast_buffers` and warns of the old name in every rank, also at its default.
-        """
-        arguments = {name: value for name, value in asdict(self).items() if value != getattr(_DEFAULTS, name)}
-        parameters = inspect.signature(DistributedDataParallel.__init__).parameters
-        if "broadcast_buffers" in arguments and "forward_sync_buffers" in parameters:
-            arguments["forward_sync_buffers"] = arguments.pop("broadcast_buffers")
-        return arguments
-
-    @classmethod
-    def of(cls, config: RunConfig) -> DdpOptions:
-        """Those that a run asks for."""
-        return cls(config.static_graph, config.find_unused_parameters, config.broadcast_buffers)
-
-
-_DEFAULTS: Final = DdpOptions()
+_DEFAULTS: Final = {"static_graph": False, "find_unused_parameters": False, "broadcast_buffers": True}
 
 
 class DdpStrategy(Strategy):
@@ -63,20 +30,19 @@ class DdpStrategy(Strategy):
 
     Args:
         place: This rank's.
-        all_reduce: How gradients are summed (`workers.all_reduce.WANTED`).
-        options: How the model is put behind DDP.
+        config: `gradient_exchange`, and DDP's own arguments under their names.
 
     Attributes:
-        wanted_all_reduce: As given, or what an earlier attempt came to.
+        wanted_all_reduce: As asked for, or what an earlier attempt came to (`workers.all_reduce.WANTED`).
     """
 
     name = "ddp"
     can_balance = True
 
-    def __init__(self, place: RankPlace, all_reduce: str = "auto", options: DdpOptions | None = None) -> None:
+    def __init__(self, place: RankPlace, config: RunConfig) -> None:
         super().__init__(place)
-        self.wanted_all_reduce = all_reduce
-        self._options = options or DdpOptions()
+        self.wanted_all_reduce: str = config.gradient_exchange
+        self._config = config
         self._all_reduce: GradientAllReduce | None = None
         self._flags: dist.ProcessGroup | None = None
         self._vote: torch.Tensor | None = None
@@ -120,7 +86,7 @@ class DdpStrategy(Strategy):
         assert self._flags is not None
         size = sum(p.numel() * p.element_size() for p in replica.model.parameters() if p.requires_grad)
         self._all_reduce = choose_all_reduce(self._flags, self.place, size, self.wanted_all_reduce)
-        replica.wrap(self.place, self._all_reduce, self._options)
+        replica.wrap(self.place, self._all_reduce, self._config)
         return replica
 
     def agree(self, flag: int) -> int:
@@ -151,7 +117,7 @@ class DdpStrategy(Strategy):
 class DdpReplica(Replica):
     """A whole model whose gradients are averaged over the ranks, once `wrap` has put it behind DDP."""
 
-    def wrap(self, place: RankPlace, all_reduce: GradientAllReduce, options: DdpOptions) -> None:
+    def wrap(self, place: RankPlace, all_reduce: GradientAllReduce, config: RunConfig) -> None:
         """Puts the model behind DDP; its gradients live in DDP's buckets, so none is copied."""
         self._place = place
         self._all_reduce = all_reduce
@@ -160,14 +126,14 @@ class DdpReplica(Replica):
             self.model,
             device_ids=None if on_cpu else [place.device],
             gradient_as_bucket_view=True,
-            **options.arguments(),
+            **_ddp_arguments(config),
             **all_reduce.ddp_options,
         )
         all_reduce.register(self._wrapped)
         if on_cpu:
             sampled: Any = self._wrapped
             sampled._set_ddp_runtime_logging_sample_rate(1)  # times every step, for `sync_wait_s`
-        if options.static_graph:
+        if config.static_graph:
             self.passes_to_settle = 2  # in its first DDP only counts how often each gradient comes
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
@@ -205,6 +171,18 @@ class DdpReplica(Replica):
         if spent is None or overlap is None:
             return None
         return max(0.0, (spent - overlap) / 1e9)
+
+
+def _ddp_arguments(config: RunConfig) -> dict[str, Any]:
+    """Those that differ from DDP's defaults, by the names of the torch that is installed.
+
+    torch 2.13 has renamed `broadcast_buffers` and warns of the old name in every rank, also at its default.
+    """
+    arguments = {name: getattr(config, name) for name, usual in _DEFAULTS.items() if getattr(config, name) != usual}
+    parameters = inspect.signature(DistributedDataParallel.__init__).parameters
+    if "broadcast_buffers" in arguments and "forward_sync_buffers" in parameters:
+        arguments["forward_sync_buffers"] = arguments.pop("broadcast_buffers")
+    return arguments
 
 
 def _all_reduce_file(rank: int) -> str:

@@ -59,7 +59,7 @@ class FsdpStrategy(DdpStrategy):
     can_balance = False
 
     def __init__(self, place: RankPlace, config: RunConfig) -> None:
-        super().__init__(place)
+        super().__init__(place, config)
         self._stage = config.zero_stage
         # FSDP2 keeps optimizer state where the weights' shards are, so either wish takes both there.
         wanted = config.offload_optimizer or config.offload_parameters

@@ -120,13 +120,12 @@ class OuterOptimizer:
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Takes up what `tensors` gave; what is not whole, or of other weights, is left out."""
-        base = {name: tensors.get(BASE + name) for name in self._parameters}
-        momentum = {name: tensors.get(MOMENTUM + name) for name in self._parameters}
-        if self._rule.method == AVERAGE or any(t is None for t in (*base.values(), *momentum.values())):
-            self._base, self._momentum = {}, {}
-            return
-        self._base = {name: t.clone() for name, t in base.items() if t is not None}
-        self._momentum = {name: t.clone() for name, t in momentum.items() if t is not None}
+        names = [prefix + name for prefix in (BASE, MOMENTUM) for name in self._parameters]
+        whole = self._rule.method != AVERAGE and all(name in tensors for name in names)
+        self._base, self._momentum = (
+            {name: tensors[prefix + name].clone() for name in self._parameters} if whole else {}
+            for prefix in (BASE, MOMENTUM)
+        )
 
 
 def _outer_copy(parameter: Tensor) -> Tensor:

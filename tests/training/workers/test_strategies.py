@@ -13,6 +13,7 @@ pytest.importorskip("torch", reason="trains for real")
 import torch
 from torch.distributed.tensor import DTensor
 
+from core.config import RunConfig
 from tests.helpers.rank_processes import run_ranks
 from tests.training.rank_program import CPU, BareRank
 from tests.training.workers.tiny_net import STEPS, make_model, train_step
@@ -123,7 +124,7 @@ def test_a_resumed_run_exchanges_gradients_as_before() -> None:
     """With three ranks shared memory and gloo add in different orders, and a self-test may end either way."""
 
     def recalled(counters: dict[str, Any], wanted: str = "auto") -> str:
-        strategy = DdpStrategy(RankPlace(0, 3, CPU), wanted)
+        strategy = DdpStrategy(RankPlace(0, 3, CPU), RunConfig(gradient_exchange=wanted))
         strategy.recall(counters)
         return strategy.wanted_all_reduce
 

@@ -40,7 +40,7 @@ def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
     """
     if data.config.model and not (folder / KEPT).is_dir():
         _keep(data, folder / KEPT)
-    return tokens_of_model(folder).spec if keeps_model(folder) else make_own_tokenizer(data, folder)
+    return tokens_in(folder / KEPT).spec if keeps_model(folder) else make_own_tokenizer(data, folder)
 
 
 def keep_own_tokens(folder: Path) -> None:
@@ -58,12 +58,7 @@ def keep_own_tokens(folder: Path) -> None:
 
 def tokens_of(folder: Path, kind: str) -> Tokens:
     """What `make_tokenizer` made below `folder`, on any rank: the model's tokens, or the option `tokenizer`."""
-    return tokens_of_model(folder) if keeps_model(folder) else Tokens(tokenizer_in(folder, kind))
-
-
-def tokens_of_model(folder: Path) -> Tokens:
-    """The named model's tokenizer, as it was kept below `folder`."""
-    return tokens_in(folder / KEPT)
+    return tokens_in(folder / KEPT) if keeps_model(folder) else Tokens(tokenizer_in(folder, kind))
 
 
 def keeps_model(folder: Path) -> bool:

@@ -67,8 +67,8 @@ def check_model(
     found = open_folder(source.folder)
     _check_length(found, seq_len)
     _check_tokenizer(found, named)
-    if options.training == "lora":
-        check_targets(found, lora_targets(options))
+    if options.training == "lora" and not any("expert" in key for key in found.config):
+        check_targets(lora_targets(options), found.modules)  # experts get other names when they are put together
     return _notes(options.training, lr)
 
 
@@ -78,28 +78,22 @@ def lora_targets(options: Options) -> list[str]:
     return [name for name in names if name and name != "all-linear"]
 
 
-def check_targets(model: ModelFolder, targets: Sequence[str]) -> None:
-    """Refuses names that no module has, as far as the weights' names tell.
+def check_targets(targets: Sequence[str], modules: set[str]) -> None:
+    """Refuses names that no module has.
 
     Raises:
         ConfigError: Names one, and some that there are.
     """
-    if any("expert" in key for key in model.config):
-        return  # experts are put together when they are loaded, under other names
     for target in targets:
-        if not any(name == target or name.endswith(f".{target}") for name in model.modules):
-            raise no_target(target, model.modules)
-
-
-def no_target(target: str, modules: set[str]) -> ConfigError:
-    """The refusal of a LoRA target that no module has."""
-    last = sorted({name.rpartition(".")[2] for name in modules if any(part.isdigit() for part in name.split("."))})
-    return ConfigError(
-        "lora_targets",
-        f"No module of the model is called {target!r}.",
-        f"Choose from: {', '.join(last[:20])}; or leave lora_targets empty for all linear layers.",
-        title="LoRA has nothing to attach to",
-    )
+        if not any(name == target or name.endswith(f".{target}") for name in modules):
+            parts = [name.split(".") for name in modules]
+            last = sorted({name[-1] for name in parts if any(part.isdigit() for part in name)})
+            raise ConfigError(
+                "lora_targets",
+                f"No module of the model is called {target!r}.",
+                f"Choose from: {', '.join(last[:20])}; or leave lora_targets empty for all linear layers.",
+                title="LoRA has nothing to attach to",
+            )
 
 
 def check_sizes(architecture: str, options: Options) -> None:

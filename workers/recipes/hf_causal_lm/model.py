@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from rankdeck.recipe import ConfigError
-from workers.recipes.hf_causal_lm.check import lora_targets, no_target
+from workers.recipes.hf_causal_lm.check import check_targets, lora_targets
 from workers.recipes.hf_causal_lm.folder import CONFIG
 from workers.recipes.hf_causal_lm.options import Options
 
@@ -151,9 +151,7 @@ def with_lora(model: nn.Module, options: Options, name: str) -> nn.Module:
         fan_in_fan_out=any(type(module).__name__ == "Conv1D" for module in model.modules()),
     )
     names = {name for name, module in model.named_modules() if getattr(module, "weight", None) is not None}
-    for target in targets:
-        if not any(name == target or name.endswith(f".{target}") for name in names):
-            raise no_target(target, names)
+    check_targets(targets, names)
     named: Any = model
     named.name_or_path = name  # what peft writes into the adapter's own configuration
     try:

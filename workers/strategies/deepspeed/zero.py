@@ -55,10 +55,9 @@ class DeepSpeedStrategy(DdpStrategy):
     can_balance = False  # the engine counts samples for itself, alike on all ranks
 
     def __init__(self, place: RankPlace, config: RunConfig, batch: Batch) -> None:
-        super().__init__(place)
+        super().__init__(place, config)
         self.forward_is_collective = config.zero_stage == 3  # every layer's weights are gathered from all ranks
         self.micro_batches_alike = config.zero_stage > 1  # gradients are reduced in every micro-batch
-        self._config = config
         self._batch = batch
         self._deepspeed: Any = None
         self._engine: Any = None

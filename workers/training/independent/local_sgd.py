@@ -212,7 +212,11 @@ class LocalSgd:
         self._strategy.cast(ballot)
         ballots = [Ballot(*row) for row in self._strategy.count(meanwhile)]
         reach("after_ballot", self.round + 1)
-        self._check(ballots)
+        rounds = [ballot.round for ballot in ballots]
+        if len(set(rounds)) > 1:
+            raise RoundsDifferError(
+                f"The ranks came to rounds {rounds} at the same time.", "Resume the run from its last checkpoint."
+            )
         return ballots
 
     def _average(self, ballots: list[Ballot]) -> None:
@@ -229,11 +233,3 @@ class LocalSgd:
             self._replica.optimizer.state.clear()  # its moments are not finite either
         self._sent_bytes += self.bytes_a_round
         self._total_bytes += self.bytes_a_round
-
-    @staticmethod
-    def _check(ballots: list[Ballot]) -> None:
-        rounds = [ballot.round for ballot in ballots]
-        if len(set(rounds)) > 1:
-            raise RoundsDifferError(
-                f"The ranks came to rounds {rounds} at the same time.", "Resume the run from its last checkpoint."
-            )
