@@ -34,12 +34,7 @@ _LOOK_UP: Final = datetime.timedelta(seconds=0.05)
 
 
 class LocalSgdStrategy(IndependentStrategy):
-    """Each rank a replica group of its own, and rounds.
-
-    Args:
-        place: This rank's.
-        rule: When and how the weights are synchronised.
-    """
+    """Each rank a replica group of its own, and rounds."""
 
     def __init__(self, place: RankPlace, rule: Synchronisation) -> None:
         super().__init__(place)
@@ -91,13 +86,7 @@ class LocalSgdStrategy(IndependentStrategy):
 
 
 class LocalSgdReplica(Replica):
-    """A whole model that goes its own way between rounds.
-
-    Args:
-        place: This rank's.
-        outer: What the ranks share.
-        model, optimizer, optimization, precision: As `Replica` takes them.
-    """
+    """A whole model that goes its own way between rounds; `outer` is what the ranks share."""
 
     def __init__(
         self,

@@ -26,15 +26,7 @@ class Wish(IntEnum):
 
 
 class Boundary:
-    """What one rank does before, between and after its steps.
-
-    Args:
-        setup: What it trains with.
-        horizon: How long it trains.
-
-    Attributes:
-        checkpoints: This rank's.
-    """
+    """What one rank does before, between and after its steps."""
 
     def __init__(self, setup: TrainingSetup, horizon: Horizon) -> None:
         self._setup = setup
@@ -132,11 +124,7 @@ class Boundary:
         return True
 
     def finish(self, finished: bool) -> None:
-        """Evaluates, takes the last checkpoint, and does what the host still asks until it lets this rank go.
-
-        Args:
-            finished: The work is done; else the run was stopped.
-        """
+        """Evaluates if the work is done, takes the last checkpoint, and serves the host until it lets this rank go."""
         self._strategy.settle()
         if finished:
             self._validation.take(self._session.step, final=True)

@@ -26,6 +26,8 @@ from workers.state_files.saved_state import AVERAGE, SavedState
 from workers.state_files.slices import bare, describe
 from workers.strategies import Replica, Strategy
 
+TensorsAndValues = tuple[Mapping[str, torch.Tensor], Mapping[str, Any] | None]
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -37,7 +39,7 @@ class Part:
     """
 
     step: int
-    files: Mapping[str, tuple[Mapping[str, torch.Tensor], Mapping[str, Any] | None]] = field(default_factory=dict)
+    files: Mapping[str, TensorsAndValues] = field(default_factory=dict)
 
 
 def rank_file(rank: int) -> str:
@@ -46,15 +48,8 @@ def rank_file(rank: int) -> str:
 
 
 def take_part(strategy: Strategy, replica: Replica, step: int, counters: Mapping[str, Any]) -> Part:
-    """Copies this rank's part out of the live objects.
-
-    Args:
-        strategy: Says which rank this is.
-        replica: Says what this rank writes.
-        step: Optimizer steps done.
-        counters: The trainer's own state; JSON holds it.
-    """
-    files: dict[str, tuple[Mapping[str, torch.Tensor], Mapping[str, Any] | None]] = {}
+    """Copies this rank's part out of the live objects; `counters` are the trainer's own state, JSON values."""
+    files: dict[str, TensorsAndValues] = {}
     for part in replica.parts():
         values = {**part.values, "pieces": described} if (described := describe(part.tensors)) else part.values
         files[part.name] = (safetensors_files.snapshot(bare(part.tensors)), values or None)
@@ -69,9 +64,7 @@ def write_part(folder: Path, part: Part) -> list[StagedFile]:
     Raises:
         OSError: Disk full, no permission.
     """
-    staged = []
-    for name, (tensors, values) in part.files.items():
-        staged.append(safetensors_files.write(folder / name, tensors, values))
+    staged = [safetensors_files.write(folder / name, *contents) for name, contents in part.files.items()]
     reach("before_staged", part.step)
     return staged
 
@@ -94,7 +87,7 @@ def load_part(folder: Path, strategy: Strategy, replica: Replica, copy: str = ""
 
     Args:
         folder: The checkpoint's.
-        strategy: Says which rank this is.
+        strategy: This rank's.
         replica: Takes up its share of weights and optimizer state.
         copy: Whose copy is taken where each rank wrote its own (`SavedState`); empty is the strategy's choice.
 

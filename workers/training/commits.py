@@ -59,10 +59,6 @@ class CommitRequest:
 class Commits:
     """Stages this rank's parts, one checkpoint after the other.
 
-    Args:
-        reporter: Where messages go.
-        inbox: Where answers come from.
-
     Attributes:
         last: The newest part that was begun; None before the first of this attempt.
         newest: The number of its checkpoint; 0 before the first.

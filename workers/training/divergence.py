@@ -101,14 +101,9 @@ class DivergenceWatch:
         )
 
     def after_round(self, step: int, round_: int, left_out: Sequence[int]) -> None:
-        """Raises the alert of a local SGD round that met weights which are not finite.
+        """Raises the alert of a local SGD round that left out ranks whose weights are not finite.
 
-        A rank that was left out got the others' mean, so its earlier steps no longer speak against a checkpoint.
-
-        Args:
-            step: Optimizer steps behind this rank.
-            round_: The round.
-            left_out: Ranks whose weights were not finite.
+        Such a rank got the others' mean, so its earlier steps no longer speak against a checkpoint.
         """
         rank, world = self._strategy.place.rank, self._strategy.place.world_size
         skipped = len(left_out) == world

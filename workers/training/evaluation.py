@@ -45,7 +45,7 @@ class Evaluation:
         return cls(held_out, task.val_batches * micro_batch, micro_batch, task.val_batch, task.loss, precision)
 
     def measure(self, model: nn.Module, strategy: Strategy) -> float:
-        """As `measure_all`, the loss alone."""
+        """The loss of `measure_all`."""
         return self.measure_all(model, strategy)[0]
 
     def measure_all(self, model: nn.Module, strategy: Strategy) -> tuple[float, dict[str, float]]:

@@ -16,11 +16,7 @@ from workers.training.setup import TrainingSetup
 
 
 class Horizon:
-    """One rank's horizon; the step it has reached is `Session.step`.
-
-    Args:
-        setup: Config, batches and task.
-    """
+    """One rank's horizon; the step it has reached is `Session.step`."""
 
     def __init__(self, setup: TrainingSetup) -> None:
         self._session = setup.session

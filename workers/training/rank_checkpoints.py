@@ -21,11 +21,6 @@ from workers.training.validation import Validation
 class RankCheckpoints:
     """Takes this rank's part in checkpoints, and restores what it kept.
 
-    Args:
-        setup: What the rank trains with.
-        horizon: How long it trains.
-        validation: Knows the loss that a checkpoint is marked with.
-
     Attributes:
         commits: The newest checkpoint that this rank has a part in.
         divergence: Sees each step; decides whether a checkpoint would be a good one.
@@ -45,11 +40,7 @@ class RankCheckpoints:
         self.divergence = DivergenceWatch(setup)
 
     def is_due(self, previous: int) -> bool:
-        """Whether the steps since the last checkpoint ask for one.
-
-        Args:
-            previous: The step of the boundary before this one.
-        """
+        """Whether the steps since the last checkpoint ask for one; `previous` is the step of the boundary before."""
         every = self._session.config.checkpoint_every_steps
         if every is None:
             return False
@@ -100,11 +91,7 @@ class RankCheckpoints:
             self._batches.committed(self._session.inbox.committed.pop(0))
 
     def restore(self, counters: Mapping[str, Any]) -> None:
-        """Continues from the counters of a checkpoint.
-
-        Args:
-            counters: As `counters.taken_up` adapted them to this attempt's ranks.
-        """
+        """Continues from the counters of a checkpoint, as `counters.taken_up` adapted them to this attempt's ranks."""
         self._session.step = self.divergence.last_good = int(counters["step"])
         self._batches.progress = saved_progress(counters)
         self._setup.merges.done = int(counters["merges_done"])

@@ -42,12 +42,7 @@ class Sampling:
         session.keep_sampling = self._keep_on
 
     def take(self, step: int, *, final: bool) -> None:
-        """Has the model write, and reports it, unless that has been done at this step.
-
-        Args:
-            step: Optimizer steps done.
-            final: The last sample of the run, which is always taken.
-        """
+        """Has the model write, and reports it, unless that has been done at this step; the `final` sample always."""
         is_ours = self._strategy.place.rank == 0 or self._is_collective
         if self._setup.task.sample is None or not is_ours or self._taken_at == step:
             return

@@ -32,12 +32,7 @@ from workers.training.warm_up import WarmUp
 
 
 class Trainer:
-    """Trains a task under a session; a recipe calls `fit` and nothing else.
-
-    Args:
-        session: This rank's config, place, and line to its host. Its data must be ready.
-        task: What to train.
-    """
+    """Trains a task under a session whose data is ready; a recipe calls `fit` and nothing else."""
 
     def __init__(self, session: Session, task: Task) -> None:
         self._session = session
@@ -99,11 +94,7 @@ class Trainer:
         return boundary.last_rounds()
 
     def _forward_backward(self, batch: StepBatch) -> dict[str, Tensor]:
-        """Leaves the gradient of the whole batch in the weights.
-
-        Returns:
-            Means of loss and metrics over this rank's share; empty when the share is.
-        """
+        """Leaves the gradient of the whole batch in the weights; means of the metrics over this rank's share."""
         totals: dict[str, Tensor] = {}
         shares, last = self._setup.shares, len(batch.micro_batches) - 1
         for number, micro in enumerate(batch.micro_batches):

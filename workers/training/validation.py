@@ -28,12 +28,7 @@ class Validation:
         self._newest_finite: tuple[int, float] | None = None
 
     def take(self, step: int, *, final: bool = False) -> None:
-        """Measures the validation loss and samples a text, unless that has been done at this step.
-
-        Args:
-            step: Optimizer steps done.
-            final: The last evaluation of the run, whose text is always sampled.
-        """
+        """Measures the validation loss and samples a text (the `final` one always), once a step."""
         if self.evaluation is None:
             return
         if self._newest is None or self._newest[0] != step:

@@ -141,8 +141,8 @@ class DeepSpeedReplica(Replica):
         place: This rank's.
         engine: DeepSpeed's.
         shards: What this rank holds.
-        before: The model before.
-        model, optimizer, optimization, precision: As for `Replica`.
+        before: The model before DeepSpeed.
+        model, optimizer, optimization, precision: See `Replica`.
     """
 
     def __init__(
@@ -221,11 +221,7 @@ class DeepSpeedReplica(Replica):
         ]
 
     def load(self, saved: SavedState) -> None:
-        """Takes this rank's elements of every tensor.
-
-        Raises:
-            StateFileError: It is of another model or another optimizer, or damaged.
-        """
+        """Takes this rank's elements of every tensor."""
         self.shards.let_go()
         self._load_weights(saved)
         numbered = SimpleNamespace(param_groups=self._groups())  # DeepSpeed's groups hold buffers, not parameters

@@ -15,13 +15,7 @@ _UNLIKE_STEPS: Final = 2  # a process's first steps take longer than the others
 
 
 class BatchShares:
-    """Shares each batch out by the ranks' speeds; the trainer calls it in step on every rank of the replica group.
-
-    Args:
-        strategy: Sums the measurements over the ranks.
-        batches: Is told the shares.
-        reporter: Rank 0 tells what was measured.
-    """
+    """Shares each batch out by the ranks' speeds; the trainer calls it in step on every rank of the replica group."""
 
     def __init__(self, strategy: Strategy, batches: GroupBatches, reporter: Reporter) -> None:
         self._strategy = strategy

@@ -120,14 +120,11 @@ class LoadBalance:
         return step in (_FIRST_AFTER, 2 * _FIRST_AFTER) or step % _EVERY == 0
 
     def again(self, own_speed: float, passes: int) -> Sharing | None:
-        """A decision from real steps; every rank of the replica group calls it after the same step.
+        """A decision from real steps, if it changes the shares; every rank of the replica group calls it together.
 
         Args:
             own_speed: Samples a second of this rank since the last decision.
             passes: By how many forward passes.
-
-        Returns:
-            The decision if it changed the shares, else None.
         """
         speed = own_speed if passes >= _LEAST_MEASURED else 0.0
         speeds = self._gathered(speed)  # always, as the others wait for ours
@@ -212,13 +209,7 @@ class ForwardTimes:
 
 
 def measure_speed(one_pass: Callable[[], None], samples: int, device: torch.device) -> float:
-    """Samples a second of forward and backward passes on this device: the median of a few, after one to warm up.
-
-    Args:
-        one_pass: Works through `samples` samples without any other rank.
-        samples: Samples in a pass.
-        device: Where it runs.
-    """
+    """Samples a second of passes over `samples` each on this device: the median of a few, after one to warm up."""
 
     def seconds() -> float:
         began = time.perf_counter()

@@ -70,10 +70,6 @@ def make_local_sgd(strategy: Strategy, replica: Replica) -> LocalSgd | None:
 class LocalSgd:
     """One rank's rounds; the trainer asks `due` after every step and calls `synchronise` when it is.
 
-    Args:
-        strategy: Carries the ballots.
-        replica: Holds the weights.
-
     Attributes:
         round: Rounds behind this rank.
         over: The last round is done: all ranks are out of steps and hold the same weights.
