@@ -8,9 +8,9 @@ from typing import Any
 
 from core.config import RunConfig
 from core.errors import ConfigError, DatasetError
-from core.machine.packages import MissingPackageError
+from core.machine.packages import MissingPackageError, check_packages
 
-__all__ = ["Checked", "ConfigError", "DatasetError", "MissingPackageError", "Request"]
+__all__ = ["Checked", "ConfigError", "DatasetError", "MissingPackageError", "Request", "check_packages"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ def test_a_machine_that_is_a_little_slower_for_a_while_takes_nothing_back() -> N
 def test_nothing_is_decided_by_a_few_passes_of_one_rank() -> None:
     ranks = Ranks(2, 60)
     assert ranks.again([0.1, 0.2], passes=3) == [None, None]
-    assert all(balance.sharing is None for balance in ranks.balances)
+    assert all(balance.shares == (30, 30) for balance in ranks.balances)
 
 
 def test_saved_shares_fit_the_same_ranks_and_batch_only() -> None:

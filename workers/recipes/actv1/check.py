@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-
-from rankdeck.recipe import ConfigError, MissingPackageError, Request, read_options
+from rankdeck.recipe import ConfigError, MissingPackageError, Request, check_packages, read_options
 from workers.recipes.actv1.options import Options
 
 
@@ -20,8 +18,8 @@ def check(request: Request) -> list[str]:
     """
     o, config = read_options(request, Options), request.config
     check_width(o.n_embd, o.n_head)
-    if o.tokenizer == "bpe" and importlib.util.find_spec("tokenizers") is None:
-        raise MissingPackageError(["tokenizers"], "BPE tokens")
+    if o.tokenizer == "bpe":
+        check_packages(["tokenizers"], "BPE tokens")
     notes = check_model(o, config.model, config.strict) if config.model and not request.resumes else []
     cycles = o.h_cycles * o.l_cycles
     if o.halt_max_steps == 1 and cycles > 1:

@@ -5,10 +5,9 @@ The ranks look again: by then they know how many they are.
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
-from rankdeck.recipe import Checked, ConfigError, MissingPackageError, Request, read_options
+from rankdeck.recipe import Checked, ConfigError, Request, read_options
 from workers.recipes.clstm_ppo.environments import is_trading, open_world
 from workers.recipes.clstm_ppo.grid import BLOCK, CHUNK, fitted_sizes, make_grid
 from workers.recipes.clstm_ppo.market_data import open_files
@@ -27,10 +26,7 @@ def check(request: Request) -> Checked:
 
     Raises:
         ConfigError: The first invalid setting.
-        MissingPackageError: There is no gymnasium.
     """
-    if importlib.util.find_spec("gymnasium") is None:
-        raise MissingPackageError(["gymnasium"], "The recipe Recurrent PPO")
     options = read_options(request, Options)
     notes: list[str] = []
     market: Market | None = None

@@ -5,11 +5,10 @@ The ranks check the same again: between the two a folder may have changed.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
-from rankdeck.recipe import ConfigError, MissingPackageError, Request, has_tokenizer, read_options
+from rankdeck.recipe import ConfigError, Request, check_packages, has_tokenizer, read_options
 from workers.recipes.hf_causal_lm.folder import (
     ModelFolder,
     check_tokenizer_fits,
@@ -147,8 +146,7 @@ def tokenizer_path(text: str) -> Path:
 
 
 def _check_lora(source: Source) -> None:
-    if importlib.util.find_spec("peft") is None:
-        raise MissingPackageError(["peft"], "LoRA")
+    check_packages(["peft"], "LoRA")
     if source.kind == "scratch":
         raise ConfigError(
             "training",

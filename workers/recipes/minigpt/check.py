@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-
-from rankdeck.recipe import ConfigError, MissingPackageError, Request, read_options
+from rankdeck.recipe import ConfigError, Request, check_packages, read_options
 from workers.recipes.minigpt.options import Options
 
 
@@ -17,8 +15,8 @@ def check(request: Request) -> list[str]:
     """
     o = read_options(request, Options)
     check_width(o.n_embd, o.n_head)
-    if o.tokenizer == "bpe" and importlib.util.find_spec("tokenizers") is None:
-        raise MissingPackageError(["tokenizers"], "BPE tokens")
+    if o.tokenizer == "bpe":
+        check_packages(["tokenizers"], "BPE tokens")
     return []
 
 

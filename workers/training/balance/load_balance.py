@@ -89,14 +89,12 @@ class LoadBalance:
 
     Attributes:
         shares: In force now.
-        sharing: The newest measurement and decision; None before the first.
     """
 
     def __init__(
         self, global_batch: int, rank: int, ranks: int, total: Callable[[Sequence[float]], list[float]]
     ) -> None:
         self.shares = equal(global_batch, ranks)
-        self.sharing: Sharing | None = None
         self._global = global_batch
         self._rank = rank
         self._ranks = ranks
@@ -138,8 +136,7 @@ class LoadBalance:
         if self._before is not None and now_s > _WORSE * self._before[1]:
             # Time is not in proportion to samples here (a small batch may take as long as a larger one).
             (self.shares, _), self._before, self._rest = self._before, None, _REST
-            self.sharing = Sharing(self.shares, speeds, "back")
-            return self.sharing
+            return Sharing(self.shares, speeds, "back")
         decision = self._decide(speeds, "steps")
         self._before = (before, now_s) if decision.shares != before else None
         return decision if decision.shares != before else None
@@ -148,8 +145,7 @@ class LoadBalance:
         wanted = proportional(self._global, speeds)
         if step_s(self.shares, speeds) > WORTH * step_s(wanted, speeds):
             self.shares = wanted
-        self.sharing = Sharing(self.shares, speeds, reason)
-        return self.sharing
+        return Sharing(self.shares, speeds, reason)
 
     def _gathered(self, own: float) -> tuple[float, ...]:
         return tuple(self._total([own if rank == self._rank else 0.0 for rank in range(self._ranks)]))
