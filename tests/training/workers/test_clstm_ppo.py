@@ -27,7 +27,7 @@ from workers.recipes.clstm_ppo.check import check
 from workers.recipes.clstm_ppo.environments import World
 from workers.recipes.clstm_ppo.grid import make_grid
 from workers.recipes.clstm_ppo.playing import Stage
-from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape, parts_of
+from workers.recipes.clstm_ppo.policy import CascadedLstm, parts_of
 from workers.recipes.clstm_ppo.ppo import advantages, entropy, log_likelihood, losses, with_time_limits
 from workers.recipes.clstm_ppo.rounds import Rounds
 
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.windows
 
 def test_a_stretch_with_beginnings_in_it_is_what_its_steps_are_one_by_one() -> None:
     torch.manual_seed(0)
-    policy = CascadedLstm(Shape(3, 2, False, 5))
+    policy = CascadedLstm(3, 2, False, 5)
     observed, carried = torch.randn(4, 7, 3), torch.randn(4, 3, 2, 5)
     fresh = torch.zeros(4, 7, dtype=torch.bool)
     fresh[0, 0] = fresh[1, 3] = fresh[1, 4] = fresh[2, 6] = True
@@ -51,7 +51,7 @@ def test_a_stretch_with_beginnings_in_it_is_what_its_steps_are_one_by_one() -> N
 
 def test_nothing_is_carried_from_one_episode_into_the_next() -> None:
     torch.manual_seed(0)
-    policy = CascadedLstm(Shape(1, 2, False, 4))
+    policy = CascadedLstm(1, 2, False, 4)
     fresh = np.zeros((1, 6), dtype=np.bool_)
     fresh[0, 3] = True
     observed = torch.randn(1, 6, 1, requires_grad=True)
@@ -64,7 +64,7 @@ def test_nothing_is_carried_from_one_episode_into_the_next() -> None:
 
 def test_it_begins_without_a_preference() -> None:
     torch.manual_seed(0)
-    likely, _, _ = CascadedLstm(Shape(4, 3, False, 16))(
+    likely, _, _ = CascadedLstm(4, 3, False, 16)(
         torch.randn(8, 5, 4), torch.zeros(8, 3, 2, 16), torch.ones(8, dtype=torch.bool)
     )
     assert entropy(likely, False).min() > 0.999 * np.log(3)

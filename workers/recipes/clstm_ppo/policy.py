@@ -7,7 +7,6 @@ are LSTMs of their own. In what an LSTM carries lies the only memory of the past
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,46 +22,34 @@ LSTMS: Final = 3
 """Features, actor, critic; each carries two vectors."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """The model's dimensions.
-
-    Attributes:
-        observation: Numbers observed in a step.
-        actions: Actions to choose from, or numbers that make one action.
-        continuous: Actions are numbers, drawn from a normal distribution.
-        hidden: Width of each LSTM.
-    """
-
-    observation: int
-    actions: int
-    continuous: bool
-    hidden: int
-
-
 class CascadedLstm(nn.Module):
     """From observations to how likely actions are and what is to be expected.
 
     What is carried from step to step has shape (batch, 3, 2, hidden): h and c of each LSTM.
+
+    Args:
+        observation: Numbers observed in a step.
+        actions: Actions to choose from, or numbers that make one action.
+        continuous: Actions are numbers, drawn from a normal distribution.
+        width: Of each LSTM.
     """
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, observation: int, actions: int, continuous: bool, width: int) -> None:
         super().__init__()
-        width = shape.hidden
-        self.shape = shape
-        self.encode = nn.Linear(shape.observation, width)
+        self.observation, self.actions, self.continuous, self.width = observation, actions, continuous, width
+        self.encode = nn.Linear(observation, width)
         self.features = nn.LSTM(width, width, batch_first=True)
         self.actor = nn.LSTM(width, width, batch_first=True)
         self.critic = nn.LSTM(width, width, batch_first=True)
-        self.act = nn.Linear(width, shape.actions)
+        self.act = nn.Linear(width, actions)
         self.judge = nn.Linear(width, 1)
-        if shape.continuous:
-            self.log_std = nn.Parameter(torch.full((shape.actions,), -0.5))
+        if continuous:
+            self.log_std = nn.Parameter(torch.full((actions,), -0.5))
         self._init_weights()
 
     def start(self, batch: int) -> Tensor:
         """What is carried into the first step of an episode, shape (batch, 3, 2, hidden)."""
-        return torch.zeros(batch, LSTMS, 2, self.shape.hidden)
+        return torch.zeros(batch, LSTMS, 2, self.width)
 
     def forward(
         self, observed: Tensor, carried: Tensor, fresh: Tensor, parts: Parts | None = None
@@ -92,13 +79,13 @@ class CascadedLstm(nn.Module):
         if parts is not None:
             acted, judged = (y.flatten(0, 1)[back].view(*observed.shape[:2], -1) for y in (acted, judged))
         likely = self.act(acted).float()
-        if self.shape.continuous:
+        if self.continuous:
             likely = torch.cat([likely, self.log_std.float().expand_as(likely)], -1)
         return likely, self.judge(judged)[..., 0].float(), torch.stack([features, actor, critic], 1)
 
     def _init_weights(self) -> None:
         """Orthogonal, the actor's last layer small: all actions begin about equally likely (arXiv 2006.05990)."""
-        width = self.shape.hidden
+        width = self.width
         for name, parameter in self.named_parameters():
             if "bias" in name:
                 nn.init.zeros_(parameter)

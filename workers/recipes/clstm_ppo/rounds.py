@@ -193,13 +193,13 @@ class Rounds:
 
     def _nothing(self) -> dict[str, Tensor]:
         """A sequence in which nothing happens: the passes before the first step learn nothing from it."""
-        shape, length = self._player.policy.shape, self._grid.length
+        policy, length = self._player.policy, self._grid.length
         zeros = torch.zeros(length)
-        actions = torch.zeros(length, shape.actions) if shape.continuous else torch.zeros(length, dtype=torch.int64)
+        actions = torch.zeros(length, policy.actions) if policy.continuous else torch.zeros(length, dtype=torch.int64)
         return {
-            "observed": torch.zeros(length, shape.observation),
+            "observed": torch.zeros(length, policy.observation),
             "fresh": torch.zeros(length, dtype=torch.bool),
-            "carried": self._player.policy.start(1)[0],
+            "carried": policy.start(1)[0],
             "actions": actions,
             "logs": zeros,
             "values": zeros,

@@ -24,7 +24,7 @@ from workers.recipes.clstm_ppo.grid import make_grid
 from workers.recipes.clstm_ppo.market_data import load_market, open_files, save_market
 from workers.recipes.clstm_ppo.options import Options
 from workers.recipes.clstm_ppo.playing import LONGEST, Episode, Player, Stage
-from workers.recipes.clstm_ppo.policy import CascadedLstm, Shape
+from workers.recipes.clstm_ppo.policy import CascadedLstm
 from workers.recipes.clstm_ppo.ppo import losses
 from workers.recipes.clstm_ppo.rounds import EpisodeGoal, Rounds
 
@@ -47,8 +47,7 @@ def main(run: Run) -> None:
         torch.set_num_threads(1)
 
     # model
-    shape = Shape(world.observations.size, world.actions.count, world.actions.continuous, o.hidden)
-    policy = CascadedLstm(shape)
+    policy = CascadedLstm(world.observations.size, world.actions.count, world.actions.continuous, o.hidden)
 
     # episodes: to learn from, and to see how good the policy is
     player = Player(policy, run.device, config.seed, o.discount, o.reward_scale)
@@ -66,7 +65,7 @@ def main(run: Run) -> None:
         if EPISODES in batch:
             return judged(examine(batch[EPISODES].tolist()))
         likely, values, _ = model(batch["observed"], batch["carried"], batch["fresh"][:, 0], batch["parts"])
-        made = losses(likely, values, batch, shape.continuous, o)
+        made = losses(likely, values, batch, policy.continuous, o)
         rounds.note_movement(made["kl"], len(values))
         metrics = {name: torch.tensor(value) for name, value in rounds.figures.items()}
         return LossAndMetrics(made.pop("loss"), {**made, **metrics})

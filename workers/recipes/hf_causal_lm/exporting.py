@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 from safetensors import safe_open
 from torch import nn
 
-from rankdeck.recipe import TOKENIZER_FILES, ConfigError, Export, read_options
+from rankdeck.recipe import ConfigError, Export, copy_tokenizer, read_options
 from workers.recipes.hf_causal_lm.folder import CONFIG
 from workers.recipes.hf_causal_lm.model import be_quiet, empty_model, with_lora
 from workers.recipes.hf_causal_lm.options import Options
@@ -45,9 +44,7 @@ def export_folder(given: Export, described: Path) -> None:
         model = model.merge_and_unload(safe_merge=True)
     model.config.use_cache = True
     model.save_pretrained(given.target)
-    for name in TOKENIZER_FILES:
-        if (described / name).is_file():
-            shutil.copyfile(described / name, given.target / name)
+    copy_tokenizer(described, given.target)
 
 
 def _take_weights(model: nn.Module, weights: Path) -> None:

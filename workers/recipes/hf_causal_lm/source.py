@@ -73,13 +73,12 @@ def cached_folder(repo: str, revision: str = "") -> Path | None:
     return folder if any((*folder.glob("*.safetensors"), *folder.glob("*.bin"))) else None
 
 
-def not_here(source: Source, size_text: str = "") -> ConfigError:
+def not_here(source: Source) -> ConfigError:
     """The refusal of a Hub model that would have to be downloaded."""
-    size = size_text or "The size is shown before a download begins."
     return ConfigError(
         "model",
         f"The model {source.name} is not on this machine (looked in {hub_cache()}), and nothing is downloaded without "
-        f"asking. {size}",
+        "asking. The size is shown before a download begins.",
         "Allow the download, or choose the folder of a local model.",
         option="--set allow_download=true, or --model FOLDER",
         title="The model would have to be downloaded",
