@@ -33,7 +33,7 @@ class DdpStrategy(Strategy):
         config: `gradient_exchange`, and DDP's own arguments under their names.
 
     Attributes:
-        wanted_all_reduce: As asked for, or what an earlier attempt came to (`workers.all_reduce.WANTED`).
+        wanted_all_reduce: As requested, or what an earlier attempt came to (`workers.all_reduce.WANTED`).
     """
 
     name = "ddp"
