@@ -139,7 +139,7 @@ class SetupWiring(QObject):
                 wrong or ConfigError("", "Some settings are missing or invalid.", "Fix the marked settings.")
             )
             return
-        dialog.set_can_choose(TEXT_COLUMN in self._setup.form.names())
+        dialog.set_can_choose(TEXT_COLUMN in self._setup.form.rows)
         dialog.show_looking()
         self.previewing.look(latest.config, recipe, self._table.devices, read_all=read_all)
 
@@ -161,7 +161,7 @@ class SetupWiring(QObject):
 
     def _step_after(self, error: RankdeckError) -> Step | None:
         """The button that does what an error's next step says, where one can."""
-        names = self._setup.form.names()
+        names = self._setup.form.rows
         if isinstance(error, MissingPackageError):
             return self.install_step(error)
         if isinstance(error, DownloadNeededError) and ALLOW_DOWNLOAD in names:

@@ -164,7 +164,7 @@ def pictures_of_modes(studio: Studio) -> None:
     studio.window.tabs.setCurrentWidget(studio.window.tabs.config)
     studio.picture("sync-interval")
     mode.radios["zero"].click()
-    choose(mode.zero.row("zero_stage"), "3")
+    choose(mode.zero.rows["zero_stage"], "3")
     studio.picture("zero")
 
 
@@ -255,7 +255,7 @@ def large_picture(studio: Studio) -> None:
 
 def set_field(studio: Studio, name: str, text: str) -> None:
     """Types into a field of the form."""
-    row = studio.window.setup.form.row(name)
+    row = studio.window.setup.form.rows[name]
     row.set_text(text)
     row.edited.emit(name)
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QIcon, QPalette
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
     QDialogButtonBox,
     QHeaderView,
-    QLabel,
     QPushButton,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.state.chart_names import PLACES, ChartName, chart_names, place_of
+from app.views.widgets.build import lay_column, muted_label, named, narrow
 from app.views.widgets.field_row import ProblemLabel
 from core.errors import ConfigError
 from core.recipes.user_script import DROP, charts_text, parse_charts, plain
@@ -64,12 +63,12 @@ class ChartsDialog(QDialog):
         unread: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._unread = unread or {}
         self.setWindowTitle("Charts of the script")
-        self.table = QTableWidget(0, 4)
+        self.table = named(QTableWidget(0, 4), "Charts for printed names")
         self.table.setHorizontalHeaderLabels(["Printed name", "Last values", "Chart", "Drawn in"])
         self.table.setColumnHidden(_NUMBERS, not self._unread)
-        self.table.setAccessibleName("Charts for printed names")
         self.table.verticalHeader().hide()
         self.table.setTabKeyNavigation(False)
         header = self.table.horizontalHeader()
@@ -89,12 +88,8 @@ class ChartsDialog(QDialog):
         buttons.addButton(self.add, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.accepted.connect(self._on_accepted)
         buttons.rejected.connect(self.reject)
-        hint = QLabel(_NOTHING_CHARTED if self._unread else _HELP)
-        hint.setWordWrap(True)
-        hint.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        column_of_all = QVBoxLayout(self)
-        for widget in (hint, self.table, self.problem, buttons):
-            column_of_all.addWidget(widget)
+        hint = muted_label(_NOTHING_CHARTED if self._unread else _HELP)
+        lay_column(self, hint, self.table, self.problem, buttons, spacing=-1, margins=None)
         self.table.itemChanged.connect(self._check)
         self._filling = True
         self._fill(text, seen)
@@ -129,21 +124,20 @@ class ChartsDialog(QDialog):
 
     def _add_row(self, name: ChartName) -> None:
         row = self.table.rowCount()
-        blocked = self.table.blockSignals(True)
-        self.table.insertRow(row)
         item = QTableWidgetItem(name.printed)
         item.setData(Qt.ItemDataRole.UserRole, "" if name.chosen else name.chart)
-        self.table.setItem(row, _PRINTED, item)
-        for column, shown in ((_NUMBERS, self._unread.get(name.printed, "")), (_PLACE, "")):
-            fixed = QTableWidgetItem(shown)
-            fixed.setFlags(Qt.ItemFlag.ItemIsEnabled)
-            self.table.setItem(row, column, fixed)
-        self.table.setCellWidget(row, _CHART, self._make_combo(name))
-        self.table.blockSignals(blocked)
+        with QSignalBlocker(self.table):
+            self.table.insertRow(row)
+            self.table.setItem(row, _PRINTED, item)
+            for column, shown in ((_NUMBERS, self._unread.get(name.printed, "")), (_PLACE, "")):
+                fixed = QTableWidgetItem(shown)
+                fixed.setFlags(Qt.ItemFlag.ItemIsEnabled)
+                self.table.setItem(row, column, fixed)
+            self.table.setCellWidget(row, _CHART, self._make_combo(name))
         self.choose(row, name.chart if name.chosen else "")
 
     def _make_combo(self, name: ChartName) -> QComboBox:
-        combo = QComboBox()
+        combo = named(QComboBox(), f"Chart of {name.printed}" if name.printed else "Chart of the new name")
         combo.setEditable(True)
         combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         usual = "" if name.chosen or name.chart == name.printed else f" ({name.chart})"
@@ -151,10 +145,8 @@ class ChartsDialog(QDialog):
         combo.addItem(LEFT_OUT, DROP)
         for chart in PLACES:
             combo.addItem(chart, chart)
-        combo.setAccessibleName(f"Chart of {name.printed}" if name.printed else "Chart of the new name")
         combo.editTextChanged.connect(self._check)
-        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        combo.setMinimumContentsLength(8)
+        narrow(combo, 8)
         return combo
 
     def _printed(self, row: int) -> str:
@@ -174,14 +166,13 @@ class ChartsDialog(QDialog):
     def _check(self, *_: object) -> None:
         if self._filling:
             return
-        blocked = self.table.blockSignals(True)
-        for row in range(self.table.rowCount()):
-            place, printed = self.table.item(row, _PLACE), self.table.item(row, _PRINTED)
-            if place is not None and printed is not None:
-                usual = str(printed.data(Qt.ItemDataRole.UserRole) or plain(printed.text()))
-                place_text = place_of(self._chart(row) or usual) if self._printed(row) else ""
-                place.setText(place_text[:1].upper() + place_text[1:])
-        self.table.blockSignals(blocked)
+        with QSignalBlocker(self.table):
+            for row in range(self.table.rowCount()):
+                place, printed = self.table.item(row, _PLACE), self.table.item(row, _PRINTED)
+                if place is not None and printed is not None:
+                    usual = str(printed.data(Qt.ItemDataRole.UserRole) or plain(printed.text()))
+                    place_text = place_of(self._chart(row) or usual) if self._printed(row) else ""
+                    place.setText(place_text[:1].upper() + place_text[1:])
         error: ConfigError | None = None
         try:
             parse_charts(charts_text(self.charts()))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
-from PySide6.QtGui import QFontDatabase, QPalette
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QPushButton, QWidget
 
+from app.views.widgets.build import code_box, lay_column, muted_label
 from app.views.widgets.field_row import ProblemLabel
 from core.launch.deepspeed import check_text, own_text
 
@@ -31,18 +31,14 @@ class DeepSpeedDialog(QDialog):
 
     def __init__(self, stage: int, text: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(f"DeepSpeed settings, stage {stage}")
         self._stage = stage
         self._own = own_text(stage).strip()
-        self.editor = QPlainTextEdit(text.strip() or self._own)
-        self.editor.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.editor = code_box("DeepSpeed configuration as JSON", text.strip() or self._own)
+        self.editor.setReadOnly(False)
         self.editor.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.editor.setTabChangesFocus(True)
-        self.editor.setAccessibleName("DeepSpeed configuration as JSON")
         self.editor.textChanged.connect(self._check)
-        hint = QLabel(_HELP)
-        hint.setWordWrap(True)
-        hint.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.problem = ProblemLabel()
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.use = QPushButton("&Use these")
@@ -52,9 +48,7 @@ class DeepSpeedDialog(QDialog):
         buttons.accepted.connect(self._on_accepted)
         buttons.rejected.connect(self.reject)
         self.back.clicked.connect(lambda: self.editor.setPlainText(self._own))
-        column = QVBoxLayout(self)
-        for widget in (hint, self.editor, self.problem, buttons):
-            column.addWidget(widget)
+        lay_column(self, muted_label(_HELP), self.editor, self.problem, buttons, spacing=-1, margins=None)
         self.resize(560, 620)
         self._check()
 

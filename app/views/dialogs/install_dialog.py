@@ -6,18 +6,10 @@ import sys
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontDatabase, QIcon, QPalette, QTextCursor, QTextOption
-from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
-    QLabel,
-    QPlainTextEdit,
-    QProgressBar,
-    QPushButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtGui import QIcon, QTextCursor, QTextOption
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QProgressBar, QPushButton, QWidget
 
+from app.views.widgets.build import code_box, lay_column, muted_label, named
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
 from core.launch.command_line import command_text
@@ -49,29 +41,21 @@ class InstallDialog(QDialog):
         self.setWindowTitle("Install packages")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._going = False
-        self.cause = QLabel(cause)
-        self.cause.setWordWrap(True)
-        self.cause.setTextFormat(Qt.TextFormat.PlainText)
-        self.command = _text("Command to run", command_text(offer.argv))
+        self.cause = QLabel(cause, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self.command = code_box("Command to run", command_text(offer.argv))
         self.command.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.command.setFixedHeight(self.command.fontMetrics().lineSpacing() * COMMAND_LINES + 12)
-        self._label = QLabel("This &command installs the missing packages into Rankdeck's Python:")
-        self._label.setBuddy(self.command)
-        self._label.setWordWrap(True)
-        self.hint = QLabel(
+        label = QLabel("This &command installs the missing packages into Rankdeck's Python:", wordWrap=True)
+        label.setBuddy(self.command)
+        self.hint = muted_label(
             f"{sys.prefix}\nNothing happens until you press Install. "
             "The installation needs the network and can take some minutes."
         )
-        self.hint.setWordWrap(True)
-        self.hint.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.notice = NoticeBar()
-        self.output = _text("Output of the command", "")
+        self.output = code_box("Output of the command")
         self.output.setMaximumBlockCount(MAX_LINES)
         self.output.hide()
-        self.bar = QProgressBar()
-        self.bar.setRange(0, 0)
-        self.bar.setTextVisible(False)
-        self.bar.setAccessibleName("Installing")
+        self.bar = named(QProgressBar(minimum=0, maximum=0, textVisible=False), "Installing")
         self.bar.hide()
         buttons = QDialogButtonBox()
         self.install = QPushButton("&Install")
@@ -81,12 +65,8 @@ class InstallDialog(QDialog):
         buttons.addButton(self.cancel, QDialogButtonBox.ButtonRole.RejectRole)
         self.install.clicked.connect(self._on_install_clicked)
         self.cancel.clicked.connect(self._on_cancel_clicked)
-        column = QVBoxLayout(self)
-        column.setSpacing(8)
-        for widget in (self.notice, self.cause, self._label, self.command, self.hint, self.output, self.bar):
-            column.addWidget(widget, 1 if widget is self.output else 0)
-        column.addStretch()
-        column.addWidget(buttons)
+        parts = (self.notice, self.cause, label, self.command, self.hint, self.output, self.bar, None, buttons)
+        lay_column(self, *parts, spacing=8, margins=None, grow=self.output)
         self.resize(640, self.sizeHint().height())
 
     def append(self, text: str) -> None:
@@ -142,12 +122,3 @@ class InstallDialog(QDialog):
             self.cancel_requested.emit()
         else:
             self.reject()
-
-
-def _text(name: str, text: str) -> QPlainTextEdit:
-    made = QPlainTextEdit(text)
-    made.setReadOnly(True)
-    made.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-    made.setAccessibleName(name)
-    made.setTabChangesFocus(True)
-    return made

@@ -12,12 +12,10 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QProgressBar,
     QPushButton,
     QTextBrowser,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -31,6 +29,7 @@ from app.state.preview_text import (
     visible,
 )
 from app.views.style.tones import muted, tint
+from app.views.widgets.build import lay_column, lay_row, muted_label, named
 from app.views.widgets.notice_bar import NoticeBar, Step
 from core.errors import RankdeckError
 
@@ -61,16 +60,11 @@ class PreviewDialog(QDialog):
         self._found: Found | None = None
         self._can_choose = True
         self.notice = NoticeBar()
-        self.doing = QLabel()
-        self.doing.setAccessibleName("Progress")
-        self.bar = QProgressBar()
-        self.bar.setRange(0, 0)
-        self.bar.setTextVisible(False)
-        self.bar.setAccessibleName("Progress")
+        self.doing = named(QLabel(), "Progress")
+        self.bar = named(QProgressBar(minimum=0, maximum=0, textVisible=False), "Progress")
         self.cancel = QPushButton("&Cancel")
         self.cancel.clicked.connect(self._on_cancel_clicked)
-        self.column = QComboBox()
-        self.column.setAccessibleName("Text column")
+        self.column = named(QComboBox(), "Text column")
         self.column.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.column.activated.connect(lambda row: self.column_chosen.emit(str(self.column.itemData(row))))
         self._column_label = QLabel("&Text column")
@@ -79,8 +73,7 @@ class PreviewDialog(QDialog):
         self.notes.setHorizontalSpacing(12)
         self.notes.setVerticalSpacing(4)
         self.notes.setColumnStretch(1, 1)
-        self.text = QTextBrowser()
-        self.text.setAccessibleName("First samples and documents")
+        self.text = named(QTextBrowser(), "First samples and documents")
         self.text.setTabChangesFocus(True)
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.buttons.button(QDialogButtonBox.StandardButton.Close).setIcon(QIcon())
@@ -97,27 +90,11 @@ class PreviewDialog(QDialog):
         self.show_looking()
 
     def _lay_out(self) -> None:
-        going = QHBoxLayout()
-        going.setSpacing(8)
-        going.addWidget(self.doing)
-        going.addWidget(self.bar, 1)
-        going.addWidget(self.cancel)
         self._going = QWidget()
-        self._going.setLayout(going)
-        going.setContentsMargins(0, 0, 0, 0)
-        chosen = QHBoxLayout()
-        chosen.setSpacing(8)
-        chosen.addWidget(self._column_label)
-        chosen.addWidget(self.column)
-        chosen.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setSpacing(8)
-        column.addWidget(self.notice)
-        column.addWidget(self._going)
-        column.addLayout(self.notes)
-        column.addLayout(chosen)
-        column.addWidget(self.text, 1)
-        column.addWidget(self.buttons)
+        lay_row(self._going, self.doing, self.bar, self.cancel, spacing=8, grow=self.bar)
+        chosen = lay_row(None, self._column_label, self.column, None, spacing=8)
+        parts = (self.notice, self._going, self.notes, chosen, self.text, self.buttons)
+        lay_column(self, *parts, spacing=8, margins=None, grow=self.text)
 
     # --- what is going on --------------------------------------------------------------------------------
 
@@ -176,11 +153,9 @@ class PreviewDialog(QDialog):
                 widget.deleteLater()
                 widget.hide()
         for row, (name, value) in enumerate(lines):
-            label, text = QLabel(name), QLabel(value)
-            label.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+            label = muted_label(name, wraps=False)
             label.setAlignment(Qt.AlignmentFlag.AlignTop)
-            text.setWordWrap(True)
-            text.setTextFormat(Qt.TextFormat.PlainText)
+            text = QLabel(value, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
             text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             text.setAccessibleName(f"{name}: {value}" if name else value)
             self.notes.addWidget(label, row, 0)

@@ -13,16 +13,13 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QFileDialog,
-    QFrame,
-    QGridLayout,
     QLabel,
     QLineEdit,
     QPushButton,
-    QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 
+from app.views.widgets.build import bold_label, label_grid, lay_column, named, narrow, scrolled
 from app.views.widgets.notice_bar import NoticeBar, Step
 from core.config.device_names import count_devices
 from core.config.mode import Mode, mode_label
@@ -44,6 +41,7 @@ MODES: Final[Sequence[Mapping[str, str]]] = (
     *({"mode": Mode.ZERO, "zero_stage": stage} for stage in ("1", "2", "3")),
     {"mode": Mode.FSDP},
 )
+LABELS: Final = ("R&un", "Chec&kpoint", "Train u&p to step", "&Dataset", "D&evices", "&Mode", "C&hunk size")
 CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json to see what resuming will do."
 
 
@@ -78,12 +76,10 @@ class ResumeDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._plan: ResumePlan | None = None
         self.notice = NoticeBar()
-        self.run = QComboBox()
+        self.run = named(QComboBox(), "Run, or path of a state file")
         self.run.setEditable(True)
         self.run.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
-        self.run.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.run.setMinimumContentsLength(36)
-        self.run.setAccessibleName("Run, or path of a state file")
+        narrow(self.run, 36)
         self.open_file = QPushButton("&Open state file…")
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
         self.devices = QComboBox()
@@ -94,19 +90,19 @@ class ResumeDialog(QDialog):
         self.trust.setToolTip(
             "The code runs with your permissions: it can read, change and send any file that you can."
         )
-        self.steps = QLineEdit()
-        self.data = QLineEdit()
+        self.steps = QLineEdit(placeholderText=UNCHANGED)
+        self.steps.setToolTip("Total number of optimizer steps")
+        self.data = QLineEdit(placeholderText=UNCHANGED)
+        self.data.setToolTip("Needed only if the dataset has moved, or if the state file doesn't name its path")
         self.checkpoint = QComboBox()
         self.checkpoint.setToolTip("Resume from an older checkpoint. Newer ones are set aside, not removed.")
-        self.chunk_size = QLineEdit()
-        self._chunk_label = QLabel("C&hunk size")
-        self.message = QLabel(CHOOSE)
+        self.chunk_size = QLineEdit(placeholderText="4000")
+        self.chunk_size.setToolTip("The value that the state file was written with, in samples")
+        self.message = named(QLabel(CHOOSE, wordWrap=True), "What will happen")
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.buttons.button(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())  # no other button has a sign
         self.go = self.buttons.addButton("&Resume", QDialogButtonBox.ButtonRole.AcceptRole)
-        self._later = QTimer(self)
-        self._later.setSingleShot(True)
-        self._later.setInterval(PLAN_AFTER_MS)
+        self._later = QTimer(self, singleShot=True, interval=PLAN_AFTER_MS)
         self._later.timeout.connect(self._ask)
         self._fill(entries)
         self._fill_devices(ticked, available)
@@ -126,12 +122,6 @@ class ResumeDialog(QDialog):
         line = self.run.lineEdit()
         if line is not None:
             line.setPlaceholderText("a run, its folder, or a state file")
-        self.steps.setPlaceholderText(UNCHANGED)
-        self.steps.setToolTip("Total number of optimizer steps")
-        self.chunk_size.setPlaceholderText("4000")
-        self.chunk_size.setToolTip("The value that the state file was written with, in samples")
-        self.data.setPlaceholderText(UNCHANGED)
-        self.data.setToolTip("Needed only if the dataset has moved, or if the state file doesn't name its path")
 
     def _fill_devices(self, ticked: Sequence[str], available: Sequence[Device]) -> None:
         labels = {device.uuid: device_label(device) for device in available}
@@ -153,55 +143,26 @@ class ResumeDialog(QDialog):
             self.mode.addItem(_mode_text(changes), dict(changes))
 
     def _lay_out(self) -> None:
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(8)
-        grid.setVerticalSpacing(8)
-        grid.setColumnStretch(1, 1)
-        for row, (text, field) in enumerate(
-            (
-                ("R&un", self.run),
-                ("Chec&kpoint", self.checkpoint),
-                ("Train u&p to step", self.steps),
-                ("&Dataset", self.data),
-                ("D&evices", self.devices),
-                ("&Mode", self.mode),
-            ),
-        ):
+        grid = label_grid(None, line_spacing=8)
+        fields = (self.run, self.checkpoint, self.steps, self.data, self.devices, self.mode, self.chunk_size)
+        for row, (text, field) in enumerate(zip(LABELS, fields, strict=True)):
             label = QLabel(text)
             label.setBuddy(field)
             grid.addWidget(label, row, 0)
             grid.addWidget(field, row, 1, 1, 1 if field is self.run else 2)
+        self._chunk_label = label
         grid.addWidget(self.open_file, 0, 2)
-        self._chunk_label.setBuddy(self.chunk_size)
-        grid.addWidget(self._chunk_label, 6, 0)
-        grid.addWidget(self.chunk_size, 6, 1, 1, 2)
         for box in (self.devices, self.mode):
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self._show_chunk_size(False)
         self._offer_checkpoints(())
-        heading = QLabel("What will happen")
-        font = heading.font()
-        font.setBold(True)
-        heading.setFont(font)
-        self.message.setWordWrap(True)
         self.message.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.message.setAccessibleName("What will happen")
-        scroll = QScrollArea()
-        scroll.setWidget(self.message)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll = scrolled(self.message)
         scroll.setMinimumHeight(160)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 12)
-        column.setSpacing(12)
-        column.addLayout(grid)
-        column.addWidget(heading)
-        column.addWidget(self.notice)
-        column.addWidget(scroll, 1)
-        column.addWidget(self.trust)
+        parts = (grid, bold_label("What will happen"), self.notice, scroll, self.trust, self.buttons)
+        lay_column(self, *parts, spacing=12, margins=(16, 16, 16, 12), grow=scroll)
         self.trust.hide()
-        column.addWidget(self.buttons)
         self.resize(680, 440)
 
     def _connect(self) -> None:

@@ -12,6 +12,7 @@ from PySide6.QtCore import (
     QPersistentModelIndex,
     QPoint,
     QRect,
+    QSignalBlocker,
     QSize,
     Qt,
     Signal,
@@ -20,13 +21,10 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPalette
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
-    QLabel,
     QListView,
-    QStackedWidget,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -35,6 +33,8 @@ from app.views.style.fonts import tabular
 from app.views.style.icons import paint_icon
 from app.views.style.palette import state_colour
 from app.views.style.tones import muted, rule
+from app.views.widgets.build import bold_label, lay_column, named
+from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
 from core.formatting import UNKNOWN, number
 
@@ -170,13 +170,9 @@ class RunsPanel(QWidget):
         super().__init__(parent)
         self._model = model
         self.notice = NoticeBar()
-        title = QLabel("Ru&ns")
-        font = title.font()
-        font.setBold(True)
-        title.setFont(font)
+        self.view = named(QListView(), "Runs")
+        title = bold_label("Ru&ns", self.view)
         title.setContentsMargins(12, 8, 12, 4)
-        self.view = QListView()
-        title.setBuddy(self.view)
         self.view.setModel(model)
         self.view.setItemDelegate(RunDelegate(self.view))
         self.view.setFrameShape(QFrame.Shape.NoFrame)
@@ -184,24 +180,13 @@ class RunsPanel(QWidget):
         self.view.setResizeMode(QListView.ResizeMode.Adjust)
         self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.view.setMouseTracking(True)
-        self.view.setAccessibleName("Runs")
         self.view.selectionModel().selectionChanged.connect(self._on_selection_changed)
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._on_menu_requested)
-        self._empty = QLabel(INVITATION)
-        self._empty.setWordWrap(True)
-        self._empty.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._empty.setContentsMargins(12, 8, 12, 12)
-        self._empty.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self._empty)
-        self._pages.addWidget(self.view)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(title)
-        column.addWidget(self.notice)
-        column.addWidget(self._pages, 1)
+        self.page = WithNote(self.view, INVITATION)
+        self.page.note.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.page.note.setContentsMargins(12, 8, 12, 12)
+        lay_column(self, title, self.notice, self.page, grow=self.page)
         self.setMinimumWidth(MIN_WIDTH)
         for changed in (model.rowsInserted, model.rowsRemoved, model.modelReset):
             changed.connect(self._on_rows_changed)
@@ -209,24 +194,18 @@ class RunsPanel(QWidget):
 
     def show_current(self, path: Path | None) -> None:
         """Marks the run that is shown, without choosing it again."""
-        selection = self.view.selectionModel()
-        blocked = selection.blockSignals(True)
-        if path is None:
-            self.view.clearSelection()
-        for row in range(self._model.rowCount()):
-            index = self._model.index(row, 0)
-            if index.data(RunRole.PATH) == path:
-                self.view.setCurrentIndex(index)
-                break
-        selection.blockSignals(blocked)
+        with QSignalBlocker(self.view.selectionModel()):
+            if path is None:
+                self.view.clearSelection()
+            for row in range(self._model.rowCount()):
+                index = self._model.index(row, 0)
+                if index.data(RunRole.PATH) == path:
+                    self.view.setCurrentIndex(index)
+                    break
         self.view.viewport().update()
 
-    def is_empty(self) -> bool:
-        """True while the invitation is shown."""
-        return self._pages.currentWidget() is self._empty
-
     def _on_rows_changed(self, *_: object) -> None:
-        self._pages.setCurrentWidget(self.view if self._model.rowCount() else self._empty)
+        self.page.set_empty(not self._model.rowCount())
 
     def _on_selection_changed(self, selected: QItemSelection, _deselected: QItemSelection) -> None:
         for index in selected.indexes():

@@ -12,12 +12,12 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.state.chart_names import NOT_CHARTED
 from app.views.style.icons import icon
+from app.views.widgets.build import lay_column
 from app.views.widgets.empty_note import WithNote
 from core.config.mode import Mode, mode_label
 from core.formatting import UNKNOWN, clock, count
@@ -100,9 +100,7 @@ class AlertsView(QWidget):
         self.table.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         self.page = WithNote(self.table, NOTHING)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.page)
+        lay_column(self, self.page)
 
     def show_names(self, names: RankNames) -> None:
         """Names the devices that alerts are about."""
@@ -124,12 +122,12 @@ class AlertsView(QWidget):
         self.count_changed.emit(len(alerts))
 
     def _fill(self, row: int, event: Mapping[str, Any]) -> None:
-        moment, step = event.get("ts"), event.get("step")
-        when = clock(moment)
+        step = event.get("step")
         kind = KINDS[str(event["event"])]
         ranks = alert_ranks(event)
         devices = ", ".join(map(self._names.short, ranks)) or "all"
-        texts = [when, count(step) if isinstance(step, int) else UNKNOWN, devices, alert_text(event, self._names)]
+        at = count(step) if isinstance(step, int) else UNKNOWN
+        texts = [clock(event.get("ts")), at, devices, alert_text(event, self._names)]
         for column, text in enumerate(texts):
             item = QTableWidgetItem(text)
             item.setTextAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QFontDatabase
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
+from app.views.widgets.build import code_box, lay_column, lay_row
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
 from core.config.run_config import RunConfig
@@ -32,32 +32,14 @@ class ConfigView(QWidget):
         self._toml = ""
         self._notes: tuple[str, ...] = ()
         self.notice = NoticeBar()
-        self.text = QPlainTextEdit()
-        self.text.setReadOnly(True)
-        self.text.setFrameShape(QFrame.Shape.NoFrame)
-        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.text.setAccessibleName("run.toml")
-        self.text.setTabChangesFocus(True)
-        self.text.document().setDocumentMargin(8)
+        self.text = code_box("run.toml", framed=False)
         self.copy = QPushButton("Cop&y to Setup")
         self.copy.setToolTip("Fill Setup with this run's settings")
         self.copy.clicked.connect(self._on_copy_clicked)
-        bar = QHBoxLayout()
-        bar.setContentsMargins(8, 4, 8, 4)
-        bar.addStretch(1)
-        bar.addWidget(self.copy)
         body = QWidget()
-        inner = QVBoxLayout(body)
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.setSpacing(0)
-        inner.addLayout(bar)
-        inner.addWidget(self.text, 1)
+        lay_column(body, lay_row(None, None, self.copy, margins=(8, 4, 8, 4)), self.text, grow=self.text)
         self.page = WithNote(body, NOTHING)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.notice)
-        column.addWidget(self.page, 1)
+        lay_column(self, self.notice, self.page, grow=self.page)
 
     def show_config(self, text: str | None, config: RunConfig | None = None) -> None:
         """Shows a run's file and what it means; None when no run is shown."""

@@ -8,12 +8,13 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QSizePolicy, QToolTip, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QSizePolicy, QToolTip, QWidget
 
 from app.models.ledger_data import LedgerSnapshot
 from app.views.style.fonts import tabular
 from app.views.style.palette import faint, rank_colour
 from app.views.style.tones import rule
+from app.views.widgets.build import lay_column, muted_label, scrolled
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
@@ -148,32 +149,16 @@ class LedgerView(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.notice = NoticeBar()
-        self.headline = QLabel()
+        self.headline = QLabel(wordWrap=True)
         self.headline.setFont(tabular(self.headline.font()))
-        self.headline.setWordWrap(True)
         self.headline.setContentsMargins(MARGIN, 8, MARGIN, 4)
-        self.legend = QLabel(LEGEND)
-        self.legend.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.legend = muted_label(LEGEND)
         self.legend.setContentsMargins(MARGIN, 0, MARGIN, 4)
-        self.legend.setWordWrap(True)
         self.strip = LedgerStrip()
-        scroll = QScrollArea()
-        scroll.setWidget(self.strip)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        body = QWidget()
-        inner = QVBoxLayout(body)
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.setSpacing(0)
-        for part in (self.headline, self.legend):
-            inner.addWidget(part)
-        inner.addWidget(scroll, 1)
+        scroll, body = scrolled(self.strip), QWidget()
+        lay_column(body, self.headline, self.legend, scroll, grow=scroll)
         self.page = WithNote(body, NOTHING)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.notice)
-        column.addWidget(self.page, 1)
+        lay_column(self, self.notice, self.page, grow=self.page)
 
     def show_names(self, names: RankNames) -> None:
         """Names the devices that train."""

@@ -7,22 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontDatabase, QGuiApplication, QKeySequence, QPalette, QShortcut
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QComboBox,
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QListView,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtGui import QFontDatabase, QGuiApplication, QShortcut
+from PySide6.QtWidgets import QAbstractItemView, QComboBox, QFrame, QListView, QToolButton, QWidget
 
 from app.models.rank_log import RankLog
 from app.views.style.icons import icon
+from app.views.widgets.build import lay_column, lay_row, muted_label, named, search_line
 from app.views.widgets.empty_note import WithNote
 from core.machine.devices.names import RankNames
 
@@ -38,16 +28,10 @@ class LogView(QWidget):
         super().__init__(parent)
         self._log = log
         self._names = RankNames()
-        self.source = QComboBox()
-        self.source.setAccessibleName("Log source")
-        self.source.setToolTip("Choose whose log to show")
+        self.source = named(QComboBox(), "Log source", "Choose whose log to show")
         self.source.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
-        self.search = QLineEdit()
-        self.search.setPlaceholderText("Search (Enter: next, Shift+Enter: previous)")
-        self.search.setAccessibleName("Search the log")
-        self.search.setClearButtonEnabled(True)
-        self.found = QLabel()
-        self.found.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.search = search_line("Search (Enter: next, Shift+Enter: previous)", "Search the log")
+        self.found = muted_label(wraps=False)
         self.follow = QToolButton()
         self.follow.setText("Follo&w")
         self.follow.setIcon(icon("follow"))
@@ -55,31 +39,18 @@ class LogView(QWidget):
         self.follow.setCheckable(True)
         self.follow.setChecked(True)
         self.follow.setToolTip("Follow the newest line")
-        self.lines = QListView()
+        self.lines = named(QListView(), "Log")
         self.lines.setModel(log.model)
         self.lines.setUniformItemSizes(True)
         self.lines.setFrameShape(QFrame.Shape.NoFrame)
         self.lines.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         self.lines.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.lines.setAccessibleName("Log")
         self.lines.setTextElideMode(Qt.TextElideMode.ElideNone)
         self.page = WithNote(self.lines, NOTHING)
-        self._lay_out()
+        parts = (self.source, self.search, self.found, self.follow)
+        bar = lay_row(None, *parts, spacing=8, margins=(8, 4, 8, 4), grow=self.search)
+        lay_column(self, bar, self.page, grow=self.page)
         self._connect()
-
-    def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setContentsMargins(8, 4, 8, 4)
-        bar.setSpacing(8)
-        bar.addWidget(self.source)
-        bar.addWidget(self.search, 1)
-        bar.addWidget(self.found)
-        bar.addWidget(self.follow)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(bar)
-        column.addWidget(self.page, 1)
 
     def _connect(self) -> None:
         self.source.activated.connect(self._on_source_activated)
@@ -90,9 +61,7 @@ class LogView(QWidget):
         self._log.model.modelReset.connect(self._on_appended)
         self.lines.verticalScrollBar().actionTriggered.connect(self._on_scrolled)
         for keys, slot in (("Ctrl+F", self.search.setFocus), ("Ctrl+C", self._copy)):
-            shortcut = QShortcut(QKeySequence(keys), self)
-            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            shortcut.activated.connect(slot)
+            QShortcut(keys, self, slot, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
 
     def set_sources(self, logs: Sequence[Path]) -> None:
         """Which logs there are. The chosen one stays chosen where it is still there."""

@@ -6,32 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import (
-    QFont,
-    QFontDatabase,
-    QGuiApplication,
-    QKeySequence,
-    QPalette,
-    QShortcut,
-    QTextCharFormat,
-    QTextCursor,
-)
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QListWidget,
-    QListWidgetItem,
-    QPlainTextEdit,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtGui import QFont, QGuiApplication, QShortcut, QTextCharFormat, QTextCursor
+from PySide6.QtWidgets import QAbstractItemView, QFrame, QListWidget, QListWidgetItem, QWidget
 
 from app.views.style.fonts import tabular
-from app.views.style.icons import icon
+from app.views.widgets.build import code_box, icon_button, lay_column, lay_row, muted_label, named, search_line
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.ruled_splitter import RuledSplitter
 from core.formatting import count
@@ -57,46 +36,26 @@ class SamplesView(QWidget):
         self._keys: list[object] = []
         self._follows = True
         self._names = RankNames()
-        self.search = QLineEdit()
-        self.search.setPlaceholderText("Step or text")
-        self.search.setAccessibleName("Find samples by step or text")
-        self.search.setClearButtonEnabled(True)
-        self.found = QLabel()
-        self.found.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.copy = QToolButton()
-        self.copy.setIcon(icon("copy"))
-        self.copy.setAccessibleName("Copy the samples shown")
-        self.copy.setToolTip("Copy the samples shown (Ctrl+C)")
-        self.steps = QListWidget()
-        self.steps.setAccessibleName("Steps with a sample")
+        self.search = search_line("Step or text", "Find samples by step or text")
+        self.found = muted_label(wraps=False)
+        self.copy = icon_button(
+            "copy", "Copy the samples shown (Ctrl+C)", self._on_copy_requested, "Copy the samples shown"
+        )
+        self.steps = named(QListWidget(), "Steps with a sample")
         self.steps.setFrameShape(QFrame.Shape.NoFrame)
         self.steps.setUniformItemSizes(True)
         self.steps.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.steps.setFont(tabular(self.steps.font()))
-        self.text = QPlainTextEdit()
-        self.text.setReadOnly(True)
-        self.text.setFrameShape(QFrame.Shape.NoFrame)
-        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.text.setAccessibleName("Samples")
-        self.text.setTabChangesFocus(True)
-        self.text.document().setDocumentMargin(8)
+        self.text = code_box("Samples", framed=False)
         self._lay_out()
         self.search.textChanged.connect(self._on_search_changed)
         self.search.returnPressed.connect(self._on_return_pressed)
         self.steps.itemSelectionChanged.connect(self._on_selection_changed)
-        self.copy.clicked.connect(self._on_copy_requested)
         for keys, slot in (("Ctrl+F", self.search.setFocus), ("Ctrl+C", self._on_copy_requested)):
-            shortcut = QShortcut(QKeySequence(keys), self)
-            shortcut.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            shortcut.activated.connect(slot)
+            QShortcut(keys, self, slot, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setContentsMargins(8, 4, 8, 4)
-        bar.setSpacing(8)
-        bar.addWidget(self.search, 1)
-        bar.addWidget(self.found)
-        bar.addWidget(self.copy)
+        bar = lay_row(None, self.search, self.found, self.copy, spacing=8, margins=(8, 4, 8, 4), grow=self.search)
         panes = RuledSplitter(Qt.Orientation.Horizontal)
         panes.addWidget(self.steps)
         panes.addWidget(self.text)
@@ -104,15 +63,9 @@ class SamplesView(QWidget):
         panes.setChildrenCollapsible(False)
         panes.setSizes([STEPS_WIDTH, 4 * STEPS_WIDTH])
         body = QWidget()
-        inner = QVBoxLayout(body)
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.setSpacing(0)
-        inner.addLayout(bar)
-        inner.addWidget(panes, 1)
+        lay_column(body, bar, panes, grow=panes)
         self.page = WithNote(body, NOTHING)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.page)
+        lay_column(self, self.page)
 
     def show_names(self, names: RankNames) -> None:
         """Names the devices whose models wrote the samples."""

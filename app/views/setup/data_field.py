@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence, QPalette
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QLabel, QLineEdit, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
-from app.views.style.icons import icon
+from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
 from app.views.widgets.field_row import ProblemLabel
 from core.errors import RankdeckError
 
@@ -33,43 +33,22 @@ class DataField(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._is_asked = True
-        self.line = QLineEdit(STDLIB)
-        self.line.setAccessibleName("Data: a text file or a folder")
-        self.line.setPlaceholderText(_ASKED)
-        self.line.setToolTip("A text file or a folder of them.\nstdlib:// is the source of Python's standard library.")
+        tip = "A text file or a folder of them.\nstdlib:// is the source of Python's standard library."
+        self.line = named(QLineEdit(STDLIB, placeholderText=_ASKED), "Data: a text file or a folder", tip)
         self.line.setObjectName("field_dataset_file")
         self.line.textEdited.connect(self._on_edited)
-        self._file = self._button("file", "Choose a text file", self.choose_file)
-        self._folder = self._button("folder", "Choose a folder of text files", self._on_folder_clicked)
-        self.preview = self._button("preview", _PREVIEW, self.preview_requested)
+        self._file = icon_button("file", "Choose a text file", self.choose_file)
+        self._folder = icon_button("folder", "Choose a folder of text files", self._on_folder_clicked)
+        self.preview = icon_button("preview", _PREVIEW)
+        self.preview.clicked.connect(self.preview_requested)
         self.preview.setShortcut("Ctrl+D")
         self.set_preview(None)
-        self.found = QLabel()
-        self.found.setWordWrap(True)
-        self.found.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.found = muted_label()
         self.problem = ProblemLabel()
-        row = QHBoxLayout()
-        row.setSpacing(4)
-        row.addWidget(self.line, 1)
-        row.addWidget(self._file)
-        row.addWidget(self._folder)
-        row.addWidget(self.preview)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addLayout(row)
-        column.addWidget(self.found)
-        column.addWidget(self.problem)
+        row = lay_row(None, self.line, self._file, self._folder, self.preview, spacing=4, grow=self.line)
+        lay_column(self, row, self.found, self.problem, spacing=4)
         self.setAcceptDrops(True)
         self.line.setAcceptDrops(False)  # else it would take the drop as text with file:// in front
-
-    def _button(self, sign: str, tip: str, slot: object) -> QToolButton:
-        button = QToolButton()
-        button.setIcon(icon(sign))
-        button.setToolTip(tip)
-        button.setAccessibleName(tip)
-        button.clicked.connect(slot)
-        return button
 
     def set_preview(self, why_not: str | None) -> None:
         """Whether the data can be looked at; if not, the reason."""

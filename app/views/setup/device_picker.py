@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.views.setup.device_row import DeviceRow
+from app.views.widgets.build import lay_column, muted_label
 from app.views.widgets.field_row import ProblemLabel
 from core.errors import RankdeckError
 from core.machine.devices import Device, DeviceSample
@@ -33,16 +33,10 @@ class DevicePicker(QWidget):
         self._wanted: set[str] | None = None
         self._no_cuda = False
         self._wrong = ""
-        self._notice = QLabel("Looking for devices…")
-        self._notice.setWordWrap(True)
+        self._notice = muted_label("Looking for devices…")
         self._notice.setTextFormat(Qt.TextFormat.PlainText)
-        self._notice.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.problem = ProblemLabel()
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(8)
-        self._column.addWidget(self._notice)
-        self._column.addWidget(self.problem)
+        self._column = lay_column(self, self._notice, self.problem, spacing=8)
 
     def set_devices(self, devices: Sequence[Device], problem: str | None, no_cuda: str | None = None) -> None:
         """Shows what the monitor found. A GPU that is gone stays, marked as lost; ticks stay on their UUID.
@@ -62,8 +56,7 @@ class DevicePicker(QWidget):
             row.set_device(device, short[device.uuid])
             row.set_caution(NO_CUDA if self._no_cuda and device.kind == "cuda" else "")
             self._column.insertWidget(1 + place, row)
-        notice = " ".join(text for text in (problem, no_cuda) if text)
-        self._notice.setText(notice)
+        self._notice.setText(" ".join(text for text in (problem, no_cuda) if text))
         self._show_notice()
         self._chain_tabs(list(known))
         self._tick()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 from typing import Final
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QGuiApplication, QPalette, QResizeEvent
-from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QSizePolicy, QStyle, QWidget
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QStyle, QWidget
 
 from app.views.style.fonts import tabular
-from app.views.style.tones import tone
+from app.views.widgets.build import label_grid, lay_row, muted_label
+from app.views.widgets.field_row import ToneLabel
 from app.views.widgets.gauges import Meter, Sparkline
 from core.formatting import UNKNOWN, gibibytes
 from core.machine.devices import POWER_CAP, Device, DeviceSample
@@ -53,38 +54,6 @@ class NameBox(QCheckBox):
         self.setText(name.replace("&", "&&"))  # a name has no mnemonics
 
 
-class WarningLabel(QLabel):
-    """A sentence in the warning or the error colour of whatever theme is on; hidden while there is none."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._tone = "warning"
-        self.setWordWrap(True)
-        self.setTextFormat(Qt.TextFormat.PlainText)
-        self._colour()
-        self.hide()
-
-    def say(self, text: str, tone_name: str) -> None:
-        """Shows a text, or nothing."""
-        self._tone = tone_name
-        self._colour()
-        self.setText(f"⚠ {text[:1].upper()}{text[1:]}" if text else "")
-        self.setVisible(bool(text))
-
-    def changeEvent(self, event: QEvent) -> None:
-        """Takes the new theme's colour."""
-        if event.type() == QEvent.Type.PaletteChange:
-            self._colour()
-        super().changeEvent(event)
-
-    def _colour(self) -> None:
-        colour = tone(QGuiApplication.palette(), self._tone)
-        if self.palette().color(QPalette.ColorRole.WindowText) != colour:  # setting it comes back as a change
-            palette = QPalette()
-            palette.setColor(QPalette.ColorRole.WindowText, colour)
-            self.setPalette(palette)
-
-
 class DeviceRow(QWidget):
     """One device. The box's label names it; what it does stands under it.
 
@@ -107,9 +76,8 @@ class DeviceRow(QWidget):
         self.box = NameBox()
         self.box.setObjectName(f"device_{device.uuid}")
         self.box.toggled.connect(self._on_toggled)
-        self._uuid = QLabel()
+        self._uuid = muted_label(wraps=False)
         self._uuid.setTextFormat(Qt.TextFormat.PlainText)
-        self._uuid.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self._memory_text = QLabel()
         self._memory = Meter()
         self._spark = Sparkline()
@@ -117,23 +85,14 @@ class DeviceRow(QWidget):
         for label in (self._figures, self._memory_text):
             label.setFont(tabular(label.font()))
             label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.warning = WarningLabel()
+        self.warning = ToneLabel()
         self._lay_out()
         self.set_device(device)
 
     def _lay_out(self) -> None:
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(8)
-        grid.setVerticalSpacing(2)
-        grid.setColumnStretch(1, 1)
+        grid = label_grid(self, line_spacing=2)
         if self.device.kind == "cuda":
-            head = QGridLayout()
-            head.setHorizontalSpacing(8)
-            head.setColumnStretch(0, 1)
-            head.addWidget(self.box, 0, 0)
-            head.addWidget(self._uuid, 0, 1)
-            grid.addLayout(head, 0, 0, 1, 3)
+            grid.addLayout(lay_row(None, self.box, self._uuid, spacing=8, grow=self.box), 0, 0, 1, 3)
             grid.setColumnMinimumWidth(0, MARGIN - grid.horizontalSpacing())
             grid.addWidget(self._memory, 1, 1)
             grid.addWidget(self._memory_text, 1, 2)
@@ -195,9 +154,8 @@ class DeviceRow(QWidget):
 
     def tick(self, on: bool) -> None:
         """Ticks it or not, without telling anybody."""
-        blocked = self.box.blockSignals(True)
-        self.box.setChecked(on)
-        self.box.blockSignals(blocked)
+        with QSignalBlocker(self.box):
+            self.box.setChecked(on)
 
     def _show(self) -> None:
         sample = self._sample or DeviceSample(self.device.uuid, 0.0)
@@ -206,22 +164,21 @@ class DeviceRow(QWidget):
         hidden = f"hidden by {self.device.hidden_by}" if self.device.hidden_by else ""
         trouble = sample.error or hidden
         is_error = self.is_lost and not hidden
-        self.warning.say(trouble or self._caution or self._held, "error" if is_error else "warning")
-        self._figures.setText(_aligned(sample, self.device.kind))
+        text = trouble or self._caution or self._held
+        self.warning.say(f"⚠ {text[0].upper()}{text[1:]}" if text else "", "error" if is_error else "warning")
+        self._figures.setText(_figures(sample, self.device.kind))
         used, total = sample.memory_used_bytes, sample.memory_total_bytes or self.device.memory_bytes
         self._memory.set_share(used / total if used is not None and total else None)
-        self._memory_text.setText(f"{_bare(used)} / {gibibytes(total)}")
+        bare = UNKNOWN if used is None else gibibytes(used).removesuffix(" GiB")
+        self._memory_text.setText(f"{bare} / {gibibytes(total)}")
         for part in (self.box, self._uuid, self._memory_text, self._figures):
             part.setEnabled(not self.is_lost)
-        parts = [*self._description(sample), *sample.throttle_reasons, self._caution, trouble]
+        figures = [self._figures.text().replace(FIGURE_SPACE, "")]
+        if self.device.kind == "cuda" and used is not None:
+            figures.append(f"memory {self._memory_text.text().replace('/', 'of')}")
+        parts = [*figures, *sample.throttle_reasons, self._caution, trouble]
         self.box.setAccessibleDescription(". ".join(part for part in parts if part))
         self._tell(sample, trouble)
-
-    def _description(self, sample: DeviceSample) -> list[str]:
-        figures = _figures(sample, self.device.kind)
-        if self.device.kind == "cpu" or sample.memory_used_bytes is None:
-            return [figures]
-        return [figures, f"memory {self._memory_text.text().replace('/', 'of')}"]
 
     def _tell(self, sample: DeviceSample, trouble: str) -> None:
         lines = [self.device.name, self.device.uuid]
@@ -249,14 +206,7 @@ def plain_tip(text: str) -> str:
 
 
 def _figures(sample: DeviceSample, kind: str) -> str:
-    parts = [_one(sample.utilization_percent, "%")]
-    if kind == "cuda":
-        parts += [_one(sample.temperature_celsius, "°C"), _one(sample.power_w, "W")]
-    return "  ".join(parts)
-
-
-def _aligned(sample: DeviceSample, kind: str) -> str:
-    """As `_figures`, padded so that they stand below those of the row above."""
+    """Padded, so that they stand below those of the row above."""
     parts = [_one(sample.utilization_percent, "%")]
     if kind == "cuda":
         parts += [_one(sample.temperature_celsius, "°C", 2), _one(sample.power_w, "W", 3)]
@@ -266,7 +216,3 @@ def _aligned(sample: DeviceSample, kind: str) -> str:
 def _one(value: float | None, unit: str, digits: int = 0) -> str:
     text = UNKNOWN if value is None else f"{value:.0f}"
     return f"{text.rjust(digits, FIGURE_SPACE)} {unit}"
-
-
-def _bare(used: int | None) -> str:
-    return UNKNOWN if used is None else gibibytes(used).removesuffix(" GiB")

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLabel, QPushButton, QRadioButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QButtonGroup, QLabel, QPushButton, QRadioButton, QWidget
 
 from app.state.mode_options import ModeOptions
 from app.state.setup_form import default_mode_texts, fields_of_mode
 from app.views.setup.mode_fields import INDENT, ModeFields
 from app.views.setup.recipe_form import LABEL_WIDTH
 from app.views.setup.sync_interval import SyncInterval
+from app.views.widgets.build import lay_column, lay_row, muted_label
 from app.views.widgets.field_row import ProblemLabel
 from core.config.mode import Mode
 from core.errors import RankdeckError
@@ -68,11 +68,9 @@ class ModePicker(QWidget):
         self._deepspeed = ""
         self._group = QButtonGroup(self)
         self.radios = {mode: QRadioButton(text) for mode, text in _LABELS.items()}
-        self._meaning = QLabel()
-        self._meaning.setWordWrap(True)
-        self._meaning.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self._meaning = muted_label()
         self.problem = ProblemLabel()
-        self.zero = ModeFields(_ZERO_ROWS, {}, _WORDING, LABEL_WIDTH - INDENT)
+        self.zero = ModeFields(_ZERO_ROWS, _WORDING, LABEL_WIDTH - INDENT)
         self.deepspeed = QPushButton("DeepSpeed settings…")
         self.deepspeed.clicked.connect(self.deepspeed_requested)
         self.install = QPushButton("Insta&ll DeepSpeed…")
@@ -81,11 +79,9 @@ class ModePicker(QWidget):
         self.deepspeed_problem = ProblemLabel()
         self.sync_interval = SyncInterval(LABEL_WIDTH - INDENT)
         self.sync_problem = ProblemLabel()
-        self.merging = ModeFields(
-            _MERGE_ROWS, {"merge_every_chunks": "only at the end"}, _WORDING, LABEL_WIDTH - INDENT
-        )
-        self._average_warning = QLabel(_AVERAGE)
-        self._average_warning.setWordWrap(True)
+        self.merging = ModeFields(_MERGE_ROWS, _WORDING, LABEL_WIDTH - INDENT)
+        self.merging.rows["merge_every_chunks"].set_placeholder("only at the end")
+        self._average_warning = QLabel(_AVERAGE, wordWrap=True)
         for mode, radio in self.radios.items():
             self._group.addButton(radio)
             radio.setObjectName(f"mode_{mode}")
@@ -97,31 +93,12 @@ class ModePicker(QWidget):
         self.set_mode(Mode.AUTO, {})
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        for radio in self.radios.values():
-            column.addWidget(radio)
-        for widget in (self._meaning, self.problem, self.zero):
-            column.addWidget(widget)
-        below = QVBoxLayout()
-        below.setContentsMargins(INDENT, 0, 0, 0)
-        below.setSpacing(4)
-        row = QHBoxLayout()
-        row.setSpacing(4)
-        row.addWidget(self.deepspeed)
-        row.addWidget(self.install)
-        row.addStretch(1)
-        below.addLayout(row)
-        below.addWidget(self.deepspeed_problem)
-        column.addLayout(below)
-        column.addWidget(self.sync_interval)
-        last = QVBoxLayout()
-        last.setContentsMargins(INDENT, 0, 0, 0)
-        last.addWidget(self.sync_problem)
-        column.addLayout(last)
-        column.addWidget(self.merging)
-        column.addWidget(self._average_warning)
+        inset = (INDENT, 0, 0, 0)
+        buttons = lay_row(None, self.deepspeed, self.install, None, spacing=4)
+        below = lay_column(None, buttons, self.deepspeed_problem, spacing=4, margins=inset)
+        last = lay_column(None, self.sync_problem, margins=inset)
+        head = (*self.radios.values(), self._meaning, self.problem, self.zero)
+        lay_column(self, *head, below, self.sync_interval, last, self.merging, self._average_warning, spacing=4)
 
     # --- what is chosen ----------------------------------------------------------------------------------
 
@@ -208,7 +185,7 @@ class ModePicker(QWidget):
         self.zero.show_reasons(reasons)
         missing = reasons.get("deepspeed_config", "")
         auto = _ENGINES[self._options.engine({"zero_engine": "auto"})]
-        engine = self.zero.row("zero_engine")
+        engine = self.zero.rows["zero_engine"]
         engine.set_choice("auto", f"auto ({auto})")
         engine.set_choice("deepspeed", "DeepSpeed (not installed)" if missing else "DeepSpeed", missing)
         self.deepspeed.setText("DeepSpeed settings (edited)…" if self._deepspeed else "DeepSpeed settings…")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QLineEdit, QToolButton, QWidget
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QComboBox, QGridLayout, QLineEdit, QWidget
 
-from app.views.style.icons import icon
+from app.views.widgets.build import icon_button, muted_label, narrow
 from app.views.widgets.field_row import Editor, FieldRow
 from core.config.fields import FieldSpec
 from core.machine.interpreters import Interpreter
@@ -22,9 +21,8 @@ class InterpreterRow(FieldRow):
 
     def __init__(self, spec: FieldSpec, parent: QWidget, wording: Mapping[str, str] | None = None) -> None:
         self._known: dict[str, str] = {}
-        self.note = QLabel(parent)
-        self.note.setWordWrap(True)
-        self.note.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.note = muted_label()
+        self.note.setParent(parent)
         self.note.hide()
         super().__init__(spec, parent, wording)
         self._shown = True
@@ -34,8 +32,7 @@ class InterpreterRow(FieldRow):
         combo.setEditable(True)
         combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         combo.setCompleter(None)  # type: ignore[arg-type]  # it would complete the descriptions, not the paths
-        combo.setMinimumContentsLength(4)
-        combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        narrow(combo)
         line = combo.lineEdit()
         assert line is not None
         line.setPlaceholderText(OWN)
@@ -56,13 +53,12 @@ class InterpreterRow(FieldRow):
         """Offers these; what stands in the field stays."""
         combo, text = self.editor, self.line.text()
         assert isinstance(combo, QComboBox)
-        blocked = combo.blockSignals(True)
-        combo.clear()
-        for item in found:
-            combo.addItem(_interpreter_text(item), "" if item.kind == "this" else str(item.path))
-            combo.setItemData(combo.count() - 1, str(item.path), Qt.ItemDataRole.ToolTipRole)
-        combo.setCurrentIndex(-1)
-        combo.blockSignals(blocked)
+        with QSignalBlocker(combo):
+            combo.clear()
+            for item in found:
+                combo.addItem(_interpreter_text(item), "" if item.kind == "this" else str(item.path))
+                combo.setItemData(combo.count() - 1, str(item.path), Qt.ItemDataRole.ToolTipRole)
+            combo.setCurrentIndex(-1)
         self.line.setText(text)
         self._known = {str(item.path): _interpreter_text(item) for item in found}
         self._known[""] = next((_interpreter_text(item) for item in found if item.kind == "this"), "")
@@ -126,10 +122,8 @@ class ChartsRow(FieldRow):
         editor = super()._make_editor(parent)
         assert isinstance(editor, QLineEdit)
         editor.setPlaceholderText("as printed")
-        self.browse = QToolButton(parent)
-        self.browse.setIcon(icon("more"))
-        self.browse.setToolTip("Choose which printed names to chart")
-        self.browse.setAccessibleName("Charts as a table")
+        self.browse = icon_button("more", "Choose which printed names to chart", name="Charts as a table")
+        self.browse.setParent(parent)
         self.browse.clicked.connect(self.table_requested)
         return editor
 

@@ -6,16 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import (
-    QComboBox,
-    QFrame,
-    QLabel,
-    QScrollArea,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.state.setup_form import CheckedDraft, Draft, default_texts, form_fields, settings_without_meaning
 from app.views.setup.data_field import STDLIB, DataField
@@ -24,6 +16,7 @@ from app.views.setup.mode_picker import ModePicker
 from app.views.setup.recipe_form import RecipeForm
 from app.views.setup.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
 from app.views.setup.summary_lines import SummaryLines
+from app.views.widgets.build import bold_label, lay_column, muted_label, named, narrow, scrolled
 from app.views.widgets.notice_bar import NoticeBar
 from core.config.mode import Mode
 from core.data.dataset import NO_DATASET
@@ -49,19 +42,15 @@ class SetupPanel(QWidget):
         self._problems: Mapping[str, RankdeckError] = {}
         self.notice = NoticeBar()
         self.needs = NoticeBar()
-        self.recipe = QComboBox()
+        self.recipe = named(QComboBox(), "Recipe")
+        self.recipe.setObjectName("field_recipe")
         self.data = DataField()
         self.devices = DevicePicker()
         self.mode = ModePicker()
         self.form = RecipeForm()
-        self._description = QLabel()
-        self._description.setWordWrap(True)
-        self._description.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.unusable = QLabel()
-        self.unusable.setWordWrap(True)
-        self.unusable.setTextFormat(Qt.TextFormat.PlainText)
+        self._description = muted_label()
+        self.unusable = named(QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText), "Recipes that cannot be used")
         self.unusable.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.unusable.setAccessibleName("Recipes that cannot be used")
         self.summary = SummaryLines()
         self._fill_recipes(recipes)
         self.recipe.setCurrentIndex(self._first_row())
@@ -75,8 +64,6 @@ class SetupPanel(QWidget):
             edited.connect(self.draft_changed)
 
     def _fill_recipes(self, recipes: Sequence[Recipe]) -> None:
-        self.recipe.setAccessibleName("Recipe")
-        self.recipe.setObjectName("field_recipe")
         for recipe in recipes:
             self.recipe.addItem(recipe.title + (" (cannot be used)" if recipe.problem else ""), recipe.name)
             row = self.recipe.count() - 1
@@ -102,12 +89,11 @@ class SetupPanel(QWidget):
             return
         before, kept = self.chosen_recipe(), self.draft()
         self._listed, self._recipes = list(recipes), _usable(recipes)
-        blocked = self.recipe.blockSignals(True)
-        self.recipe.clear()
-        self._fill_recipes(recipes)
-        row = self.recipe.findData(kept.recipe) if kept.recipe in self._recipes else -1
-        self.recipe.setCurrentIndex(row if row >= 0 else self._first_row())
-        self.recipe.blockSignals(blocked)
+        with QSignalBlocker(self.recipe):
+            self.recipe.clear()
+            self._fill_recipes(recipes)
+            row = self.recipe.findData(kept.recipe) if kept.recipe in self._recipes else -1
+            self.recipe.setCurrentIndex(row if row >= 0 else self._first_row())
         now = self.chosen_recipe()
         if now == before:
             return
@@ -131,22 +117,13 @@ class SetupPanel(QWidget):
         _section(column, "Mode", self.mode, None)
         _section(column, "Settings", self.form, None)
         column.addStretch(1)
-        self._scroll = scroll = QScrollArea()
-        scroll.setWidget(content)
-        scroll.setWidgetResizable(True)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll = scroll = scrolled(content)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         _keep_width(scroll, column)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.setSpacing(0)
-        outer.addWidget(self.notice)
-        outer.addWidget(scroll, 1)
-        outer.addWidget(self.summary)
+        lay_column(self, self.notice, scroll, self.summary, grow=scroll)
         self.setMinimumWidth(MIN_WIDTH)
-        self.recipe.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.recipe.setMinimumContentsLength(4)
+        narrow(self.recipe)
 
     # --- the draft ---------------------------------------------------------------------------------------
 
@@ -169,9 +146,8 @@ class SetupPanel(QWidget):
         """Fills the panel; `keep_devices` leaves the ticks as they are."""
         row = self.recipe.findData(draft.recipe)
         if row >= 0 and row != self.recipe.currentIndex():
-            blocked = self.recipe.blockSignals(True)
-            self.recipe.setCurrentIndex(row)
-            self.recipe.blockSignals(blocked)
+            with QSignalBlocker(self.recipe):
+                self.recipe.setCurrentIndex(row)
             self._show_recipe()
         self.data.set_path(draft.dataset)
         self.mode.set_mode(draft.mode, draft.mode_fields)
@@ -195,20 +171,20 @@ class SetupPanel(QWidget):
     def show_refusal(self, error: ConfigError) -> None:
         """Marks the field that a start was refused for, and brings it into sight with the cursor in it."""
         self.show_problems({error.field: error})
-        if error.field in self.form.names():
+        if error.field in self.form.rows:
             self._go_to(error.field)
 
     def _show_first_problem(self) -> None:
         """Brings the topmost wrong setting into sight."""
-        order = ["recipe", "dataset_file", "devices", *self.form.names()]
+        order = ["recipe", "dataset_file", "devices", *self.form.rows]
         wrong = [name for name in order if name in self._problems] or list(self._problems)
         if wrong:
             self._go_to(wrong[0])
 
     def _go_to(self, field: str) -> None:
-        if field in self.form.names():
-            editor: QWidget = self.form.row(field).editor
-            shown: QWidget = self.form.row(field).problem
+        if field in self.form.rows:
+            editor: QWidget = self.form.rows[field].editor
+            shown: QWidget = self.form.rows[field].problem
         else:
             shown = {"recipe": self.recipe, "dataset_file": self.data, "devices": self.devices}.get(field, self.mode)
             editor = self.data.line if shown is self.data else shown
@@ -250,7 +226,6 @@ class SetupPanel(QWidget):
 
         texts = self.mode.texts()
         dialog = DeepSpeedDialog(int(texts["zero_stage"]), texts["deepspeed_config"], self)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.chosen.connect(self.mode.set_deepspeed)
         dialog.open()
 
@@ -268,7 +243,7 @@ class SetupPanel(QWidget):
             self._show_settings_of_mode()
 
     def _connect_script_rows(self) -> None:
-        row = self.form.row("charts") if "charts" in self.form.names() else None
+        row = self.form.rows.get("charts")
         if isinstance(row, ChartsRow):
             row.table_requested.connect(self.charts_requested)
         self.show_interpreters(self._interpreters)
@@ -276,7 +251,7 @@ class SetupPanel(QWidget):
     def show_interpreters(self, found: Sequence[Interpreter]) -> None:
         """The Pythons that are offered for a script."""
         self._interpreters = tuple(found)
-        row = self.form.row("python") if "python" in self.form.names() else None
+        row = self.form.rows.get("python")
         if isinstance(row, InterpreterRow):
             row.show_interpreters(found)
 
@@ -289,21 +264,21 @@ class SetupPanel(QWidget):
         """
         from app.views.dialogs.charts_dialog import ChartsDialog  # here: the window opens without it
 
-        dialog = ChartsDialog(self.form.row("charts").text(), seen, self, unread=unread)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog = ChartsDialog(self.form.rows["charts"].text(), seen, self, unread=unread)
         dialog.chosen.connect(lambda text: self.set_field("charts", text))
         dialog.open()
 
     def set_field(self, name: str, text: str) -> None:
         """Fills a field of the form as if it had been typed; does nothing where the recipe has none of that name."""
-        if name in self.form.names():
-            row = self.form.row(name)
+        row = self.form.rows.get(name)
+        if row is not None:
             row.set_text(text)
             row.edited.emit(name)
 
     def _show_settings_of_mode(self) -> None:
         mode = self.mode
-        self.form.leave_out(settings_without_meaning(mode.shown_mode(), mode.texts(), mode.ranks()))
+        without = settings_without_meaning(mode.shown_mode(), mode.texts(), mode.ranks())
+        self.form.show_only(self.form.rows.keys() - without)
 
     def _on_recipe_changed(self, _row: int) -> None:
         kept = self.draft()
@@ -320,12 +295,7 @@ def _usable(recipes: Sequence[Recipe]) -> dict[str, Recipe]:
 
 
 def _section(column: QVBoxLayout, title: str, body: QWidget, buddy: QWidget | None) -> QLabel:
-    label = QLabel(title)
-    font = label.font()
-    font.setBold(True)
-    label.setFont(font)
-    if buddy is not None:
-        label.setBuddy(buddy)
+    label = bold_label(title, buddy)
     if column.count():
         column.addSpacing(8)
     column.addWidget(label)

@@ -5,23 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QFontDatabase, QGuiApplication, QPainter, QPaintEvent, QPalette
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QLineEdit,
-    QPushButton,
-    QStyle,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtGui import QFontDatabase, QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QStyle, QWidget
 
 from app.state.setup_form import CheckedDraft
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.style.tones import rule
+from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
 from core.config.mode import Mode
 from core.formatting import count
 
@@ -39,43 +30,25 @@ class SummaryLines(QFrame):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.arithmetic = QLabel()
-        self.arithmetic.setWordWrap(True)
+        self.arithmetic = QLabel(wordWrap=True)
         self.arithmetic.setFont(tabular(self.arithmetic.font()))
-        self.fix = QPushButton("✕ Fix the marked settings to start")
-        self.fix.setFlat(True)
+        self.fix = QPushButton("✕ Fix the marked settings to start", flat=True)
         self.fix.setToolTip("Go to the first of them")
         self.fix.clicked.connect(self.fix_requested)
         self.fix.hide()
-        self.epoch = QLabel()
-        self.epoch.setWordWrap(True)
-        self.epoch.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.command = QLineEdit()
-        self.command.setReadOnly(True)
+        self.epoch = muted_label()
+        self.command = named(QLineEdit(readOnly=True), "Equivalent command line")
         self.command.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
-        self.command.setAccessibleName("Equivalent command line")
-        self.copy = QToolButton()
-        self.copy.setIcon(icon("copy"))
-        self.copy.setAccessibleName("Copy the command line")
-        self.copy.setToolTip("Copy the equivalent command line")
-        self.copy.clicked.connect(self._on_copy_clicked)
-        self._back = QTimer(self)
-        self._back.setSingleShot(True)
-        self._back.setInterval(COPIED_MS)
+        tip = "Copy the equivalent command line"
+        self.copy = icon_button("copy", tip, self._on_copy_clicked, "Copy the command line")
+        self._back = QTimer(self, singleShot=True, interval=COPIED_MS)
         self._back.timeout.connect(lambda: self.copy.setIcon(icon("copy")))
-        row = QHBoxLayout()
-        row.setSpacing(4)
-        row.addWidget(self.command, 1)
-        row.addWidget(self.copy)
-        column = QVBoxLayout(self)
         # As far from the edge as what is above it, where there may be a scroll bar.
-        column.setContentsMargins(12, 8, 4 + self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent), 8)
-        column.setSpacing(4)
-        column.addWidget(Line())
-        column.addWidget(self.arithmetic)
-        column.addWidget(self.fix, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addWidget(self.epoch)
-        column.addLayout(row)
+        right = 4 + self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
+        row = lay_row(None, self.command, self.copy, spacing=4, grow=self.command)
+        parts = (Line(), self.arithmetic, self.fix, self.epoch, row)
+        column = lay_column(self, *parts, spacing=4, margins=(12, 8, right, 8))
+        column.setAlignment(self.fix, Qt.AlignmentFlag.AlignLeft)
 
     def show_checked(self, checked: CheckedDraft, steps_per_epoch: int | None, ranks: int = 1) -> None:
         """Shows a draft's arithmetic; while something is wrong, how many things are.
@@ -87,9 +60,7 @@ class SummaryLines(QFrame):
         """
         self.arithmetic.setToolTip("Samples per optimizer step = micro-batch × devices × accumulation")
         if checked.config is not None and checked.batch is None:
-            self.arithmetic.setText(
-                f"{count(ranks)} {'process' if ranks == 1 else 'processes'}{'' if ranks == 1 else ', one per device'}"
-            )
+            self.arithmetic.setText("1 process" if ranks == 1 else f"{count(ranks)} processes, one per device")
             self.arithmetic.setToolTip("The program sets its own batch size")
             self.epoch.setText("")
         elif checked.batch is None or checked.config is None:

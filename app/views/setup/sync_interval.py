@@ -6,11 +6,11 @@ import re
 from bisect import bisect_left
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSlider, QWidget
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtWidgets import QLabel, QPushButton, QSlider, QWidget
 
 from app.views.setup.mode_fields import INDENT
+from app.views.widgets.build import label_grid, muted_label, named
 from core.config.run_config import FIELD_BY_NAME
 
 STOPS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -33,20 +33,16 @@ class SyncInterval(QWidget):
     def __init__(self, label_width: int = 0, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._every: int | None = None
-        spec = FIELD_BY_NAME["sync_every"]
         self._name = QLabel("Synchronise")
-        self.slider = QSlider(Qt.Orientation.Horizontal)
+        tip = f"{FIELD_BY_NAME['sync_every'].help}\nLeft: at every step, close to DDP. Right: never."
+        self.slider = named(QSlider(Qt.Orientation.Horizontal), "Sync interval in steps", tip)
         self.slider.setRange(0, len(STOPS))
         self.slider.setPageStep(1)
         self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
         self.slider.setTickInterval(1)
-        self.slider.setAccessibleName("Sync interval in steps")
-        self.slider.setToolTip(f"{spec.help}\nLeft: at every step, close to DDP. Right: never.")
         self.slider.setObjectName("field_sync_every")
         self.value = QLabel()
-        self.price = QLabel(_HINT)
-        self.price.setWordWrap(True)
-        self.price.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.price = muted_label(_HINT)
         self.price.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
         self.measure = QPushButton("Measuring…")
         self.measure.setMinimumWidth(self.measure.sizeHint().width())  # it keeps its width while it measures
@@ -60,12 +56,7 @@ class SyncInterval(QWidget):
         self.set_every(None)
 
     def _lay_out(self, label_width: int) -> None:
-        grid = QGridLayout(self)
-        grid.setContentsMargins(INDENT, 4, 0, 0)
-        grid.setHorizontalSpacing(8)
-        grid.setVerticalSpacing(4)
-        grid.setColumnMinimumWidth(0, label_width)
-        grid.setColumnStretch(1, 1)
+        grid = label_grid(self, label_width, indent=INDENT, top=4)
         grid.addWidget(self._name, 0, 0)
         grid.addWidget(self.value, 0, 1)
         grid.addWidget(self.slider, 1, 0, 1, 2)
@@ -80,9 +71,8 @@ class SyncInterval(QWidget):
     def set_every(self, every: int | None) -> None:
         """Shows an interval; the slider stands at the nearest stop."""
         self._every = every
-        blocked = self.slider.blockSignals(True)
-        self.slider.setValue(len(STOPS) if every is None else min(bisect_left(STOPS, every), len(STOPS) - 1))
-        self.slider.blockSignals(blocked)
+        with QSignalBlocker(self.slider):
+            self.slider.setValue(len(STOPS) if every is None else min(bisect_left(STOPS, every), len(STOPS) - 1))
         self._show()
 
     def show_price(self, text: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QLabel, QStackedLayout, QWidget
+from PySide6.QtWidgets import QStackedLayout, QWidget
+
+from app.views.widgets.build import muted_label
 
 
 class WithNote(QWidget):
@@ -12,23 +13,21 @@ class WithNote(QWidget):
 
     def __init__(self, body: QWidget, sentence: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._note = QLabel(sentence)
-        self._note.setWordWrap(True)
-        self._note.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._note.setContentsMargins(24, 12, 24, 12)
-        self._note.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.note = muted_label(sentence)
+        self.note.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.note.setContentsMargins(24, 12, 24, 12)
         self._body = body
         self._pages = QStackedLayout(self)
-        self._pages.addWidget(self._note)
+        self._pages.addWidget(self.note)
         self._pages.addWidget(body)
 
     def set_empty(self, empty: bool, sentence: str | None = None) -> None:
         """Chooses between the sentence and the body."""
         if sentence is not None:
-            self._note.setText(sentence)
-        self._pages.setCurrentWidget(self._note if empty else self._body)
+            self.note.setText(sentence)
+        self._pages.setCurrentWidget(self.note if empty else self._body)
 
     @property
     def is_empty(self) -> bool:
         """True while the sentence is shown."""
-        return self._pages.currentWidget() is self._note
+        return self._pages.currentWidget() is self.note

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QFileDialog,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPlainTextEdit,
@@ -22,29 +21,29 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.views.style.icons import icon
 from app.views.style.tones import tone
+from app.views.widgets.build import icon_button, lay_row, muted_label, narrow
 from core.config.fields import FieldSpec
 from core.errors import RankdeckError
 
 _BOX_LINES: Final = 3
 
 
-class ProblemLabel(QLabel):
-    """What is wrong, under the field it concerns: a sign, text and the error colour. Hidden while all is well."""
+class ToneLabel(QLabel):
+    """A sentence in the error or the warning colour of whatever theme is on; hidden while there is none."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWordWrap(True)
-        self.setTextFormat(Qt.TextFormat.PlainText)
+        super().__init__(parent, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self._tone = "error"
         self._colour()
         self.hide()
 
-    def set_problem(self, error: RankdeckError | None) -> None:
-        """Shows an error's cause and next step, or nothing."""
-        text = "" if error is None else f"✕ {_capital(_short(error))} {error.window_step}".strip()
-        self.setText(re.sub(r"\d{7,}", lambda number: f"{int(number[0]):,}", text))
-        self.setVisible(error is not None)
+    def say(self, text: str, tone_name: str) -> None:
+        """Shows a text, or nothing."""
+        self._tone = tone_name
+        self._colour()
+        self.setText(text)
+        self.setVisible(bool(text))
 
     def changeEvent(self, event: QEvent) -> None:
         """Takes the new theme's error colour."""
@@ -53,11 +52,20 @@ class ProblemLabel(QLabel):
         super().changeEvent(event)
 
     def _colour(self) -> None:
-        colour = tone(QGuiApplication.palette(), "error")
+        colour = tone(QGuiApplication.palette(), self._tone)
         if self.palette().color(QPalette.ColorRole.WindowText) != colour:  # setting it comes back as a change
             palette = QPalette()
             palette.setColor(QPalette.ColorRole.WindowText, colour)
             self.setPalette(palette)
+
+
+class ProblemLabel(ToneLabel):
+    """What is wrong, under the field it concerns."""
+
+    def set_problem(self, error: RankdeckError | None) -> None:
+        """Shows an error's cause and next step, or nothing."""
+        text = "" if error is None else f"✕ {_capital(_short(error))} {error.window_step}".strip()
+        self.say(re.sub(r"\d{7,}", lambda number: f"{int(number[0]):,}", text), "error")
 
 
 def _short(error: RankdeckError) -> str:
@@ -98,9 +106,9 @@ class FieldRow(QObject):
         self.editor.setAccessibleName(spec.label + (f" in {spec.unit}" if spec.unit else ""))
         self.editor.setAccessibleDescription(spec.help)
         self.editor.setObjectName(f"field_{spec.name}")
-        self.unit = QLabel(spec.unit, parent)
+        self.unit = muted_label(spec.unit, wraps=False)
+        self.unit.setParent(parent)
         self.unit.setVisible(bool(spec.unit))
-        self.unit.setForegroundRole(QPalette.ColorRole.PlaceholderText)
 
     def _make_editor(self, parent: QWidget) -> Editor:
         if self.spec.type == "bool":
@@ -111,8 +119,7 @@ class FieldRow(QObject):
             combo = QComboBox(parent)
             for value, name in self._wording.items():
                 combo.addItem(name, value)
-            combo.setMinimumContentsLength(4)
-            combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+            narrow(combo)
             combo.currentTextChanged.connect(self._on_edited)
             return combo
         if self.spec.type == "variables":
@@ -137,21 +144,18 @@ class FieldRow(QObject):
 
     def _add_browse(self, parent: QWidget) -> None:
         folder = self.spec.picks == "folder"
-        self.browse = QToolButton(parent)
-        self.browse.setIcon(icon("folder" if folder else "file"))
-        self.browse.setToolTip(f"Choose a {'folder' if folder else 'file'} for {self.spec.label}")
-        self.browse.setAccessibleName(f"Browse for {self.spec.label}")
-        self.browse.clicked.connect(self._on_browse_clicked)
+        kind, label = "folder" if folder else "file", self.spec.label
+        tip = f"Choose a {kind} for {label}"
+        self.browse = icon_button(kind, tip, self._on_browse_clicked, f"Browse for {label}")
+        self.browse.setParent(parent)
 
     def place(self, grid: QGridLayout, row: int) -> int:
         """Puts the row into columns 0 to 2 of `grid`; returns the next free row."""
         beside = Qt.AlignmentFlag.AlignTop if isinstance(self.editor, QPlainTextEdit) else Qt.AlignmentFlag(0)
         grid.addWidget(self.label, row, 0, beside)
         if self.browse is not None:
-            line = QHBoxLayout()  # both columns together: the button ends where fields without a unit do
-            line.setSpacing(grid.horizontalSpacing())
-            line.addWidget(self.editor, 1)
-            line.addWidget(self.browse)
+            # Both columns together: the button ends where fields without a unit do.
+            line = lay_row(None, self.editor, self.browse, spacing=grid.horizontalSpacing(), grow=self.editor)
             grid.addLayout(line, row, 1, 1, 2)
         elif self.spec.unit:
             grid.addWidget(self.editor, row, 1)
@@ -171,17 +175,17 @@ class FieldRow(QObject):
 
     def set_text(self, text: str) -> None:
         """Shows a value without telling anybody that it was edited."""
-        blocked = self.editor.blockSignals(True)
-        if isinstance(self.editor, QCheckBox):
-            self.editor.setChecked(text.lower() in ("true", "1", "yes", "on"))
-        elif isinstance(self.editor, QComboBox):
-            self.editor.setCurrentIndex(max(0, self.editor.findData(text)))
-        elif isinstance(self.editor, QPlainTextEdit):
-            if self.editor.toPlainText() != text:  # else the cursor would jump
+        with QSignalBlocker(self.editor):
+            if isinstance(self.editor, QCheckBox):
+                self.editor.setChecked(text.lower() in ("true", "1", "yes", "on"))
+            elif isinstance(self.editor, QComboBox):
+                self.editor.setCurrentIndex(max(0, self.editor.findData(text)))
+            elif text == self.text():  # else the cursor would jump
+                return
+            elif isinstance(self.editor, QPlainTextEdit):
                 self.editor.setPlainText(text)
-        elif self.editor.text() != text:
-            self.editor.setText(text)
-        self.editor.blockSignals(blocked)
+            else:
+                self.editor.setText(text)
 
     def set_visible(self, shown: bool) -> None:
         """Shows or hides the whole row."""
@@ -199,10 +203,8 @@ class FieldRow(QObject):
         """What a value of the list is called just now, and why it cannot be chosen."""
         if isinstance(self.editor, QComboBox):
             row = self.editor.findData(value)
-            if self.editor.itemText(row) != name:
-                blocked = self.editor.blockSignals(True)
+            with QSignalBlocker(self.editor):
                 self.editor.setItemText(row, name)
-                self.editor.blockSignals(blocked)
             self.editor.setItemData(row, reason or None, Qt.ItemDataRole.ToolTipRole)
             able = None if not reason else 0  # 0 is Qt's own way to disable an item
             self.editor.setItemData(row, able, Qt.ItemDataRole.UserRole - 1)
@@ -243,3 +245,39 @@ class FieldRow(QObject):
         if path:
             self.set_text(str(Path(path)))
             self.edited.emit(self.spec.name)
+
+
+class FieldRows(QWidget):
+    """Several rows, by field. What is entered is kept as text; `edited` follows every change by the person."""
+
+    edited = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.rows: dict[str, FieldRow] = {}
+
+    def add_row(self, row: FieldRow, grid: QGridLayout, line: int) -> int:
+        """Puts a row into `grid`; returns the next free line."""
+        self.rows[row.spec.name] = row
+        row.edited.connect(self.edited)
+        return row.place(grid, line)
+
+    def texts(self) -> dict[str, str]:
+        """What was entered, by field."""
+        return {name: row.text() for name, row in self.rows.items()}
+
+    def set_texts(self, texts: Mapping[str, str]) -> None:
+        """Shows values; fields that are not named keep theirs."""
+        for name, row in self.rows.items():
+            if name in texts:
+                row.set_text(texts[name])
+
+    def show_only(self, names: Collection[str]) -> None:
+        """Hides the rows that mean nothing just now."""
+        for name, row in self.rows.items():
+            row.set_visible(name in names)
+
+    def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
+        """Marks the wrong fields with their reason."""
+        for name, row in self.rows.items():
+            row.mark(problems.get(name))

@@ -8,10 +8,11 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.views.style.icons import icon
 from app.views.style.tones import tint, tone
+from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row
 from core.errors import RankdeckError
 
 _SIGN: Final = {"error": "error", "warning": "warning", "info": "info", "success": "state-finished"}
@@ -40,10 +41,7 @@ class NoticeBar(QFrame):
         self._step: Step | None = None
         self._icon = QLabel()
         self._icon.setFixedSize(_ICON_PX, _ICON_PX)
-        self._title = QLabel()
-        font = self._title.font()
-        font.setBold(True)
-        self._title.setFont(font)
+        self._title = bold_label()
         self._text = QLabel()
         for label in (self._title, self._text):
             label.setWordWrap(True)
@@ -52,27 +50,15 @@ class NoticeBar(QFrame):
         self._button = QPushButton("Next step")
         self._button.setObjectName("step")
         self._button.clicked.connect(self._on_step_clicked)
-        self._close = QToolButton()
-        self._close.setIcon(icon("close"))
+        self._close = icon_button("close", "Dismiss this message", self.clear)
         self._close.setAutoRaise(True)
-        self._close.setToolTip("Dismiss this message")
-        self._close.setAccessibleName("Dismiss this message")
-        self._close.clicked.connect(self.clear)
-        self._lay_out()
+        lines = lay_column(None, self._title, self._text, spacing=2)
+        parts = (self._icon, lines, self._button, self._close)
+        row = lay_row(self, *parts, spacing=12, margins=(12, 8, 8, 8), grow=lines)
+        for part in (self._icon, self._close):
+            row.setAlignment(part, Qt.AlignmentFlag.AlignTop)
+        row.setAlignment(self._button, Qt.AlignmentFlag.AlignVCenter)
         self.hide()
-
-    def _lay_out(self) -> None:
-        lines = QVBoxLayout()
-        lines.setSpacing(2)
-        lines.addWidget(self._title)
-        lines.addWidget(self._text)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 8, 8, 8)
-        row.setSpacing(12)
-        row.addWidget(self._icon, 0, Qt.AlignmentFlag.AlignTop)
-        row.addLayout(lines, 1)
-        row.addWidget(self._button, 0, Qt.AlignmentFlag.AlignVCenter)
-        row.addWidget(self._close, 0, Qt.AlignmentFlag.AlignTop)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
     @property

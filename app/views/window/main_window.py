@@ -9,7 +9,7 @@ from typing import Final
 
 from PySide6.QtCore import QAbstractItemModel, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent
-from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QWidget
 
 from app.models.rank_log import RankLog
 from app.models.run_data import RunData
@@ -22,6 +22,7 @@ from app.views.run_list.runs_panel import RunsPanel
 from app.views.run_tabs.run_tabs import RunTabs
 from app.views.setup.setup_panel import SetupPanel
 from app.views.style.icons import app_icon, icon
+from app.views.widgets.build import icon_button, lay_column
 from app.views.widgets.notice_bar import NoticeBar, Step
 from app.views.widgets.ruled_splitter import RuledSplitter
 from app.views.window.actions import Actions, explain
@@ -111,13 +112,9 @@ class MainWindow(QMainWindow):
         self.header.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         bar.addWidget(self.header)
         bar.addSeparator()
-        setup = ActionButton(self.actions_.setup)
-        bar.addWidget(setup)
-        more = QToolButton()
-        more.setIcon(icon("more"))
+        bar.addWidget(ActionButton(self.actions_.setup))
+        more = icon_button("more", "More actions")
         more.setAutoRaise(True)
-        more.setToolTip("More actions")
-        more.setAccessibleName("More actions")
         more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         more.setMenu(self._more_menu(more))
         bar.addWidget(more)
@@ -157,12 +154,8 @@ class MainWindow(QMainWindow):
         self._middle.setChildrenCollapsible(False)
         self._middle.setSizes(list(HEIGHTS))
         centre = QWidget()
-        column = QVBoxLayout(centre)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.notice)
-        column.addWidget(self.welcome, 1)
-        column.addWidget(self._middle, 1)
+        column = lay_column(centre, self.notice, self.welcome, self._middle, grow=self.welcome)
+        column.setStretchFactor(self._middle, 1)
         self._panes = RuledSplitter(Qt.Orientation.Horizontal)
         for pane in (self.runs, centre, self.setup):
             self._panes.addWidget(pane)

@@ -8,12 +8,13 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QWidget
+from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
 
 from app.state.run_summary import RunSummary
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.style.palette import STATE_TONES, state_colour
+from app.views.widgets.build import bold_label, lay_row, named
 from app.views.widgets.elided_label import ElidedLabel
 from core.formatting import UNKNOWN, count, duration, rate
 from core.run_folder.state import LIVE_STATES
@@ -35,32 +36,19 @@ class RunHeader(QWidget):
         self._notes: tuple[str, ...] = ()
         self._icon = QLabel()
         self._icon.setFixedSize(_ICON_PX, _ICON_PX)
-        self.state = QLabel()
-        font = self.state.font()
-        font.setBold(True)
-        self.state.setFont(font)
+        self.state = bold_label()
         # In a toolbar a label would take the buttons' text colour.
         self.state.setForegroundRole(QPalette.ColorRole.WindowText)
         self.detail = ElidedLabel()
         self.detail.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.bar = QProgressBar()
-        self.bar.setTextVisible(False)
-        self.bar.setRange(0, 1000)
+        self.bar = named(QProgressBar(textVisible=False, minimum=0, maximum=1000), "Progress")
         self.bar.setMinimumWidth(96)
         self.bar.setMaximumWidth(280)
         self.bar.setFixedHeight(8)
-        self.bar.setAccessibleName("Progress")
         self.step, self.left, self.rate = (self._figure(name) for name in _TEMPLATES)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 0, 8, 0)
-        row.setSpacing(8)
-        row.addWidget(self._icon)
-        row.addWidget(self.state)
-        row.addWidget(self.detail, 1)
-        row.addWidget(self.step)
-        row.addWidget(self.bar, 1)
-        row.addWidget(self.left)
-        row.addWidget(self.rate)
+        parts = (self._icon, self.state, self.detail, self.step, self.bar, self.left, self.rate)
+        row = lay_row(self, *parts, spacing=8, margins=(8, 0, 8, 0), grow=self.detail)
+        row.setStretchFactor(self.bar, 1)
         self.show_summary(RunSummary())
 
     def _figure(self, name: str) -> QLabel:

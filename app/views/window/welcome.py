@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QPalette
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.views.style.icons import app_icon
+from app.views.widgets.build import muted_label
 
 ICON_PX = 64
 PLAN_WIDTH = 400
@@ -23,10 +24,8 @@ class Welcome(QWidget):
         font = title.font()
         font.setPointSizeF(font.pointSizeF() * 1.6)
         title.setFont(font)
-        self.plan = QLabel()
-        self.plan.setWordWrap(True)
+        self.plan = muted_label()
         self.plan.setFixedWidth(PLAN_WIDTH)
-        self.plan.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.button = QPushButton()
         self.button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.button.setMinimumSize(112, 32)

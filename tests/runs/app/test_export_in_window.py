@@ -48,7 +48,7 @@ def test_the_shown_run_is_exported(open_window: OpenWindow, store: RunStore, qtb
 def test_the_menu_of_a_run_in_the_list(open_window: OpenWindow, store: RunStore, qtbot: QtBot) -> None:
     rankdeck = open_window()
     runs = rankdeck.window.runs
-    qtbot.waitUntil(lambda: not runs.is_empty(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not runs.page.is_empty, timeout=SOON_MS)
     with qtbot.waitSignal(runs.menu_requested):
         runs.view.customContextMenuRequested.emit(runs.view.visualRect(runs.view.model().index(0, 0)).center())
     assert rankdeck.showing.run_dir == store.dir

@@ -32,11 +32,11 @@ def test_an_outer_optimizer_with_plain_averaging_is_marked(open_window: OpenWind
     setup.mode.radios["independent"].click()
     setup.mode.sync_interval.slider.setValue(3)
     setup.form.more.setChecked(True)
-    method = setup.form.row("sync_method").editor
+    method = setup.form.rows["sync_method"].editor
     assert isinstance(method, QComboBox) and method.isVisible()
     method.setCurrentIndex(method.findData("average"))
     type_into(rankdeck, "outer_lr", "0.7", qtbot)
-    row = setup.form.row("outer_lr")
+    row = setup.form.rows["outer_lr"]
     assert "no outer optimizer" in row.problem.text() and not row.problem.isHidden() and not start.isEnabled()
     setup.mode.radios["ddp"].click()
     assert start.isEnabled() and "outer" not in setup.summary.command.text(), "it means nothing in this mode"
@@ -46,7 +46,7 @@ def test_merge_rounds_are_not_offered_beside_the_dial(open_window: OpenWindow) -
     rankdeck = open_window()
     setup = rankdeck.window.setup
     setup.mode.radios["independent"].click()
-    rounds = setup.mode.merging.row("merge_every_chunks")
+    rounds = setup.mode.merging.rows["merge_every_chunks"]
     rounds.set_text("4")
     rounds.edited.emit("merge_every_chunks")
     assert "--merge-every-chunks 4" in setup.summary.command.text()
@@ -59,7 +59,7 @@ def test_merge_rounds_are_not_offered_beside_the_dial(open_window: OpenWindow) -
 def test_two_slots_of_the_processor_have_nothing_to_move(open_window: OpenWindow) -> None:
     mode = open_window().window.setup.mode
     mode.radios["zero"].click()
-    box = mode.zero.row("offload_optimizer").editor
+    box = mode.zero.rows["offload_optimizer"].editor
     assert box.isVisible() and not box.isEnabled() and "CPU devices" in box.toolTip()
     mode.radios["independent"].click()
     assert mode.sync_interval.measure.isEnabled() and "five seconds" in mode.sync_interval.price.text()

@@ -136,7 +136,7 @@ def test_a_start_on_a_column_that_is_not_there_makes_no_run(
     choose_light(rankdeck)
     set_data(rankdeck, str(rows), qtbot)
     rankdeck.window.setup.set_field("text_column", "body")
-    start, row = rankdeck.window.actions_.start, rankdeck.window.setup.form.row("text_column")
+    start, row = rankdeck.window.actions_.start, rankdeck.window.setup.form.rows["text_column"]
     qtbot.waitUntil(lambda: start.isEnabled() and "text_column=body" in rankdeck.window.setup.summary.command.text())
     before = sorted(runs_dir.iterdir())
     start.trigger()

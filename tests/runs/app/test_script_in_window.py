@@ -52,18 +52,18 @@ def pick(name: str, path: Path, rankdeck: Rankdeck, qtbot: QtBot, monkeypatch: p
 
     monkeypatch.setattr(QFileDialog, "getOpenFileName", file)
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(path))
-    button = rankdeck.window.setup.form.row(name).browse
+    button = rankdeck.window.setup.form.rows[name].browse
     assert button is not None
     qtbot.mouseClick(button, LEFT)
     return asked
 
 
 def problem(rankdeck: Rankdeck, name: str) -> str:
-    return rankdeck.window.setup.form.row(name).problem.text()
+    return rankdeck.window.setup.form.rows[name].problem.text()
 
 
 def editor(rankdeck: Rankdeck, name: str) -> QLineEdit:
-    found = rankdeck.window.setup.form.row(name).editor
+    found = rankdeck.window.setup.form.rows[name].editor
     assert isinstance(found, QLineEdit)
     return found
 
@@ -72,7 +72,7 @@ def test_the_form_of_a_script_asks_what_a_script_needs(open_window: OpenWindow) 
     rankdeck = open_window()
     setup = rankdeck.window.setup
     choose_script_recipe(rankdeck)
-    names = setup.form.names()
+    names = list(setup.form.rows)
     assert names[0] == "script" and "python" in names and "max_restarts" in names
     assert "lr" not in names and "batch_size" not in names, "they mean nothing to a program with its own"
     assert not setup.data.isVisible()
@@ -80,7 +80,7 @@ def test_the_form_of_a_script_asks_what_a_script_needs(open_window: OpenWindow) 
     setup.mode.radios["independent"].click()
     assert not setup.mode.sync_interval.isVisible() and not setup.mode.merging.isVisible()
     setup.recipe.setCurrentIndex(setup.recipe.findData("minigpt"))
-    assert setup.data.isVisible() and "lr" in setup.form.names()
+    assert setup.data.isVisible() and "lr" in setup.form.rows
 
 
 def test_what_is_wrong_is_marked_at_its_field(
@@ -111,7 +111,7 @@ def test_pythons_are_offered_and_another_can_be_chosen(
     venv.create(script.parent / ".venv", with_pip=False)
     rankdeck = open_window()
     choose_script_recipe(rankdeck)
-    row, starts = rankdeck.window.setup.form.row("python"), Qt.MatchFlag.MatchStartsWith
+    row, starts = rankdeck.window.setup.form.rows["python"], Qt.MatchFlag.MatchStartsWith
     assert isinstance(row, InterpreterRow)
     combo = row.editor
     assert isinstance(combo, QComboBox)
@@ -151,7 +151,7 @@ def test_a_script_of_which_nothing_is_charted_shows_its_names_and_numbers(
     item = alerts.item(0, 3)
     assert item is not None and "To chart them, open Charts in Setup." in item.text() and "--map" not in item.text()
     assert not window.header.step.isVisible(), "never step 0"
-    button = setup.form.row("charts").browse
+    button = setup.form.rows["charts"].browse
     assert button is not None
     qtbot.mouseClick(button, LEFT)
     dialog = setup.findChild(ChartsDialog)
@@ -192,7 +192,7 @@ def test_it_runs_and_its_names_are_charted_as_one_says(
     run()
     beside = window.plots.beside_box
     qtbot.waitUntil(lambda: "My score" in beside.titles, timeout=SOON_MS)
-    button = setup.form.row("charts").browse
+    button = setup.form.rows["charts"].browse
     assert button is not None
     qtbot.mouseClick(button, LEFT)
     dialog = setup.findChild(ChartsDialog)

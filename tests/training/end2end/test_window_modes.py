@@ -37,7 +37,7 @@ def choose_zero(rankdeck: Rankdeck, stage: int, engine: str = "torch") -> None:
     mode = rankdeck.window.setup.mode
     mode.radios["zero"].click()
     for name, value in (("zero_stage", str(stage)), ("zero_engine", engine)):
-        editor = mode.zero.row(name).editor
+        editor = mode.zero.rows[name].editor
         assert isinstance(editor, QComboBox)
         editor.setCurrentIndex(editor.findData(value))
 

@@ -119,7 +119,7 @@ def test_a_run_goes_on_without_the_window_and_is_found_again(
     first = open_window()
     set_up(first, text, qtbot, steps="5000")
     first.window.setup.mode.radios["independent"].click()
-    merge = first.window.setup.mode.merging.row("merge_policy").editor
+    merge = first.window.setup.mode.merging.rows["merge_policy"].editor
     assert isinstance(merge, QComboBox)
     merge.setCurrentIndex(merge.findData("none"))
     qtbot.waitUntil(first.window.actions_.start.isEnabled)

@@ -40,7 +40,7 @@ pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 def test_first_start_has_the_demo_filled_in_and_invites(open_window: OpenWindow) -> None:
     rankdeck = open_window()
     window = rankdeck.window
-    assert window.runs.is_empty() and "downloads nothing" in INVITATION
+    assert window.runs.page.is_empty and "downloads nothing" in INVITATION
     assert window.welcome.isVisible() and "Python's standard library" in window.welcome.plan.text()
     assert window.setup.data.path() == "stdlib://"
     assert window.setup.devices.selected()
@@ -90,7 +90,7 @@ def test_what_cannot_be_done_says_why(open_window: OpenWindow, qtbot: QtBot) -> 
 
 def test_a_wrong_value_is_marked_at_its_field_at_once(open_window: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_window()
-    row = rankdeck.window.setup.form.row("steps")
+    row = rankdeck.window.setup.form.rows["steps"]
     type_into(rankdeck, "steps", "0", qtbot)
     assert "below 1" in row.problem.text() and not row.problem.isHidden()
     assert "below 1" in row.editor.accessibleDescription()
@@ -106,7 +106,7 @@ def test_the_third_batch_number_is_computed_and_greyed(open_window: OpenWindow, 
     setup.mode.radios["ddp"].click()
     type_into(rankdeck, "batch_size", "4", qtbot)
     type_into(rankdeck, "global_batch_size", str(4 * ranks * 3), qtbot)
-    accumulation = setup.form.row("grad_accum_steps").editor
+    accumulation = setup.form.rows["grad_accum_steps"].editor
     assert isinstance(accumulation, QLineEdit)
     assert accumulation.text() == "" and accumulation.placeholderText() == "3"
     assert setup.summary.arithmetic.text().startswith(f"Global batch {12 * ranks} = 4 × {ranks} × 3")
@@ -188,7 +188,7 @@ def test_sizes_and_setup_are_remembered(open_window: OpenWindow, qtbot: QtBot) -
     ticked = [device.uuid for device in first.window.setup.devices.selected()]
     shut(first)
     second = open_window().window
-    assert second.setup.form.row("steps").text() == "77"
+    assert second.setup.form.rows["steps"].text() == "77"
     assert second.setup.mode.mode() == "independent"
     assert second.setup.isHidden()
     second.actions_.setup.setChecked(True)

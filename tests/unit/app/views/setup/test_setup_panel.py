@@ -74,11 +74,11 @@ def test_what_stands_under_zero_follows_stage_and_engine(panel: SetupPanel) -> N
     assert not panel.mode.zero.isVisible() and not panel.mode.deepspeed.isVisible()
     panel.mode.radios["zero"].click()
     zero = panel.mode.zero
-    assert zero.row("zero_stage").text() == "1" and panel.mode.deepspeed.isVisible()
-    assert zero.row("offload_optimizer").editor.isVisible() and not zero.row("offload_parameters").editor.isVisible()
-    choose(zero.row("zero_stage"), "3")
-    choose(zero.row("zero_engine"), "torch")
-    assert zero.row("offload_parameters").editor.isVisible() and not panel.mode.deepspeed.isVisible()
+    assert zero.rows["zero_stage"].text() == "1" and panel.mode.deepspeed.isVisible()
+    assert zero.rows["offload_optimizer"].editor.isVisible() and not zero.rows["offload_parameters"].editor.isVisible()
+    choose(zero.rows["zero_stage"], "3")
+    choose(zero.rows["zero_engine"], "torch")
+    assert zero.rows["offload_parameters"].editor.isVisible() and not panel.mode.deepspeed.isVisible()
     held = panel.draft().mode_fields
     assert (held["zero_stage"], held["zero_engine"]) == ("3", "torch")
 
@@ -94,11 +94,11 @@ def test_fsdp_has_a_button_and_settings_of_its_own(panel: SetupPanel, qtbot: QtB
     qtbot.waitUntil(panel.mode.radios["zero"].hasFocus)
     qtbot.keyClick(panel.mode.radios["zero"], Qt.Key.Key_Down)
     assert radio.isChecked() and panel.mode.mode() == panel.draft().mode == "fsdp"
-    assert not zero.row("zero_stage").editor.isVisible() and not zero.row("zero_engine").editor.isVisible()
-    assert zero.row("offload_optimizer").editor.isVisible() and zero.row("offload_parameters").editor.isEnabled()
+    assert not zero.rows["zero_stage"].editor.isVisible() and not zero.rows["zero_engine"].editor.isVisible()
+    assert zero.rows["offload_optimizer"].editor.isVisible() and zero.rows["offload_parameters"].editor.isEnabled()
     assert not panel.mode.deepspeed.isVisible() and not panel.mode.install.isVisible()
     panel.mode.set_options(ModeOptions("ddp", 2, on_cpu=True))
-    assert "CPU devices already keep" in zero.row("offload_parameters").editor.toolTip()
+    assert "CPU devices already keep" in zero.rows["offload_parameters"].editor.toolTip()
     panel.mode.set_options(ModeOptions("ddp", 2, ("single", "ddp")))
     assert not radio.isEnabled() and radio.toolTip() == "This recipe doesn't support this mode."
 
@@ -109,12 +109,12 @@ def test_the_sync_interval_goes_from_every_step_to_never(panel: SetupPanel) -> N
     panel.mode.radios["independent"].click()
     interval = panel.mode.sync_interval
     assert interval.isVisible() and interval.value.text() == "never" and panel.draft().mode_fields["sync_every"] == ""
-    assert panel.mode.merging.row("merge_every_chunks").editor.isVisible()
+    assert panel.mode.merging.rows["merge_every_chunks"].editor.isVisible()
     interval.slider.setValue(0)
     assert interval.value.text() == "every step" and panel.draft().mode_fields["sync_every"] == "1"
     interval.slider.setValue(5)
     assert interval.value.text() == "every 50 steps"
-    assert not panel.mode.merging.row("merge_every_chunks").editor.isVisible(), "the interval does the merging"
+    assert not panel.mode.merging.rows["merge_every_chunks"].editor.isVisible(), "the interval does the merging"
     interval.set_every(37)
     assert interval.every() == 37 and interval.value.text() == "every 37 steps"
 
@@ -122,7 +122,7 @@ def test_the_sync_interval_goes_from_every_step_to_never(panel: SetupPanel) -> N
 def test_what_means_nothing_here_says_why(panel: SetupPanel) -> None:
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero"), on_cpu=True, deepspeed=False))
     panel.mode.radios["zero"].click()
-    box, engine = panel.mode.zero.row("offload_optimizer").editor, panel.mode.zero.row("zero_engine").editor
+    box, engine = panel.mode.zero.rows["offload_optimizer"].editor, panel.mode.zero.rows["zero_engine"].editor
     assert not box.isEnabled() and "CPU devices already keep everything" in box.toolTip()
     assert isinstance(engine, QComboBox) and engine.itemText(0) == "auto (PyTorch)"
     deepspeed = engine.model().index(engine.findData("deepspeed"), 0)
@@ -133,7 +133,7 @@ def test_what_means_nothing_here_says_why(panel: SetupPanel) -> None:
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero"), deepspeed=True))
     assert box.isEnabled() and panel.mode.deepspeed.isEnabled() and engine.itemText(0) == "auto (DeepSpeed)"
     assert deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled
-    choose(panel.mode.zero.row("zero_engine"), "torch")
+    choose(panel.mode.zero.rows["zero_engine"], "torch")
     assert not box.isEnabled() and "stage 1 keeps" in box.toolTip()
 
 
@@ -143,14 +143,14 @@ def test_variables_are_typed_one_a_line(panel: SetupPanel) -> None:
     panel.devices.select(("GPU-a", "GPU-b"))
     with_variables = "NCCL_DEBUG=INFO\n\nGREETING=a b"
     panel.set_field("env", with_variables)
-    row = panel.form.row("env")
+    row = panel.form.rows["env"]
     assert isinstance(row.editor, QPlainTextEdit) and row.text() == with_variables
     checked = check_draft(panel.draft(), recipe, [A, B], LINUX)
     assert checked.config is not None and dict(checked.config.env) == {"NCCL_DEBUG": "INFO", "GREETING": "a b"}
-    assert "--env" in checked.command and panel.form.row("env").text() == with_variables
+    assert "--env" in checked.command and panel.form.rows["env"].text() == with_variables
     again = draft_from_config(checked.config, [A, B])
     panel.set_draft(again)
-    assert panel.form.row("env").text() == "NCCL_DEBUG=INFO\nGREETING=a b"
+    assert panel.form.rows["env"].text() == "NCCL_DEBUG=INFO\nGREETING=a b"
     panel.set_field("env", "MASTER_PORT=1")
     checked = check_draft(panel.draft(), recipe, [A, B], LINUX)
     assert checked.config is None and "MASTER_PORT cannot be set" in checked.problems["env"].cause
@@ -182,7 +182,7 @@ def test_settings_of_other_modes_are_left_out(panel: SetupPanel) -> None:
     panel.mode.set_options(ModeOptions("ddp", 2))
 
     def shown() -> set[str]:
-        return {name for name in OF_MODE if panel.form.row(name).editor.isVisible()}
+        return {name for name in OF_MODE if panel.form.rows[name].editor.isVisible()}
 
     of_ddp = {"gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers", "balance"}
     assert shown() == of_ddp
@@ -223,7 +223,7 @@ def test_averaging_carries_its_warning_and_merging_is_only_for_independent(panel
     assert not panel.mode.merging.isVisible()
     panel.mode.radios["independent"].click()
     assert panel.mode.merging.isVisible() and not panel.mode._average_warning.isVisible()
-    choose(panel.mode.merging.row("merge_policy"), "average")
+    choose(panel.mode.merging.rows["merge_policy"], "average")
     assert panel.mode._average_warning.isVisible() and panel.draft().mode_fields["merge_policy"] == "average"
 
 
@@ -231,15 +231,15 @@ def test_a_problem_under_more_unfolds_it(panel: SetupPanel) -> None:
     assert not panel.form.more.isChecked()
     panel.show_problems({"seed": ConfigError("seed", "Seed (seed): -1 is below 0.", "Give more.")})
     assert panel.form.more.isChecked()
-    assert panel.form.row("seed").problem.text() == "✕ -1 is below 0. Give more."
+    assert panel.form.rows["seed"].problem.text() == "✕ -1 is below 0. Give more."
     panel.show_problems({})
-    assert panel.form.row("seed").problem.isHidden()
+    assert panel.form.rows["seed"].problem.isHidden()
 
 
 def test_a_refused_start_brings_its_field_into_sight(panel: SetupPanel, qtbot: QtBot) -> None:
     panel.resize(360, 420)
     panel.show()
-    row = panel.form.row("text_column")
+    row = panel.form.rows["text_column"]
     assert not row.editor.isVisible()
     panel.show_refusal(ConfigError("text_column", "No row has a column 'body'.", "Choose another."))
     qtbot.waitUntil(lambda: not row.problem.visibleRegion().isEmpty())
@@ -293,14 +293,14 @@ def test_a_click_on_the_count_of_wrong_settings_goes_to_the_first(panel: SetupPa
     panel.show_checked(wrong)
     panel.summary.show_checked(wrong, None)
     panel.summary.fix.click()
-    qtbot.waitUntil(lambda: panel.focusWidget() is panel.form.row("lr").editor)
+    qtbot.waitUntil(lambda: panel.focusWidget() is panel.form.rows["lr"].editor)
 
 
 def test_deepspeed_settings_can_be_changed_and_put_back(panel: SetupPanel, qtbot: QtBot) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero")))
     panel.mode.radios["zero"].click()
-    choose(panel.mode.zero.row("zero_stage"), "2")
+    choose(panel.mode.zero.rows["zero_stage"], "2")
     panel.mode.deepspeed.click()
     dialog = panel.findChild(DeepSpeedDialog)
     assert isinstance(dialog, DeepSpeedDialog) and '"stage": 2' in dialog.editor.toPlainText()
