@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,19 +15,9 @@ from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
 
 REFRESH_S: Final = 1.0
+ENTRY: Final = Qt.ItemDataRole.UserRole
+"""The role of a row's `RunEntry`; others say its name, and a sentence for tooltips and screen readers."""
 Index = QModelIndex | QPersistentModelIndex
-
-
-class RunRole(IntEnum):
-    """What a row of `RunListModel` says, beside the display role (the run's name) and the accessible text."""
-
-    ENTRY = Qt.ItemDataRole.UserRole
-    PATH = Qt.ItemDataRole.UserRole + 1
-    STATE = Qt.ItemDataRole.UserRole + 2  # "training", "interrupted", "damaged", …: the word, and the icon's key
-    PROGRESS = Qt.ItemDataRole.UserRole + 3  # 0..1, or None when it is not known how much there is to do
-    LOSS = Qt.ItemDataRole.UserRole + 4  # the last one, or None
-    REASON = Qt.ItemDataRole.UserRole + 5  # why it failed, was interrupted or cannot be read; else ""
-    IS_LIVE = Qt.ItemDataRole.UserRole + 6
 
 
 class RunScanner:
@@ -110,7 +99,7 @@ class RunListModel(QAbstractListModel):
         return 0 if parent is not None and parent.isValid() else len(self._entries)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """What `RunRole` lists."""
+        """The name, a sentence, or the entry itself (`ENTRY`)."""
         if not index.isValid() or index.row() >= len(self._entries):
             return None
         entry = self._entries[index.row()]
@@ -118,16 +107,7 @@ class RunListModel(QAbstractListModel):
             return (entry.state.name if entry.state else "") or entry.path.name
         if role in (Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole):
             return _sentence(entry)
-        values: dict[int, Any] = {
-            RunRole.ENTRY: entry,
-            RunRole.PATH: entry.path,
-            RunRole.STATE: entry.word,
-            RunRole.PROGRESS: progress(entry),
-            RunRole.LOSS: entry.state.loss if entry.state else None,
-            RunRole.REASON: reason(entry),
-            RunRole.IS_LIVE: is_live(entry),
-        }
-        return values.get(role)
+        return entry if role == ENTRY else None
 
     def show(self, entries: list[RunEntry]) -> None:
         """Takes over a new list: rows that went are removed, new ones inserted, moved ones moved, changed ones told."""

@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.models.run_list import RunRole
+from app.models.run_list import ENTRY, is_live, progress, reason
 from app.views.style.fonts import tabular
 from app.views.style.icons import paint_icon
 from app.views.style.palette import state_colour
@@ -37,6 +37,7 @@ from app.views.widgets.build import bold_label, lay_column, named
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
 from core.formatting import UNKNOWN, number
+from core.run_folder.store import RunEntry
 
 INVITATION: Final = (
     "No runs yet.\n\nPress Start to train a small GPT on Python's standard library. It takes two minutes and "
@@ -60,7 +61,7 @@ class RunDelegate(QStyledItemDelegate):
         """Two lines, and up to two more where there is a reason."""
         line = option.fontMetrics.height()
         height = 2 * MARGIN + 2 * line + 4
-        if index.data(RunRole.REASON):
+        if reason(index.data(ENTRY)):
             height += 2 + self._reason_rect(option, index).height()
         return QSize(120, height)
 
@@ -75,59 +76,66 @@ class RunDelegate(QStyledItemDelegate):
         )
         text = palette.color(group, QPalette.ColorRole.HighlightedText if selected else QPalette.ColorRole.Text)
         lesser = text if selected else muted(palette)
-        word = str(index.data(RunRole.STATE))
-        sign = text if selected else state_colour(word, palette)
+        entry: RunEntry = index.data(ENTRY)
+        sign = text if selected else state_colour(entry.word, palette)
         painter.save()
         box = option.rect.adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
         line = option.fontMetrics.height()
         left = box.left() + ICON + 8
         paint_icon(
-            painter, SIGNS.get(word, "state-unreadable"), QPoint(box.left(), box.top() + (line - ICON) // 2), ICON, sign
+            painter,
+            SIGNS.get(entry.word, "state-unreadable"),
+            QPoint(box.left(), box.top() + (line - ICON) // 2),
+            ICON,
+            sign,
         )
         self._text(painter, option.font, text, QRect(left, box.top(), box.right() - left + 1, line), str(index.data()))
         second = QRect(left, box.top() + line + 4, box.right() - left + 1, line)
-        self._second_line(painter, option, index, second, (sign, lesser))
-        reason = index.data(RunRole.REASON)
-        if reason:
+        self._second_line(painter, option, entry, second, (sign, lesser))
+        if why := reason(entry):
             painter.setFont(_smaller(option.font))
             painter.setPen(text if selected else palette.color(QPalette.ColorRole.Text))
             area = self._reason_rect(option, index)
             area.moveTop(second.bottom() + 2)
             flags = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop
             painter.setClipRect(area)
-            painter.drawText(area, flags, _cut(str(reason), QFontMetrics(painter.font()), area.width()))
+            painter.drawText(area, flags, _cut(why, QFontMetrics(painter.font()), area.width()))
         if option.state & QStyle.StateFlag.State_HasFocus and option.state & QStyle.StateFlag.State_KeyboardFocusChange:
             painter.setPen(text)
             painter.drawRect(option.rect.adjusted(1, 1, -2, -2))
         painter.restore()
 
     def _second_line(
-        self, painter: QPainter, option: QStyleOptionViewItem, index: Index, area: QRect, colours: tuple[QColor, QColor]
+        self,
+        painter: QPainter,
+        option: QStyleOptionViewItem,
+        entry: RunEntry,
+        area: QRect,
+        colours: tuple[QColor, QColor],
     ) -> None:
         sign, lesser = colours
         font = tabular(_smaller(option.font))
         metrics = QFontMetrics(font)
-        loss, progress = index.data(RunRole.LOSS), index.data(RunRole.PROGRESS)
-        right = f"{UNKNOWN if progress is None else f'{progress:.0%}'}"
+        loss, done = entry.state.loss if entry.state else None, progress(entry)
+        right = UNKNOWN if done is None else f"{done:.0%}"
         right_width = metrics.horizontalAdvance("100 %")
-        word = str(index.data(RunRole.STATE))
-        room = area.width() - right_width - metrics.horizontalAdvance(word) - 16
+        room = area.width() - right_width - metrics.horizontalAdvance(entry.word) - 16
         name = "loss " if metrics.horizontalAdvance("loss 0.0000") <= room else ""  # in a narrow list the word matters
         loss_width = metrics.horizontalAdvance(f"{name}0.0000")
         loss_text = f"{name}{number(loss)}" if loss_width <= room else ""
         painter.setFont(font)
         painter.setPen(sign)
         left = QRect(area.left(), area.top(), area.width() - right_width - 8, area.height())
-        painter.drawText(left, Qt.AlignmentFlag.AlignVCenter, word)
+        painter.drawText(left, Qt.AlignmentFlag.AlignVCenter, entry.word)
         painter.setPen(lesser)
         middle = QRect(area.right() - right_width - loss_width - 8, area.top(), loss_width, area.height())
         align = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         painter.drawText(middle, align, loss_text)
         painter.drawText(QRect(area.right() - right_width, area.top(), right_width + 1, area.height()), align, right)
-        if index.data(RunRole.IS_LIVE) and progress is not None:
+        if is_live(entry) and done is not None:
             bar = QRect(area.left(), area.bottom() + 4, area.width(), 2)
             painter.fillRect(bar, rule(option.palette))
-            painter.fillRect(QRect(bar.left(), bar.top(), round(bar.width() * progress), 2), sign)
+            painter.fillRect(QRect(bar.left(), bar.top(), round(bar.width() * done), 2), sign)
 
     def _text(self, painter: QPainter, font: QFont, colour: QColor, area: QRect, text: str) -> None:
         painter.setFont(font)
@@ -139,7 +147,7 @@ class RunDelegate(QStyledItemDelegate):
         width = max(60, (option.widget.viewport().width() if isinstance(option.widget, QListView) else 220))
         width -= 2 * MARGIN + ICON + 8
         metrics = QFontMetrics(_smaller(option.font))
-        text = _cut(str(index.data(RunRole.REASON)), metrics, width)
+        text = _cut(reason(index.data(ENTRY)), metrics, width)
         left = option.rect.left() + MARGIN + ICON + 8
         needed = metrics.boundingRect(QRect(0, 0, width, 400), Qt.TextFlag.TextWordWrap, text).height()
         return QRect(left, 0, width, min(needed, REASON_LINES * metrics.height()))
@@ -199,7 +207,7 @@ class RunsPanel(QWidget):
                 self.view.clearSelection()
             for row in range(self._model.rowCount()):
                 index = self._model.index(row, 0)
-                if index.data(RunRole.PATH) == path:
+                if index.data(ENTRY).path == path:
                     self.view.setCurrentIndex(index)
                     break
         self.view.viewport().update()
@@ -209,7 +217,7 @@ class RunsPanel(QWidget):
 
     def _on_selection_changed(self, selected: QItemSelection, _deselected: QItemSelection) -> None:
         for index in selected.indexes():
-            self.run_chosen.emit(index.data(RunRole.PATH))
+            self.run_chosen.emit(index.data(ENTRY).path)
             return
 
     def _on_menu_requested(self, place: QPoint) -> None:

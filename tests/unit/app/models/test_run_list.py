@@ -11,7 +11,7 @@ from PySide6.QtCore import QPersistentModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
-from app.models.run_list import RunList, RunListModel, RunRole, RunScanner
+from app.models.run_list import ENTRY, RunList, RunListModel, RunScanner, progress, reason
 from core.processes import identity
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
@@ -49,10 +49,10 @@ def test_a_damaged_and_an_interrupted_run_say_why(tmp_path: Path) -> None:
     model.show(RunScanner(tmp_path).scan())
     rows = {model.data(model.index(row)): row for row in range(model.rowCount())}
     dead, half = model.index(rows["dead"]), model.index(rows["half"])
-    assert model.data(dead, RunRole.STATE) == "interrupted"
-    assert "step 12" in model.data(dead, RunRole.REASON)
-    assert model.data(half, RunRole.STATE) == "damaged"
-    assert "state.json" in model.data(half, RunRole.REASON)
+    assert model.data(dead, ENTRY).word == "interrupted"
+    assert "step 12" in reason(model.data(dead, ENTRY))
+    assert model.data(half, ENTRY).word == "damaged"
+    assert "state.json" in reason(model.data(half, ENTRY))
     assert model.data(half, Qt.ItemDataRole.AccessibleTextRole).startswith("half, damaged")
 
 
@@ -80,15 +80,15 @@ def test_the_model_follows_any_change_of_the_list(seed: int) -> None:
     for _ in range(60):
         paths = chance.sample([Path(f"/runs/{n}") for n in range(8)], chance.randint(0, 8))
         if kept is not None and kept.isValid() and chance.random() < 0.7:
-            keep = model.data(kept, RunRole.PATH)
+            keep = model.data(kept, ENTRY).path
             paths = [*[p for p in paths if p != keep], keep]
             chance.shuffle(paths)
         entries = [RunEntry(p, RunState(run_id=p.name, name=p.name, step=chance.randint(0, 3))) for p in paths]
-        watched = model.data(kept, RunRole.PATH) if kept is not None and kept.isValid() else None
+        watched = model.data(kept, ENTRY).path if kept is not None and kept.isValid() else None
         model.show(entries)
         assert model.entries() == entries
         if watched in paths:
-            assert model.data(kept, RunRole.PATH) == watched
+            assert model.data(kept, ENTRY).path == watched
         if entries and (kept is None or not kept.isValid()):
             kept = QPersistentModelIndex(model.index(0))
     assert tester.model() is model
@@ -98,7 +98,7 @@ def test_progress_and_loss() -> None:
     model = RunListModel()
     model.show([RunEntry(Path("/r"), RunState(run_id="r", state="stopped", step=64, total_steps=100, loss=1.8312))])
     index = model.index(0)
-    assert (model.data(index, RunRole.PROGRESS), model.data(index, RunRole.LOSS)) == (0.64, 1.8312)
+    assert progress(model.data(index, ENTRY)) == 0.64
     assert model.data(index, Qt.ItemDataRole.AccessibleTextRole) == "r, stopped, 64%, loss 1.83"
 
 
