@@ -45,8 +45,7 @@ class Mailbox(QObject):
         self._closed = False
         self._awake = False
         self._last_drain = 0.0
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
+        self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._on_timeout)
         self._woken.connect(self._on_woken, Qt.ConnectionType.QueuedConnection)
 

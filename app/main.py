@@ -16,7 +16,6 @@ from PySide6.QtWidgets import QApplication
 
 from app.controllers.background import OperationRunner, unexpected
 from app.controllers.deferred_start import DeferredStart
-from app.controllers.export import Exporting
 from app.controllers.run_control import RunControl
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
@@ -66,7 +65,6 @@ class Rankdeck(QObject):
         self.recipes = RecipeList(self)
 
     def _make_operations(self) -> None:
-        self.exporting = Exporting(self.runner, self)
         self.launching = Launching(self.runner, self.runs_dir, self)
         self.drafting = Drafting(self.runner, self)
         self.pricing = Pricing(self.runner, self.runs_dir, self)
@@ -81,15 +79,15 @@ class Rankdeck(QObject):
         self.control = RunControl(
             window, self.launching, self.drafting, self.aids, table, runs, showing, self.display, self
         )
-        self.files = RunFiles(window, showing, self.exporting, self)
+        self.files = RunFiles(window, showing, self.runner, self)
         self.deferred = DeferredStart(window.plots.loss.chart, data, runs, showing, self)
         self.deferred.due.connect(self._open_the_rest)
 
     def open(self) -> None:
         """Shows the window and the run that was shown last; devices, recipes and data are looked for after that."""
         self.window.show()
-        saved = self.settings.last_setup()
-        if saved is not None:
+        saved = self.settings.values("setup")
+        if saved:
             draft = Draft.from_dict(saved)
             self.window.setup.set_draft(draft, keep_devices=not draft.devices)
         self.window.plots.apply_settings(self.settings.values("plots"))
@@ -108,11 +106,11 @@ class Rankdeck(QObject):
         """Remembers what was chosen and ends every thread; runs continue."""
         setup = self.window.setup
         wished = dataclasses.replace(setup.draft(), devices=tuple(setup.devices.wished()))
-        self.settings.set_last_setup(wished.as_dict())
+        self.settings.set_values("setup", wished.as_dict())
         self.settings.set_values("plots", self.window.plots.settings())
         self.settings.sync()
         for part in (
-            self.deferred, self.drafting, self.aids, self.pricing, self.exporting,
+            self.deferred, self.drafting, self.aids, self.pricing, self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip
             part.close()

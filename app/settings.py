@@ -27,21 +27,14 @@ class Settings:
     def __init__(self, store: QSettings) -> None:
         self._store = store
 
-    def geometry(self) -> QByteArray | None:
-        """The window's place and size, for `QWidget.restoreGeometry`."""
-        return self._bytes("window/geometry")
+    def layout(self, key: str) -> QByteArray:
+        """What a widget's `saveGeometry` or `saveState` gave; empty, which restores nothing, where there is none."""
+        value = self._store.value(key)
+        return value if isinstance(value, QByteArray) else QByteArray()
 
-    def set_geometry(self, value: QByteArray) -> None:
-        """Remembers `QWidget.saveGeometry`."""
-        self._store.setValue("window/geometry", value)
-
-    def splitter(self, name: str) -> QByteArray | None:
-        """The state of the splitter `name`, for `QSplitter.restoreState`."""
-        return self._bytes(f"splitters/{name}")
-
-    def set_splitter(self, name: str, value: QByteArray) -> None:
-        """Remembers `QSplitter.saveState`."""
-        self._store.setValue(f"splitters/{name}", value)
+    def set_layout(self, key: str, value: QByteArray) -> None:
+        """Remembers a widget's geometry or state."""
+        self._store.setValue(key, value)
 
     def flag(self, name: str, default: bool) -> bool:
         """A switch, such as whether the setup panel is folded."""
@@ -52,14 +45,6 @@ class Settings:
     def set_flag(self, name: str, value: bool) -> None:
         """Remembers a switch."""
         self._store.setValue(f"flags/{name}", value)
-
-    def last_setup(self) -> dict[str, Any] | None:
-        """What the setup panel held when the window was closed; None before that."""
-        return self.values("setup") or None
-
-    def set_last_setup(self, value: dict[str, Any]) -> None:
-        """Remembers what the setup panel holds."""
-        self.set_values("setup", value)
 
     def values(self, name: str) -> dict[str, Any]:
         """A group of plain values; empty when there is none."""
@@ -88,7 +73,3 @@ class Settings:
     def sync(self) -> None:
         """Writes everything now."""
         self._store.sync()
-
-    def _bytes(self, key: str) -> QByteArray | None:
-        value = self._store.value(key)
-        return value if isinstance(value, QByteArray) else None

@@ -35,9 +35,7 @@ class DeferredStart(QObject):
         self._chart = chart
         self._data = data
         self._showing = showing
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.setInterval(LATEST_MS)
+        self._timer = QTimer(self, singleShot=True, interval=LATEST_MS)
         self._timer.timeout.connect(self._on_timeout)
         chart.redrawn.connect(self._on_drawn)
         runs.listed.connect(self._on_listed)

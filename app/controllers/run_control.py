@@ -31,19 +31,7 @@ if TYPE_CHECKING:
 
 
 class RunControl(QObject):
-    """Carries out the window's actions on runs.
-
-    Args:
-        window: Emits what the user wants, and shows what came of it.
-        launching: Does the work in the background.
-        drafting: Knows the config that Start would run.
-        aids: Offers packages that a start needs.
-        table: This machine's devices.
-        runs: The list of runs, refreshed after a start.
-        showing: Shows the run that was started.
-        display: Knows the runs that are live.
-        parent: Qt owner.
-    """
+    """Carries out the window's actions on runs."""
 
     def __init__(
         self,
@@ -73,9 +61,9 @@ class RunControl(QObject):
 
     def _connect(self) -> None:
         window, launching = self._window, self._launching
-        window.start_requested.connect(self._on_start_requested)
+        window.actions_.start.triggered.connect(self._on_start_requested)
         window.stop_requested.connect(self._on_stop_requested)
-        window.resume_requested.connect(self._on_resume_requested)
+        window.actions_.resume.triggered.connect(self._on_resume_requested)
         window.stop_and_close_requested.connect(self._on_stop_and_close)
         launching.busy_changed.connect(self._on_busy_changed)
         launching.started.connect(self._on_started)

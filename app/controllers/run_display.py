@@ -27,16 +27,6 @@ from core.run_folder.store import RunEntry
 class RunDisplay(QObject):
     """Connects the models of the shown run with the views that show it.
 
-    Args:
-        window: Has the views.
-        data: What the run's ranks reported.
-        runs: The list of runs.
-        table: What devices are called.
-        ledger: The run's data progress.
-        showing: Which run is shown.
-        launching: While it is busy, its progress is shown instead of a run's state.
-        parent: Qt owner.
-
     Signals:
         status_shown: The shown run has a new state (`RunState`), and the window shows it.
     """
@@ -68,8 +58,8 @@ class RunDisplay(QObject):
     def _connect(self, ledger: LedgerData) -> None:
         window, showing, data = self._window, self._showing, self._data
         self._runs.listed.connect(self._on_listed)
-        window.run_chosen.connect(showing.show)
-        window.replay_requested.connect(showing.show_again)
+        window.runs.run_chosen.connect(showing.show)
+        window.actions_.replay.triggered.connect(showing.show_again)
         showing.shown.connect(window.show_run)
         showing.failed.connect(window.runs.notice.show_error)
         showing.logs_changed.connect(window.tabs.log.set_sources)

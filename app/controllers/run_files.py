@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices
 
-from app.controllers.export import Exporting
+from app.controllers.background import Operation, OperationRunner
 from app.controllers.shown_run import Showing
 from app.views.widgets.notice_bar import Step
 from app.views.window.main_window import MainWindow
+from core.errors import RankdeckError
 from core.export.kinds import KINDS
+from core.export.lines import ExportCancelledError
+from core.run_folder.store import RunStore
 
 if TYPE_CHECKING:
     from core.export.export import Exported
@@ -21,41 +26,58 @@ HELP: Final = Path(__file__).resolve().parents[2] / "README.md"
 
 
 class RunFiles(QObject):
-    """Carries out the window's actions on the shown run's files."""
+    """Carries out the window's actions on the shown run's files; exports go to `exports` in its folder."""
 
     def __init__(
-        self, window: MainWindow, showing: Showing, exporting: Exporting, parent: QObject | None = None
+        self, window: MainWindow, showing: Showing, runner: OperationRunner, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._window = window
         self._showing = showing
-        self._exporting = exporting
-        window.folder_requested.connect(self._on_folder_requested)
-        window.help_requested.connect(self._on_help_requested)
-        window.export_requested.connect(self._on_export_requested)
-        exporting.begun.connect(self._on_export_begun)
-        exporting.exported.connect(self._on_exported)
-        exporting.failed.connect(window.show_error)
+        self._runner = runner
+        self._closing = threading.Event()
+        self._going: set[tuple[Path, str]] = set()
+        actions = window.actions_
+        actions.folder.triggered.connect(self._on_folder_requested)
+        actions.help.triggered.connect(lambda: open_path(HELP))
+        for kind, action in actions.exports.items():
+            action.triggered.connect(functools.partial(self._export, kind))
 
     def _on_folder_requested(self) -> None:
         if self._showing.run_dir is not None:
             open_path(self._showing.run_dir)
 
-    def _on_help_requested(self) -> None:
-        open_path(HELP)
+    def _export(self, kind: str) -> None:
+        """Begins; does nothing where just this is going on already."""
+        run_dir = self._showing.run_dir
+        if run_dir is None or (run_dir, kind) in self._going:
+            return
+        key = (run_dir, kind)
 
-    def _on_export_requested(self, kind: str) -> None:
-        if self._showing.run_dir is not None:
-            self._exporting.export(self._showing.run_dir, kind)
+        def work() -> Exported:
+            from core.export.export import export_run  # here: the window opens without it
 
-    def _on_export_begun(self, run_dir: Path, kind: str) -> None:
+            return export_run(RunStore.open(run_dir), kind, cancelled=self._closing.is_set)
+
+        def done(made: Exported) -> None:
+            self._going.discard(key)
+            folder = made.path if made.path.is_dir() else made.path.parent
+            text = "\n".join((str(made.path), *made.details))
+            step = Step("Open &folder", lambda: open_path(folder))
+            self._window.notice.say("success", f"Exported {run_dir.name}: {KINDS[made.kind]}", text, step)
+
+        def failed(error: RankdeckError) -> None:
+            self._going.discard(key)
+            if not isinstance(error, ExportCancelledError):
+                self._window.show_error(error)
+
+        self._going.add(key)
         self._window.notice.say("info", f"Exporting {run_dir.name}", f"{KINDS[kind]} …")
+        self._runner.run(Operation(work, done, failed))
 
-    def _on_exported(self, run_dir: Path, made: Exported) -> None:
-        folder = made.path if made.path.is_dir() else made.path.parent
-        text = "\n".join((str(made.path), *made.details))
-        step = Step("Open &folder", lambda: open_path(folder))
-        self._window.notice.say("success", f"Exported {run_dir.name}: {KINDS[made.kind]}", text, step)
+    def close(self) -> None:
+        """Ends the exports that can be ended; what is half made is removed."""
+        self._closing.set()
 
 
 def open_path(path: Path) -> None:

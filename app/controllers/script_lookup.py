@@ -34,9 +34,7 @@ class Scripting(QObject):
         self._runner = runner
         self._options: dict[str, FieldValue] | None = None
         self._looked_beside: str | None = None
-        self._later = QTimer(self)
-        self._later.setSingleShot(True)
-        self._later.setInterval(LOOK_AFTER_MS)
+        self._later = QTimer(self, singleShot=True, interval=LOOK_AFTER_MS)
         self._later.timeout.connect(self._look)
 
     def close(self) -> None:

@@ -31,16 +31,7 @@ if TYPE_CHECKING:
 
 
 class SetupWiring(QObject):
-    """What Setup asks of others.
-
-    Args:
-        setup: The panel.
-        drafting: Is told what is found wrong.
-        runner: Where disks are looked at.
-        data: The run that is shown.
-        table: The devices there are.
-        parent: Qt owner.
-    """
+    """What Setup asks of others."""
 
     def __init__(
         self,

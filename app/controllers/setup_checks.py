@@ -67,9 +67,7 @@ class Drafting(QObject):
         self._problem: RankdeckError | None = None
         self._elsewhere: dict[str, dict[str, RankdeckError]] = {}
         self.latest: CheckedDraft | None = None
-        self._later = QTimer(self)
-        self._later.setSingleShot(True)
-        self._later.setInterval(LOOK_AFTER_MS)
+        self._later = QTimer(self, singleShot=True, interval=LOOK_AFTER_MS)
         self._later.timeout.connect(self._look_at_dataset)
 
     def open(self) -> None:

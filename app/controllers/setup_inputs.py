@@ -16,18 +16,7 @@ from app.views.window.main_window import MainWindow
 
 
 class SetupInputs(QObject):
-    """Connects Setup with the models and checks that it depends on.
-
-    Args:
-        window: Has the panel.
-        drafting: Checks each edited draft.
-        aids: Looks at the script, the data and the packages.
-        pricing: Estimates what synchronising costs.
-        table: This machine's devices.
-        recipes: The recipes there are.
-        data: The shown run, which the price is estimated from.
-        parent: Qt owner.
-    """
+    """Connects Setup with the models and checks that it depends on."""
 
     def __init__(
         self,

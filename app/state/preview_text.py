@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from core.config.mode import mode_label
@@ -11,19 +10,6 @@ from core.data.dataset import is_hub
 from core.formatting import byte_size
 
 Found = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column that may be the text.
-
-    Attributes:
-        name: What the option `text_column` takes; empty: guessed.
-        label: What a list says of it.
-    """
-
-    name: str
-    label: str
 
 
 def fact_lines(found: Found) -> list[tuple[str, str]]:
@@ -55,13 +41,12 @@ def data_text(dataset: str, files: int, size_bytes: int | None) -> str:
     return f"{_many(files, 'file')}, {byte_size(size_bytes or 0)}"
 
 
-def columns_of(found: Found) -> list[Column]:
-    """What may be chosen as the text, the guess first; empty where there are no columns."""
+def columns_of(found: Found) -> dict[str, str]:
+    """What may be chosen as the text: the option `text_column` (empty: guessed), and what a list says of it."""
     if not found["columns"] or found["text_column"] is None:
-        return []
+        return {}
     guess = f"guessed: {_column_name(found['text_column'])}" if found["text_column_guessed"] else "guessed"
-    named = [Column(str(item["name"]), _column_label(item)) for item in found["columns"]]
-    return [Column("", guess), *named]
+    return {"": guess, **{str(item["name"]): _column_label(item) for item in found["columns"]}}
 
 
 def chosen_column(found: Found) -> str:

@@ -124,8 +124,8 @@ class PreviewDialog(QDialog):
         self._show_facts(fact_lines(found))
         columns = columns_of(found)
         self.column.clear()
-        for item in columns:
-            self.column.addItem(item.label, item.name)
+        for name, label in columns.items():
+            self.column.addItem(label, name)
         self.column.setCurrentIndex(max(0, self.column.findData(chosen_column(found))))
         self.column.setEnabled(self._can_choose)
         self.column.setToolTip("" if self._can_choose else "This recipe has no text column setting")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -41,25 +40,15 @@ HEIGHTS: Final = (520, 240)
 
 
 class MainWindow(QMainWindow):
-    """Everything a person sees. What is to happen is emitted; what has happened is told by the `show_…` methods.
+    """Everything a person sees. Its parts and actions emit intents; the `show_…` methods tell what has happened.
 
     Signals:
-        start_requested, resume_requested, replay_requested, help_requested, folder_requested: Intents.
         stop_requested: True when it should end at once.
-        export_requested: One of `core.export.kinds.KINDS`.
-        run_chosen: A run's folder, clicked in the list.
         stop_and_close_requested: The window is to be closed once the run was told to stop.
         closed: The window goes; what it held open can end.
     """
 
-    start_requested = Signal()
     stop_requested = Signal(bool)
-    resume_requested = Signal()
-    replay_requested = Signal()
-    help_requested = Signal()
-    folder_requested = Signal()
-    export_requested = Signal(str)
-    run_chosen = Signal(object)
     stop_and_close_requested = Signal()
     closed = Signal()
 
@@ -170,28 +159,16 @@ class MainWindow(QMainWindow):
         actions = self.actions_
         for action in (actions.replay, actions.log, actions.folder, actions.help):
             self.addAction(action)
-        actions.start.triggered.connect(self.start_requested)
         actions.stop.triggered.connect(self._on_stop_triggered)
-        actions.resume.triggered.connect(self.resume_requested)
-        actions.replay.triggered.connect(self.replay_requested)
-        actions.folder.triggered.connect(self.folder_requested)
-        actions.help.triggered.connect(self.help_requested)
-        for kind, action in actions.exports.items():
-            action.triggered.connect(functools.partial(self.export_requested.emit, kind))
         self.runs.menu_requested.connect(self.run_menu.popup)
         actions.log.triggered.connect(lambda: self.tabs.show_log())
         actions.setup.toggled.connect(self._on_setup_toggled)
-        self.runs.run_chosen.connect(self.run_chosen)
         self.setup.form.more_toggled.connect(self._on_more_toggled)
 
     def _restore(self) -> None:
-        geometry = self._settings.geometry()
-        if geometry is not None:
-            self.restoreGeometry(geometry)
+        self.restoreGeometry(self._settings.layout("window/geometry"))
         for name, splitter in (("panes", self._panes), ("middle", self._middle)):
-            state = self._settings.splitter(name)
-            if state is not None:
-                splitter.restoreState(state)
+            splitter.restoreState(self._settings.layout(f"splitters/{name}"))
         width = self._settings.values("window").get("setup_width")
         self._setup_width = width if isinstance(width, int) and width > 0 else PANES[2]
         self.actions_.setup.setChecked(self._settings.flag("setup_shown", True))
@@ -202,9 +179,9 @@ class MainWindow(QMainWindow):
         if self.setup.isVisible():
             self._setup_width = self._panes.sizes()[2]
         self._settings.set_values("window", {"setup_width": self._setup_width})
-        self._settings.set_geometry(self.saveGeometry())
-        self._settings.set_splitter("panes", self._panes.saveState())
-        self._settings.set_splitter("middle", self._middle.saveState())
+        self._settings.set_layout("window/geometry", self.saveGeometry())
+        self._settings.set_layout("splitters/panes", self._panes.saveState())
+        self._settings.set_layout("splitters/middle", self._middle.saveState())
 
     # --- what has happened -------------------------------------------------------------------------------
 
