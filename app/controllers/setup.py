@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
@@ -48,13 +49,11 @@ class SetupWiring(QObject):
         self._data = data
         self._table = table
         self.scripting = Scripting(runner, self)
-        self.scripting.judged.connect(self._on_script_judged)
+        self.scripting.judged.connect(functools.partial(drafting.set_problems, "script"))
         self.scripting.interpreters_found.connect(setup.show_interpreters)
         setup.charts_requested.connect(self._on_charts_requested)
         self.previewing = Previewing(self)
         self.preview: PreviewDialog | None = None
-        self.previewing.progressed.connect(self._on_preview_progressed)
-        self.previewing.found.connect(self._on_preview_found)
         self.previewing.failed.connect(self._on_preview_failed)
         setup.data.preview_requested.connect(self._on_preview_requested)
         drafting.checked.connect(self._on_checked)
@@ -66,9 +65,7 @@ class SetupWiring(QObject):
         setup.mode.install_requested.connect(self._on_deepspeed_requested)
         drafting.dataset_failed.connect(lambda error: self._set_need("data", error))
         drafting.dataset_found.connect(lambda _: self._set_need("data", None))
-        self.installing.printed.connect(self._on_printed)
         self.installing.installed.connect(self._on_installed)
-        self.installing.failed.connect(self._on_install_failed)
 
     def update(self, draft: Draft, recipe: Recipe | None) -> None:
         """Takes over an edited draft."""
@@ -87,9 +84,6 @@ class SetupWiring(QObject):
         self.installing.close()
 
     # --- a script ----------------------------------------------------------------------------------------
-
-    def _on_script_judged(self, problems: Mapping[str, RankdeckError]) -> None:
-        self._drafting.set_problems("script", problems)
 
     def _on_charts_requested(self) -> None:
         events = self._data.series.events
@@ -116,6 +110,8 @@ class SetupWiring(QObject):
         dialog.cancel_requested.connect(self.previewing.cancel)
         dialog.column_chosen.connect(lambda name: self._set_and_look(TEXT_COLUMN, name))
         dialog.finished.connect(self._on_preview_closed)
+        self.previewing.progressed.connect(dialog.show_progress)
+        self.previewing.found.connect(dialog.show_found)
         self.preview = dialog
         dialog.open()
         self._look(False)
@@ -137,14 +133,6 @@ class SetupWiring(QObject):
     def _set_and_look(self, field: str, text: str) -> None:
         self._setup.set_field(field, text)
         self._look(False)
-
-    def _on_preview_progressed(self, text: str) -> None:
-        if self.preview is not None:
-            self.preview.show_progress(text)
-
-    def _on_preview_found(self, found: Mapping[str, object]) -> None:
-        if self.preview is not None:
-            self.preview.show_found(found)
 
     def _on_preview_failed(self, error: RankdeckError) -> None:
         if self.preview is not None:
@@ -209,24 +197,17 @@ class SetupWiring(QObject):
         dialog.install_requested.connect(lambda: self.installing.install(offer))
         dialog.cancel_requested.connect(self.installing.cancel)
         dialog.finished.connect(self._on_install_closed)
+        self.installing.printed.connect(dialog.append)
+        self.installing.installed.connect(dialog.show_installed)
+        self.installing.failed.connect(dialog.show_error)
         self.install_dialog = dialog
         dialog.open()
 
-    def _on_printed(self, text: str) -> None:
-        if self.install_dialog is not None:
-            self.install_dialog.append(text)
-
     def _on_installed(self) -> None:
-        if self.install_dialog is not None:
-            self.install_dialog.show_installed()
         self._drafting.look_again()
         self._look_for_packages()
         if self.preview is not None:
             self._look(False)
-
-    def _on_install_failed(self, error: RankdeckError) -> None:
-        if self.install_dialog is not None:
-            self.install_dialog.show_error(error)
 
     def _on_install_closed(self, _result: int) -> None:
         self.install_dialog = None

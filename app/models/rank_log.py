@@ -79,11 +79,9 @@ class RankLogModel(QAbstractListModel):
         self._lines: deque[str] = deque()
 
     def rowCount(self, parent: Index | None = None) -> int:
-        """How many lines are kept."""
         return 0 if parent is not None and parent.isValid() else len(self._lines)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """A line's text."""
         if role == Qt.ItemDataRole.DisplayRole and index.isValid() and index.row() < len(self._lines):
             return self._lines[index.row()]
         return None

@@ -95,7 +95,6 @@ class RunListModel(QAbstractListModel):
         return list(self._entries)
 
     def rowCount(self, parent: Index | None = None) -> int:
-        """How many runs there are."""
         return 0 if parent is not None and parent.isValid() else len(self._entries)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:

@@ -96,8 +96,6 @@ class PreviewDialog(QDialog):
         parts = (self.notice, self._going, self.notes, chosen, self.text, self.buttons)
         lay_column(self, *parts, spacing=8, margins=None, grow=self.text)
 
-    # --- what is going on --------------------------------------------------------------------------------
-
     def show_looking(self) -> None:
         """A look begins."""
         self.notice.clear()
@@ -161,8 +159,6 @@ class PreviewDialog(QDialog):
             self.notes.addWidget(label, row, 0)
             self.notes.addWidget(text, row, 1)
 
-    # --- samples and documents ---------------------------------------------------------------------------
-
     def _show_text(self) -> None:
         if self._found is None:
             return
@@ -178,7 +174,6 @@ class PreviewDialog(QDialog):
         bar.setValue(place)
 
     def changeEvent(self, event: QEvent) -> None:
-        """Redraws the tokens' backgrounds when light turns to dark."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange:
             self._show_text()

@@ -205,12 +205,10 @@ class ResumeDialog(QDialog):
         typed = self.run.currentText().strip()
         text = str(self.run.itemData(row)) if row >= 0 and self.run.itemText(row) == self.run.currentText() else typed
         changes: dict[str, Any] = {}
-        if self.steps.text().strip():
-            changes["steps"] = self.steps.text().strip()
-        if self.data.text().strip():
-            changes["dataset_file"] = self.data.text().strip()
-        if self.chunk_size.text().strip():
-            changes["dataset_chunk_size"] = self.chunk_size.text().strip()
+        lines = {"steps": self.steps, "dataset_file": self.data, "dataset_chunk_size": self.chunk_size}
+        for name, line in lines.items():
+            if line.text().strip():
+                changes[name] = line.text().strip()
         if self.checkpoint.currentData() is not None:
             changes["checkpoint"] = str(self.checkpoint.currentData())
         devices, mode = self.devices.currentData(), self.mode.currentData()

@@ -58,11 +58,9 @@ class LedgerStrip(QWidget):
         self._names = names
 
     def sizeHint(self) -> QSize:
-        """As high as its blocks."""
         return QSize(240, max(1, len(self._blocks)) * ROW + 4)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draws the strips that are in sight."""
         painter = QPainter(self)
         first = max(0, event.rect().top() // ROW)
         last = min(len(self._blocks), event.rect().bottom() // ROW + 1)
@@ -117,7 +115,6 @@ class LedgerStrip(QWidget):
         return QRect(start, top, max(1, end - start - gap), STRIP)
 
     def event(self, event: QEvent) -> bool:
-        """Describes the chunk under the pointer in a tooltip."""
         if isinstance(event, QHelpEvent):
             QToolTip.showText(event.globalPos(), self.tooltip_at(event.pos()), self)
             return True

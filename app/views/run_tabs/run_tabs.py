@@ -22,7 +22,6 @@ class RoomyTabBar(QTabBar):
     """Fusion moves the text of a tab that lies behind down, and cuts its descenders off."""
 
     def tabSizeHint(self, index: int) -> QSize:
-        """A little higher than the style asks for."""
         return super().tabSizeHint(index) + QSize(0, ROOM_PX)
 
 

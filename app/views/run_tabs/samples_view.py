@@ -74,8 +74,6 @@ class SamplesView(QWidget):
             item = self.steps.item(row)
             item.setText(_where(self._samples[item.data(Qt.ItemDataRole.UserRole)], names))
 
-    # --- what there is -----------------------------------------------------------------------------------
-
     def show_samples(self, samples: Sequence[Sample]) -> None:
         """Shows these (oldest first); does nothing when they are the ones shown."""
         ends = [_key(samples[0]), _key(samples[-1])] if samples else []
@@ -112,8 +110,6 @@ class SamplesView(QWidget):
                 item.setSelected(True)
                 if self.steps.currentRow() != row and len(keys) == 1:
                     self.steps.setCurrentItem(item)
-
-    # --- choosing ----------------------------------------------------------------------------------------
 
     def _on_selection_changed(self) -> None:
         rows = [self.steps.row(item) for item in self.steps.selectedItems()]

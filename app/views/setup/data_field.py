@@ -85,13 +85,11 @@ class DataField(QWidget):
         self.line.setAccessibleDescription("" if error is None else f"Wrong: {error.cause} {error.next_step}")
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Takes one file or folder of this machine."""
         urls = event.mimeData().urls()
         if len(urls) == 1 and urls[0].isLocalFile():
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Takes over the dropped path."""
         self._take(event.mimeData().urls()[0].toLocalFile())
         event.acceptProposedAction()
 

@@ -40,11 +40,9 @@ class NameBox(QCheckBox):
         self._elide()
 
     def minimumSizeHint(self) -> QSize:
-        """Narrow: the name may be cut."""
         return QSize(48, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Cuts the name to the new width."""
         self._elide()
         super().resizeEvent(event)
 

@@ -100,8 +100,6 @@ class ModePicker(QWidget):
         head = (*self.radios.values(), self._meaning, self.problem, self.zero)
         lay_column(self, *head, below, self.sync_interval, last, self.merging, self._average_warning, spacing=4)
 
-    # --- what is chosen ----------------------------------------------------------------------------------
-
     def mode(self) -> Mode:
         """The mode that was picked; `Mode.AUTO` before that."""
         return self._chosen
@@ -135,8 +133,6 @@ class ModePicker(QWidget):
         """A DeepSpeed configuration of the person's own; empty: Rankdeck's."""
         self._deepspeed = text
         self._on_changed()
-
-    # --- what can be chosen --------------------------------------------------------------------------------
 
     def set_options(self, options: ModeOptions) -> None:
         """The ticked devices, the recipe and this machine decide what is recommended and what can be chosen."""

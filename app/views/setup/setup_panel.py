@@ -125,8 +125,6 @@ class SetupPanel(QWidget):
         self.setMinimumWidth(MIN_WIDTH)
         narrow(self.recipe)
 
-    # --- the draft ---------------------------------------------------------------------------------------
-
     def chosen_recipe(self) -> Recipe | None:
         """The recipe that is chosen; None when there is no usable one."""
         return self._recipes.get(str(self.recipe.currentData()))

@@ -58,28 +58,25 @@ class SummaryLines(QFrame):
             steps_per_epoch: None while that is not known.
             ranks: Devices that are ticked.
         """
-        self.arithmetic.setToolTip("Samples per optimizer step = micro-batch × devices × accumulation")
-        if checked.config is not None and checked.batch is None:
-            self.arithmetic.setText("1 process" if ranks == 1 else f"{count(ranks)} processes, one per device")
-            self.arithmetic.setToolTip("The program sets its own batch size")
-            self.epoch.setText("")
-        elif checked.batch is None or checked.config is None:
-            wrong = len(checked.problems)
-            self.arithmetic.setText("")
-            self.fix.setText(f"✕ Fix {wrong} {'setting' if wrong == 1 else 'settings'} to start")
-            self.epoch.setText("")
-        else:
-            batch = checked.batch
+        batch, text, epoch = checked.batch, "", ""
+        tip = "Samples per optimizer step = micro-batch × devices × accumulation"
+        if batch is not None:
             apart = " per device" if checked.mode == Mode.INDEPENDENT else ""
             factors = f"{count(batch.micro)} × {batch.ranks} × {count(batch.accumulation)}"
-            self.arithmetic.setText(f"Global batch {count(batch.global_)} = {factors}{apart}")
-            self.epoch.setText(
-                f"≈ {count(steps_per_epoch)} {'step' if steps_per_epoch == 1 else 'steps'} per epoch"
-                if steps_per_epoch
-                else ""
-            )
-        self.arithmetic.setVisible(bool(self.arithmetic.text()))
-        self.fix.setVisible(not self.arithmetic.text())
+            text = f"Global batch {count(batch.global_)} = {factors}{apart}"
+            if steps_per_epoch:
+                epoch = f"≈ {count(steps_per_epoch)} {'step' if steps_per_epoch == 1 else 'steps'} per epoch"
+        elif checked.config is not None:
+            text = "1 process" if ranks == 1 else f"{count(ranks)} processes, one per device"
+            tip = "The program sets its own batch size"
+        else:
+            wrong = len(checked.problems)
+            self.fix.setText(f"✕ Fix {wrong} {'setting' if wrong == 1 else 'settings'} to start")
+        self.arithmetic.setText(text)
+        self.arithmetic.setToolTip(tip)
+        self.epoch.setText(epoch)
+        self.arithmetic.setVisible(bool(text))
+        self.fix.setVisible(not text)
         if self.command.text() != checked.command:
             self.command.setText(checked.command)
             self.command.setCursorPosition(0)
@@ -103,5 +100,4 @@ class Line(QFrame):
         self.setFixedHeight(1)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """One pixel in the rule's colour."""
         QPainter(self).fillRect(self.rect(), rule(self.palette()))

@@ -42,7 +42,6 @@ class ThemedIconEngine(QIconEngine):
         self._tone = tone_name
 
     def clone(self) -> QIconEngine:
-        """A second engine for a copied icon."""
         return ThemedIconEngine(self._name, self._tone)
 
     def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:

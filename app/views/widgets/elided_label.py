@@ -28,11 +28,9 @@ class ElidedLabel(QLabel):
             self._elide()
 
     def minimumSizeHint(self) -> QSize:
-        """It asks for no width at all."""
         return QSize(0, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another width shows more of it, or less."""
         super().resizeEvent(event)
         self._elide()
 

@@ -46,7 +46,6 @@ class ToneLabel(QLabel):
         self.setVisible(bool(text))
 
     def changeEvent(self, event: QEvent) -> None:
-        """Takes the new theme's error colour."""
         if event.type() == QEvent.Type.PaletteChange:
             self._colour()
         super().changeEvent(event)

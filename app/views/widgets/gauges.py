@@ -23,7 +23,6 @@ class Meter(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
-        """Four pixels high."""
         return QSize(80, 4)
 
     def set_share(self, share: float | None) -> None:
@@ -55,7 +54,6 @@ class Sparkline(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
-        """Sixteen pixels high: one line of text."""
         return QSize(64, 16)
 
     def append(self, percent: float | None) -> None:
@@ -64,7 +62,6 @@ class Sparkline(QWidget):
         self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """A line over a faint ground."""
         painter = QPainter(self)
         ground = self.palette().color(QPalette.ColorRole.Window)
         painter.fillRect(self.rect(), blend(self.palette().color(QPalette.ColorRole.WindowText), ground, 0.06))

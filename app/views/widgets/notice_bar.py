@@ -96,13 +96,11 @@ class NoticeBar(QFrame):
         self.hide()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Redraws the sign when light turns to dark."""
         if event.type() == QEvent.Type.PaletteChange:
             self._icon.setPixmap(icon(_SIGN[self._kind], self._kind).pixmap(_ICON_PX, _ICON_PX))
         super().changeEvent(event)
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """A tinted ground with a stronger left edge."""
         painter = QPainter(self)
         painter.fillRect(self.rect(), tint(self.palette(), self._kind))
         painter.fillRect(0, 0, 4, self.height(), tone(self.palette(), self._kind))

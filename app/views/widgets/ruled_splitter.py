@@ -17,7 +17,6 @@ class RuledHandle(QSplitterHandle):
     """One pixel of rule in the middle of what can be grabbed."""
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draws the rule."""
         painter, colour = QPainter(self), rule(self.palette())
         if self.orientation() == Qt.Orientation.Horizontal:
             painter.fillRect(self.width() // 2, 0, 1, self.height(), colour)
@@ -33,5 +32,4 @@ class RuledSplitter(QSplitter):
         self.setHandleWidth(GRAB_PX)
 
     def createHandle(self) -> QSplitterHandle:
-        """The handle that Qt asks for."""
         return RuledHandle(self.orientation(), self)

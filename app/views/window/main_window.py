@@ -81,7 +81,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
         self._make_toolbar()
-        self.run_menu = self._make_run_menu()
+        self.run_menu = self._menu(self, self.actions_.folder)  # the run is the one that is shown by then
         self._lay_out()
         self._connect()
         self._restore()
@@ -105,33 +105,21 @@ class MainWindow(QMainWindow):
         more = icon_button("more", "More actions")
         more.setAutoRaise(True)
         more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        more.setMenu(self._more_menu(more))
+        actions = self.actions_
+        menu = self._menu(more, actions.replay, actions.log, actions.folder)
+        menu.addSeparator()
+        menu.addAction(actions.help)
+        more.setMenu(menu)
         bar.addWidget(more)
         self.addToolBar(bar)
 
-    def _more_menu(self, parent: QWidget) -> QMenu:
-        menu = QMenu(parent)
-        menu.setToolTipsVisible(True)
-        menu.addAction(self.actions_.replay)
-        menu.addAction(self.actions_.log)
-        menu.addAction(self.actions_.folder)
-        menu.addMenu(self._export_menu(menu))
-        menu.addSeparator()
-        menu.addAction(self.actions_.help)
-        return menu
-
-    def _export_menu(self, parent: QWidget) -> QMenu:
-        menu = QMenu("E&xport…", parent)
-        menu.setToolTipsVisible(True)
-        menu.addActions(list(self.actions_.exports.values()))
-        return menu
-
-    def _make_run_menu(self) -> QMenu:
-        """What can be done with a run in the list; it is the one that is shown by then."""
-        menu = QMenu(self)
-        menu.setToolTipsVisible(True)
-        menu.addAction(self.actions_.folder)
-        menu.addMenu(self._export_menu(menu))
+    def _menu(self, parent: QWidget, *actions: QAction) -> QMenu:
+        """A menu of actions on the shown run, its exports last."""
+        menu = QMenu(parent, toolTipsVisible=True)
+        menu.addActions(actions)
+        exports = QMenu("E&xport…", menu, toolTipsVisible=True)
+        exports.addActions(list(self.actions_.exports.values()))
+        menu.addMenu(exports)
         return menu
 
     def _lay_out(self) -> None:

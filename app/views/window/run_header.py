@@ -88,7 +88,6 @@ class RunHeader(QWidget):
         self.detail.setToolTip("\n".join(part for part in (self._summary.detail, *self._notes) if part))
 
     def changeEvent(self, event: QEvent) -> None:
-        """Redraws the sign when light turns to dark."""
         if event.type() == QEvent.Type.PaletteChange:
             self._show_sign(self._summary.word)
         super().changeEvent(event)
