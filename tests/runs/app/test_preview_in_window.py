@@ -167,7 +167,7 @@ def test_data_that_cannot_be_used_cannot_be_previewed(open_window: OpenWindow, t
     set_data(rankdeck, str(tmp_path / "empty.jsonl"), qtbot)
     dialog = open_preview(rankdeck, qtbot)
     qtbot.waitUntil(lambda: not dialog.cancel.isVisible(), timeout=LOOK_MS)
-    assert dialog.notice.title == "Which column is the text?" and "text_column" in dialog.notice.text
+    assert dialog.notice.title == "Which column is the text?" and "Choose the text column" in dialog.notice.text
     dialog.reject()
 
 
