@@ -118,7 +118,7 @@ class Rankdeck(QObject):
     def on_defect(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         """Reports an unforeseen error: the traceback to the log, a sentence to the user; the window stays open."""
         _log.error("a part of the window failed", exc_info=(kind, error, trace))
-        self.window.show_error(unexpected(error))
+        self.window.notice.show_error(unexpected(error))
 
 
 def main(argv: Sequence[str]) -> int:

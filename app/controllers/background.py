@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from PySide6.QtCore import QObject, QRunnable, Qt, QThreadPool, Signal
+from PySide6.QtCore import QObject, Qt, QThreadPool, Signal
 
 from core.errors import RankdeckError
 
@@ -61,7 +61,7 @@ class OperationRunner(QObject):
         self._open[number] = operation
         if operation.topic:
             self._latest[operation.topic] = number
-        self._pool.start(_Task(number, operation.work, self._tell_ended))
+        self._pool.start(lambda: self._work(number, operation.work))
 
     def close(self) -> None:
         """Waits a bounded time for what runs, and delivers nothing any more."""
@@ -71,8 +71,17 @@ class OperationRunner(QObject):
         if not self._pool.waitForDone(CLOSE_WAIT_MS):
             _log.warning("background work was still running %d ms after the window was closed", CLOSE_WAIT_MS)
 
-    def _tell_ended(self, number: int, result: object, error: object) -> None:
+    def _work(self, number: int, work: Callable[[], object]) -> None:
         """In the worker's thread; the receiver may be gone if the work outlives `close`."""
+        result, error = None, None
+        try:
+            result = work()
+        except RankdeckError as wrong:
+            error = wrong
+        except Exception as wrong:
+            # A defect of ours: the person gets one message, the log the traceback; the window continues.
+            _log.exception("background work failed")
+            error = unexpected(wrong)
         try:
             self._ended.emit(number, result, error)
         except RuntimeError:  # Qt has deleted what it would be sent from
@@ -87,26 +96,6 @@ class OperationRunner(QObject):
             operation.on_failure(error)
         else:
             operation.on_success(result)
-
-
-class _Task(QRunnable):
-    def __init__(self, number: int, work: Callable[[], object], ended: Callable[[int, object, object], None]) -> None:
-        super().__init__()
-        self._number = number
-        self._work = work
-        self._ended = ended
-
-    def run(self) -> None:
-        try:
-            result = self._work()
-        except RankdeckError as error:
-            self._ended(self._number, None, error)
-        except Exception as error:
-            # A defect of ours: the person gets one message, the log the traceback; the window continues.
-            _log.exception("background work failed")
-            self._ended(self._number, None, unexpected(error))
-        else:
-            self._ended(self._number, result, None)
 
 
 def unexpected(error: BaseException) -> RankdeckError:

@@ -29,7 +29,6 @@ class Installing(QObject):
 
     Args:
         runner: Where what is slow is done.
-        parent: Qt owner.
 
     Signals:
         printed: A piece of pip's output.

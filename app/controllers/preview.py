@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from PySide6.QtCore import Signal
 
@@ -47,6 +47,9 @@ class Previewing(Feed):
         devices = tuple(available)
 
         def work(stopping: threading.Event, send: Send) -> None:
+            def progress(text: str) -> None:
+                send(text)
+
             outcome: object
             try:
                 outcome = preview_data(
@@ -57,7 +60,7 @@ class Previewing(Feed):
                     documents=SHOWN,
                     read_all=read_all,
                     limit_s=None,  # the person sees how far it is, and can cancel
-                    progress=lambda text: _say(text, send),
+                    progress=progress,
                     cancelled=stopping.is_set,
                 )
             except RankdeckError as error:
@@ -83,7 +86,3 @@ class Previewing(Feed):
             self.failed.emit(item)
         else:
             self.found.emit(item)
-
-
-def _say(text: str, send: Send) -> Any:
-    return send(text)

@@ -153,7 +153,7 @@ class RunControl(QObject):
         self._closing.clear()
         if self._showing.run_dir is not None:
             self._stops.pop(self._showing.run_dir, None)
-        self._window.show_error(error)
+        self._window.notice.show_error(error)
         self.show_actions()
 
     def _on_stop_and_close(self) -> None:

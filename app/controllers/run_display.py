@@ -64,17 +64,17 @@ class RunDisplay(QObject):
         showing.failed.connect(window.runs.notice.show_error)
         showing.logs_changed.connect(window.tabs.log.set_sources)
         showing.config_read.connect(window.tabs.config.show_config)
-        showing.config_failed.connect(window.tabs.config.show_error)
+        showing.config_failed.connect(window.tabs.config.notice.show_error)
         window.tabs.log.log_chosen.connect(showing.show_log)
         window.tabs.config.copy_requested.connect(self._on_copy_requested)
         data.status_changed.connect(self._on_status_changed)
         data.changed.connect(self._on_data_changed)
         data.reset.connect(self._on_data_changed)
-        data.failed.connect(window.show_error)
+        data.failed.connect(window.notice.show_error)
         self._table.devices_changed.connect(self._show_names)
         showing.shown.connect(self._show_names)
         ledger.changed.connect(window.tabs.ledger.show_snapshot)
-        ledger.failed.connect(window.tabs.ledger.show_error)
+        ledger.failed.connect(window.tabs.ledger.notice.show_error)
 
     @property
     def state(self) -> RunState | None:

@@ -69,7 +69,7 @@ class RunFiles(QObject):
         def failed(error: RankdeckError) -> None:
             self._going.discard(key)
             if not isinstance(error, ExportCancelledError):
-                self._window.show_error(error)
+                self._window.notice.show_error(error)
 
         self._going.add(key)
         self._window.notice.say("info", f"Exporting {run_dir.name}", f"{KINDS[kind]} …")

@@ -51,7 +51,6 @@ class DeviceTable(Feed):
 
     Args:
         make_monitor: Makes the monitor for this machine, in the thread: finding a driver takes a while.
-        parent: Qt owner.
 
     Signals:
         devices_changed: Devices came or went, or `problem` changed.

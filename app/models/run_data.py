@@ -23,7 +23,6 @@ class RunData(Feed):
 
     Args:
         connect: How to reach a live run's host (`core.client.connect`); None follows the file alone.
-        parent: Qt owner.
 
     Signals:
         reset: Another run, or the same one from its beginning: `series` is a new object.

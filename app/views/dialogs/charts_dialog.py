@@ -45,7 +45,6 @@ class ChartsDialog(QDialog):
     Args:
         text: What the field holds, see `core.recipes.user_script.parse_charts`; what cannot be read is not shown.
         seen: Printed name → chart in the run that is shown.
-        parent: The window.
         unread: Printed name → its last numbers, where nothing that the run printed could be charted.
 
     Signals:

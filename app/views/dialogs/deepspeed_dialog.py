@@ -21,7 +21,6 @@ class DeepSpeedDialog(QDialog):
     Args:
         stage: The ZeRO stage it is for.
         text: The person's own configuration; empty: Rankdeck's.
-        parent: The window.
 
     Signals:
         chosen: The text to use; empty for Rankdeck's own.

@@ -25,7 +25,6 @@ class InstallDialog(QDialog):
     Args:
         cause: Who needs what, in a sentence.
         offer: What would be run.
-        parent: The window.
 
     Signals:
         install_requested: Run it.

@@ -41,7 +41,6 @@ class PreviewDialog(QDialog):
 
     Args:
         dataset: What is looked at.
-        parent: The window.
 
     Signals:
         look_requested: Look again; True: make all tokens, and keep them.

@@ -53,7 +53,6 @@ class ResumeDialog(QDialog):
         ticked: Devices that are selected in Setup, as a run's config names them.
         mode: Mode and settings that are chosen in Setup, as changes of a run (`app.state.setup_form.mode_changes`).
         available: This machine's devices.
-        parent: The window.
 
     Signals:
         plan_requested: ``(text, changes)`` for `core.resume.planner.plan_resume`.

@@ -12,7 +12,6 @@ from app.views.widgets.build import code_box, lay_column, lay_row
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
 from core.config.run_config import RunConfig
-from core.errors import RankdeckError
 
 NOTHING: Final = "Choose a run on the left to see its settings."
 
@@ -68,7 +67,3 @@ class ConfigView(QWidget):
     def _on_copy_clicked(self) -> None:
         if self._config is not None:
             self.copy_requested.emit(self._config)
-
-    def show_error(self, error: RankdeckError) -> None:
-        """Says why the file cannot be read."""
-        self.notice.show_error(error)

@@ -17,7 +17,6 @@ from app.views.style.tones import rule
 from app.views.widgets.build import lay_column, muted_label, scrolled
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
-from core.errors import RankdeckError
 from core.formatting import count
 from core.ledger.ledger import BlockProgress
 from core.machine.devices.names import RankNames
@@ -180,7 +179,3 @@ class LedgerView(QWidget):
         self.legend.setText("   ".join(filter(None, (LEGEND, cell))))
         self.strip.setAccessibleDescription(self.headline.text())
         self.strip.set_blocks(snapshot.blocks, snapshot.chunk_size, snapshot.samples_per_block)
-
-    def show_error(self, error: RankdeckError) -> None:
-        """Says that the state file cannot be understood."""
-        self.notice.show_error(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -28,7 +29,6 @@ from app.views.window.actions import Actions, explain
 from app.views.window.close_question import CloseQuestion
 from app.views.window.run_header import RunHeader
 from app.views.window.welcome import Welcome
-from core.errors import RankdeckError
 from core.machine.devices.names import RankNames
 from core.recipes.manifest import Recipe
 from core.run_folder.state import RunState
@@ -151,7 +151,7 @@ class MainWindow(QMainWindow):
         self.runs.menu_requested.connect(self.run_menu.popup)
         actions.log.triggered.connect(lambda: self.tabs.show_log())
         actions.setup.toggled.connect(self._on_setup_toggled)
-        self.setup.form.more_toggled.connect(self._on_more_toggled)
+        self.setup.form.more_toggled.connect(functools.partial(self._settings.set_flag, "more_shown"))
 
     def _restore(self) -> None:
         self.restoreGeometry(self._settings.layout("window/geometry"))
@@ -234,10 +234,6 @@ class MainWindow(QMainWindow):
             step = Step("Show &log", lambda: self.tabs.show_log(outcome.log))
             self.notice.say(outcome.kind, outcome.title, outcome.text, step)
 
-    def show_error(self, error: RankdeckError) -> None:
-        """An error that concerns the run that is shown."""
-        self.notice.show_error(error)
-
     def set_live(self, names: Sequence[str], scripts: int = 0) -> None:
         """The runs that are going, `scripts` of them the user's own: closing the window must ask about them."""
         self._live, self._live_scripts = list(names), scripts
@@ -255,9 +251,6 @@ class MainWindow(QMainWindow):
         if on:
             self._panes.setSizes([sizes[0], max(1, sizes[1] + sizes[2] - self._setup_width), self._setup_width])
         self._settings.set_flag("setup_shown", on)
-
-    def _on_more_toggled(self, on: bool) -> None:
-        self._settings.set_flag("more_shown", on)
 
     # --- closing -----------------------------------------------------------------------------------------
 

@@ -119,7 +119,7 @@ def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
     ]
     assert "each cell is 100 samples" in view.legend.text()
     assert view.strip.tooltip_at(QPoint(0, 10)) == "" and not view.strip.grab().isNull()
-    view.show_error(StateFileError("It is cut in half.", "Move it away."))
+    view.notice.show_error(StateFileError("It is cut in half.", "Move it away."))
     assert view.notice.text == "It is cut in half. Move it away."
     view.show_snapshot(None)
     assert view.page.is_empty and view.notice.isHidden()
