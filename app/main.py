@@ -106,7 +106,7 @@ class Rankdeck(QObject):
         """Remembers what was chosen and ends every thread; runs continue."""
         setup = self.window.setup
         wished = dataclasses.replace(setup.draft(), devices=tuple(setup.devices.wished()))
-        self.settings.set_values("setup", wished.as_dict())
+        self.settings.set_values("setup", dataclasses.asdict(wished))
         self.settings.set_values("plots", self.window.plots.settings())
         self.settings.sync()
         for part in (

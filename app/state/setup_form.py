@@ -60,14 +60,9 @@ class Draft:
     mode_fields: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for the settings."""
-        texts = {"mode": str(self.mode), "mode_fields": dict(self.mode_fields), "fields": dict(self.fields)}
-        return {**dataclasses.asdict(self), "devices": list(self.devices), **texts}
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Draft:
-        """What `as_dict` gave; a part of the wrong type is left at its default."""
+        """What `dataclasses.asdict` gave, from JSON; a part of the wrong type is left at its default."""
         start = cls()
         kept: dict[str, Any] = {}
         for item in dataclasses.fields(cls):

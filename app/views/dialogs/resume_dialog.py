@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
@@ -41,7 +41,16 @@ MODES: Final[Sequence[Mapping[str, str]]] = (
     *({"mode": Mode.ZERO, "zero_stage": stage} for stage in ("1", "2", "3")),
     {"mode": Mode.FSDP},
 )
-LABELS: Final = ("R&un", "Chec&kpoint", "Train u&p to step", "&Dataset", "D&evices", "&Mode", "C&hunk size")
+ROWS: Final = (
+    ("R&un", ""),
+    ("Chec&kpoint", "Resume from an older checkpoint. Newer ones are set aside, not removed."),
+    ("Train u&p to step", "Total number of optimizer steps"),
+    ("&Dataset", "Needed only if the dataset has moved, or if the state file doesn't name its path"),
+    ("D&evices", "Select other devices in Setup to use any combination of them."),
+    ("&Mode", "A run can be resumed in any mode, whichever mode it was trained in."),
+    ("C&hunk size", "The value that the state file was written with, in samples"),
+)
+"""Labels and tooltips of the fields."""
 CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json to see what resuming will do."
 
 
@@ -81,22 +90,14 @@ class ResumeDialog(QDialog):
         narrow(self.run, 36)
         self.open_file = QPushButton("&Open state file…")
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
-        self.devices = QComboBox()
-        self.devices.setToolTip("Select other devices in Setup to use any combination of them.")
-        self.mode = QComboBox()
-        self.mode.setToolTip("A run can be resumed in any mode, whichever mode it was trained in.")
+        self.devices, self.mode, self.checkpoint = QComboBox(), QComboBox(), QComboBox()
         self.trust = QCheckBox("&I trust this code")
         self.trust.setToolTip(
             "The code runs with your permissions: it can read, change and send any file that you can."
         )
         self.steps = QLineEdit(placeholderText=UNCHANGED)
-        self.steps.setToolTip("Total number of optimizer steps")
         self.data = QLineEdit(placeholderText=UNCHANGED)
-        self.data.setToolTip("Needed only if the dataset has moved, or if the state file doesn't name its path")
-        self.checkpoint = QComboBox()
-        self.checkpoint.setToolTip("Resume from an older checkpoint. Newer ones are set aside, not removed.")
         self.chunk_size = QLineEdit(placeholderText="4000")
-        self.chunk_size.setToolTip("The value that the state file was written with, in samples")
         self.message = named(QLabel(CHOOSE, wordWrap=True), "What will happen")
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.buttons.button(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())  # no other button has a sign
@@ -104,8 +105,10 @@ class ResumeDialog(QDialog):
         self._later = QTimer(self, singleShot=True, interval=PLAN_AFTER_MS)
         self._later.timeout.connect(self._ask)
         self._fill(entries)
-        self._fill_devices(ticked, available)
-        self._fill_modes(mode)
+        for text, devices in _device_choices(ticked, available):
+            self.devices.addItem(text, devices)
+        for text, changes in _mode_choices(mode):
+            self.mode.addItem(text, changes)
         self._lay_out()
         self._connect()
         self._set_plan(None)
@@ -122,31 +125,13 @@ class ResumeDialog(QDialog):
         if line is not None:
             line.setPlaceholderText("a run, its folder, or a state file")
 
-    def _fill_devices(self, ticked: Sequence[str], available: Sequence[Device]) -> None:
-        labels = {device.uuid: device_label(device) for device in available}
-        self.devices.addItem(UNCHANGED, None)
-        if ticked:
-            selected = ", ".join(_device_text(text, labels) for text in ticked)
-            self.devices.addItem(f"selected in Setup: {selected}", list(ticked))
-        for kind, name in (("cuda", "GPUs"), ("cpu", "CPU devices")):
-            devices = [device for device in available if device.kind == kind and not device.hidden_by]
-            if len(devices) > 1:
-                self.devices.addItem(f"all {len(devices)} {name}", list(device_texts(devices)))
-            for device in devices[: 1 if kind == "cpu" else None]:  # one CPU device is as good as another
-                self.devices.addItem(labels[device.uuid], list(device_texts([device])))
-
-    def _fill_modes(self, mode: Mapping[str, str]) -> None:
-        self.mode.addItem(UNCHANGED, None)
-        self.mode.addItem(f"as in Setup: {_mode_text(mode)}", dict(mode))
-        for changes in MODES:
-            self.mode.addItem(_mode_text(changes), dict(changes))
-
     def _lay_out(self) -> None:
         grid = label_grid(None, line_spacing=8)
         fields = (self.run, self.checkpoint, self.steps, self.data, self.devices, self.mode, self.chunk_size)
-        for row, (text, field) in enumerate(zip(LABELS, fields, strict=True)):
+        for row, ((text, tip), field) in enumerate(zip(ROWS, fields, strict=True)):
             label = QLabel(text)
             label.setBuddy(field)
+            field.setToolTip(tip)
             grid.addWidget(label, row, 0)
             grid.addWidget(field, row, 1, 1, 1 if field is self.run else 2)
         self._chunk_label = label
@@ -321,6 +306,26 @@ class ResumeDialog(QDialog):
     def _on_go_clicked(self) -> None:
         if self._plan is not None:
             self.resume_requested.emit(self._plan)
+
+
+def _device_choices(ticked: Sequence[str], available: Sequence[Device]) -> Iterator[tuple[str, list[str] | None]]:
+    labels = {device.uuid: device_label(device) for device in available}
+    yield UNCHANGED, None
+    if ticked:
+        yield f"selected in Setup: {', '.join(_device_text(text, labels) for text in ticked)}", list(ticked)
+    for kind, name in (("cuda", "GPUs"), ("cpu", "CPU devices")):
+        devices = [device for device in available if device.kind == kind and not device.hidden_by]
+        if len(devices) > 1:
+            yield f"all {len(devices)} {name}", list(device_texts(devices))
+        for device in devices[: 1 if kind == "cpu" else None]:  # one CPU device is as good as another
+            yield labels[device.uuid], list(device_texts([device]))
+
+
+def _mode_choices(mode: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str] | None]]:
+    yield UNCHANGED, None
+    yield f"as in Setup: {_mode_text(mode)}", dict(mode)
+    for changes in MODES:
+        yield _mode_text(changes), dict(changes)
 
 
 def _device_text(text: str, labels: Mapping[str, str]) -> str:

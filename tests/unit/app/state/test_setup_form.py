@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import shlex
 
 import pytest
@@ -147,7 +149,7 @@ def test_fsdp_is_a_mode_of_its_own() -> None:
 
 def test_a_draft_survives_the_settings_and_damage_to_them() -> None:
     draft = Draft(dataset="a.txt", devices=("GPU-1",), mode="zero", fields={"lr": "0.1"})
-    assert Draft.from_dict(draft.as_dict()) == draft
+    assert Draft.from_dict(json.loads(json.dumps(dataclasses.asdict(draft)))) == draft
     assert Draft.from_dict({"devices": 3, "mode": None, "fields": [], "unknown": 1}) == Draft()
 
 

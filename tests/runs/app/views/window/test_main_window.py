@@ -227,7 +227,7 @@ def test_a_failed_run_says_why_in_its_row_and_over_the_plots(
     write_lines(runs_dir / "sad", Shape(steps=20), state="failed", error=error, world_size=2)
     rankdeck = open_window()
     qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 1)
-    rankdeck.window.run_chosen.emit(runs_dir / "sad")
+    rankdeck.window.runs.run_chosen.emit(runs_dir / "sad")
     notice = rankdeck.window.notice
     qtbot.waitUntil(lambda: notice.title == "CPU 1: out of memory")
     assert notice.text == "It needed 3 GB. Halve the micro-batch."
