@@ -99,7 +99,6 @@ class _Commit:
     """A commit that the program waits for."""
 
     answer: Answer
-    step: int
     position: Position
     record: Record
     deadline: float
@@ -165,7 +164,7 @@ class LedgerLink:
         position = self._position(done, step)
         record = Record(final or self.before.checkpoint, staged, position.samples_seen, position.step)
         now = time.monotonic()
-        self._commit = _Commit(answer, position.step, position, record, now + COMMIT_LIMIT_S)
+        self._commit = _Commit(answer, position, record, now + COMMIT_LIMIT_S)
         self.send(CommitBegin(position.step, "checkpoint"))
 
     # what the host says
@@ -198,7 +197,7 @@ class LedgerLink:
             commit.answer(error="not every rank called rankdeck.checkpoint at the same place, or the disk is too slow")
         elif commit.ask_at is not None and now >= commit.ask_at:
             commit.ask_at = None
-            self.send(CommitBegin(commit.step, "checkpoint"))
+            self.send(CommitBegin(commit.position.step, "checkpoint"))
 
     # inside
 
@@ -206,8 +205,8 @@ class LedgerLink:
         assert self._data is not None
         if samples == self._data.samples:
             answer(ok={"samples": samples})
-            return
-        answer(error=f"rank 0 has {self._data.samples} samples in its dataset, and this rank has {samples}")
+        else:
+            answer(error=f"rank 0 has {self._data.samples} samples in its dataset, and this rank has {samples}")
 
     def _position(self, done: list[list[int]], step: int | None) -> Position:
         """What this rank's weights have seen, by the program's word on each chunk it holds."""
@@ -219,12 +218,11 @@ class LedgerLink:
                 continue
             seen += samples - grant.offset
             if samples >= grant.count:
-                completed.append((grant, samples))
+                completed.append(grant)
             elif samples > grant.offset:
-                partial.append([grant.epoch, grant.block_id, grant.chunk_id, samples])
+                partial.append([*_chunk_of(grant), samples])
         at = seen if step is None else step
-        chunks = [ChunkDone(g.epoch, g.block_id, g.chunk_id, at, g.count) for g, _ in completed]
-        return Position(at, seen, chunks, partial)
+        return Position(at, seen, [ChunkDone(*_chunk_of(grant), at, grant.count) for grant in completed], partial)
 
     def _commit_to(self, message: CommitTo) -> None:
         commit = self._commit

@@ -13,28 +13,22 @@ from core.recipes.user_script import DROP, plain
 _ALIASES: Final[Mapping[str, str]] = {
     alias: name
     for name, aliases in {
-        "loss": "loss train_loss training_loss lm_loss avg_loss average_loss mean_loss total_loss batch_loss "
-        "running_loss loss_train trainloss step_loss loss_step train_loss_step minibatch_loss cur_loss loss_avg "
-        "lm_loss_value",
-        "val_loss": "val_loss validation_loss eval_loss valid_loss test_loss dev_loss loss_val loss_eval loss_test "
-        "val_avg_loss val_average_loss validation_avg_loss val_loss_epoch val_total_loss val_mean_loss",
-        "lr": "lr learning_rate lrate current_lr lr_0 train_lr train_learning_rate",
-        "grad_norm": "grad_norm gradnorm gradient_norm gnorm norm total_norm global_grad_norm train_grad_norm",
+        "loss": "loss lm_loss avg_loss average_loss mean_loss total_loss batch_loss running_loss trainloss step_loss "
+        "loss_step minibatch_loss cur_loss loss_avg lm_loss_value",
+        "val_loss": "val_loss_epoch",
+        "lr": "lr learning_rate lrate current_lr lr_0",
+        "grad_norm": "grad_norm gradnorm gradient_norm gnorm norm total_norm global_grad_norm",
         "tokens_per_s": "tokens_per_s tokens_per_second tokens_per_sec tok_s toks_s tokens_s tok_sec tokens_sec "
-        "tokens_second tps wps tokens_per_second_per_gpu train_tokens_per_second",
+        "tokens_second tps wps tokens_per_second_per_gpu",
         "samples_per_s": "samples_per_s samples_per_second samples_per_sec samples_s samples_sec images_s images_sec "
-        "img_s imgs_s img_sec images_per_second images_per_sec examples_s examples_sec samplespersec "
-        "fps",
+        "img_s imgs_s img_sec images_per_second images_per_sec examples_s examples_sec samplespersec fps",
         "step_time_s": "step_time_s step_time time dt iter_time iter_dt batch_time time_per_step time_per_iteration "
-        "elapsed_time_per_iteration iteration_time step_avg "
-        "sec_per_step s_it seconds_per_step step_dt time_s dt_s iter_time_s",
+        "elapsed_time_per_iteration iteration_time step_avg sec_per_step s_it seconds_per_step step_dt time_s dt_s "
+        "iter_time_s",
         "data_wait_s": "data_wait_s data_time data",
-        "accuracy": "accuracy acc train_acc train_accuracy training_accuracy acc@1 acc1 top1 prec@1 top_1_acc",
+        "accuracy": "accuracy acc acc@1 acc1 top1 prec@1 top_1_acc",
         "accuracy_top5": "accuracy_top5 acc@5 acc5 top5 prec@5 top_5_acc",
-        "val_accuracy": "val_accuracy val_acc test_acc test_accuracy eval_accuracy eval_acc valid_acc valid_accuracy "
-        "validation_accuracy validation_acc dev_acc dev_accuracy",
-        "perplexity": "perplexity ppl train_ppl train_perplexity",
-        "val_perplexity": "val_perplexity val_ppl eval_perplexity eval_ppl test_ppl test_perplexity",
+        "perplexity": "perplexity ppl",
         "epoch": "epoch epochs",
         "mfu": "mfu bf16_mfu",
         "tokens_seen": "tokens_seen num_tokens num_input_tokens_seen consumed_tokens",
@@ -141,16 +135,18 @@ class Names:
 def _usual(key: str, evaluation: bool) -> str:
     """The common name of a printed one."""
     evaluation = evaluation and _TRAINED.search(key) is None
-    if key in _ALIASES and not (evaluation and not _EVALUATION.match(key)):
+    if key in _ALIASES and (not evaluation or _EVALUATION.match(key)):
         return _ALIASES[key]
     before, after = _EVALUATION.match(key), _EVALUATED.search(key)
-    if before is not None or after is not None:
-        bare = key[before.end() :] if before is not None else key[: after.start()] if after is not None else key
+    if before or after:
+        bare = _TRAINED.sub("", key[before.end() :] if before else _EVALUATED.sub("", key))
         return f"val_{_ALIASES[bare]}" if bare in _ALIASES else key
     if evaluation:
         return f"val_{_ALIASES.get(key, key)}"
     bare = _TRAINED.sub("", key)
-    return key if bare in _VAGUE or not bare else _ALIASES.get(bare, bare)
+    if bare == key or not bare or bare in _VAGUE:
+        return key
+    return _usual(bare, False)
 
 
 def _without_unit(key: str) -> tuple[str, float]:
