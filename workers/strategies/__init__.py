@@ -17,13 +17,7 @@ __all__ = ["RankPlace", "Replica", "SingleStrategy", "Strategy", "make_strategy"
 
 
 def make_strategy(mode: str, place: RankPlace, config: RunConfig, batch: Batch) -> Strategy:
-    """The strategy for a mode.
-
-    Args:
-        mode: As `core.launch.mode` resolved it, never "auto".
-        place: This rank's.
-        config: What was asked; in mode zero `zero_engine` is resolved too ("deepspeed" or "torch").
-        batch: The batch arithmetic, which DeepSpeed wants to know.
+    """The strategy for a mode, as `core.launch.mode` resolved it; in mode zero `config.zero_engine` is resolved too.
 
     Raises:
         ConfigError: There is no such mode.

@@ -46,12 +46,7 @@ class NotShardableError(RankdeckError):
 
 
 class FsdpStrategy(DdpStrategy):
-    """All ranks in one replica group, in step, each with a share of everything.
-
-    Args:
-        place: This rank's.
-        config: `zero_stage` 2 or 3; offload.
-    """
+    """All ranks in one replica group, in step, each with a share of everything (`zero_stage` 2 or 3)."""
 
     name = "fsdp"
     forward_is_collective = True  # every block is gathered from all ranks

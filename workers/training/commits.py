@@ -88,9 +88,7 @@ class Commits:
     def begin(self, request: CommitRequest, *, join: bool = False) -> int:
         """Asks for a checkpoint and stages this rank's part of it in the background.
 
-        Args:
-            request: What to stage.
-            join: Take part in the checkpoint that is being made, if one is; begin none.
+        `join`: takes part in the checkpoint that is being made, if one is, and begins none.
 
         Returns:
             The checkpoint, `BUSY` when the one before is still being made, or `KEPT`.
@@ -127,10 +125,7 @@ class Commits:
     def leave_out(self, step: int, round_: int, *, alone: bool) -> None:
         """Takes no part in a checkpoint, as this rank has diverged.
 
-        Args:
-            step: Optimizer steps done.
-            round_: See `CommitRequest`.
-            alone: Other ranks may be making one and wait for this one's part; ranks in step all leave it out.
+        `alone`: other ranks may be making one and wait for this one's part; ranks in step all leave it out.
         """
         self.considered = step
         self.reset_age()

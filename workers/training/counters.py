@@ -19,17 +19,11 @@ def fresh_seed(seed: int, rank: int, step: int) -> int:
 def taken_up(
     counters: Mapping[str, Any], start: RankStart | None, rank: int, merge_every: int | None
 ) -> dict[str, Any]:
-    """The counters that a rank resumes with.
+    """The counters that a rank resumes with, of those that were saved with the weights that it takes up.
 
-    Merges are due by chunks. So where the replica groups differ, or the chunks from one merge to the next, chunks are
-    counted as if the newest merge had just been. What a rank has learned by itself counts from zero where it takes up
-    weights that are not its own.
-
-    Args:
-        counters: As they were saved with the weights that it takes up.
-        start: The host's word; None takes them as they are.
-        rank: This one.
-        merge_every: Chunks from one merge to the next, from now on.
+    Merges are due by chunks. So where the replica groups differ, or the chunks from one merge to the next
+    (`merge_every`), chunks are counted as if the newest merge had just been. What a rank has learned by itself counts
+    from zero where it takes up weights that are not its own. Without the host's word (`start`) they stay as they are.
     """
     values = dict(counters)
     if start is None:

@@ -7,10 +7,7 @@ from workers.recipes.actv1.options import Options
 
 
 def check(request: Request) -> list[str]:
-    """Refuses what cannot be trained.
-
-    Returns:
-        Notes for the user.
+    """Refuses what cannot be trained; gives notes for the user.
 
     Raises:
         ConfigError: The first invalid setting.

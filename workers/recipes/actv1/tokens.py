@@ -44,13 +44,10 @@ def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
 
 
 def keep_own_tokens(folder: Path) -> None:
-    """Has a run that was prepared without the named model's tokenizer stay without it.
+    """Has a run that was prepared without the named model's tokenizer stay without it, when it is prepared again.
 
-    Versions that ignored `--model` left no `KEPT` folder. Prepared again with the model's tokenizer, such a run would
-    not fit its weights.
-
-    Args:
-        folder: The run's data folder, before it is prepared again.
+    Versions that ignored `--model` left no `KEPT` folder; with the model's tokenizer such a run would not fit its
+    weights.
     """
     if (folder / DATA_JSON).is_file():
         (folder / KEPT).mkdir(exist_ok=True)

@@ -16,13 +16,7 @@ from workers.recipes.clstm_ppo.trading import Market
 
 
 def check(request: Request) -> Checked:
-    """Refuses what cannot be trained.
-
-    Args:
-        request: The requested run.
-
-    Returns:
-        Notes for the user, and sizes that are adapted to the batch.
+    """Refuses what cannot be trained; gives notes for the user, and sizes that are adapted to the batch.
 
     Raises:
         ConfigError: The first invalid setting.
@@ -50,14 +44,7 @@ def check(request: Request) -> Checked:
 
 
 def fit(request: Request, batch: int) -> Checked:
-    """Fits the chunk and block sizes to the batch where they were left at their defaults.
-
-    Args:
-        request: The requested run.
-        batch: Samples in an optimizer step.
-
-    Returns:
-        The sizes that change, and notes on them.
+    """Fits the chunk and block sizes to a global batch where they were left at their defaults.
 
     Raises:
         ConfigError: The sizes that were chosen do not fit the batch.

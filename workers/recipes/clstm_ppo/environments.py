@@ -44,11 +44,7 @@ def is_trading(options: Options) -> bool:
 
 
 def open_world(options: Options, market: Market | None = None) -> World:
-    """The environment that the options ask for; one is made to look at, and closed again.
-
-    Args:
-        options: The recipe's own fields.
-        market: For the trading environment.
+    """The environment that the options ask for; one is made to look at, and closed again. Trading needs a market.
 
     Raises:
         ConfigError: There is no such environment, it cannot be made here, or it cannot be seen or acted in.

@@ -74,11 +74,7 @@ class Grid:
 def fitted_sizes(chunk: int, block: int, unit: int, at_default: Collection[str]) -> tuple[int, int]:
     """The chunk and block sizes of a run: those that were left at their defaults are raised until they fit.
 
-    Args:
-        chunk: `dataset_chunk_size`.
-        block: `samples_per_block`.
-        unit: Passes × global batch, of which a chunk is a multiple.
-        at_default: Names of the sizes that may change.
+    A chunk is a multiple of `unit`, passes × global batch; `at_default` names the sizes that may change.
     """
     if CHUNK in at_default:
         chunk = -(-chunk // unit) * unit
@@ -90,14 +86,7 @@ def fitted_sizes(chunk: int, block: int, unit: int, at_default: Collection[str])
 
 
 def make_grid(chunk: int, block: int, batch: int, passes: int, length: int) -> Grid:
-    """The grid that the run's numbers come to.
-
-    Args:
-        chunk: `dataset_chunk_size`.
-        block: `samples_per_block`.
-        batch: Samples of a step over all ranks that train in step.
-        passes: How often what was played is trained on.
-        length: `seq_len`.
+    """The grid that `dataset_chunk_size`, `samples_per_block`, the global batch, the passes and `seq_len` come to.
 
     Raises:
         ConfigError: They do not divide.

@@ -18,12 +18,7 @@ _PRICES: Final = "prices.npy"
 
 
 def open_files(named: str, files: Callable[[], Sequence[Path]], options: Options) -> tuple[list[PriceFile], Market]:
-    """Reads the price files and makes the market of them.
-
-    Args:
-        named: `dataset_file`.
-        files: Lists what it names.
-        options: The recipe's own fields.
+    """Reads the price files that `dataset_file` names and makes the market of them.
 
     Raises:
         ConfigError: None is named, no such column or which one cannot be guessed, too many bad rows, too few prices.

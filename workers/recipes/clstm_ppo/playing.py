@@ -67,12 +67,7 @@ class Played:
 
 
 class Stage:
-    """Environments of one kind, made as they are needed and used again.
-
-    Args:
-        world: Which.
-        held_out: For evaluation.
-    """
+    """Environments of one kind, made as they are needed and used again; `held_out`: for evaluation."""
 
     def __init__(self, world: World, held_out: bool) -> None:
         self.world = world

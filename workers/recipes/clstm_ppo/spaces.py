@@ -106,15 +106,10 @@ class Actions:
 
 
 def observations_of(space: Any, name: str, hidden: str = "") -> Observations:
-    """How an environment's observations are seen.
-
-    Args:
-        space: Its observation space.
-        name: Its name, for messages.
-        hidden: Numbers of the entries that the policy is not to see, from 0, with commas between them.
+    """How the observations of the environment `name` are seen, without the entries that `hidden` numbers ("0,3").
 
     Raises:
-        ConfigError: It cannot be a vector; `hidden` names what is not there, or everything.
+        ConfigError: They cannot be a vector; `hidden` names what is not there, or everything.
     """
     from gymnasium.spaces import Box
     from gymnasium.spaces.utils import flatten_space

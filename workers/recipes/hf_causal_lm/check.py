@@ -22,7 +22,7 @@ _HIGH_LR = {"full": 2e-4, "lora": 2e-3}
 
 
 def check(request: Request) -> list[str]:
-    """Refuses what cannot be trained; as `check_model`."""
+    """Refuses what cannot be trained; see `check_model`."""
     config = request.config
     shards = config.mode == "fsdp" or (config.mode == "zero" and config.zero_stage > 1)
     return check_model(
@@ -33,17 +33,9 @@ def check(request: Request) -> list[str]:
 def check_model(
     model: str, seq_len: int, options: Options, lr: float = 0.0, *, shards_weights: bool = False
 ) -> list[str]:
-    """Refuses what cannot be trained.
+    """Refuses what cannot be trained; gives notes for the user.
 
-    Args:
-        model: `--model`.
-        seq_len: `--seq-len`.
-        options: The recipe's own fields.
-        lr: The learning rate.
-        shards_weights: Each device is to hold a part of the weights only.
-
-    Returns:
-        Notes for the user.
+    With `shards_weights` each device is to hold a part of the weights only.
 
     Raises:
         ConfigError: The first invalid setting.

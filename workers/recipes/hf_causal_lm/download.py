@@ -17,12 +17,7 @@ _ANSWER_S: Final = 20.0
 
 
 def local_folder(source: Source, allow_download: bool, say: Callable[[str], None]) -> Path:
-    """The folder that holds a model's files.
-
-    Args:
-        source: A folder, or a model of the Hub.
-        allow_download: Whether the network may be used when it is not on this machine.
-        say: Is told what is downloaded, and how large it is, before it begins.
+    """The folder that holds a model's files; what is downloaded, and how large it is, is said before it begins.
 
     Raises:
         ConfigError: It is not here and may not be downloaded, or the Hub does not give it.

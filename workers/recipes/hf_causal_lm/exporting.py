@@ -18,11 +18,7 @@ ADAPTER: Final = "adapter"
 
 
 def export_folder(given: Export, described: Path) -> None:
-    """Fills `given.target`.
-
-    Args:
-        given: Weights, settings, target.
-        described: The folder with the model's `config.json` and tokenizer that the run keeps.
+    """Fills `given.target`; `described` is the folder with `config.json` and tokenizer that the run keeps.
 
     Raises:
         ConfigError: The run has not kept them, or the weights are of another model.

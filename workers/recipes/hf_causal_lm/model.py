@@ -36,15 +36,7 @@ def be_quiet(allow_download: bool) -> None:
 
 
 def scratch_config(architecture: str, options: Options, seq_len: int, vocab_size: int, end: int | None) -> Any:
-    """A configuration out of sizes.
-
-    Args:
-        architecture: One of `source.SCRATCH`.
-        options: The recipe's fields: layers, heads, key heads, width, dropout.
-        seq_len: The longest sequence.
-        vocab_size: Tokens.
-        end: The id that ends a document.
-    """
+    """A configuration of one of `source.SCRATCH` out of the options' sizes; `end` is the id that ends a document."""
     from transformers import GPT2Config, LlamaConfig, Qwen3Config
 
     width, heads, dropout = options.n_embd, options.n_head, options.dropout
@@ -126,14 +118,9 @@ def trained_model(folder: Path) -> nn.Module:
 
 
 def with_lora(model: nn.Module, options: Options, name: str) -> nn.Module:
-    """`model` frozen, with small matrices beside its linear layers that are trained instead.
+    """`model` frozen, with small matrices beside its linear layers that are trained instead; the adapter bears `name`.
 
     Method: Hu et al., LoRA (arXiv 2106.09685).
-
-    Args:
-        model: The whole model.
-        options: `lora_rank`, `lora_alpha`, `lora_dropout`, `lora_targets`, `lora_frozen`.
-        name: What the adapter says it belongs to.
 
     Raises:
         ConfigError: No module has a requested name.

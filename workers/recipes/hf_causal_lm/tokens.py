@@ -29,12 +29,7 @@ _LEARN_BYTES: Final = 64 << 20
 
 
 def make_tokens(data: TextSource, folder: Path, model: Path | None) -> Tokens:
-    """Puts the tokenizer's files into `folder` and opens it there.
-
-    Args:
-        data: Settings, and the text to learn from.
-        folder: Gets `tokenizer.json` and what goes with it.
-        model: The model's folder; None for a model from scratch.
+    """Puts the tokenizer's files into `folder` and opens it there; `model` is None for a model from scratch.
 
     Raises:
         ConfigError: There is no tokenizer that can be used.

@@ -43,13 +43,7 @@ from workers.strategies.replica import Replica, described_groups
 
 
 class DeepSpeedStrategy(DdpStrategy):
-    """All ranks in one replica group, in step, with DeepSpeed between model and optimizer.
-
-    Args:
-        place: This rank's.
-        config: `zero_stage`, offload, `deepspeed_config`.
-        batch: The batch arithmetic.
-    """
+    """All ranks in one replica group, in step, with DeepSpeed between model and optimizer."""
 
     name = "zero"
     can_balance = False  # the engine counts samples for itself, alike on all ranks

@@ -28,10 +28,7 @@ class BatchShares:
     def begin(self, counters: Mapping[str, Any], step: int, one_pass: Callable[[], None]) -> None:
         """Takes up the shares saved with the weights; measures where there are none for these ranks and this batch.
 
-        Args:
-            counters: The trainer's, as saved; empty at the start of a run.
-            step: Steps done.
-            one_pass: A forward and backward pass over one micro-batch without a trace and without other ranks.
+        `one_pass` works through one micro-batch, forward and backward, without a trace and without other ranks.
         """
         self._measured_from = step + 1 + _UNLIKE_STEPS
         sharing = None
