@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -56,10 +57,11 @@ class EpisodeGoal:
         self.played = float(counters["episodes"])
 
 
+@dataclass(slots=True)
 class Rounds:
     """What the trainer's hooks ask for.
 
-    Args:
+    Attributes:
         player: Plays with the policy.
         stage: Environments to train in.
         grid: How samples lie.
@@ -68,54 +70,46 @@ class Rounds:
         total: Sums over the ranks that train in step.
         collective: Every rank has to make equally many passes.
         goal: Is told of the episodes played.
-
-    Attributes:
         figures: What the newest round came to, over all ranks, by the names of charts.
     """
 
-    def __init__(
-        self,
-        player: Player,
-        stage: Stage,
-        grid: Grid,
-        trace: float,
-        kl_target: float,
-        total: Callable[[Sequence[float]], list[float]],
-        collective: bool,
-        goal: EpisodeGoal | None = None,
-    ) -> None:
-        self._goal = goal or EpisodeGoal(0)
-        self.figures: dict[str, float] = {}
-        self._player, self._stage, self._grid, self._trace = player, stage, grid, trace
-        self._kl_target, self._total, self._collective = kl_target, total, collective
-        self._chunk: tuple[int, int] | None = None
-        self._columns: dict[int, Column] = {}
-        self._scale = (0.0, 1.0)
-        self._moved: list[tuple[Tensor, int]] = []
-        self._over = False
+    player: Player
+    stage: Stage
+    grid: Grid
+    trace: float
+    kl_target: float
+    total: Callable[[Sequence[float]], list[float]]
+    collective: bool
+    goal: EpisodeGoal = field(default_factory=lambda: EpisodeGoal(0))
+    figures: dict[str, float] = field(default_factory=dict)
+    _chunk: tuple[int, int] | None = None
+    _columns: dict[int, Column] = field(default_factory=dict)
+    _scale: tuple[float, float] = (0.0, 1.0)
+    _moved: list[tuple[Tensor, int]] = field(default_factory=list)
+    _over: bool = False
 
     def before_step(self, step: StepSamples) -> bool:
         """Plays what the step needs and is not there yet; False when the policy has moved far enough in this round."""
-        chunk = (step.epoch, int(step.batch[0]) // self._grid.chunk)
+        chunk = (step.epoch, int(step.batch[0]) // self.grid.chunk)
         begins = chunk != self._chunk
         if begins:
             self._chunk, self._columns, self._moved, self._over = chunk, {}, [], False
-        columns = sorted(set(self._grid.environment(step.own).tolist()) - self._columns.keys())
-        played = self._play(chunk, columns or [0]) if columns or (begins and self._collective) else None
+        columns = sorted(set(self.grid.environment(step.own).tolist()) - self._columns.keys())
+        played = self._play(chunk, columns or [0]) if columns or (begins and self.collective) else None
         if begins:
             self._scale = self._come_to(played if columns else None)
         if played is not None and columns:
             self._keep(columns, *played)
-        if not begins and self._kl_target > 0 and not self._over:
+        if not begins and self.kl_target > 0 and not self._over:
             self._over = self._has_moved_far()
         return not self._over
 
     def batch(self, samples: Indices) -> dict[str, Any]:
         """Sequences by the samples' numbers; what was not played is all zeros."""
         epoch = 0 if self._chunk is None else self._chunk[0]
-        here = [sample // self._grid.chunk == (self._chunk or (0, -1))[1] for sample in samples.tolist()]
-        columns = self._grid.environment(samples).tolist()
-        sequences = self._grid.sequence(samples, self._player.seed, epoch).tolist()
+        here = [sample // self.grid.chunk == (self._chunk or (0, -1))[1] for sample in samples.tolist()]
+        columns = self.grid.environment(samples).tolist()
+        sequences = self.grid.sequence(samples, self.player.seed, epoch).tolist()
         rows = [
             {name: tensor[sequence] for name, tensor in self._columns[column].items()}
             if found and column in self._columns
@@ -132,13 +126,13 @@ class Rounds:
         self._moved.append((kl, samples))
 
     def _play(self, chunk: tuple[int, int], columns: Sequence[int]) -> tuple[Played, Floats]:
-        grid, player = self._grid, self._player
-        played = player.round(self._stage, grid.steps, grid.length, *chunk, columns)
-        rule = (player.discount, self._trace)
+        grid, player = self.grid, self.player
+        played = player.round(self.stage, grid.steps, grid.length, *chunk, columns)
+        rule = (player.discount, self.trace)
         return played, advantages(played.rewards, played.values, played.after, played.ended, *rule)
 
     def _keep(self, columns: Sequence[int], played: Played, gained: Floats) -> None:
-        sequences, length = self._grid.sequences, self._grid.length
+        sequences, length = self.grid.sequences, self.grid.length
 
         def cut(values: NDArray[Any]) -> Tensor:
             return torch.from_numpy(np.ascontiguousarray(values.reshape(sequences, length, *values.shape[1:])))
@@ -174,26 +168,26 @@ class Rounds:
                 0.0,
             ]
         sums[-1] = 1.0  # counts the ranks
-        count, first, second, target, target_squared, episodes, reward, steps, cut_off, ranks = self._total(sums)
-        self._goal.add(episodes + cut_off, ranks)
+        count, first, second, target, target_squared, episodes, reward, steps, cut_off, ranks = self.total(sums)
+        self.goal.add(episodes + cut_off, ranks)
         mean, spread = first / count, math.sqrt(max(0.0, second / count - (first / count) ** 2))
         targets_spread = target_squared / count - (target / count) ** 2
         self.figures = {"explained_variance": 1 - second / count / targets_spread} if targets_spread > 0 else {}
         if episodes:
             self.figures |= {"episode_return": reward / episodes, "episode_length": steps / episodes}
-        if self._goal.wanted:
-            self.figures["episodes"] = self._goal.played
+        if self.goal.wanted:
+            self.figures["episodes"] = self.goal.played
         return mean, spread + 1e-8
 
     def _has_moved_far(self) -> bool:
         """Whether the step before moved the policy too far, over all ranks."""
         moved, self._moved = self._moved, []
-        kl, samples = self._total([sum(float(kl) * n for kl, n in moved), float(sum(n for _, n in moved))])
-        return samples > 0 and kl / samples > _STOP_AT * self._kl_target
+        kl, samples = self.total([sum(float(kl) * n for kl, n in moved), float(sum(n for _, n in moved))])
+        return samples > 0 and kl / samples > _STOP_AT * self.kl_target
 
     def _nothing(self) -> dict[str, Tensor]:
         """A sequence in which nothing happens: the passes before the first step learn nothing from it."""
-        policy, length = self._player.policy, self._grid.length
+        policy, length = self.player.policy, self.grid.length
         zeros = torch.zeros(length)
         actions = torch.zeros(length, policy.actions) if policy.continuous else torch.zeros(length, dtype=torch.int64)
         return {

@@ -42,10 +42,10 @@ from workers.recipes.hf_causal_lm.model import (
     trained_model,
     with_lora,
     write_config,
+    writer,
 )
 from workers.recipes.hf_causal_lm.options import Options
 from workers.recipes.hf_causal_lm.samples import TRIED_TOKENS, Packing, keeps_documents_apart, loss
-from workers.recipes.hf_causal_lm.sampling import writer
 from workers.recipes.hf_causal_lm.source import find_source
 from workers.recipes.hf_causal_lm.tokens import make_tokens, tokens_in
 

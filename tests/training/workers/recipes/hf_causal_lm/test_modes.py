@@ -22,9 +22,8 @@ from workers.decoding.written_tokens import write_tokens
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
-from workers.recipes.hf_causal_lm.model import be_quiet, checkpointed, trained_model, with_lora
+from workers.recipes.hf_causal_lm.model import be_quiet, checkpointed, trained_model, with_lora, writer
 from workers.recipes.hf_causal_lm.samples import Packing, loss
-from workers.recipes.hf_causal_lm.sampling import writer
 from workers.recipes.hf_causal_lm.tokens import tokens_in
 from workers.strategies import Strategy
 from workers.training.checkpoint import load_part, take_part, write_part

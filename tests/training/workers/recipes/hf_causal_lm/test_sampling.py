@@ -14,7 +14,7 @@ import torch
 
 from tests.training.workers.recipes.hf_causal_lm.made import make_model
 from workers.decoding.written_tokens import WeightsNotFiniteError, write_tokens
-from workers.recipes.hf_causal_lm.sampling import writer
+from workers.recipes.hf_causal_lm.model import writer
 
 pytestmark = pytest.mark.windows
 
