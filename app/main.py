@@ -20,9 +20,8 @@ from app.controllers.run_control import RunControl
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
 from app.controllers.run_operations import Launching
-from app.controllers.setup import SetupWiring
+from app.controllers.setup import SetupControl
 from app.controllers.setup_checks import Drafting
-from app.controllers.setup_inputs import SetupInputs
 from app.controllers.shown_run import Showing
 from app.controllers.sync_pricing import Pricing
 from app.models.device_table import DeviceTable, monitor_for
@@ -73,11 +72,10 @@ class Rankdeck(QObject):
 
     def _make_controllers(self) -> None:
         window, table, data, runs, showing = self.window, self.table, self.data, self.runs, self.showing
-        self.aids = SetupWiring(window.setup, self.drafting, self.runner, data, table, self)
-        self.inputs = SetupInputs(window, self.drafting, self.aids, self.pricing, table, self.recipes, data, self)
+        self.setup = SetupControl(window, self.drafting, self.pricing, self.runner, table, self.recipes, data, self)
         self.display = RunDisplay(window, data, runs, table, self.ledger, showing, self.launching, self)
         self.control = RunControl(
-            window, self.launching, self.drafting, self.aids, table, runs, showing, self.display, self
+            window, self.launching, self.drafting, self.setup, table, runs, showing, self.display, self
         )
         self.files = RunFiles(window, showing, self.runner, self)
         self.deferred = DeferredStart(window.plots.loss.chart, data, runs, showing, self)
@@ -99,7 +97,7 @@ class Rankdeck(QObject):
         self.drafting.open()
         self.recipes.open()
         self.table.open()
-        self.inputs.check_draft()
+        self.setup.check_draft()
         self.control.show_actions()
 
     def close(self) -> None:
@@ -110,7 +108,7 @@ class Rankdeck(QObject):
         self.settings.set_values("plots", self.window.plots.settings())
         self.settings.sync()
         for part in (
-            self.deferred, self.drafting, self.aids, self.pricing, self.files,
+            self.deferred, self.drafting, self.setup, self.pricing, self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip
             part.close()

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject
 
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_operations import Launching
-from app.controllers.setup import SetupWiring
+from app.controllers.setup import SetupControl
 from app.controllers.setup_checks import Drafting
 from app.controllers.shown_run import Showing
 from app.models.device_table import DeviceTable
@@ -38,7 +38,7 @@ class RunControl(QObject):
         window: MainWindow,
         launching: Launching,
         drafting: Drafting,
-        aids: SetupWiring,
+        setup: SetupControl,
         table: DeviceTable,
         runs: RunList,
         showing: Showing,
@@ -49,7 +49,7 @@ class RunControl(QObject):
         self._window = window
         self._launching = launching
         self._drafting = drafting
-        self._aids = aids
+        self._setup = setup
         self._table = table
         self._runs = runs
         self._showing = showing
@@ -125,7 +125,7 @@ class RunControl(QObject):
         setup = self._window.setup
         step = None
         if isinstance(error, MissingPackageError):
-            step = self._aids.install_step(error)
+            step = self._setup.install_step(error)
         elif isinstance(error, DatasetError):
             setup.data.show_problem(error)
             step = Step("Choose &data…", setup.data.choose_file)

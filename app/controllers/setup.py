@@ -1,4 +1,4 @@
-"""Connects Setup with what helps to fill it in: a look at a script, a look at the data, missing packages."""
+"""Control of Setup: checks of its draft, devices, the price of synchronising, previews, missing packages."""
 
 from __future__ import annotations
 
@@ -12,70 +12,82 @@ from app.controllers.background import Operation, OperationRunner
 from app.controllers.install import Installing
 from app.controllers.preview import Previewing
 from app.controllers.script_lookup import Scripting
-from app.controllers.setup_checks import Drafting
+from app.controllers.setup_checks import DatasetSize, Drafting
+from app.controllers.sync_pricing import Pricing
 from app.models.device_table import DeviceTable
+from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
 from app.state.chart_names import names_in, unread_numbers
-from app.state.setup_form import CheckedDraft, Draft
-from app.views.setup.setup_panel import SetupPanel
+from app.state.preview_text import data_text
+from app.state.setup_form import CheckedDraft
 from app.views.widgets.notice_bar import Step
+from app.views.window.main_window import MainWindow
 from core.data.dataset import NO_DATASET
 from core.data.formats import TEXT_COLUMN
 from core.data.hub import ALLOW_DOWNLOAD, DownloadNeededError
 from core.errors import ConfigError, RankdeckError
 from core.machine.packages import MissingPackageError, missing_packages, offer_for
-from core.recipes.manifest import Recipe
 
 if TYPE_CHECKING:
     from app.views.dialogs.install_dialog import InstallDialog
     from app.views.dialogs.preview_dialog import PreviewDialog
 
 
-class SetupWiring(QObject):
-    """What Setup asks of others."""
+class SetupControl(QObject):
+    """Keeps Setup current, and carries out what it asks for."""
 
     def __init__(
         self,
-        setup: SetupPanel,
+        window: MainWindow,
         drafting: Drafting,
+        pricing: Pricing,
         runner: OperationRunner,
-        data: RunData,
         table: DeviceTable,
+        recipes: RecipeList,
+        data: RunData,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._setup = setup
+        self._window = window
+        self._setup = window.setup
         self._drafting = drafting
-        self._data = data
+        self._pricing = pricing
+        self._runner = runner
         self._table = table
+        self._data = data
         self.scripting = Scripting(runner, self)
+        self.previewing = Previewing(self)
+        self.preview: PreviewDialog | None = None
+        self.installing = Installing(runner, self)
+        self.install_dialog: InstallDialog | None = None
+        self._requires: tuple[str, ...] | None = None
+        self._needs: dict[str, MissingPackageError] = {}
+        recipes.listed.connect(self._setup.set_recipes)
+        self._connect()
+
+    def _connect(self) -> None:
+        setup, drafting, pricing = self._setup, self._drafting, self._pricing
+        self._table.devices_changed.connect(self._on_devices_changed)
+        self._table.sampled.connect(setup.devices.show_samples)
+        setup.draft_changed.connect(self.check_draft)
+        drafting.checked.connect(self._on_checked)
+        drafting.mode_options_changed.connect(setup.mode.set_options)
+        drafting.dataset_found.connect(self._on_dataset_found)
+        drafting.dataset_failed.connect(self._on_dataset_failed)
         self.scripting.judged.connect(functools.partial(drafting.set_problems, "script"))
         self.scripting.interpreters_found.connect(setup.show_interpreters)
         setup.charts_requested.connect(self._on_charts_requested)
-        self.previewing = Previewing(self)
-        self.preview: PreviewDialog | None = None
-        self.previewing.failed.connect(self._on_preview_failed)
         setup.data.preview_requested.connect(self._on_preview_requested)
-        drafting.checked.connect(self._on_checked)
-        self.installing = Installing(runner, self)
-        self.install_dialog: InstallDialog | None = None
-        self._runner = runner
-        self._requires: tuple[str, ...] | None = None
-        self._needs: dict[str, MissingPackageError] = {}
+        self.previewing.failed.connect(self._on_preview_failed)
         setup.mode.install_requested.connect(self._on_deepspeed_requested)
-        drafting.dataset_failed.connect(lambda error: self._set_need("data", error))
-        drafting.dataset_found.connect(lambda _: self._set_need("data", None))
         self.installing.installed.connect(self._on_installed)
-
-    def update(self, draft: Draft, recipe: Recipe | None) -> None:
-        """Takes over an edited draft."""
-        self.scripting.update(draft, recipe)
-        requires = recipe.requires if recipe is not None else ()
-        if requires != self._requires:
-            self._requires = requires
-            self._look_for_packages()
-        if recipe is not None and recipe.self_contained:
-            self._set_need("data", None)
+        interval = setup.mode.sync_interval
+        interval.measure_requested.connect(pricing.measure)
+        pricing.price_changed.connect(interval.show_price)
+        pricing.measuring_changed.connect(interval.show_measuring)
+        pricing.failed.connect(setup.notice.show_error)
+        self._data.changed.connect(self._on_data_changed)
+        self._data.reset.connect(self._on_data_changed)
 
     def close(self) -> None:
         """Ends what is going on."""
@@ -83,21 +95,58 @@ class SetupWiring(QObject):
         self.previewing.close()
         self.installing.close()
 
-    # --- a script ----------------------------------------------------------------------------------------
+    # --- the draft ---------------------------------------------------------------------------------------
 
-    def _on_charts_requested(self) -> None:
-        events = self._data.series.events
-        self._setup.choose_charts(names_in(events), unread_numbers(events))
+    def check_draft(self) -> None:
+        """Checks what Setup holds, as after an edit."""
+        setup = self._setup
+        draft, recipe, devices = setup.draft(), setup.chosen_recipe(), setup.devices.selected()
+        setup.notice.clear()
+        self._drafting.update(draft, recipe, devices)
+        self.scripting.update(draft, recipe)
+        requires = recipe.requires if recipe is not None else ()
+        if requires != self._requires:
+            self._requires = requires
+            self._look_for_packages()
+        if recipe is not None and recipe.self_contained:
+            self._set_need("data", None)
+        self._pricing.update(devices, setup.mode.sync_interval.every())
+        self._pricing.show_run(self._data.series)
 
-    # --- the data ----------------------------------------------------------------------------------------
+    def _on_devices_changed(self) -> None:
+        self._setup.devices.set_devices(self._table.devices, self._table.problem, self._table.no_cuda)
+        self.check_draft()
 
-    def _on_checked(self, checked: CheckedDraft, _steps: int | None) -> None:
+    def _on_checked(self, checked: CheckedDraft, steps_per_epoch: int | None) -> None:
+        setup = self._setup
+        setup.show_checked(checked)
+        setup.summary.show_checked(checked, steps_per_epoch, len(setup.devices.selected()))
+        self._window.welcome.show_plan(setup.plan_text(checked))
         why_not = None
         if checked.config is None:
             why_not = "Fix the marked settings first."
         elif checked.config.dataset_file == NO_DATASET:
             why_not = "This recipe generates its own samples."
-        self._setup.data.set_preview(why_not)
+        setup.data.set_preview(why_not)
+
+    def _on_dataset_found(self, size: DatasetSize) -> None:
+        self._set_need("data", None)
+        self._setup.data.show_problem(None)
+        self._setup.data.show_found(data_text(size.path, size.files, size.size_bytes))
+
+    def _on_dataset_failed(self, error: RankdeckError) -> None:
+        self._set_need("data", error)
+        self._setup.data.show_problem(error)
+
+    def _on_data_changed(self, *_: object) -> None:
+        if self._setup.mode.sync_interval.isVisible():
+            self._pricing.show_run(self._data.series)
+
+    def _on_charts_requested(self) -> None:
+        events = self._data.series.events
+        self._setup.choose_charts(names_in(events), unread_numbers(events))
+
+    # --- the preview of the data -------------------------------------------------------------------------
 
     def _on_preview_requested(self) -> None:
         if self.preview is not None:

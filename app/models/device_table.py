@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from PySide6.QtCore import QObject, Signal
 
@@ -16,19 +16,6 @@ from core.machine.platform import Platform, this_platform
 
 SAMPLE_S: Final = 1.0
 GRACE_S: Final = 0.04
-
-
-class Monitor(Protocol):
-    """What is used of `core.machine.devices.DeviceMonitor`. Its calls come back within a limit of their own."""
-
-    @property
-    def problem(self) -> str | None: ...
-
-    def devices(self) -> list[Device]: ...
-
-    def sample(self) -> list[DeviceSample]: ...
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +47,7 @@ class DeviceTable(Feed):
     devices_changed = Signal()
     sampled = Signal(object)
 
-    def __init__(self, make_monitor: Callable[[Platform], Monitor], parent: QObject | None = None) -> None:
+    def __init__(self, make_monitor: Callable[[Platform], DeviceMonitor], parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.devices: list[Device] = []
         self.problem: str | None = None
@@ -108,6 +95,6 @@ def monitor_for(platform: Platform) -> DeviceMonitor:
     return DeviceMonitor(cpu_too=platform.is_cpu_only)
 
 
-def _read(monitor: Monitor, platform: Platform) -> DeviceReading:
+def _read(monitor: DeviceMonitor, platform: Platform) -> DeviceReading:
     devices, samples = tuple(monitor.devices()), tuple(monitor.sample())
     return DeviceReading(devices, samples, monitor.problem, why_no_cuda(devices, platform))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QFont, QGuiApplication, QShortcut, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListWidget, QListWidgetItem, QWidget
 
@@ -83,16 +83,15 @@ class SamplesView(QWidget):
         chosen = [known[item.data(Qt.ItemDataRole.UserRole)] for item in self.steps.selectedItems()]
         self._samples = list(samples)
         self.page.set_empty(not samples)
-        blocked = self.steps.blockSignals(True)
-        if self._keys[: len(known)] != known:  # another run, or older samples were read after newer ones
-            self.steps.clear()
-            known = []
-        for number in range(len(known), len(self._keys)):
-            self.steps.insertItem(0, self._item(number))
-        chosen = [key for key in chosen if key in self._keys]
-        self._follows = self._follows or not chosen
-        self._choose(self._keys[-1:] if self._follows else chosen)
-        self.steps.blockSignals(blocked)
+        with QSignalBlocker(self.steps):
+            if self._keys[: len(known)] != known:  # another run, or older samples were read after newer ones
+                self.steps.clear()
+                known = []
+            for number in range(len(known), len(self._keys)):
+                self.steps.insertItem(0, self._item(number))
+            chosen = [key for key in chosen if key in self._keys]
+            self._follows = self._follows or not chosen
+            self._choose(self._keys[-1:] if self._follows else chosen)
         self._on_search_changed(self.search.text())
         self._show_chosen()
 

@@ -74,7 +74,7 @@ def offered(rankdeck: Rankdeck, qtbot: QtBot) -> InstallDialog:
     button = setup.needs.findChild(QPushButton, "step")
     assert isinstance(button, QPushButton)
     qtbot.mouseClick(button, LEFT)
-    dialog = rankdeck.aids.install_dialog
+    dialog = rankdeck.setup.install_dialog
     assert dialog is not None and dialog.isVisible()
     return dialog
 
@@ -85,7 +85,7 @@ def test_what_is_missing_is_installed_when_asked_for(open_window: OpenWindow, wh
     dialog = offered(rankdeck, qtbot)
     command = dialog.command.toPlainText()
     assert sys.executable in command and "-m pip install" in command and command.endswith(PACKAGE)
-    assert not dialog.output.isVisible() and not rankdeck.aids.installing.is_going, "nothing runs unasked"
+    assert not dialog.output.isVisible() and not rankdeck.setup.installing.is_going, "nothing runs unasked"
 
     qtbot.mouseClick(dialog.install, LEFT)  # there is no such package yet
     qtbot.waitUntil(dialog.notice.isVisible, timeout=PIP_MS)
@@ -98,7 +98,7 @@ def test_what_is_missing_is_installed_when_asked_for(open_window: OpenWindow, wh
     qtbot.waitUntil(lambda: dialog.notice.title == "Installed", timeout=PIP_MS)
     assert f"Successfully installed {PACKAGE}" in dialog.output.toPlainText().replace("-", "_")
     qtbot.mouseClick(dialog.cancel, LEFT)
-    assert rankdeck.aids.install_dialog is None
+    assert rankdeck.setup.install_dialog is None
     qtbot.waitUntil(rankdeck.window.actions_.start.isEnabled, timeout=SOON_MS)
     assert not rankdeck.window.setup.needs.isVisible()
 
@@ -118,7 +118,7 @@ def test_an_installation_is_cancelled(open_window: OpenWindow, qtbot: QtBot, mon
         assert dialog.isVisible(), "what goes on is not hidden"
         qtbot.mouseClick(dialog.cancel, LEFT)
         qtbot.waitUntil(lambda: dialog.notice.title == "Cancelled", timeout=SOON_MS)
-        assert not rankdeck.aids.installing.is_going and dialog.install.isEnabled()
+        assert not rankdeck.setup.installing.is_going and dialog.install.isEnabled()
         dialog.reject()
 
 
@@ -132,7 +132,7 @@ def test_deepspeed_is_offered_where_the_mode_wants_it(open_window: OpenWindow, q
     mode.radios["zero"].click()
     assert mode.install.isVisible()
     qtbot.mouseClick(mode.install, LEFT)
-    dialog = rankdeck.aids.install_dialog
+    dialog = rankdeck.setup.install_dialog
     assert dialog is not None and "deepspeed" in dialog.cause.text() and "deepspeed" in dialog.command.toPlainText()
     dialog.reject()
     drafting._on_platform(dataclasses.replace(platform, deepspeed_version="0.19.8"))

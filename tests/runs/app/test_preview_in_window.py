@@ -76,7 +76,7 @@ def rows(tmp_path: Path) -> Path:
 def open_preview(rankdeck: Rankdeck, qtbot: QtBot) -> PreviewDialog:
     qtbot.waitUntil(rankdeck.window.setup.data.preview.isEnabled, timeout=SOON_MS)
     qtbot.mouseClick(rankdeck.window.setup.data.preview, LEFT)
-    dialog = rankdeck.aids.preview
+    dialog = rankdeck.setup.preview
     assert dialog is not None and dialog.isVisible()
     return dialog
 
@@ -107,7 +107,7 @@ def test_the_preview_shows_what_the_model_will_see(open_window: OpenWindow, rows
     text = dialog.text.toPlainText()
     assert "Sample 0 (64 tokens)" in text and "Document 1: " in text and "cut into" in text and "is↵a rather" in text
 
-    with qtbot.waitSignal(rankdeck.aids.previewing.found, timeout=LOOK_MS):
+    with qtbot.waitSignal(rankdeck.setup.previewing.found, timeout=LOOK_MS):
         dialog.column.setFocus()
         dialog.column.setCurrentIndex(dialog.column.findData("title"))
         dialog.column.activated.emit(dialog.column.currentIndex())
@@ -121,11 +121,11 @@ def test_the_preview_shows_what_the_model_will_see(open_window: OpenWindow, rows
     assert "nothing" in dialog.notice.text
     step = dialog.notice.findChild(type(dialog.again), "step")
     assert step is not None and step.text() == "&Guess the column"
-    with qtbot.waitSignal(rankdeck.aids.previewing.found, timeout=LOOK_MS):
+    with qtbot.waitSignal(rankdeck.setup.previewing.found, timeout=LOOK_MS):
         qtbot.mouseClick(step, LEFT)
     assert rankdeck.window.setup.draft().fields["text_column"] == ""
     dialog.reject()
-    assert rankdeck.aids.preview is None
+    assert rankdeck.setup.preview is None
 
 
 @pytest.mark.usefixtures("light")
@@ -151,7 +151,7 @@ def test_a_look_is_cancelled_and_leaves_nothing(open_window: OpenWindow, qtbot: 
     dialog = open_preview(rankdeck, qtbot)
     qtbot.mouseClick(dialog.cancel, LEFT)
     assert dialog.notice.title == "Cancelled" and dialog.again.isEnabled()
-    assert not rankdeck.aids.previewing.is_open
+    assert not rankdeck.setup.previewing.is_open
     dialog.reject()
 
 
