@@ -30,8 +30,6 @@ from workers.all_reduce.shared_tensor import ADDRESS_BYTES
 HEADER_BYTES: Final = 4096
 LINE_COUNTERS: Final = 16
 """64-bit counters of one rank in the header: 128 bytes, so two ranks never write to one cache line."""
-LIMIT_BYTES: Final = 64 << 20
-"""More than this is never asked for; whole models pass through it in slices."""
 MAX_RANKS: Final = 8
 
 _NONCE_PLACE: Final = MAX_RANKS * LINE_COUNTERS
@@ -67,11 +65,9 @@ class SharedArena:
         """New memory, all zeros.
 
         Raises:
-            ArenaError: The size is beyond the limit.
+            ArenaError: The platform has none that is known here.
             OSError: The system has none to give.
         """
-        if not HEADER_BYTES < size_bytes <= LIMIT_BYTES:
-            raise ArenaError(f"{size_bytes} bytes are not between {HEADER_BYTES} and {LIMIT_BYTES}")
         name = secrets.token_hex(16)
         nonce = secrets.randbits(62) + 1
         if sys.platform == "win32":
@@ -92,7 +88,7 @@ class SharedArena:
 
     @property
     def address(self) -> str:
-        """What another rank needs to attach, as text of at most 256 bytes."""
+        """What another rank needs to attach, as text of at most `ADDRESS_BYTES`."""
         return f"{os.getpid()} {self._descriptor or 0} {self._name} {self._nonce} {self.size_bytes}"
 
     @classmethod
@@ -104,12 +100,10 @@ class SharedArena:
             OSError: It may not be opened.
         """
         try:
-            pid, descriptor, name, nonce, size = address.split()
-            process, number, mark, size_bytes = int(pid), int(descriptor), int(nonce), int(size)
+            process, number, name, nonce, size = address.split()
+            mark, size_bytes = int(nonce), int(size)
         except ValueError as error:
             raise ArenaError(f"{address!r} is not an address of shared memory") from error
-        if not HEADER_BYTES < size_bytes <= LIMIT_BYTES:
-            raise ArenaError(f"{size_bytes} bytes of shared memory are out of bounds")
         if sys.platform == "win32":
             arena = cls(mmap.mmap(-1, size_bytes, tagname=_WINDOWS_PREFIX + name), mark)
         else:
