@@ -72,10 +72,12 @@ class Script(subprocess.Popen[bytes]):
 
     def end(self) -> None:
         """Ends it and what it started, without asking. Whatever escapes is ended by the run host with the attempt."""
+        children: list[psutil.Process] = []
         with contextlib.suppress(psutil.Error):
-            for process in psutil.Process(self.pid).children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
-        self.kill()
+            children = psutil.Process(self.pid).children(recursive=True)
+        self.kill()  # first, since it may start them again
+        for child in children:
+            with contextlib.suppress(psutil.Error):
+                child.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.wait(_KILL_WAIT_S)

@@ -30,7 +30,6 @@ class LifeSigns:
         self._send = send
         self._window_s = min(_WINDOW_S, _silent_after_s() / 4)
         self._look_at = time.monotonic() + self._window_s
-        self._told_at = 0.0
         self._busy = False
         self._used_s: float | None = None
 
