@@ -19,7 +19,7 @@ from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
 from app.state.chart_names import names_in, unread_numbers
 from app.state.preview_text import data_text
-from app.state.setup_form import CheckedDraft
+from app.state.setup_form import CheckedDraft, plan_text
 from app.views.widgets.notice_bar import Step
 from app.views.window.main_window import MainWindow
 from core.data.dataset import NO_DATASET
@@ -121,7 +121,7 @@ class SetupControl(QObject):
         setup = self._setup
         setup.show_checked(checked)
         setup.summary.show_checked(checked, steps_per_epoch, len(setup.devices.selected()))
-        self._window.welcome.show_plan(setup.plan_text(checked))
+        self._window.welcome.show_plan(plan_text(checked, setup.devices.selected()))
         why_not = None
         if checked.config is None:
             why_not = "Fix the marked settings first."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -38,6 +38,14 @@ OF_MODE: Final = {spec.name: spec.modes for spec in FIELDS if spec.modes and spe
 """Rows of the form that mean something in these modes only."""
 OWN_PLACES: Final = ("recipe", "dataset_file", "mode", *MODE_FIELDS)
 """Fields of `RunConfig` that have a place of their own in the panel and are no row of the form."""
+
+HOW: Final = {
+    Mode.DDP: " together (DDP)",
+    Mode.INDEPENDENT: " independently",
+    Mode.ZERO: " with ZeRO",
+    Mode.FSDP: " with FSDP",
+}
+"""How several devices train, by mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +227,27 @@ def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: P
         return CheckedDraft(None, problems, _placeholders(None, recipe))
     command = command_text(to_command_line(run.config, recipe))
     return CheckedDraft(run, {}, _placeholders(run, recipe), command)
+
+
+def plan_text(checked: CheckedDraft, devices: Sequence[Device]) -> str:
+    """What pressing Start will do on the ticked devices, in a sentence or two."""
+    run = checked.run
+    if run is None:
+        return "Fix the marked settings first."
+    config, on = run.config, _device_text(devices)
+    if run.recipe.self_contained:
+        program = str(config.options.get("script") or config.options.get("module")).replace("\\", "/")
+        return f"Start runs {program.rpartition('/')[2]} on {on}."
+    phrases = {STDLIB: " on Python's standard library,", NO_DATASET: ""}
+    dataset = phrases.get(config.dataset_file, f" on {config.dataset_file},")
+    text = f"Start trains {run.recipe.title}{dataset} on {on}{HOW.get(run.mode, '')}."
+    return text + (" Nothing is downloaded." if config.dataset_file == STDLIB else "")
+
+
+def _device_text(devices: Sequence[Device]) -> str:
+    if devices and all(device.kind == "cpu" for device in devices):
+        return f"{len(devices)} CPU device{'s' if len(devices) > 1 else ''}"
+    return f"{len(devices)} devices" if len(devices) > 1 else devices[0].name if devices else "no device"
 
 
 def _parsed(texts: Mapping[str, str], recipe: Recipe, problems: dict[str, RankdeckError]) -> dict[str, FieldValue]:

@@ -88,6 +88,9 @@ class ResumeDialog(QDialog):
         self.run.setEditable(True)
         self.run.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         narrow(self.run, 36)
+        line = self.run.lineEdit()
+        if line is not None:
+            line.setPlaceholderText("a run, its folder, or a state file")
         self.open_file = QPushButton("&Open state file…")
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
         self.devices, self.mode, self.checkpoint = QComboBox(), QComboBox(), QComboBox()
@@ -104,7 +107,9 @@ class ResumeDialog(QDialog):
         self.go = self.buttons.addButton("&Resume", QDialogButtonBox.ButtonRole.AcceptRole)
         self._later = QTimer(self, singleShot=True, interval=PLAN_AFTER_MS)
         self._later.timeout.connect(self._ask)
-        self._fill(entries)
+        for text, folder in _run_choices(entries):
+            self.run.addItem(text, folder)
+        self.run.setCurrentIndex(-1)
         for text, devices in _device_choices(ticked, available):
             self.devices.addItem(text, devices)
         for text, changes in _mode_choices(mode):
@@ -112,18 +117,6 @@ class ResumeDialog(QDialog):
         self._lay_out()
         self._connect()
         self._set_plan(None)
-
-    def _fill(self, entries: Sequence[RunEntry]) -> None:
-        for entry in entries:
-            state = entry.state
-            if state is None or state.is_live:
-                continue
-            of = f" / {count(state.total_steps)}" if state.total_steps else ""
-            self.run.addItem(f"{entry.path.name}: {state.state}, step {count(state.step)}{of}", str(entry.path))
-        self.run.setCurrentIndex(-1)
-        line = self.run.lineEdit()
-        if line is not None:
-            line.setPlaceholderText("a run, its folder, or a state file")
 
     def _lay_out(self) -> None:
         grid = label_grid(None, line_spacing=8)
@@ -306,6 +299,14 @@ class ResumeDialog(QDialog):
     def _on_go_clicked(self) -> None:
         if self._plan is not None:
             self.resume_requested.emit(self._plan)
+
+
+def _run_choices(entries: Sequence[RunEntry]) -> Iterator[tuple[str, str]]:
+    for entry in entries:
+        state = entry.state
+        if state is not None and not state.is_live:
+            of = f" / {count(state.total_steps)}" if state.total_steps else ""
+            yield f"{entry.path.name}: {state.state}, step {count(state.step)}{of}", str(entry.path)
 
 
 def _device_choices(ticked: Sequence[str], available: Sequence[Device]) -> Iterator[tuple[str, list[str] | None]]:

@@ -89,7 +89,6 @@ class AlertsView(QWidget):
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setFrameShape(QFrame.Shape.NoFrame)
         self.table.setShowGrid(False)
-        self.table.setWordWrap(True)
         self.table.setTabKeyNavigation(False)
         self.table.setAccessibleName("Alerts")
         self.table.verticalHeader().hide()

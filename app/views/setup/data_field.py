@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
 from app.views.widgets.field_row import ProblemLabel
+from core.data.dataset import STDLIB
 from core.errors import RankdeckError
 
-STDLIB: Final = "stdlib://"
 _ASKED: Final = "Text file or folder (drop one here)"
 _NOT_ASKED: Final = "not needed"
 _PREVIEW: Final = "Preview the data as the model will see it"

@@ -10,7 +10,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.state.setup_form import CheckedDraft, Draft, default_texts, form_fields, settings_without_meaning
-from app.views.setup.data_field import STDLIB, DataField
+from app.views.setup.data_field import DataField
 from app.views.setup.device_picker import DevicePicker
 from app.views.setup.mode_picker import ModePicker
 from app.views.setup.recipe_form import RecipeForm
@@ -18,8 +18,6 @@ from app.views.setup.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
 from app.views.setup.summary_lines import SummaryLines
 from app.views.widgets.build import bold_label, lay_column, muted_label, named, narrow, scrolled
 from app.views.widgets.notice_bar import NoticeBar
-from core.config.mode import Mode
-from core.data.dataset import NO_DATASET
 from core.errors import ConfigError, RankdeckError
 from core.machine.interpreters import Interpreter
 from core.recipes.manifest import Recipe
@@ -189,35 +187,6 @@ class SetupPanel(QWidget):
         editor.setFocus(Qt.FocusReason.OtherFocusReason)
         # Unfolded and with its reason it has another place, from the next turn of the event loop on.
         QTimer.singleShot(0, shown, lambda: self._scroll.ensureWidgetVisible(shown))
-
-    def plan_text(self, checked: CheckedDraft) -> str:
-        """What pressing Start will do, in a sentence or two."""
-        config, recipe = checked.config, self.chosen_recipe()
-        if config is None or recipe is None:
-            return "Fix the marked settings first."
-        if recipe.self_contained:
-            return self._program_text(config.options.get("script") or config.options.get("module"))
-        phrases = {STDLIB: " on Python's standard library,", NO_DATASET: ""}
-        text = phrases.get(config.dataset_file, f" on {config.dataset_file},")
-        names = self._device_text()
-        how = {
-            Mode.DDP: " together (DDP)",
-            Mode.INDEPENDENT: " independently",
-            Mode.ZERO: " with ZeRO",
-            Mode.FSDP: " with FSDP",
-        }.get(checked.mode or Mode.AUTO, "")
-        first = f"Start trains {recipe.title}{text} on {names}{how}."
-        return first + (" Nothing is downloaded." if config.dataset_file == STDLIB else "")
-
-    def _program_text(self, program: object) -> str:
-        name = str(program).replace("\\", "/").rpartition("/")[2]
-        return f"Start runs {name} on {self._device_text()}."
-
-    def _device_text(self) -> str:
-        devices = self.devices.selected()
-        if devices and all(device.kind == "cpu" for device in devices):
-            return f"{len(devices)} CPU device{'s' if len(devices) > 1 else ''}"
-        return f"{len(devices)} devices" if len(devices) > 1 else devices[0].name if devices else "no device"
 
     def _on_deepspeed_requested(self) -> None:
         from app.views.dialogs.deepspeed_dialog import DeepSpeedDialog  # here: the window opens without it

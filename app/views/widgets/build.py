@@ -28,8 +28,9 @@ Margins: TypeAlias = tuple[int, int, int, int] | None
 """Left, top, right and bottom in pixels; None: the style's."""
 Part: TypeAlias = QWidget | QLayout | None
 """What a column or a row holds; None is a stretch."""
-NONE: Final[Margins] = (0, 0, 0, 0)
+NO_MARGINS: Final[Margins] = (0, 0, 0, 0)
 W = TypeVar("W", bound=QWidget)
+B = TypeVar("B", bound=QBoxLayout)
 
 
 def named(widget: W, name: str, tip: str = "") -> W:
@@ -99,7 +100,7 @@ def scrolled(body: QWidget) -> QScrollArea:
 
 
 def lay_column(
-    owner: QWidget | None, *parts: Part, spacing: int = 0, margins: Margins = NONE, grow: Part = None
+    owner: QWidget | None, *parts: Part, spacing: int = 0, margins: Margins = NO_MARGINS, grow: Part = None
 ) -> QVBoxLayout:
     """Lays parts out from the top down.
 
@@ -114,7 +115,7 @@ def lay_column(
 
 
 def lay_row(
-    owner: QWidget | None, *parts: Part, spacing: int = 0, margins: Margins = NONE, grow: Part = None
+    owner: QWidget | None, *parts: Part, spacing: int = 0, margins: Margins = NO_MARGINS, grow: Part = None
 ) -> QHBoxLayout:
     """Lays parts out from left to right, as `lay_column`."""
     return _filled(QHBoxLayout() if owner is None else QHBoxLayout(owner), parts, spacing, margins, grow)
@@ -131,9 +132,6 @@ def label_grid(
     grid.setColumnMinimumWidth(0, label_width)
     grid.setColumnStretch(1, 1)
     return grid
-
-
-B = TypeVar("B", bound=QBoxLayout)
 
 
 def _filled(box: B, parts: tuple[Part, ...], spacing: int, margins: Margins, grow: Part) -> B:

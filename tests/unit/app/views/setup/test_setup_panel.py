@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QScrollArea
 from pytestqt.qtbot import QtBot
 
 from app.state.mode_options import ModeOptions
-from app.state.setup_form import OF_MODE, Draft, check_draft, draft_from_config
+from app.state.setup_form import OF_MODE, Draft, check_draft, draft_from_config, plan_text
 from app.views.dialogs.deepspeed_dialog import DeepSpeedDialog
 from app.views.setup.setup_panel import SetupPanel
 from app.views.widgets.field_row import FieldRow
@@ -60,7 +60,7 @@ def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: 
     draft = panel.draft()
     checked = check_draft(draft, get_recipe("clstm_ppo"), [A, B], LINUX)
     assert checked.config is not None and checked.config.dataset_file == "none://"
-    assert panel.plan_text(checked).startswith("Start trains Recurrent PPO on 2 devices")
+    assert plan_text(checked, panel.devices.selected()).startswith("Start trains Recurrent PPO on 2 devices")
     panel.data.set_path("prices.csv")
     assert panel.draft().dataset == "prices.csv"
     panel.data.set_path("")
