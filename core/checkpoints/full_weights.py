@@ -22,7 +22,7 @@ from typing import IO, Any, Final
 
 from core.checkpoints.state_header import read_head
 from core.errors import StateFileError
-from core.files.atomic import copy_atomic, fill_atomic
+from core.files.atomic import copy_atomic, write_atomic
 from core.parsing import parse_json
 
 _COPY_BYTES: Final = 1 << 20
@@ -91,7 +91,7 @@ def export_weights(sources: Sequence[Path], target: Path) -> None:
                 for run in whole[name].runs:
                     _copy(shards[run.file], run, file, sources[run.file])
 
-    fill_atomic(target, fill)
+    write_atomic(target, fill)
 
 
 def _read_shard(number: int, path: Path, tied: dict[str, str]) -> Iterator[tuple[str, _Run]]:

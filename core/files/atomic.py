@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -54,7 +55,7 @@ def parse_path(text: str) -> Path | None:
 
 def write_atomic(
     path: Path,
-    data: bytes | str,
+    data: bytes | str | Callable[[IO[bytes]], None],
     *,
     mode: int | None = None,
     durable: bool = True,
@@ -64,7 +65,7 @@ def write_atomic(
 
     Args:
         path: The file; its folder must exist.
-        data: Text is written as UTF-8 with its line ends as they are.
+        data: Text is written as UTF-8 with its line ends as they are. A function writes what is too large for memory.
         mode: Permission bits of the new file; None leaves them to the umask. Bits that shut out everybody else
             (0o600) hold on Windows too, by an access list.
         durable: False skips fsync, for files that can be derived again.
@@ -74,33 +75,6 @@ def write_atomic(
         PreflightError: Disk full, no permission, path too long, drive missing.
         RankdeckError: Any other failure of the disk.
     """
-    content = data.encode("utf-8") if isinstance(data, str) else data
-
-    def fill(file: IO[bytes]) -> None:
-        file.write(content)
-
-    _replace_by(path, fill, mode, durable, timeout_s)
-
-
-def copy_atomic(source: Path, target: Path) -> None:
-    """Copies a file's bytes to `target`, which is replaced whole; raises as `write_atomic`."""
-
-    def fill(file: IO[bytes]) -> None:
-        with source.open("rb") as original:
-            while block := original.read(_COPY_BYTES):
-                file.write(block)
-
-    fill_atomic(target, fill)
-
-
-def fill_atomic(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
-    """Replaces `path` by what `fill` writes, for files too large for memory; raises as `write_atomic`."""
-    _replace_by(path, fill, None, True, REPLACE_TIMEOUT_S)
-
-
-def _replace_by(
-    path: Path, fill: Callable[[IO[bytes]], None], mode: int | None, durable: bool, timeout_s: float
-) -> None:
     temporary = path.with_name(f".{path.name[:80]}.{secrets.token_hex(6)}{_TEMPORARY_SUFFIX}")
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
@@ -108,7 +82,10 @@ def _replace_by(
             if mode is not None and not mode & 0o077:
                 with contextlib.suppress(OSError):  # a drive without access lists cannot keep a file private
                     make_private(temporary)
-            fill(file)
+            if callable(data):
+                data(file)
+            else:
+                file.write(data.encode("utf-8") if isinstance(data, str) else data)
             file.flush()
             if durable:
                 os.fsync(file.fileno())
@@ -121,6 +98,16 @@ def _replace_by(
     finally:
         with contextlib.suppress(OSError):  # replaced already, or the disk that failed fails again
             temporary.unlink(missing_ok=True)
+
+
+def copy_atomic(source: Path, target: Path) -> None:
+    """Copies a file's bytes to `target`, which is replaced whole; raises as `write_atomic`."""
+
+    def fill(file: IO[bytes]) -> None:
+        with source.open("rb") as original:
+            shutil.copyfileobj(original, file, _COPY_BYTES)
+
+    write_atomic(target, fill)
 
 
 def replace_with_retry(source: Path, target: Path, *, timeout_s: float = REPLACE_TIMEOUT_S) -> None:
@@ -199,15 +186,13 @@ def read_bytes(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> bytes:
             raise StateFileError(f"{path} does not exist.", "Check the path.") from None
         except ValueError:  # a zero byte, or half a character
             raise StateFileError(f"{str(path)!r} is not a valid file name.", "Check the path.") from None
-        except IsADirectoryError:
-            raise StateFileError(f"{path} is a folder, not a file.", "Name the file in it.") from None
         except OSError as error:
             # Windows refuses to open a file in the instant in which it is replaced.
             if path.is_dir():
                 raise StateFileError(f"{path} is a folder, not a file.", "Name the file in it.") from None
             if not is_sharing_violation(error) or time.monotonic() >= deadline:
-                explained = explain(error, f"{path} could not be read")
-                raise StateFileError(explained.cause, explained.next_step) from error
+                refusal = explain(error, f"{path} could not be read")
+                raise StateFileError(refusal.cause, refusal.next_step) from error
         time.sleep(_RETRY_PAUSE_S)
 
 
@@ -305,40 +290,24 @@ def explain(error: OSError, what: str) -> RankdeckError:
     """
     number, winerror = error.errno, getattr(error, "winerror", None)
     if number in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)) or winerror == 112:
-        return PreflightError(
-            f"{what}: the disk is full.", "Free some space or choose another drive.", title="The disk is full"
-        )
-    if is_too_long(error):
-        return PreflightError(
-            f"{what}: the path is too long.", "Choose a shorter folder.", title="The path is too long"
-        )
-    if winerror in _WINDOWS_IN_USE:
-        return PreflightError(
-            f"{what}: another program has it open.", "Close that program and try again.", title="A file is in use"
-        )
-    if number == errno.EROFS:
-        return PreflightError(
-            f"{what}: the drive is read-only.", "Choose another drive.", title="The drive is read-only"
-        )
-    if isinstance(error, PermissionError):
-        return PreflightError(
-            f"{what}: permission was denied.",
-            "Choose a folder that you may write to, or change its permissions.",
-            title="No permission",
-        )
-    if winerror in _WINDOWS_NO_DRIVE or isinstance(error, FileNotFoundError):
-        return PreflightError(
-            f"{what}: its folder or drive is missing.",
-            "Connect the drive or check the path.",
-            title="A folder is missing",
-        )
-    if isinstance(error, NotADirectoryError | FileExistsError):
-        return PreflightError(
-            f"{what}: a file is in the place of a folder.", "Choose another folder.", title="A file is in the way"
-        )
-    if isinstance(error, IsADirectoryError):
-        return PreflightError(
-            f"{what}: a folder has this name.", "Move that folder away.", title="A folder is in the way"
-        )
-    reason = error.strerror or str(error) or type(error).__name__
-    return RankdeckError(f"{what}: {reason}.", "Check the disk and try again.", title="Disk error")
+        cause, next_step, title = "the disk is full", "Free some space or choose another drive.", "The disk is full"
+    elif is_too_long(error):
+        cause, next_step, title = "the path is too long", "Choose a shorter folder.", "The path is too long"
+    elif winerror in _WINDOWS_IN_USE:
+        cause, next_step, title = "another program has it open", "Close that program and try again.", "A file is in use"
+    elif number == errno.EROFS:
+        cause, next_step, title = "the drive is read-only", "Choose another drive.", "The drive is read-only"
+    elif isinstance(error, PermissionError):
+        cause, title = "permission was denied", "No permission"
+        next_step = "Choose a folder that you may write to, or change its permissions."
+    elif winerror in _WINDOWS_NO_DRIVE or isinstance(error, FileNotFoundError):
+        cause, title = "its folder or drive is missing", "A folder is missing"
+        next_step = "Connect the drive or check the path."
+    elif isinstance(error, NotADirectoryError | FileExistsError):
+        cause, next_step, title = "a file is in the place of a folder", "Choose another folder.", "A file is in the way"
+    elif isinstance(error, IsADirectoryError):
+        cause, next_step, title = "a folder has this name", "Move that folder away.", "A folder is in the way"
+    else:
+        reason = error.strerror or str(error) or type(error).__name__
+        return RankdeckError(f"{what}: {reason}.", "Check the disk and try again.", title="Disk error")
+    return PreflightError(f"{what}: {cause}.", next_step, title=title)

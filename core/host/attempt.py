@@ -14,8 +14,7 @@ from typing import Any, Final
 from core.errors import RankdeckError, UsageError
 from core.host.attempt_end import DRAIN_LIMIT_S, AttemptEnd
 from core.host.attempt_launch import AttemptLaunch
-from core.host.commits.gathering import Next
-from core.host.commits.rank_barrier import RankBarrier
+from core.host.commits.rank_barrier import Next, RankBarrier
 from core.host.commits.runner import CommitRunner
 from core.host.hang_watch import HangWatch
 from core.host.loss_watch import LossWatch

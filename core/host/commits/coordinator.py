@@ -13,7 +13,7 @@ In any phase it may be *dropped*: a rank could not write its part, or died. Trai
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
@@ -42,11 +42,11 @@ class CommitEffects(Protocol):
     def write_checkpoint(self, checkpoint: int, parts: Mapping[int, CommitStaged]) -> None:
         """Write ledger copy and manifest, then call `CommitCoordinator.written` or `write_failed`."""
 
-    def leave_out_checkpoint(self, checkpoint: int, folder: str, cause: str) -> None:
-        """As `drop_checkpoint`, where to try again is of no use: a rank has diverged, and has said so itself."""
+    def drop_checkpoint(self, checkpoint: int, folder: str, cause: str, *, retry: bool = True) -> None:
+        """Remove the leftovers of a checkpoint that will not be; `checkpoint` is negative if it had no folder yet.
 
-    def drop_checkpoint(self, checkpoint: int, folder: str, cause: str) -> None:
-        """Remove the leftovers of a checkpoint that will not be; `checkpoint` is negative if it had no folder yet."""
+        `retry`: try again soon. It is of no use where a rank has diverged, which has said so itself.
+        """
 
 
 @dataclass(slots=True, eq=False)
@@ -217,8 +217,7 @@ class CommitCoordinator:
             current = self._open
             if current is not None and current.phase != "writing" and rank not in current.joined:
                 if part is None:
-                    cause = f"The weights of rank {rank} are not finite at step {step}."
-                    self._drop(cause, self._effects.leave_out_checkpoint)
+                    self._drop(f"The weights of rank {rank} are not finite at step {step}.", retry=False)
                 elif rank not in current.staged:
                     current.staged[rank] = part
                     self._write_if_whole(current)
@@ -279,7 +278,7 @@ class CommitCoordinator:
         self._effects.open_checkpoint(reason)
         return self._open
 
-    def _drop(self, cause: str, carry_out: Callable[[int, str, str], None] | None = None) -> None:
+    def _drop(self, cause: str, *, retry: bool = True) -> None:
         current = self._open
         assert current is not None
         # Once it is staging, each rank that joined has its answer and trains on. It is not told of the drop: its part
@@ -288,7 +287,7 @@ class CommitCoordinator:
         current.phase, self._open = "over", None
         for rank in waiting:
             self._effects.answer(rank, BUSY, "")
-        (carry_out or self._effects.drop_checkpoint)(current.number, current.folder, cause)
+        self._effects.drop_checkpoint(current.number, current.folder, cause, retry=retry)
 
     def _forget_old_steps(self) -> None:
         while len(self._answers) > self._STEPS_REMEMBERED:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Mapping
+from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
 from core.checkpoints.store import Checkpoint
-from core.host.commits.gathering import Gathered, Next, next_action
 from core.host.commits.runner import CommitRunner
 from core.host.ranks import Rank, Ranks
 from core.protocol.messages import Merge, Merged, MergeDone
@@ -17,8 +18,51 @@ log = logging.getLogger(__name__)
 ASK_AGAIN_S: Final = 2.0
 
 
+class Next(Enum):
+    """What the host does next."""
+
+    WAIT = auto()
+    COMMIT = auto()
+    MERGE = auto()
+    RELEASE = auto()
+    FINISH = auto()
+
+
+def next_action(
+    steps: Mapping[int, int],
+    ready: Collection[int],
+    *,
+    merges: bool,
+    committing: bool,
+    holds_all: bool,
+    merging: bool,
+    merged_steps: Mapping[int, int] | None,
+) -> Next:
+    """What is due when no rank trains. A pure decision.
+
+    Args:
+        steps: Where each rank stands.
+        ready: Ranks that wait at a merge round; the others train no further.
+        merges: Whether ranks' weights are merged at all (independent mode with several ranks).
+        committing: A checkpoint is being made.
+        holds_all: The newest committed checkpoint has every rank exactly where it waits.
+        merging: Rank 0 is at it.
+        merged_steps: Where the ranks stood at the newest merge that is done; None before the first.
+    """
+    if committing or merging:
+        return Next.WAIT
+    merged = merged_steps == steps
+    if ready and merged:
+        return Next.RELEASE
+    if not holds_all:
+        return Next.COMMIT
+    if ready or (merges and not merged):
+        return Next.MERGE
+    return Next.FINISH
+
+
 class RankBarrier:
-    """Carries out what `gathering.next_action` decides; one for each attempt.
+    """Carries out what `next_action` decides; one for each attempt.
 
     Args:
         ranks: The attempt's.
@@ -40,30 +84,30 @@ class RankBarrier:
         Returns:
             What it was, and the new phase as text (empty: unchanged). At `FINISH` the caller acts.
         """
-        gathered = Gathered(
-            {r.number: r.done for r in self._ranks if r.done is not None},
-            {r.number: r.ready for r in self._ranks if r.ready is not None},
-            self._ranks.plan.world_size,
-            merges=self._ranks.plan.replica_groups > 1,
-        )
-        if not gathered.all_wait:
+        waits = {rank.number: rank.ready or rank.done for rank in self._ranks}
+        steps = {number: at.step for number, at in waits.items() if at is not None}
+        if len(steps) < len(waits):
             self._asked_at = now
             return Next.WAIT, ""
         if self._ranks.plan.self_contained:
             return Next.FINISH, ""  # it has saved what it wanted to save
+        ready = {rank.number: rank.ready.round for rank in self._ranks if rank.ready is not None}
         action = next_action(
-            gathered,
+            steps,
+            ready,
+            merges=self._ranks.plan.replica_groups > 1,
             committing=self._commits.coordinator.busy,
-            holds_all=self._commits.coordinator.holds(gathered.steps),
+            holds_all=self._commits.coordinator.holds(steps),
             merging=self._merging is not None,
             merged_steps=self._merged_steps,
         )
         if self._commits.coordinator.busy or action is Next.COMMIT:
             return action, self._complete_commit(action, now)
         if action is Next.MERGE and self._commits.newest is not None:
-            return action, self._merge(gathered, self._commits.newest)
+            # The last merge of all has no round of its own.
+            return action, self._merge(steps, max(ready.values(), default=self._rounds + 1), self._commits.newest)
         if action is Next.RELEASE:
-            self._release(gathered)
+            self._release(ready)
         return action, ""
 
     def merge_done(self, rank: Rank, message: MergeDone) -> None:
@@ -108,14 +152,14 @@ class RankBarrier:
         self._commits.ask_missing("every rank waits")
         return "saving"
 
-    def _merge(self, gathered: Gathered, newest: Checkpoint) -> str:
-        self._merging = gathered.steps
-        self._rounds = gathered.round or self._rounds + 1
+    def _merge(self, steps: dict[int, int], round_: int, newest: Checkpoint) -> str:
+        self._merging = steps
+        self._rounds = round_
         self._ranks[0].send(Merge(self._rounds, newest.number, str(newest.folder)))
         return "merging"
 
-    def _release(self, gathered: Gathered) -> None:
+    def _release(self, ready: Collection[int]) -> None:
         self._merged_steps = None
-        for number in gathered.ready:
+        for number in ready:
             self._ranks[number].ready = None
             self._ranks[number].send(Merged(self._rounds, str(self._merged or "")))

@@ -100,7 +100,7 @@ class CommitRunner:
         A rank that still writes into a folder while it is being removed makes the removal fail: a file that appears
         between the listing and the rmdir (ENOTEMPTY), or that is open (Windows).
         """
-        self._start(self._checkpoints.remove_unfinished, lambda _: None, self._log_error)
+        self._start(self._checkpoints.remove_unfinished)
         await self.settle(timeout_s)
 
     # CommitEffects
@@ -151,14 +151,11 @@ class CommitRunner:
             lambda error: self.coordinator.write_failed(checkpoint, error.cause),
         )
 
-    def leave_out_checkpoint(self, checkpoint: int, folder: str, cause: str) -> None:
+    def drop_checkpoint(self, checkpoint: int, folder: str, cause: str, *, retry: bool = True) -> None:
         log.warning("checkpoint %d (%s) is left out: %s", checkpoint, folder, cause)
         if checkpoint > 0:
-            self._start(lambda: self._checkpoints.abandon(checkpoint), lambda _: None, self._log_error)
-
-    def drop_checkpoint(self, checkpoint: int, folder: str, cause: str) -> None:
-        self.leave_out_checkpoint(checkpoint, folder, cause)
-        if self.quiet:
+            self._start(lambda: self._checkpoints.abandon(checkpoint))
+        if self.quiet or not retry:
             return
         now = time.monotonic()
         self.retry_at, self.trouble = now + RETRY_S, cause
@@ -178,7 +175,7 @@ class CommitRunner:
     def _written(self, made: Checkpoint, parts: dict[int, CommitStaged], ledger: dict[str, Any]) -> None:
         self._keeper.commit({rank: part.position for rank, part in parts.items()}, made.number)
         self._parts = parts
-        self._start(lambda: write_ledger(self._keeper.path, ledger, made.number), lambda _: None, self._ledger_failed)
+        self._start(lambda: write_ledger(self._keeper.path, ledger, made.number), failed=self._ledger_failed)
         self.newest, self.retry_at, self.trouble = made, None, ""
         self.newest_good = self.newest_good if made.diverged else made
         self._services.stream.emit(
@@ -193,7 +190,7 @@ class CommitRunner:
         self._ranks.broadcast(Committed(made.number))
         if not made.diverged:
             self._services.status.change(checkpoint=made.number)
-        self._start(lambda: self._checkpoints.prune(self._keep), lambda _: None, self._log_error)
+        self._start(lambda: self._checkpoints.prune(self._keep))
 
     def _ledger_written(self, _: None) -> None:
         self._writing_ledger = False
@@ -203,11 +200,12 @@ class CommitRunner:
         self._keeper.failed()
         log.warning("the ledger file could not be written: %s", error.cause)
 
-    @staticmethod
-    def _log_error(error: RankdeckError) -> None:
-        log.warning("%s", error)
-
-    def _start(self, work: Callable[[], T], then: Callable[[T], None], failed: Callable[[RankdeckError], None]) -> None:
+    def _start(
+        self,
+        work: Callable[[], T],
+        then: Callable[[T], None] = lambda _: None,
+        failed: Callable[[RankdeckError], None] = lambda error: log.warning("%s", error),
+    ) -> None:
         """Runs `work` on the disk thread, and `then` or `failed` on the loop."""
 
         async def run() -> None:

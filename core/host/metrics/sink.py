@@ -6,9 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from core.errors import RankdeckError
+from core.host.metrics.background_columns import BackgroundColumns
+from core.metrics.metrics_file import MetricsWriter
 
 log = logging.getLogger(__name__)
 
@@ -19,32 +21,6 @@ LOW_WATER_BYTES: Final = 1 << 20
 _BATCH_BYTES: Final = 4 << 20
 
 Batch = tuple[list[bytes], list[dict[str, Any]]]
-
-
-class LineWriter(Protocol):
-    """`core.metrics.metrics_file.MetricsWriter`."""
-
-    def append(self, lines: list[bytes]) -> int:
-        """Writes lines and returns the file's size; raises RankdeckError or OSError, the file whole, when it cannot."""
-
-    def sync(self) -> None:
-        """Makes them survive a power cut."""
-
-    def close(self) -> None:
-        """Ends writing."""
-
-
-class ColumnWriter(Protocol):
-    """`core.metrics.columns.ColumnsWriter`."""
-
-    def append(self, lines: list[bytes], parsed: list[dict[str, Any]], source_bytes: int) -> None:
-        """Takes lines that lie in the metrics file up to `source_bytes`."""
-
-    def flush(self) -> None:
-        """Makes what was taken visible to readers."""
-
-    def close(self) -> None:
-        """Ends writing."""
 
 
 class MetricsSink:
@@ -59,8 +35,8 @@ class MetricsSink:
 
     def __init__(
         self,
-        writer: LineWriter,
-        columns: ColumnWriter | None,
+        writer: MetricsWriter,
+        columns: BackgroundColumns | None,
         on_written: Callable[[int], None],
         on_trouble: Callable[[str | None], None],
     ) -> None:
@@ -193,7 +169,7 @@ class MetricsSink:
             self._safe, self._sync_wanted = written, False
             self._changed.notify_all()
 
-    def _on_columns(self, action: Callable[[ColumnWriter], None]) -> None:
+    def _on_columns(self, action: Callable[[BackgroundColumns], None]) -> None:
         if self._columns is None:
             return
         try:

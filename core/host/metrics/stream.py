@@ -10,8 +10,10 @@ from typing import Any
 
 import orjson
 
-from core.host.metrics.sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, ColumnWriter, LineWriter, MetricsSink
+from core.host.metrics.background_columns import BackgroundColumns
+from core.host.metrics.sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, MetricsSink
 from core.host.metrics.status import StatusPublisher
+from core.metrics.metrics_file import MetricsWriter
 from core.protocol.server import Listener
 
 log = logging.getLogger(__name__)
@@ -35,7 +37,7 @@ class MetricsStream:
         self._paused = False
         self._trouble: str | None = None
 
-    def open(self, writer: LineWriter, columns: ColumnWriter | None) -> None:
+    def open(self, writer: MetricsWriter, columns: BackgroundColumns) -> None:
         """From now on lines are taken."""
         self._sink = MetricsSink(writer, columns, self._written_on_thread, self._trouble_on_thread)
 

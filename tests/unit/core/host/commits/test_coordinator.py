@@ -34,13 +34,9 @@ class Effects:
     def write_checkpoint(self, checkpoint: int, parts: Mapping[int, CommitStaged]) -> None:
         self.done.append(("write", checkpoint, sorted(parts)))
 
-    def drop_checkpoint(self, checkpoint: int, folder: str, cause: str) -> None:
+    def drop_checkpoint(self, checkpoint: int, folder: str, cause: str, *, retry: bool = True) -> None:
         del folder, cause
-        self.done.append(("drop", checkpoint))
-
-    def leave_out_checkpoint(self, checkpoint: int, folder: str, cause: str) -> None:
-        del folder, cause
-        self.done.append(("leave out", checkpoint))
+        self.done.append(("drop" if retry else "leave out", checkpoint))
 
     def take(self) -> list[tuple[Any, ...]]:
         """What was done since the last call."""

@@ -11,8 +11,7 @@ from unittest.mock import Mock, call
 import pytest
 
 from core.config.mode import Mode
-from core.host.commits.gathering import Next
-from core.host.commits.rank_barrier import ASK_AGAIN_S, RankBarrier
+from core.host.commits.rank_barrier import ASK_AGAIN_S, Next, RankBarrier, next_action
 from core.host.ranks import Ranks
 from core.launch.plan import LaunchPlan, RankCommand
 from core.machine.devices import Device
@@ -66,6 +65,44 @@ def test_while_a_rank_trains_nothing_is_due() -> None:
     story = Story()
     story.done(0)
     assert story.barrier.step(100.0) == (Next.WAIT, "") and story.asked == 0
+    story.committed()
+    story.ranks[0].done, story.ranks[0].ready = None, MergeReady(1, 20)
+    assert story.barrier.step(101.0) == (Next.WAIT, "") and story.sent == []
+
+
+AT = {0: 20, 1: 30}
+ACTIONS = [
+    # who waits for a merge, merges at all, committing, holds all, merging, merged at, → what next
+    ((), False, True, False, False, None, Next.WAIT),
+    ((), False, False, False, False, None, Next.COMMIT),
+    ((), False, False, True, False, None, Next.FINISH),
+    ((), True, False, False, False, None, Next.COMMIT),
+    ((), True, False, True, False, None, Next.MERGE),
+    ((), True, False, True, True, None, Next.WAIT),
+    ((), True, False, True, False, AT, Next.FINISH),
+    ((), True, False, True, False, {0: 10, 1: 30}, Next.MERGE),
+    ((0, 1), True, False, False, False, None, Next.COMMIT),
+    ((0, 1), True, False, True, False, None, Next.MERGE),
+    ((0, 1), True, False, True, False, AT, Next.RELEASE),
+    ((0,), True, False, True, False, None, Next.MERGE),
+    ((0,), True, False, True, False, AT, Next.RELEASE),
+]
+
+
+@pytest.mark.parametrize(("ready", "merges", "committing", "holds", "merging", "merged", "then"), ACTIONS)
+def test_what_is_due_when_ranks_wait(
+    ready: tuple[int, ...],
+    merges: bool,
+    committing: bool,
+    holds: bool,
+    merging: bool,
+    merged: dict[int, int] | None,
+    then: Next,
+) -> None:
+    found = next_action(
+        AT, ready, merges=merges, committing=committing, holds_all=holds, merging=merging, merged_steps=merged
+    )
+    assert found is then
 
 
 def test_all_that_wait_are_committed_and_asked_again_only_after_a_while() -> None:
