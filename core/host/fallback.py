@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.config import RunConfig
-from core.config.batch import Batch
 from core.config.mode import Mode
 from core.host.outcome import Outcome
 from core.host.work_plan import independent_on_all, on_one_device, with_torchs_engine
 from core.launch.mode import DEEPSPEED, TORCH
-from core.launch.plan import LaunchPlan
 from core.launch.resolved import ResolvedRun
 from core.machine.devices import Device
 from core.machine.devices.names import short_label
@@ -54,98 +52,79 @@ class StartFallbacks:
     def __init__(self, modes: Sequence[Mode]) -> None:
         self._modes = modes
         self._retried = False
-        self._in_step: _InStep | None = None
+        self._in_step: ResolvedRun | None = None  # the last whose devices were to train in step
 
-    def after(self, run: ResolvedRun, plan: LaunchPlan, outcome: Outcome) -> NextAttempt | None:
+    def after(self, run: ResolvedRun, outcome: Outcome) -> NextAttempt | None:
         """The attempt to make next; None where the failure stands.
 
         Args:
             run: What the failed attempt was to train, and on what.
-            plan: Its ranks.
             outcome: How it ended.
         """
-        config, devices = run.config, run.devices
-        if outcome.kind != "not_started" or plan.self_contained or config.strict or plan.world_size == 1:
+        if outcome.kind != "not_started" or run.recipe.self_contained or run.config.strict or run.world_size == 1:
             return None
-        fell_to_independent = self._in_step is not None
-        if not fell_to_independent and (outcome.usage or plan.replica_groups > 1):
+        if self._in_step is None and (outcome.usage or run.replica_groups > 1):
             return None  # the person's own input, or what the person chose
         reason = outcome.error["cause"] if outcome.error else "Its ranks could not start."
         if not self._retried and outcome.root is not None and outcome.root.was_killed:
             self._retried = True
-            return _once_more(config, devices, plan, outcome.root.rank, reason)
-        if plan.engine == DEEPSPEED:
-            following = _without_deepspeed(config, devices, plan, reason)
-        elif not fell_to_independent and Mode.INDEPENDENT in self._modes:
-            self._in_step = _InStep(config, run.batch)
-            following = _independent(self._in_step, devices, plan, reason)
+            return _once_more(run, outcome.root.rank, reason)
+        if run.choice.engine == DEEPSPEED:
+            following = _without_deepspeed(run, reason)
+        elif self._in_step is None and Mode.INDEPENDENT in self._modes:
+            self._in_step = run
+            following = _independent(run, reason)
         else:
-            in_step = self._in_step or _InStep(config, run.batch)
-            following = _one_device(in_step, devices, plan, outcome, reason)
+            following = _one_device(run, self._in_step or run, outcome, reason)
         if outcome.root is None:
             return following
         return replace(following, text=f"{following.text} See logs/{outcome.root.log.name} for details.")
 
 
-@dataclass(frozen=True, slots=True)
-class _InStep:
-    """The last attempt whose devices were to train in step: lesser ways to train are derived from it."""
-
-    config: RunConfig
-    batch: Batch
+def _once_more(run: ResolvedRun, killed: int, reason: str) -> NextAttempt:
+    fields = {"reason": reason, "mode": run.mode, "devices": _uuids(run), "ranks": [killed]}
+    return NextAttempt(run.config, run.devices, "retry", fields, "retrying", f"{reason} Retrying.")
 
 
-def _once_more(
-    config: RunConfig, devices: tuple[Device, ...], plan: LaunchPlan, killed: int, reason: str
-) -> NextAttempt:
-    uuids = [device.uuid for device in devices]
-    fields = {"reason": reason, "mode": plan.mode, "devices": uuids, "ranks": [killed]}
-    text = f"{reason} Retrying."
-    return NextAttempt(config, devices, "retry", fields, "retrying", text)
-
-
-def _without_deepspeed(config: RunConfig, devices: tuple[Device, ...], plan: LaunchPlan, reason: str) -> NextAttempt:
-    uuids = [device.uuid for device in devices]
-    fields = {"reason": reason, "mode": plan.mode, "devices": uuids, "was": plan.mode, "engine": TORCH}
+def _without_deepspeed(run: ResolvedRun, reason: str) -> NextAttempt:
+    fields = {"reason": reason, "mode": run.mode, "devices": _uuids(run), "was": run.mode, "engine": TORCH}
     text = (
-        f"DeepSpeed could not start ZeRO stage {config.zero_stage} on {plan.world_size} devices, so PyTorch's "
+        f"DeepSpeed could not start ZeRO stage {run.config.zero_stage} on {run.world_size} devices, so PyTorch's "
         f"engine is used instead. {reason}"
     )
     phase = "falling back to PyTorch's engine"
-    return NextAttempt(with_torchs_engine(config), devices, "fallback", fields, phase, text)
+    return NextAttempt(with_torchs_engine(run.config), run.devices, "fallback", fields, phase, text)
 
 
-def _independent(in_step: _InStep, devices: tuple[Device, ...], plan: LaunchPlan, reason: str) -> NextAttempt:
-    config = independent_on_all(in_step.config, in_step.batch)
-    uuids = [device.uuid for device in devices]
+def _independent(run: ResolvedRun, reason: str) -> NextAttempt:
+    config = independent_on_all(run.config, run.batch)
     fields = {
         "reason": reason,
         "mode": Mode.INDEPENDENT,
-        "devices": uuids,
-        "was": plan.mode,
+        "devices": _uuids(run),
+        "was": run.mode,
         "merge_policy": config.merge_policy,
     }
     text = (
-        f"{plan.mode.label} on {plan.world_size} devices could not start, so each device trains its own "
+        f"{run.mode.label} on {run.world_size} devices could not start, so each device trains its own "
         f"model on its share of the data, and the best one is kept, never an average. {reason}"
     )
     phase = "falling back to independent training on all devices"
-    return NextAttempt(config, devices, "fallback", fields, phase, text)
+    return NextAttempt(config, run.devices, "fallback", fields, phase, text)
 
 
-def _one_device(
-    in_step: _InStep, devices: tuple[Device, ...], plan: LaunchPlan, outcome: Outcome, reason: str
-) -> NextAttempt:
+def _one_device(run: ResolvedRun, in_step: ResolvedRun, outcome: Outcome, reason: str) -> NextAttempt:
     guilty = outcome.root.rank if outcome.root is not None else 0
-    device = next((d for rank, d in enumerate(devices) if rank != guilty), devices[0])
-    fields = {"reason": reason, "mode": Mode.SINGLE, "devices": [device.uuid], "was": plan.mode}
+    device = next((d for rank, d in enumerate(run.devices) if rank != guilty), run.devices[0])
+    fields = {"reason": reason, "mode": Mode.SINGLE, "devices": [device.uuid], "was": run.mode}
+    title = "Independent training" if run.mode == Mode.INDEPENDENT else run.mode.label
     text = (
-        f"{_titled(plan.mode)} on {plan.world_size} devices could not start, so the run continues on "
+        f"{title} on {run.world_size} devices could not start, so the run continues on "
         f"{short_label(device)} alone. {reason}"
     )
     alone = on_one_device(in_step.config, device, in_step.batch)
     return NextAttempt(alone, (device,), "fallback", fields, "falling back to one device", text)
 
 
-def _titled(mode: Mode) -> str:
-    return "Independent training" if mode == Mode.INDEPENDENT else mode.label
+def _uuids(run: ResolvedRun) -> list[str]:
+    return [device.uuid for device in run.devices]

@@ -20,7 +20,6 @@ from core.host.outcome import Outcome
 from core.host.services import HostServices
 from core.host.states import HostState
 from core.host.stop_ladder import StopLadder
-from core.launch.plan import LaunchPlan
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices import DeviceMonitor
 from core.processes import end_marked, folder_mark
@@ -58,9 +57,8 @@ class RunLifecycle:
         self.sampler: DeviceSampler | None = None
         self._services = services
         self._first = first
-        self._plan: LaunchPlan | None = None
         self._restarts = 0
-        self._script_steps = ScriptSteps()
+        self._script_steps: ScriptSteps | None = None
 
     async def run(self, config: RunConfig, port: int) -> Outcome:
         """All attempts.
@@ -77,11 +75,11 @@ class RunLifecycle:
                 return Outcome("failed", self.lost)
             if self.ladder.is_asked:
                 return Outcome("stopped")
-            plan, outcome = await self._one_attempt(run, context, port)
+            outcome = await self._one_attempt(run, context, port)
             if self._may_restart(run, outcome):
                 context = await self._restart(run.config.max_restarts, context, outcome)
                 continue
-            following = fallbacks.after(run, plan, outcome)
+            following = fallbacks.after(run, outcome)
             if following is None:
                 return outcome
             self._fall_back(following, narrowed=following.devices != run.devices)
@@ -101,7 +99,7 @@ class RunLifecycle:
 
     def note_script_steps(self, parsed: list[dict[str, Any]]) -> None:
         """Reports where a resumed script continues: its curves are taken back to there."""
-        if self.number > 1 and self._plan is not None and self._plan.self_contained:
+        if self._script_steps is not None:
             for resumed in self._script_steps.new_in(parsed):
                 self._emit("resumed", resumed_from=resumed)
 
@@ -137,7 +135,7 @@ class RunLifecycle:
         self.sampler = DeviceSampler(monitor, uuids, lambda rows: services.stream.emit_from_thread("device", rows))
         return context
 
-    async def _one_attempt(self, run: ResolvedRun, context: RunContext, port: int) -> tuple[LaunchPlan, Outcome]:
+    async def _one_attempt(self, run: ResolvedRun, context: RunContext, port: int) -> Outcome:
         launch = await prepare_launch(
             self._services,
             run,
@@ -147,11 +145,10 @@ class RunLifecycle:
             port=port,
             fell_back=self._first.fallback is not None,
         )
-        self._plan = launch.plan
         self._announce(launch)
         self.attempt = Attempt(self._services, launch, self.ladder, self._on_training)
         try:
-            return launch.plan, await self.attempt.run()
+            return await self.attempt.run()
         finally:
             self.attempt = None
             with contextlib.suppress(OSError):  # no rank reads it any more; torch often removes it itself
@@ -159,7 +156,7 @@ class RunLifecycle:
 
     def _announce(self, launch: AttemptLaunch) -> None:
         plan, checkpoint, status = launch.plan, launch.context.checkpoint, self._services.status
-        self._script_steps = ScriptSteps()
+        self._script_steps = ScriptSteps() if self.number > 1 and plan.self_contained else None
         status.change(
             attempt=self.number,
             mode=plan.mode,
