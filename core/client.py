@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from core.checkpoints.store import CheckpointStore
 from core.config import RunConfig
@@ -107,7 +107,7 @@ def connect(store: RunStore, timeout_s: float = CONNECT_TIMEOUT_S) -> HostConnec
                 if time.monotonic() >= deadline or store.read_host_json() == info:
                     raise
         if time.monotonic() >= deadline:
-            raise _unreachable(store, f"it did not start listening within {timeout_s:g} s", _look_at(store))
+            raise _unreachable(store, f"it did not start listening within {timeout_s:g} s")
         time.sleep(_POLL_S)
 
 
@@ -195,11 +195,11 @@ class HostConnection:
         try:
             self._socket = socket.create_connection(("127.0.0.1", info.port), timeout=timeout_s)
         except OSError as error:
-            raise _unreachable(store, f"nothing listens on its port {info.port} ({error})", _look_at(store)) from None
+            raise _unreachable(store, f"nothing listens on its port {info.port} ({error})") from None
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.send(Hello("client", info.token, pid=os.getpid()))
-            self.run_id = self._welcome(deadline)
+            self._wait_for_welcome(deadline)
         except BaseException:
             self._socket.close()
             raise
@@ -214,7 +214,7 @@ class HostConnection:
             self._socket.settimeout(HELLO_TIMEOUT_S)
             self._socket.sendall(encode(message))
         except OSError as error:
-            raise _unreachable(self._store, f"it closed the connection ({error})", _look_at(self._store)) from None
+            raise _unreachable(self._store, f"it closed the connection ({error})") from None
 
     def messages(self, timeout_s: float) -> list[Message]:
         """What the host has said since the last call; waits for something at most so long.
@@ -246,23 +246,22 @@ class HostConnection:
             pass
         except OSError:
             return  # the host has ended meanwhile
-        raise _unreachable(self._store, f"it did not act on the request within {timeout_s:g} s", _look_at(self._store))
+        raise _unreachable(self._store, f"it did not act on the request within {timeout_s:g} s")
 
     def close(self) -> None:
         """Ends the connection; the run does not mind."""
         self._socket.close()
 
-    def _welcome(self, deadline: float) -> str:
+    def _wait_for_welcome(self, deadline: float) -> None:
         while not self._pending:
             left = deadline - time.monotonic()
             if left <= 0:
-                raise _unreachable(self._store, "it did not answer in time", _look_at(self._store))
+                raise _unreachable(self._store, "it did not answer in time")
             self._read(left)
         answer = self._pending.pop(0)
-        if isinstance(answer, Welcome):
-            return answer.run_id
-        reason = answer.reason if isinstance(answer, Refused) else "the answer did not come from a run host"
-        raise _unreachable(self._store, f"it refused: {reason}", "Stop the run's host process and resume the run.")
+        if not isinstance(answer, Welcome):
+            reason = answer.reason if isinstance(answer, Refused) else "the answer did not come from a run host"
+            raise _unreachable(self._store, f"it refused: {reason}", "Stop the run's host process and resume the run.")
 
     def _read(self, timeout_s: float) -> None:
         try:
@@ -271,9 +270,9 @@ class HostConnection:
         except TimeoutError:
             return
         except OSError as error:
-            raise _unreachable(self._store, f"the connection broke ({error})", _look_at(self._store)) from None
+            raise _unreachable(self._store, f"the connection broke ({error})") from None
         if not data:
-            raise _unreachable(self._store, "it has ended, or closed the connection", _look_at(self._store))
+            raise _unreachable(self._store, "it has ended, or closed the connection")
         *lines, self._partial = (self._partial + data).split(b"\n")
         try:
             if len(self._partial) > MAX_LINE_BYTES:
@@ -301,17 +300,8 @@ def _check_not_starting(store: RunStore) -> None:
 def _say_starting(store: RunStore) -> None:
     """The next attempt's state before its host has written its own, so that the old one is not taken for its end."""
     state = store.stored_state()
-    store.write_state(
-        state.replace(
-            state="starting",
-            attempt=state.attempt + 1,
-            host=None,
-            updated=time.time(),
-            phase="",
-            error=None,
-            exit_code=None,
-        )
-    )
+    fresh: dict[str, Any] = {"host": None, "phase": "", "error": None, "exit_code": None}
+    store.write_state(state.replace(state="starting", attempt=state.attempt + 1, updated=time.time(), **fresh))
 
 
 def _spawn_host(store: RunStore, waiting: WaitingHost | None = None) -> None:
@@ -327,12 +317,8 @@ def _spawn_host(store: RunStore, waiting: WaitingHost | None = None) -> None:
     store.write_spawned_host(attempt, process)
 
 
-def _unreachable(store: RunStore, why: str, next_step: str) -> ConnectionRefusedByHostError:
+def _unreachable(store: RunStore, why: str, next_step: str = "") -> ConnectionRefusedByHostError:
+    if not next_step:
+        log = store.logs / "host.log"
+        next_step = f"{f'Look at {log}. ' if log.exists() else ''}If the run isn't running any more, resume it."
     return ConnectionRefusedByHostError(f"The host of run {store.dir.name} cannot be reached: {why}.", next_step)
-
-
-def _look_at(store: RunStore) -> str:
-    info = ""
-    if (store.logs / "host.log").exists():
-        info = f"Look at {store.logs / 'host.log'}. "
-    return f"{info}If the run isn't running any more, resume it."

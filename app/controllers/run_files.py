@@ -15,7 +15,7 @@ from app.controllers.shown_run import Showing
 from app.views.widgets.notice_bar import Step
 from app.views.window.main_window import MainWindow
 from core.errors import RankdeckError
-from core.export.kinds import KINDS
+from core.export import KINDS
 from core.export.lines import ExportCancelledError
 from core.run_folder.store import RunStore
 

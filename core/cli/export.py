@@ -7,8 +7,8 @@ from pathlib import Path
 
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
+from core.export import KINDS
 from core.export.export import export_run
-from core.export.kinds import KINDS
 from core.run_folder.store import find_run
 
 

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 from core.cli.aliases import translate_aliases, with_dashes
 from core.errors import UsageError
-from core.export.kinds import KINDS
+from core.export import KINDS
 from core.launch.command_line import add_extension_flags, add_train_flags
 from core.resume.changes import CHANGES
 

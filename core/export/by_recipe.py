@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from core.errors import RankdeckError
+from core.export import KINDS
 from core.export.destination import refused
 from core.export.lines import ExportCancelledError
 from core.processes.ask import ask_program
@@ -15,7 +16,6 @@ from core.recipes.manifest import Recipe
 from core.run_folder.store import RunStore
 
 LIMIT_S: Final = 3600.0
-WHAT: Final = {"hf": "a Hugging Face folder"}
 
 
 class RecipeExportError(RankdeckError):
@@ -34,7 +34,7 @@ def check_recipe(recipe: Recipe | None, problem: str, kind: str, run: str) -> Re
         raise refused(problem, "Restore the run's recipe. To list recipes: rankdeck recipes")
     if kind not in recipe.exports:
         raise refused(
-            f"{recipe.title} cannot export its weights as {WHAT[kind]}.",
+            f"{recipe.title} cannot export its weights as a {KINDS[kind]}.",
             "Export the weights as safetensors.",
             f"rankdeck export {run} --to safetensors",
         )
@@ -47,18 +47,9 @@ def run_export(
     weights: Path,
     target: Path,
     *,
-    limit_s: float = LIMIT_S,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Has the recipe fill `target`. Blocks; may be called from any thread.
-
-    Args:
-        store: The run.
-        recipe: Its recipe.
-        weights: A file of whole weights.
-        target: An empty folder.
-        limit_s: After that the process is ended.
-        cancelled: Asked now and then.
+    """Has the recipe fill the empty folder `target` from a file of whole weights. Blocks; works on any thread.
 
     Raises:
         RecipeExportError: It failed, took too long, or left nothing in the folder.
@@ -71,9 +62,9 @@ def run_export(
 
     asked = {"run_dir": str(store.dir), "recipe": str(recipe.folder), "weights": str(weights), "target": str(target)}
     program = ("-m", "workers.programs.export_main")
-    answer = ask_program(program, asked, store.config().env, limit_s, waiting)
+    answer = ask_program(program, asked, store.config().env, LIMIT_S, waiting)
     if not answer.in_time:
-        raise RecipeExportError(f"It did not finish within {limit_s:g} s.", "Look into its export(given).")
+        raise RecipeExportError(f"It did not finish within {LIMIT_S:g} s.", "Look into its export(given).")
     if answer.values is None:
         raise RecipeExportError(f"Its process {answer.failure}.", f"Look into {recipe.folder / recipe.entry}.")
     error = error_in(answer.values, RecipeExportError)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from core.errors import ConfigError
+from core.export import KINDS
 from core.export.by_recipe import check_recipe, run_export
 from core.export.destination import check_file_place, check_folder_place, refused, staged_folder
-from core.export.kinds import KINDS
 from core.export.lines import MetricsLines, Progress
 from core.export.tables import write_tables
 from core.export.tensorboard import write_event_files

@@ -124,7 +124,7 @@ class RunLifecycle:
         services = self._services
         self.monitor = monitor = DeviceMonitor()
         recipe = await asyncio.to_thread(get_recipe, config.recipe)
-        self.ladder = self.ladder.with_timeout(config.stop_timeout_s, time.monotonic())
+        self.ladder.set_timeout(config.stop_timeout_s, time.monotonic())
         services.status.change_phase("looking at devices, dataset and checkpoints")
         context = await services.on_disk(
             gather_context, services.store, self._first.run_id, config, recipe, monitor, services.checkpoints

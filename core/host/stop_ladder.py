@@ -22,22 +22,20 @@ class StopLadder:
 
     Args:
         timeout_s: From being asked until the ranks are ended without a commit; all ranks share it.
+
+    Attributes:
+        is_hurried: A stop without waiting for a commit was asked for.
     """
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._end_at: float | None = None
-        self._hurried = False
+        self.is_hurried = False
 
     @property
     def is_asked(self) -> bool:
         """A stop was asked for, of whatever kind."""
         return self._end_at is not None
-
-    @property
-    def is_hurried(self) -> bool:
-        """A stop without waiting for a commit was asked for."""
-        return self._hurried
 
     def ask(self, now: float) -> None:
         """A stop at the next step boundary. A second one never moves the deadline back."""
@@ -46,17 +44,14 @@ class StopLadder:
 
     def hurry(self, now: float) -> None:
         """A stop without waiting for a commit."""
-        self._hurried = True
+        self.is_hurried = True
         self._end_at = now if self._end_at is None else min(now, self._end_at)
 
-    def with_timeout(self, timeout_s: float, now: float) -> StopLadder:
-        """A ladder with another limit, on the same rung."""
-        ladder = StopLadder(timeout_s)
-        if self.is_asked:
-            ladder.ask(now)
-        if self.is_hurried:
-            ladder.hurry(now)
-        return ladder
+    def set_timeout(self, timeout_s: float, now: float) -> None:
+        """Sets another limit, counted from now where a stop was asked for already."""
+        self._timeout_s = timeout_s
+        if self.is_asked and not self.is_hurried:
+            self._end_at = now + timeout_s
 
     def rung(self, now: float) -> Rung:
         """What is due by now."""

@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
 
 from app.views.style.icons import icon
-from core.export.kinds import KINDS
+from core.export import KINDS
 
 
 class Actions(QObject):

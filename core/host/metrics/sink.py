@@ -31,6 +31,9 @@ class MetricsSink:
         columns: Takes them afterwards; its failure costs nothing but the columns, which can be made again.
         on_written: Called on the sink's thread with the file's size after each write.
         on_trouble: Called there with the cause when the disk refuses, and with None when it has taken the lines.
+
+    Attributes:
+        pending_bytes: Bytes taken and not yet written.
     """
 
     def __init__(
@@ -46,7 +49,7 @@ class MetricsSink:
         self._on_trouble = on_trouble
         self._changed = threading.Condition()
         self._queue: list[Batch] = []
-        self._queued_bytes = 0
+        self.pending_bytes = 0
         self._give_up_at: float | None = None
         self._troubled = False
         self._synced = True
@@ -55,17 +58,12 @@ class MetricsSink:
         self._thread = threading.Thread(target=self._run, name="metrics-sink", daemon=True)
         self._thread.start()
 
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes taken and not yet written."""
-        return self._queued_bytes
-
     def put(self, lines: list[bytes], parsed: list[dict[str, Any]]) -> None:
         """Takes lines (without newline) and their values; never waits."""
         size = sum(map(len, lines)) + len(lines)
         with self._changed:
             self._queue.append((lines, parsed))
-            self._queued_bytes += size
+            self.pending_bytes += size
             self._taken += 1
             self._changed.notify_all()
 
@@ -143,7 +141,7 @@ class MetricsSink:
                 self._changed.wait(RETRY_S if self._give_up_at is None else min(RETRY_S, 0.1))
         with self._changed:
             del self._queue[: len(batches)]
-            self._queued_bytes -= sum(map(len, lines)) + len(lines)
+            self.pending_bytes -= sum(map(len, lines)) + len(lines)
         self._synced = False
         self._report(None)
         self._on_columns(lambda columns: columns.append(lines, parsed, size))

@@ -36,6 +36,10 @@ class StatusPublisher:
         state: The state to begin with.
         disk: A single thread that all writing of the folder's small files goes through, in order.
         clients: The connections to tell.
+
+    Attributes:
+        state: The newest state.
+        is_failing: `state.json` could not be written the last time.
     """
 
     def __init__(
@@ -52,7 +56,7 @@ class StatusPublisher:
         self._next_written = 0.0
         self._size_bytes = 0
         self._sent_bytes = 0
-        self._failing = False
+        self.is_failing = False
         self._news = asyncio.Event()
 
     def change(self, **fields: Any) -> None:
@@ -73,11 +77,6 @@ class StatusPublisher:
         if not self._dirty:
             self._dirty = True
             self._news.set()
-
-    @property
-    def is_failing(self) -> bool:
-        """`state.json` could not be written the last time."""
-        return self._failing
 
     def appended(self, size_bytes: int) -> bool:
         """`metrics.jsonl` is whole up to here; any thread may say so.
@@ -148,10 +147,10 @@ class StatusPublisher:
     async def _write(self, state: RunState) -> None:
         try:
             await asyncio.get_running_loop().run_in_executor(self._disk, self._store.write_state, state)
-            self._failing = False
+            self.is_failing = False
         except RankdeckError as error:
             self._dirty = True
             self._next_written = time.monotonic() + QUIET_S
-            if not self._failing:
+            if not self.is_failing:
                 log.warning("state.json could not be written: %s", error.cause)
-            self._failing = True
+            self.is_failing = True

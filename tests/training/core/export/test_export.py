@@ -13,9 +13,9 @@ import pytest
 from core.checkpoints.store import CheckpointStore
 from core.cli import main
 from core.errors import RankdeckError, StateFileError, UsageError
+from core.export import KINDS
 from core.export import export as module
 from core.export.export import default_place, export_run
-from core.export.kinds import KINDS
 from core.files.atomic import write_atomic
 from core.protocol.messages import CommitStaged, Position, StagedFile
 from core.run_folder.store import RunStore
