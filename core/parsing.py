@@ -55,7 +55,6 @@ class ParseError(ValueError):
         place = f" (line {line}, column {column})" if line is not None else ""
         super().__init__(problem + place)
         self.line = line
-        self.column = column
         self.cut_off = cut_off
 
 

@@ -14,6 +14,7 @@ from core.metrics.metrics_file import whole_bytes
 
 Line = dict[str, Any]
 Progress = Callable[[float], None]
+"""Told now and then how far it is, 0 to 1."""
 _TELL_EVERY: Final = 4096
 
 
@@ -42,9 +43,6 @@ class MetricsLines:
 
     def read(self, progress: Progress = lambda _done: None) -> Iterator[Line]:
         """Each line that has an event.
-
-        Args:
-            progress: Told now and then how much is read, 0 to 1.
 
         Raises:
             ExportCancelledError: `cancelled` said so.

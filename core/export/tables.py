@@ -23,15 +23,7 @@ _LEFT_OUT: Final = ("event", "nonfinite")
 
 
 def write_tables(lines: MetricsLines, folder: Path, progress: Progress) -> dict[str, int]:
-    """Fills `folder` with a CSV file for each kind of line that occurs.
-
-    Args:
-        lines: The run's.
-        folder: Exists.
-        progress: Told how far it is, 0 to 1.
-
-    Returns:
-        Rows by the file's name.
+    """Fills an existing folder with a CSV file for each kind of line that occurs; returns rows by the file's name.
 
     Raises:
         OSError: The disk refuses.

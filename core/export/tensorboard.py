@@ -21,19 +21,13 @@ _MAX_OWNERS: Final = 400
 
 
 def write_event_files(lines: MetricsLines, folder: Path, progress: Progress) -> dict[str, int]:
-    """Fills `folder` with a subfolder and an event file for each rank and device.
-
-    Args:
-        lines: The run's.
-        folder: Exists.
-        progress: Told how far it is, 0 to 1.
+    """Fills an existing folder with a subfolder and an event file for each rank and device.
 
     Returns:
         Events by the subfolder's name.
 
     Raises:
-        OSError: The disk refuses.
-        RankdeckError: The metrics cannot be read, or it was cancelled.
+        As `core.export.tables.write_tables`.
     """
     with ExitStack() as stack:
         writer = _Writer(folder, stack)

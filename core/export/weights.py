@@ -38,7 +38,7 @@ def write_weights(
 
     Args:
         store: The run; it may be live.
-        recipe: What it trains; None when that cannot be found here any more.
+        recipe: None when it cannot be found here any more.
         number: The checkpoint; None takes `model.safetensors` of a run that has ended in order, else the newest
             checkpoint that is whole.
         target: The file.

@@ -55,11 +55,7 @@ CALM_POLL_S: Final = 0.5
 class Attempt:
     """Supervises the ranks of one attempt; `run` from beginning to end, everything else is called by the host.
 
-    Args:
-        services: The host's.
-        launch: What is trained, by which ranks.
-        ladder: How far a stop has got.
-        on_training: Called when the first step was made.
+    `on_training` is called when the first step was made.
     """
 
     def __init__(

@@ -50,14 +50,6 @@ class SurvivorCheckpoint:
 class AttemptEnd:
     """Watches for the end of one attempt; `tick` makes each transition but the first, which a rank's message makes.
 
-    Args:
-        services: The host's.
-        launch: The attempt.
-        ladder: The run's.
-        ranks: The attempt's.
-        commits: The attempt's.
-        barrier: The attempt's; it knows the weights of the last merge.
-
     Attributes:
         phase: Where the attempt stands.
         has_begun: A first step was made. True in FAILING as well when that step's message came late: then the
@@ -107,11 +99,7 @@ class AttemptEnd:
         self.phase, self.outcome = AttemptPhase.ENDED, self.outcome or outcome
 
     def tick(self, now: float) -> None:
-        """Makes the transition that is due. The order matters: a stop goes before a failure, a failure before a delay.
-
-        Args:
-            now: Seconds on the monotonic clock.
-        """
+        """Makes the transition that is due: a stop goes before a failure, a failure before a delay."""
         rung = self._ladder.rung(now)
         if self.phase is AttemptPhase.FINISHING:
             if self._ranks.all_exited or now > self._finish_by or rung is Rung.END:

@@ -30,7 +30,7 @@ class DeviceSampler:
 
     Args:
         monitor: Asked once a second; it neither raises nor hangs.
-        uuids: What is sampled (`sampled`); other devices are left out.
+        uuids: What is sampled (`sampled`).
         on_samples: Called on the sampler's thread with the fields of each line.
     """
 

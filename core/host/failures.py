@@ -30,7 +30,6 @@ class RankFailure:
     """One rank's failure as far as it is known.
 
     Attributes:
-        rank: Its number.
         at: When it was first noticed, in seconds on a monotonic clock.
         device: What its device is called: "GPU 0".
         step: Optimizer steps it had reported.
@@ -78,11 +77,7 @@ class RankFailure:
 
 
 def root_cause(failures: Sequence[RankFailure]) -> RankFailure:
-    """The failure that the others followed from.
-
-    Args:
-        failures: At least one.
-    """
+    """The failure, of at least one, that the others followed from."""
     ordered = sorted(failures, key=lambda failure: failure.at)
     return next((failure for failure in ordered if not failure.is_secondary), ordered[0])
 

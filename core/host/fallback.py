@@ -43,11 +43,7 @@ class NextAttempt:
 
 
 class StartFallbacks:
-    """Decides what follows a failed start; one for each host.
-
-    Args:
-        modes: Those that the recipe can be trained in.
-    """
+    """Decides what follows a failed start; one for each host. `modes`: those that the recipe can be trained in."""
 
     def __init__(self, modes: Sequence[Mode]) -> None:
         self._modes = modes
@@ -55,12 +51,7 @@ class StartFallbacks:
         self._in_step: ResolvedRun | None = None  # the last whose devices were to train in step
 
     def after(self, run: ResolvedRun, outcome: Outcome) -> NextAttempt | None:
-        """The attempt to make next; None where the failure stands.
-
-        Args:
-            run: What the failed attempt was to train, and on what.
-            outcome: How it ended.
-        """
+        """The attempt that follows one of `run` with this outcome; None where the failure stands."""
         if outcome.kind != "not_started" or run.recipe.self_contained or run.config.strict or run.world_size == 1:
             return None
         if self._in_step is None and (outcome.usage or run.replica_groups > 1):

@@ -27,7 +27,6 @@ class HangWatch:
     """Checks when each rank was last heard, and reports once until all are heard again.
 
     Args:
-        ranks: The attempt's.
         change_phase: Publishes the run's current activity, as text.
         emit: Writes an event into the metrics.
         after_s: How long a rank may say nothing; None for what the environment says, or a minute.
@@ -48,11 +47,7 @@ class HangWatch:
         self._reported = False
 
     def look(self, now: float) -> None:
-        """Checks all ranks once.
-
-        Args:
-            now: Seconds on the monotonic clock.
-        """
+        """Checks all ranks once, `now` on the monotonic clock."""
         if self._looked_at is not None and now - self._looked_at > _AWAY_S:
             for rank in self._ranks:
                 rank.heard_at = now

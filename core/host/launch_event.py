@@ -12,7 +12,7 @@ from core.launch.plan import LaunchPlan
 
 
 def launch_fields(launch: AttemptLaunch, number: int, world_before: int, fallback: str | None) -> dict[str, Any]:
-    """The event's fields.
+    """The event's fields for the attempt of this number.
 
     Args:
         launch: The attempt.

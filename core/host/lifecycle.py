@@ -38,7 +38,6 @@ class RunLifecycle:
         number: The number of this host's first attempt.
 
     Attributes:
-        state: The run's state.
         number: The number of the attempt that runs, or comes next.
         attempt: The attempt that runs.
         ladder: How far a stop has got.
@@ -61,12 +60,7 @@ class RunLifecycle:
         self._script_steps: ScriptSteps | None = None
 
     async def run(self, config: RunConfig, port: int) -> Outcome:
-        """All attempts.
-
-        Args:
-            config: What was asked for.
-            port: The listener's.
-        """
+        """All attempts; `port` is the listener's."""
         await self._end_leftovers()
         context = await self._gather_context(config)
         run, fallbacks = context.run, StartFallbacks(context.run.recipe.modes)

@@ -7,11 +7,9 @@ from typing import Any
 
 
 class LossWatch:
-    """Looks at metrics lines, and speaks once a stretch: until the losses of all ranks are finite again.
+    """Emits an alert once a stretch, which lasts until the losses of all ranks are finite again.
 
-    Args:
-        emit: Writes an event into the metrics.
-        devices: What each rank's device is called.
+    `devices`: what each rank's device is called.
     """
 
     def __init__(self, emit: Callable[..., None], devices: Sequence[str]) -> None:

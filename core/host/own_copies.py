@@ -25,12 +25,7 @@ Address = tuple[str, int]
 
 
 class OwnCopies:
-    """Watches the ranks of one attempt and speaks once. Must be used inside a running event loop.
-
-    Args:
-        ranks: The attempt's.
-        emit: Writes an event into the metrics.
-    """
+    """Watches the ranks of one attempt and emits one alert. Must be used inside a running event loop."""
 
     def __init__(self, ranks: Ranks, emit: Callable[..., None]) -> None:
         self._ranks = ranks
@@ -41,11 +36,7 @@ class OwnCopies:
         self._looking: asyncio.Future[bool] | None = None
 
     def look(self, now: float) -> None:
-        """Looks, when it is time to; never waits.
-
-        Args:
-            now: Seconds on the monotonic clock.
-        """
+        """Looks, when it is time to (`now` on the monotonic clock); never waits."""
         if not self._looks_left or any(rank.first_step is None or rank.child is None for rank in self._ranks):
             return
         if self._looking is not None:

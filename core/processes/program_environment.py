@@ -14,18 +14,12 @@ PYTHONPATH: Final = "PYTHONPATH"
 def program_environment(inherited: Mapping[str, str], own: Mapping[str, str] | None = None) -> dict[str, str]:
     """What a process of ours is started with: a recipe is code of the person's and finds their modules everywhere.
 
-    Args:
-        inherited: The environment of the process that starts it.
-        own: What it gets on top; wins.
-
     Returns:
-        Both, with this package and `rankdeck` in front of the person's `PYTHONPATH`, and texts in UTF-8.
+        `inherited` and, over it, `own`, with this package and `rankdeck` in front of the person's `PYTHONPATH`, and
+        texts in UTF-8.
     """
     env = {**inherited, **(own or {})}
-    return {**env, PYTHONPATH: _python_path(env.get(PYTHONPATH, "")), "PYTHONUTF8": "1"}
-
-
-def _python_path(theirs: str) -> str:
-    """Ours, then theirs. Their folders are made absolute, because the program runs in another one."""
-    folders = [os.path.abspath(folder) for folder in theirs.split(os.pathsep) if folder]  # noqa: PTH100
-    return os.pathsep.join(dict.fromkeys([str(PACKAGE_FOLDER), str(SDK_FOLDER), *folders]))
+    # Absolute, because the program runs in another folder.
+    theirs = [os.path.abspath(folder) for folder in env.get(PYTHONPATH, "").split(os.pathsep) if folder]  # noqa: PTH100
+    folders = dict.fromkeys([str(PACKAGE_FOLDER), str(SDK_FOLDER), *theirs])
+    return {**env, PYTHONPATH: os.pathsep.join(folders), "PYTHONUTF8": "1"}

@@ -93,17 +93,7 @@ class ProcessTree:
         self.close()
 
     def spawn(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, log: Path) -> Child:
-        """Starts a process.
-
-        Args:
-            argv: Program and arguments.
-            env: Its whole environment.
-            cwd: Its working directory.
-            log: Gets its standard output and standard error from the first byte on, appended.
-
-        Raises:
-            RankdeckError: It cannot be started; says why.
-        """
+        """Starts a process; the arguments and errors are those of `spawn_detached`."""
         try:
             log.parent.mkdir(parents=True, exist_ok=True)
             with append_unlinked(log) as file:  # O_APPEND: what the process and its children write never overlaps

@@ -99,12 +99,7 @@ class LedgerKeeper:
         return ledger
 
     def claim(self, rank: int, claim: Claim) -> Grant:
-        """The answer to a rank's claim.
-
-        Raises:
-            LedgerConflictError: The claim cannot be.
-            StateFileError: The data is not ready yet.
-        """
+        """The answer to a rank's claim; raises `LedgerConflictError`, and `StateFileError` before the data is ready."""
         if self.ledger is None:
             raise StateFileError(f"Rank {rank} claimed a chunk before the data was ready.", "Start the run again.")
         self._dirty = True

@@ -62,12 +62,7 @@ def next_action(
 
 
 class RankBarrier:
-    """Carries out what `next_action` decides; one for each attempt.
-
-    Args:
-        ranks: The attempt's.
-        commits: The attempt's.
-    """
+    """Carries out what `next_action` decides; one for each attempt."""
 
     def __init__(self, ranks: Ranks, commits: CommitRunner) -> None:
         self._ranks = ranks
@@ -121,9 +116,6 @@ class RankBarrier:
 
     def model(self, resumed: Checkpoint | None) -> tuple[Path, ...]:
         """The weights to export: the last merge, or those of the newest checkpoint (rank 0's where each has its own).
-
-        Args:
-            resumed: The checkpoint that the attempt continued from.
 
         Returns:
             One file, or every rank's shards, as `core.checkpoints.full_weights.export_weights` takes them; empty for

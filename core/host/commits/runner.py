@@ -40,7 +40,6 @@ class CommitRunner:
         keep: How many of the newest checkpoints stay.
 
     Attributes:
-        coordinator: Decides.
         newest: The newest checkpoint of this attempt.
         newest_good: The newest that a run can be resumed from: its weights are finite.
         retry_at: When ranks are to be asked again after a failed commit; None when none failed since the last.

@@ -15,11 +15,7 @@ NAME: Final = ".reserve.rankdeck-tmp"
 
 
 class ReservedSpace:
-    """Holds the space until it is released.
-
-    Args:
-        run_dir: The run's folder.
-    """
+    """Holds the space until it is released."""
 
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / NAME
