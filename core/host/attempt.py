@@ -68,14 +68,15 @@ class Attempt:
         self._on_training = on_training
         self._start_timeout_s = launch.run.config.start_timeout_s
         self._tree = services.process_tree(new_mark(folder_mark(services.store.dir)))
-        self._ranks = Ranks(launch.plan)
+        self._ranks = Ranks(launch.run, launch.commands)
         self._commits = CommitRunner(services, launch.context.keeper, self._ranks, launch.run.config.keep_checkpoints)
         self._barrier = RankBarrier(self._ranks, self._commits)
         self._end = AttemptEnd(services, launch, ladder, self._ranks, self._commits, self._barrier)
         emit = services.stream.emit
         self._hang_watch = HangWatch(self._ranks, self._status.change_phase, emit)
         self._own_copies = OwnCopies(self._ranks, emit)
-        self._losses = LossWatch(emit, [rank.device for rank in self._ranks]) if launch.plan.self_contained else None
+        own_program = launch.run.recipe.self_contained
+        self._losses = LossWatch(emit, [rank.device for rank in self._ranks]) if own_program else None
         self._data: DataReady | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
@@ -221,19 +222,19 @@ class Attempt:
         self._preparing = asyncio.get_running_loop().create_task(self._prepare(message))
 
     async def _prepare(self, data: DataReady) -> None:
-        launch, plan = self._launch, self._launch.plan
+        launch, run = self._launch, self._launch.run
         keeper, checkpoint = launch.context.keeper, launch.context.checkpoint
         try:
-            await self._services.on_disk(keeper.prepare, data, checkpoint, plan.world_size, plan.replica_groups)
+            await self._services.on_disk(keeper.prepare, data, checkpoint, run.world_size, run.replica_groups)
         except RankdeckError as error:
             log.error("the ledger refuses: %s", error.cause)
             self._end.end(Outcome("failed", error.as_dict(), usage=isinstance(error, UsageError)))
             return
         assert keeper.ledger is not None
-        starts = rank_starts(launch.run, keeper.ledger, checkpoint, launch.restore_plan)
+        starts = rank_starts(run, keeper.ledger, checkpoint, launch.restore_plan)
         self._data = replace(data, starts=starts)
-        if not plan.self_contained:  # a script decides itself how many steps it makes
-            total = total_steps(launch.run, keeper.ledger, dict(enumerate(launch.restore_plan.steps)))
+        if not run.recipe.self_contained:  # a script decides itself how many steps it makes
+            total = total_steps(run, keeper.ledger, dict(enumerate(launch.restore_plan.steps)))
             self._status.change(total_steps=total)
             self._watch_processes()
         self._ranks.broadcast(self._data)

@@ -142,7 +142,7 @@ class AttemptEnd:
         failed = set(self._ranks.failures)
         survivors = [rank for rank in self._ranks if rank.number not in failed and rank.exited_at is None]
         # Between rounds of local SGD the lost rank's newest part may be of an older round than theirs.
-        local_sgd = bool(self._launch.plan.backend)
+        local_sgd = bool(self._launch.run.backend)
         if self._ranks.synchronised or local_sgd or not self.has_begun:
             return SurvivorCheckpoint([], now)
         if not all(self._commits.carry(rank) for rank in failed):
@@ -167,7 +167,7 @@ class AttemptEnd:
         kept = self._commits.newest or self._resumed
         model = self._barrier.model(self._resumed)
         step = max(rank.step for rank in self._ranks)
-        if self._launch.plan.self_contained and self._launch.context.keeper.ledger is None:
+        if self._launch.run.recipe.self_contained and self._launch.context.keeper.ledger is None:
             return Outcome("stopped")  # the script saves its own checkpoints, so there is nothing to commit
         if not self.has_begun or (kept is not None and kept.step >= step and not self._commits.coordinator.busy):
             return Outcome("stopped", model=model)

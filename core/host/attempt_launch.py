@@ -13,13 +13,12 @@ import orjson
 
 from core.checkpoints.restore_plan import RestorePlan, plan_restore, policy_for
 from core.checkpoints.store import Checkpoint
-from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.files.atomic import write_atomic
 from core.host.context import RunContext
 from core.host.environment import describe_environment
 from core.host.services import HostServices
-from core.launch.plan import LaunchPlan, LaunchSite, plan_launch
+from core.launch.plan import LaunchSite, RankCommand, plan_launch
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.names import RankNames, device_label
 from core.machine.platform import free_port, rendezvous_folder
@@ -35,14 +34,14 @@ class AttemptLaunch:
     Attributes:
         run: What it trains, and on what.
         context: Where it continues from.
-        plan: Its ranks, and how each one is started.
+        commands: How each of its ranks is started.
         restore_plan: What each rank restores of the run's newest checkpoint.
         rendezvous: The file at which its ranks meet; removed after the attempt.
     """
 
     run: ResolvedRun
     context: RunContext
-    plan: LaunchPlan
+    commands: tuple[RankCommand, ...]
     restore_plan: RestorePlan
     rendezvous: Path
 
@@ -83,27 +82,25 @@ async def prepare_launch(
         restarts=restarts,
         master_port=free_port() if run.recipe.self_contained else 0,
     )
-    plan = plan_launch(run, site)
-    services.listener.expect_ranks(number, plan.world_size, token)
+    commands = plan_launch(run, site)
+    services.listener.expect_ranks(number, run.world_size, token)
     environment = orjson.dumps(
-        describe_environment(context.machine, plan, run.devices, context.monitor.driver, number),
+        describe_environment(context.machine, run, commands, context.monitor.driver, number),
         option=orjson.OPT_INDENT_2,
     )
     await services.on_disk(write_atomic, services.store.environment, environment)
     devices = () if checkpoint is None else checkpoint.devices
     names = RankNames(devices, {device.uuid: device_label(device) for device in run.devices})
-    restore_plan = await services.on_disk(_plan_restore, checkpoint, plan, run.config, fell_back, names)
+    restore_plan = await services.on_disk(_plan_restore, checkpoint, run, fell_back, names)
     await services.on_disk(write_atomic, run_dir / CONFIG_FILE, to_toml(run.config))
-    return AttemptLaunch(run, context, plan, restore_plan, rendezvous)
+    return AttemptLaunch(run, context, commands, restore_plan, rendezvous)
 
 
-def _plan_restore(
-    checkpoint: Checkpoint | None, plan: LaunchPlan, config: RunConfig, fell_back: bool, names: RankNames
-) -> RestorePlan:
-    if plan.self_contained:
+def _plan_restore(checkpoint: Checkpoint | None, run: ResolvedRun, fell_back: bool, names: RankNames) -> RestorePlan:
+    if run.recipe.self_contained:
         positions = {} if checkpoint is None else checkpoint.positions
-        steps = tuple(positions[rank].step if rank in positions else 0 for rank in range(plan.world_size))
-        return RestorePlan(("",) * plan.world_size, steps)
-    synchronise = plan.replica_groups > 1 and config.sync_every is not None
-    policy = policy_for(config.merge_policy, fell_back)
-    return plan_restore(checkpoint, plan.mode, plan.world_size, policy, synchronise=synchronise, name=names.short)
+        steps = tuple(positions[rank].step if rank in positions else 0 for rank in range(run.world_size))
+        return RestorePlan(("",) * run.world_size, steps)
+    synchronise = run.replica_groups > 1 and run.config.sync_every is not None
+    policy = policy_for(run.config.merge_policy, fell_back)
+    return plan_restore(checkpoint, run.mode, run.world_size, policy, synchronise=synchronise, name=names.short)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import core
-from core.launch.plan import LaunchPlan
-from core.machine.devices import Device
+from core.launch.plan import RankCommand
+from core.launch.resolved import ResolvedRun
 from core.machine.packages import installed_version
 from core.machine.platform import Platform
 
@@ -22,7 +22,7 @@ PACKAGES: Final = (
 
 
 def describe_environment(
-    machine: Platform, plan: LaunchPlan, devices: Sequence[Device], driver: str | None, attempt: int
+    machine: Platform, run: ResolvedRun, commands: Sequence[RankCommand], driver: str | None, attempt: int
 ) -> dict[str, Any]:
     """Versions, machine, devices and commands. Reads package metadata only: torch is not imported."""
     return {
@@ -42,10 +42,10 @@ def describe_environment(
         "driver": driver,
         "devices": [
             {"uuid": d.uuid, "kind": d.kind, "index": d.index, "name": d.name, "memory_bytes": d.memory_bytes}
-            for d in devices
+            for d in run.devices
         ],
-        "mode": plan.mode,
-        "backend": plan.backend,
+        "mode": run.mode,
+        "backend": run.backend,
         "command": [sys.executable, *sys.argv],
-        "ranks": [{"rank": c.rank, "argv": list(c.argv), "device": c.device.uuid} for c in plan.ranks],
+        "ranks": [{"rank": c.rank, "argv": list(c.argv), "device": c.device.uuid} for c in commands],
     }

@@ -88,7 +88,7 @@ class HangWatch:
         )
 
     def _resumes(self) -> str:
-        if self._ranks.plan.self_contained:
+        if self._ranks.run.recipe.self_contained:
             return "the script starts again and decides where it continues."
         return "the run continues from its last checkpoint."
 

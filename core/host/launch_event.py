@@ -8,7 +8,7 @@ from typing import Any
 from core.checkpoints.store import Checkpoint
 from core.host.attempt_launch import AttemptLaunch
 from core.launch.mode import pytorch_engine_note
-from core.launch.plan import LaunchPlan
+from core.launch.resolved import ResolvedRun
 
 
 def launch_fields(launch: AttemptLaunch, number: int, world_before: int, fallback: str | None) -> dict[str, Any]:
@@ -20,36 +20,36 @@ def launch_fields(launch: AttemptLaunch, number: int, world_before: int, fallbac
         world_before: The number of ranks before this host.
         fallback: Why it trains in a lesser way than was asked for, if it does.
     """
-    run, plan, checkpoint = launch.run, launch.plan, launch.context.checkpoint
+    run, checkpoint = launch.run, launch.context.checkpoint
     return {
-        "mode": plan.mode,
-        "devices": [command.device.uuid for command in plan.ranks],
-        "world_size": plan.world_size,
-        "backend": plan.backend,
-        "resumed_from": _resumed_from(plan, checkpoint, number, world_before),
+        "mode": run.mode,
+        "devices": [device.uuid for device in run.devices],
+        "world_size": run.world_size,
+        "backend": run.backend,
+        "resumed_from": _resumed_from(run, checkpoint, number, world_before),
         "checkpoint": None if checkpoint is None else checkpoint.number,
         "total_steps": run.config.steps,
         "tokens_per_step": None
-        if plan.self_contained
-        else run.batch.global_ * run.config.seq_len * plan.replica_groups,
-        "engine": plan.engine or None,
+        if run.recipe.self_contained
+        else run.batch.global_ * run.config.seq_len * run.replica_groups,
+        "engine": run.choice.engine or None,
         "notes": _notes(launch, fallback),
     }
 
 
 def _resumed_from(
-    plan: LaunchPlan, checkpoint: Checkpoint | None, attempt: int, world_before: int
+    run: ResolvedRun, checkpoint: Checkpoint | None, attempt: int, world_before: int
 ) -> dict[str, int] | None:
     """Rank → the step that its curve is taken back to.
 
     None for the run's first attempt, and for a script, which shows its step only later (`ScriptSteps`).
     """
-    if attempt <= 1 or plan.self_contained:
+    if attempt <= 1 or run.recipe.self_contained:
         return None
     known = {} if checkpoint is None else checkpoint.positions
     # Of a rank that had no part in the checkpoint, what earlier attempts committed lies below its step.
     otherwise = 0 if checkpoint is None else checkpoint.step
-    ranks = max(plan.world_size, world_before, *(rank + 1 for rank in known), 0)
+    ranks = max(run.world_size, world_before, *(rank + 1 for rank in known), 0)
     return {str(rank): known[rank].step if rank in known else otherwise for rank in range(ranks)}
 
 
@@ -71,13 +71,10 @@ class ScriptSteps:
 
 def _notes(launch: AttemptLaunch, fallback: str | None) -> list[str]:
     """How the attempt trains, for the person."""
-    asked, config, weights = launch.context.run, launch.run.config, launch.restore_plan.note
-    engine = launch.plan.engine_note
+    asked, config, choice = launch.context.run, launch.run.config, launch.run.choice
+    engine = choice.engine_note
     if engine and config.zero_engine != asked.config.zero_engine:
         engine = pytorch_engine_note(config.zero_stage, "DeepSpeed could not start")
     lesser = "" if engine else fallback
-    return [
-        note
-        for note in (lesser, engine, *asked.device_notes, *launch.plan.notes, f"Weights: {weights}." if weights else "")
-        if note
-    ]
+    weights = f"Weights: {launch.restore_plan.note}." if launch.restore_plan.note else ""
+    return [note for note in (lesser, engine, *asked.device_notes, *choice.notes, weights) if note]

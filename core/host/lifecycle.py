@@ -149,13 +149,13 @@ class RunLifecycle:
                 launch.rendezvous.unlink(missing_ok=True)
 
     def _announce(self, launch: AttemptLaunch) -> None:
-        plan, checkpoint, status = launch.plan, launch.context.checkpoint, self._services.status
-        self._script_steps = ScriptSteps() if self.number > 1 and plan.self_contained else None
+        run, checkpoint, status = launch.run, launch.context.checkpoint, self._services.status
+        self._script_steps = ScriptSteps() if self.number > 1 and run.recipe.self_contained else None
         status.change(
             attempt=self.number,
-            mode=plan.mode,
-            devices=tuple(command.device.uuid for command in plan.ranks),
-            world_size=plan.world_size,
+            mode=run.mode,
+            devices=tuple(device.uuid for device in run.devices),
+            world_size=run.world_size,
             step=0 if checkpoint is None else checkpoint.step,
             checkpoint=None if checkpoint is None else checkpoint.number,
         )

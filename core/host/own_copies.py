@@ -30,7 +30,7 @@ class OwnCopies:
     def __init__(self, ranks: Ranks, emit: Callable[..., None]) -> None:
         self._ranks = ranks
         self._emit = emit
-        several = ranks.plan.self_contained and ranks.synchronised and len(ranks.all) > 1
+        several = ranks.run.recipe.self_contained and ranks.synchronised and len(ranks.all) > 1
         self._looks_left = _LOOKS if several else 0
         self._look_at: float | None = None
         self._looking: asyncio.Future[bool] | None = None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from core.host.failures import RankFailure, last_lines
-from core.launch.plan import LaunchPlan, RankCommand
+from core.launch.plan import RankCommand
+from core.launch.resolved import ResolvedRun
 from core.machine.devices.names import short_label
 from core.processes import Child
 from core.protocol.messages import Bye, MergeReady, Message, RankDone, RankFailed
@@ -111,20 +112,13 @@ class Rank:
         return first
 
 
-@dataclass(slots=True)
 class Ranks:
-    """All ranks of an attempt, and the failures noticed so far, by rank.
+    """All ranks of an attempt, what they train, and the failures noticed so far, by rank."""
 
-    Args:
-        plan: How each of them is started.
-    """
-
-    plan: LaunchPlan
-    all: list[Rank] = field(init=False)
-    failures: dict[int, RankFailure] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.all = [Rank(command) for command in self.plan.ranks]
+    def __init__(self, run: ResolvedRun, commands: Sequence[RankCommand]) -> None:
+        self.run = run
+        self.all = [Rank(command) for command in commands]
+        self.failures: dict[int, RankFailure] = {}
 
     def __iter__(self) -> Iterator[Rank]:
         return iter(self.all)
@@ -135,7 +129,7 @@ class Ranks:
     @property
     def synchronised(self) -> bool:
         """They train in step."""
-        return self.plan.replica_groups == 1
+        return self.run.replica_groups == 1
 
     @property
     def started(self) -> bool:

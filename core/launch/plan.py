@@ -79,56 +79,23 @@ class RankCommand:
         return program_environment({**self.default_env, **kept}, self.env)
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchPlan:
-    """All ranks of one attempt.
-
-    Attributes:
-        mode: The mode that is really used, never `Mode.AUTO`.
-        replica_groups: Independent consumers of chunks (`core.ledger.ledger`): the ranks in independent mode, else one.
-        backend: ``nccl``, ``gloo``, or empty when ranks do not talk to each other.
-    """
-
-    mode: Mode
-    world_size: int
-    replica_groups: int
-    backend: str
-    ranks: tuple[RankCommand, ...]
-    notes: tuple[str, ...] = ()
-    engine: str = ""
-    engine_note: str = ""
-    self_contained: bool = False
-
-
-def plan_launch(run: ResolvedRun, site: LaunchSite) -> LaunchPlan:
+def plan_launch(run: ResolvedRun, site: LaunchSite) -> tuple[RankCommand, ...]:
     """What to start in an attempt of `run`."""
     config, devices, platform, recipe = run.config, run.devices, run.platform, run.recipe
-    choice, backend = run.choice, run.backend
 
     def environment(rank: int) -> dict[str, str]:
         context = _context(run, site, rank).to_env()
         if recipe.self_contained:
-            together = choice.mode == Mode.DDP
+            together = run.mode == Mode.DDP
             return {**of_script(rank, devices, platform, site.master_port, together=together), **context}
         seeded = {"PYTHONHASHSEED": hash_seed(config)}
-        return {**of_rank(rank, devices, platform, backend), **seeded, **context, **config.env}
+        return {**of_rank(rank, devices, platform, run.backend), **seeded, **context, **config.env}
 
     def default(device: Device) -> dict[str, str]:
         return defaults_of_rank(config, device, platform, own_program=not recipe.self_contained)
 
     program = (str(recipe.folder / recipe.program),) if recipe.program else ("-m", "workers.programs.rank_main")
-    ranks = _commands(devices, (site.python, *program), environment, site.run_dir, site.run_dir / "logs", default)
-    return LaunchPlan(
-        choice.mode,
-        run.world_size,
-        run.replica_groups,
-        backend,
-        ranks,
-        choice.notes,
-        choice.engine,
-        choice.engine_note,
-        recipe.self_contained,
-    )
+    return _commands(devices, (site.python, *program), environment, site.run_dir, site.run_dir / "logs", default)
 
 
 def _commands(
@@ -175,9 +142,12 @@ def _torch_device(device: Device) -> str:
 
 def plan_link_test(
     devices: Sequence[Device], platform: Platform, folder: Path, rendezvous: PurePath, python: str, seconds: float
-) -> LaunchPlan:
+) -> tuple[str, tuple[RankCommand, ...]]:
     """Ranks without a host that measure how fast tensors are summed over these devices
     (`workers.programs.link_speed_main`).
+
+    Returns:
+        The backend that connects them, and their processes.
 
     Raises:
         ConfigError: There are fewer than two devices.
@@ -194,10 +164,8 @@ def plan_link_test(
         context = RankContext(rank, len(devices), device, backend=backend, rendezvous=url, threads=threads)
         return {**of_rank(rank, devices, platform, backend), **context.to_env()}
 
-    ranks = _commands(
-        devices, (python, "-m", "workers.programs.link_speed_main", f"{seconds:g}"), environment, folder, folder
-    )
-    return LaunchPlan(Mode.DDP, len(devices), len(devices), backend, ranks)
+    argv = (python, "-m", "workers.programs.link_speed_main", f"{seconds:g}")
+    return backend, _commands(devices, argv, environment, folder, folder)
 
 
 def file_url(path: PurePath, platform: Platform) -> str:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from core.errors import RankdeckError
 from core.files.atomic import write_atomic
-from core.launch.plan import LaunchPlan, plan_link_test
+from core.launch.plan import RankCommand, plan_link_test
 from core.machine.devices import Device
 from core.machine.platform import Platform, rendezvous_folder
 from core.parsing import parse_json
@@ -69,18 +69,18 @@ def measure_link(
     with tempfile.TemporaryDirectory(prefix="rankdeck-link-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         rendezvous = rendezvous_folder(folder) / f".rendezvous-{secrets.token_hex(4)}"
-        plan = plan_link_test(
+        backend, commands = plan_link_test(
             devices, platform, folder, rendezvous, sys.executable, SECONDS if seconds is None else seconds
         )
         with ProcessTree() as tree:
             children = [
                 tree.spawn(command.argv, command.environment(os.environ), command.cwd, command.log)
-                for command in plan.ranks
+                for command in commands
             ]
             wait_until_ended(children, limit_s, waiting)
-            values = _result(children, plan, limit_s)
+            values = _result(children, commands, limit_s)
         rendezvous.unlink(missing_ok=True)
-    return Link(values["mb_per_s"], values["latency_s"], len(devices), plan.backend)
+    return Link(values["mb_per_s"], values["latency_s"], len(devices), backend)
 
 
 def known_link(devices: Sequence[Device], platform: Platform, folder: Path) -> Link | None:
@@ -102,10 +102,10 @@ def keep_link(link: Link, devices: Sequence[Device], platform: Platform, folder:
         return  # it is measured again when it is needed again
 
 
-def _result(children: Sequence[Child], plan: LaunchPlan, limit_s: float) -> dict[str, Any]:
+def _result(children: Sequence[Child], commands: Sequence[RankCommand], limit_s: float) -> dict[str, Any]:
     """What rank 0 found; the first rank that failed decides the words."""
     answers = [read_answer(child) for child in children]
-    for command, child, answer in zip(plan.ranks, children, answers, strict=True):
+    for command, child, answer in zip(commands, children, answers, strict=True):
         if child.returncode not in (None, 0):
             error = error_in(answer.values or {}, LinkTestError)
             cause = f"The process on {command.device.uuid} {answer.failure}."

@@ -84,13 +84,13 @@ class RankBarrier:
         if len(steps) < len(waits):
             self._asked_at = now
             return Next.WAIT, ""
-        if self._ranks.plan.self_contained:
+        if self._ranks.run.recipe.self_contained:
             return Next.FINISH, ""  # it has saved what it wanted to save
         ready = {rank.number: rank.ready.round for rank in self._ranks if rank.ready is not None}
         action = next_action(
             steps,
             ready,
-            merges=self._ranks.plan.replica_groups > 1,
+            merges=self._ranks.run.replica_groups > 1,
             committing=self._commits.coordinator.busy,
             holds_all=self._commits.coordinator.holds(steps),
             merging=self._merging is not None,

@@ -133,7 +133,7 @@ class CommitRunner:
             if not self._services.stream.settle(METRICS_TIMEOUT_S):
                 log.warning("checkpoint %d is committed before all metrics up to it are on the disk", checkpoint)
             reach("before_manifest", checkpoint)
-            devices, mode = [rank.command.device.uuid for rank in self._ranks], self._ranks.plan.mode
+            devices, mode = [rank.command.device.uuid for rank in self._ranks], self._ranks.run.mode
             made = self._checkpoints.commit(checkpoint, staged, ledger, mode=mode, devices=devices)
             reach("manifest_written", checkpoint)
             return made

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from core.config.mode import Mode
+from core.config import RunConfig
 from core.host import environment
 from core.host.environment import describe_environment
-from core.launch.plan import LaunchPlan, RankCommand
+from core.launch.plan import RankCommand
 from core.machine.devices import Device
 from core.machine.platform import Platform
+from tests.helpers.resolved_run import resolved_run
 
 pytestmark = pytest.mark.windows
 
@@ -23,9 +25,9 @@ def test_versions_devices_and_commands_can_be_read_later(monkeypatch: pytest.Mon
     card = Device("GPU-1", "cuda", 0, "A card", 24 << 30)
     slot = Device("cpu:0", "cpu", 0, "A processor")
     command = RankCommand(0, ("python", "-m", "x"), {"SECRET": "1"}, (), Path(), Path(), card)
-    plan = LaunchPlan(Mode.DDP, 1, 1, "nccl", (command,))
     machine = Platform("linux", "2.13.0+cu130", "13.0", 6)
-    said = json.loads(json.dumps(describe_environment(machine, plan, [card, slot], "580.65", 3)))
+    run = replace(resolved_run(RunConfig(), "ddp", 2), devices=(card, slot), backend="nccl")
+    said = json.loads(json.dumps(describe_environment(machine, run, [command], "580.65", 3)))
     assert said["packages"] == {"torch": "2.13.0"}, "what is not installed is left out"
     assert (said["torch"], said["torch_cuda"], said["driver"], said["cores"]) == ("2.13.0+cu130", "13.0", "580.65", 6)
     assert [device["memory_bytes"] for device in said["devices"]] == [24 << 30, None]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from core.config.mode import Mode
 from core.host.hang_watch import HangWatch
-from core.host.ranks import Ranks
-from core.launch.plan import LaunchPlan, RankCommand
-from core.machine.devices import Device
 from core.protocol.messages import RankDone
 from core.protocol.server import Connection
+from tests.helpers.resolved_run import made_ranks
 
 pytestmark = pytest.mark.windows
 
@@ -37,10 +33,7 @@ class Story:
     """Two ranks that train, and the clock."""
 
     def __init__(self, groups: int = 2) -> None:
-        slots = [Device(f"cpu:{number}", "cpu", number, "slot") for number in range(2)]
-        commands = [RankCommand(d.index, (), {}, (), Path(), Path(), d) for d in slots]
-        mode = "independent" if groups > 1 else "ddp"
-        self.ranks, self.told, self.now = Ranks(LaunchPlan(Mode(mode), 2, groups, "", tuple(commands))), Told(), 100.0
+        self.ranks, self.told, self.now = made_ranks("independent" if groups > 1 else "ddp", 2), Told(), 100.0
         self.hang_watch = HangWatch(self.ranks, self.told.change_phase, self.told.emit, after_s=60.0)
         for rank in self.ranks:
             rank.connection = cast(Connection, object())  # only asked whether there is one

@@ -7,13 +7,10 @@ from typing import cast
 
 import pytest
 
-from core.config.mode import Mode
-from core.host.ranks import Ranks
-from core.launch.plan import LaunchPlan, RankCommand
-from core.machine.devices import Device
 from core.processes import Child
 from core.protocol.messages import RankFailed
 from core.protocol.server import Connection
+from tests.helpers.resolved_run import made_ranks
 
 pytestmark = pytest.mark.windows
 
@@ -28,8 +25,7 @@ class Ended:
 def test_a_process_that_ended_is_heard_out_once_its_connection_is_read_to_the_end(tmp_path: Path) -> None:
     log = tmp_path / "rank0.log"
     log.write_text("the log's last line\n")
-    command = RankCommand(0, (), {}, (), tmp_path, log, Device("cpu:0", "cpu", 0, "slot"))
-    ranks = Ranks(LaunchPlan(Mode.SINGLE, 1, 1, "", (command,)))
+    ranks = made_ranks("single", 1, log=log)
     rank = ranks[0]
     rank.child, rank.connection = cast(Child, Ended()), cast(Connection, object())
     rank.note_step({"step": 1})

@@ -11,7 +11,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -19,8 +19,8 @@ from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.mode import choose_devices, choose_mode
-from core.launch.plan import LaunchPlan, LaunchSite, file_url, plan_launch
-from core.launch.resolved import resolve_on
+from core.launch.plan import LaunchSite, RankCommand, file_url, plan_launch
+from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices.device import Device
 from core.machine.platform import Platform, rendezvous_folder, this_platform
 from core.protocol.rank_context import RankContext
@@ -38,6 +38,13 @@ OVERFLOWING = {"gradient_exchange": "powersgd", "precision": "fp16"}
 RECIPE = Recipe("minigpt", "MiniGPT", "", Path("recipes") / "minigpt")
 
 
+class Planned(NamedTuple):
+    """A run and its ranks' processes."""
+
+    run: ResolvedRun
+    ranks: tuple[RankCommand, ...]
+
+
 def plan(
     mode: str,
     devices: Sequence[Device],
@@ -46,12 +53,13 @@ def plan(
     recipe: Recipe = RECIPE,
     checkpoint: Path | None = None,
     **changes: Any,
-) -> LaunchPlan:
+) -> Planned:
     run_dir = Path("runs") / "a run"
     config = RunConfig(mode=mode, **changes)
     folder = PureWindowsPath("C:/runs/a run") if platform.name == "windows" else PurePosixPath("/runs/a run")
     site = LaunchSite(run_dir, 2, folder / "rendezvous-2", 4321, "s3cret", checkpoint, "py", host_pid=77)
-    return plan_launch(resolve_on(config, recipe, devices, platform), site)
+    run = resolve_on(config, recipe, devices, platform)
+    return Planned(run, plan_launch(run, site))
 
 
 @pytest.mark.parametrize(
@@ -87,10 +95,10 @@ def test_mode_and_backend(
     platform: Platform, asked: str, devices: list[Device], mode: str, backend: str, groups: int
 ) -> None:
     made = plan(asked, devices, platform)
-    assert (made.mode, made.backend, made.replica_groups) == (mode, backend, groups)
-    assert made.world_size == len(made.ranks) == len(devices)
+    assert (made.run.mode, made.run.backend, made.run.replica_groups) == (mode, backend, groups)
+    assert made.run.world_size == len(made.ranks) == len(devices)
     assert choose_mode(RunConfig(mode=asked), devices, platform).mode == mode
-    assert bool(made.notes) == (mode != asked and not (asked == "auto" and len(devices) == 1))
+    assert bool(made.run.choice.notes) == (mode != asked and not (asked == "auto" and len(devices) == 1))
 
 
 @pytest.mark.parametrize(
@@ -108,9 +116,9 @@ def test_ranks_that_meet_now_and_then_are_connected(
     platform: Platform, asked: str, devices: list[Device], mode: str, backend: str, words: str
 ) -> None:
     made = plan(asked, devices, platform, sync_every=50)
-    assert (made.mode, made.backend) == (mode, backend)
-    assert made.replica_groups == (len(devices) if mode == "independent" else 1)
-    assert words in " ".join(made.notes)
+    assert (made.run.mode, made.run.backend) == (mode, backend)
+    assert made.run.replica_groups == (len(devices) if mode == "independent" else 1)
+    assert words in " ".join(made.run.choice.notes)
     assert all(bool(RankContext.from_env(rank.env).rendezvous) == bool(backend) for rank in made.ranks)
 
 
@@ -220,7 +228,7 @@ def test_what_cannot_be_run_is_refused_in_words(
 def test_the_engine_is_known_before_a_rank_starts(changes: dict[str, Any], deepspeed: str | None, engine: str) -> None:
     platform = Platform("linux", "2.13.0", None, 8, deepspeed)
     made = plan(changes.pop("mode"), SLOTS[:2], platform, **changes)
-    assert made.engine == engine
+    assert made.run.choice.engine == engine
     assert {RankContext.from_env(rank.env).engine for rank in made.ranks} == {engine}
 
 
@@ -245,13 +253,13 @@ def test_a_zero_run_says_which_engine_it_took_and_why(
 ) -> None:
     platform = Platform("linux", "2.13.0", None, 8, deepspeed)
     made = plan(changes.pop("mode", "zero"), SLOTS[:2], platform, **changes)
-    assert made.engine_note == note
+    assert made.run.choice.engine_note == note
 
 
 def test_what_offload_of_the_optimizer_means_with_pytorch_is_said() -> None:
     made = plan("fsdp", GPUS[:2], LINUX, offload_optimizer=True)
-    assert any("weights on the CPU too" in note for note in made.notes)
-    assert plan("fsdp", GPUS[:2], LINUX, offload_optimizer=True, offload_parameters=True).notes == ()
+    assert any("weights on the CPU too" in note for note in made.run.choice.notes)
+    assert plan("fsdp", GPUS[:2], LINUX, offload_optimizer=True, offload_parameters=True).run.choice.notes == ()
 
 
 @pytest.mark.parametrize("version", ["2.8.0", "2.8.0+cu128", "2.9.1+cpu", "2.10.0"])
@@ -262,19 +270,19 @@ def test_torch_for_windows_without_gloo_is_refused_where_gloo_is_needed(mode: st
         plan(mode, GPUS[:2], windows)
     assert caught.value.exit_code == 3
     assert version in caught.value.cause
-    assert plan("independent", GPUS[:2], windows).mode == "independent"
-    assert plan("auto", GPUS[:1], windows).mode == "single"
-    assert plan(mode, SLOTS[:2], Platform("linux", version, None, 8)).backend == "gloo"
+    assert plan("independent", GPUS[:2], windows).run.mode == "independent"
+    assert plan("auto", GPUS[:1], windows).run.mode == "single"
+    assert plan(mode, SLOTS[:2], Platform("linux", version, None, 8)).run.backend == "gloo"
 
 
 @pytest.mark.parametrize("version", ["2.7.1", "2.11.0+cu128", "2.13.0", "2.15.0", "3.0.0"])
 def test_torch_for_windows_with_gloo_is_taken(version: str) -> None:
-    assert plan("ddp", GPUS[:2], Platform("windows", version, "12.8", 8)).backend == "gloo"
+    assert plan("ddp", GPUS[:2], Platform("windows", version, "12.8", 8)).run.backend == "gloo"
 
 
 def test_a_recipe_is_trained_only_in_the_modes_it_has() -> None:
     recipe = Recipe("one", "One", "", Path("one"), modes=("single",))
-    assert plan("auto", SLOTS[:1], LINUX, recipe=recipe).mode == "single"
+    assert plan("auto", SLOTS[:1], LINUX, recipe=recipe).run.mode == "single"
     with pytest.raises(ConfigError, match="One does not support DDP"):
         plan("auto", SLOTS[:2], LINUX, recipe=recipe)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -13,8 +13,8 @@ from core.config import RunConfig
 from core.config.run_config import FIELD_BY_NAME, FIELDS
 from core.errors import ConfigError
 from core.launch.mode import choose_mode
-from core.launch.plan import LaunchPlan, LaunchSite, plan_launch
-from core.launch.resolved import resolve_on, trained_run
+from core.launch.plan import LaunchSite, RankCommand, plan_launch
+from core.launch.resolved import ResolvedRun, resolve_on, trained_run
 from core.launch.unused_settings import settings_without_effect
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
@@ -35,11 +35,19 @@ RECIPE = Recipe("minigpt", "MiniGPT", "", Path("recipes") / "minigpt")
 SCRIPT = dataclasses.replace(RECIPE, name="script", self_contained=True, program="rank.py")
 
 
-def plan(devices: Sequence[Device], platform: Platform, recipe: Recipe = RECIPE, **settings: Any) -> LaunchPlan:
+class Planned(NamedTuple):
+    """A run and its ranks' processes."""
+
+    run: ResolvedRun
+    ranks: tuple[RankCommand, ...]
+
+
+def plan(devices: Sequence[Device], platform: Platform, recipe: Recipe = RECIPE, **settings: Any) -> Planned:
     config = RunConfig(**{"mode": "ddp", **settings})
     rendezvous = PureWindowsPath("C:/run/x") if platform.name == "windows" else PurePosixPath("/run/x")
     site = LaunchSite(Path("run"), 1, rendezvous, 4321, "s3cret", None, "py", master_port=1)
-    return plan_launch(resolve_on(config, recipe, devices, platform), site)
+    run = resolve_on(config, recipe, devices, platform)
+    return Planned(run, plan_launch(run, site))
 
 
 @pytest.mark.parametrize(
@@ -53,11 +61,11 @@ def test_nccl_is_refused_where_it_cannot_be(devices: list[Device], platform: Pla
 
 
 def test_gloo_connects_gpus_when_asked_to() -> None:
-    assert plan(GPUS, LINUX).backend == "nccl" == plan(GPUS, LINUX, backend="nccl").backend
+    assert plan(GPUS, LINUX).run.backend == "nccl" == plan(GPUS, LINUX, backend="nccl").run.backend
     asked = plan(GPUS, LINUX, backend="gloo")
-    assert asked.backend == "gloo" and "NCCL_SOCKET_IFNAME" not in asked.ranks[0].env
-    assert plan(GPUS, LINUX, backend="gloo", mode="independent").backend == ""
-    assert plan(GPUS, LINUX, backend="gloo", mode="independent", sync_every=5).backend == "gloo"
+    assert asked.run.backend == "gloo" and "NCCL_SOCKET_IFNAME" not in asked.ranks[0].env
+    assert plan(GPUS, LINUX, backend="gloo", mode="independent").run.backend == ""
+    assert plan(GPUS, LINUX, backend="gloo", mode="independent", sync_every=5).run.backend == "gloo"
 
 
 def test_variables_reach_every_rank_and_win_over_what_rankdeck_chooses() -> None:

@@ -10,13 +10,10 @@ from unittest.mock import Mock, call
 
 import pytest
 
-from core.config.mode import Mode
 from core.host.commits.rank_barrier import ASK_AGAIN_S, Next, RankBarrier, next_action
-from core.host.ranks import Ranks
-from core.launch.plan import LaunchPlan, RankCommand
-from core.machine.devices import Device
 from core.protocol.messages import Merge, Merged, MergeDone, MergeReady, RankDone
 from core.protocol.server import Connection
+from tests.helpers.resolved_run import made_ranks
 
 pytestmark = pytest.mark.windows
 FOLDER = Path("checkpoints") / "7"
@@ -34,10 +31,8 @@ def merged(round_: int, file: str) -> MergeDone:
 class Story:
     """Two independent ranks and the commits of their attempt, as far as the barrier looks at them."""
 
-    def __init__(self, **plan: Any) -> None:
-        slots = [Device(f"cpu:{number}", "cpu", number, "slot") for number in range(2)]
-        commands = tuple(RankCommand(d.index, (), {}, (), Path(), Path(), d) for d in slots)
-        self.ranks = Ranks(LaunchPlan(Mode.INDEPENDENT, 2, 2, "", commands, **plan))
+    def __init__(self, self_contained: bool = False) -> None:
+        self.ranks = made_ranks("independent", 2, self_contained=self_contained)
         self.coordinator = SimpleNamespace(busy=False, missing=[0, 1], held=False)
         self.coordinator.holds = lambda _: self.coordinator.held
         self.commits: Any = Mock(coordinator=self.coordinator, newest=None, retry_at=None)

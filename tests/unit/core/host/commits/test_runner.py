@@ -13,13 +13,10 @@ import pytest
 
 from core.checkpoints.store import CheckpointStore
 from core.config import RunConfig
-from core.config.mode import Mode
 from core.host.commits.ledger_keeper import LedgerKeeper
 from core.host.commits.runner import CommitRunner
-from core.host.ranks import Ranks
 from core.host.services import HostServices
-from core.launch.plan import LaunchPlan, RankCommand
-from core.machine.devices import Device
+from tests.helpers.resolved_run import made_ranks
 
 pytestmark = pytest.mark.windows
 
@@ -36,9 +33,7 @@ def test_a_folder_into_which_a_rank_wrote_while_it_was_removed_goes_once_no_rank
         with ThreadPoolExecutor(1) as disk:
             services = HostServices(Mock(), checkpoints, disk, Mock(), Mock(), Mock(), Mock())
             keeper = LedgerKeeper(tmp_path / "chunk_tracker_state.json", RunConfig(), {}, "run")
-            slots = [Device(f"cpu:{number}", "cpu", number, "slot") for number in range(2)]
-            commands = tuple(RankCommand(d.index, (), {}, (), Path(), Path(), d) for d in slots)
-            commits = CommitRunner(services, keeper, Ranks(LaunchPlan(Mode.DDP, 2, 1, "gloo", commands)), 1)
+            commits = CommitRunner(services, keeper, made_ranks("ddp", 2), 1)
             commits.coordinator.begin(0, 5, "steps")
             await commits.settle(5.0)
             (folder,) = checkpoints.dir.iterdir()
