@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol
 
-from core.protocol.messages import CommitStaged, Position
+from core.protocol.messages import CommitStaged
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class CommitCoordinator:
         effects: Carries things out.
 
     Attributes:
-        positions: Each rank's position in the newest checkpoint that this attempt has committed.
+        newest: Each rank's part in the newest checkpoint that this attempt has committed.
         checkpoint: Its number, None before the first.
     """
 
@@ -91,8 +91,7 @@ class CommitCoordinator:
         self._answers: dict[int, list[_Open | None]] = {}
         self._asked: dict[tuple[int, int], int] = {}
         self._carried: dict[int, CommitStaged] = {}
-        self._newest: dict[int, CommitStaged] = {}
-        self.positions: dict[int, Position] = {}
+        self.newest: dict[int, CommitStaged] = {}
         self.checkpoint: int | None = None
         self._abandoned = False
 
@@ -109,7 +108,7 @@ class CommitCoordinator:
 
     def holds(self, steps: Mapping[int, int]) -> bool:
         """The newest committed checkpoint has every rank at exactly these steps, or its stand-in."""
-        at = {rank: position.step for rank, position in self.positions.items()}
+        at = {rank: part.position.step for rank, part in self.newest.items()}
         return all(rank in at and (at[rank] == step or rank in self._carried) for rank, step in steps.items())
 
     # what ranks say
@@ -193,8 +192,7 @@ class CommitCoordinator:
         current = self._open
         if current is not None and current.number == checkpoint:
             self.checkpoint = checkpoint
-            self._newest = dict(current.staged)
-            self.positions = {rank: part.position for rank, part in current.staged.items()}
+            self.newest = dict(current.staged)
             # One that was being written when a rank was lost may hold a newer part of that rank.
             self._carried = {rank: current.staged[rank] for rank in self._carried}
             current.phase, self._open = "over", None
@@ -212,7 +210,7 @@ class CommitCoordinator:
         Its last good part stands for it, so that the other ranks' work is committed and what it trained since is
         trained again. Parts of one checkpoint are of one round, so between rounds there is nothing to fall back on.
         """
-        part = self._newest.get(rank) if round_ == 0 else None
+        part = self.newest.get(rank) if round_ == 0 else None
         if join:
             current = self._open
             if current is not None and current.phase != "writing" and rank not in current.joined:

@@ -14,7 +14,8 @@ from core.config import RunConfig
 from core.errors import StateFileError
 from core.fault_points import reach
 from core.files.atomic import write_atomic
-from core.ledger.ledger import Ledger, read_state_file
+from core.ledger.ledger import Ledger
+from core.ledger.state_file import LedgerFile, read_state_file
 from core.protocol.messages import Claim, DataReady, Grant, Position
 
 log = logging.getLogger(__name__)
@@ -61,42 +62,21 @@ class LedgerKeeper:
         config = self._config
         chunk_size = data.chunk_size or config.dataset_chunk_size
         block_size = max(config.samples_per_block, data.chunk_size or 0)
-        cut = (data.samples, block_size, chunk_size, config.seed)
         # A program with data of its own says itself how often it reads it (`chunk_size` is how it is known here).
         epochs = config.epochs if data.chunk_size else config.epoch_limit
-        if checkpoint is not None:
-            ledger = Ledger.from_dict(checkpoint.ledger(), checkpoint.folder)
+        file = read_state_file(self.path) if checkpoint is None and self.path.exists() else None
+        ledger = _continued(checkpoint, file)
+        if ledger is not None:
             ledger.check_same(self._dataset, chunk_size, block_size, data.samples)
             ledger.change(world=world, groups=groups, epochs=epochs)
         else:
-            ledger = self._imported(data, world, groups) or Ledger.new(
-                self._dataset, *cut, world, groups, epochs, self._run_id
-            )
+            cut = (data.samples, block_size, chunk_size, config.seed)
+            ledger = Ledger.new(self._dataset, *cut, world, groups, epochs, self._run_id)
+            if file is not None and file.form != "rankdeck":  # the run was made from it, but not its weights
+                ledger.import_aios(file)
         ledger.change(stealing=config.work_stealing and groups > 1)
         self.ledger = ledger
         self._dirty = True
-
-    def _imported(self, data: DataReady, world: int, groups: int) -> Ledger | None:
-        """The ledger of an AI-OS state file that this run was made from; its weights stay where they are.
-
-        An attempt that ended before its first checkpoint has replaced that file by one in our form, which holds the
-        same chunks. Without a checkpoint of ours completed chunks can come from nowhere else.
-        """
-        if not self.path.exists():
-            return None
-        file = read_state_file(self.path)
-        config = self._config
-        if file.form == "rankdeck":
-            if file.checkpoint is not None or not file.completed:
-                return None
-            ledger = Ledger.from_file(file)
-            ledger.check_same(self._dataset, config.dataset_chunk_size, config.samples_per_block, data.samples)
-            ledger.change(world=world, groups=groups, epochs=config.epoch_limit)
-            return ledger
-        cut = (data.samples, config.samples_per_block, config.dataset_chunk_size, config.seed)
-        ledger = Ledger.new(self._dataset, *cut, world, groups, config.epoch_limit, self._run_id)
-        ledger.import_aios(file)
-        return ledger
 
     def claim(self, rank: int, claim: Claim) -> Grant:
         """The answer to a rank's claim; raises `LedgerConflictError`, and `StateFileError` before the data is ready."""
@@ -132,6 +112,18 @@ class LedgerKeeper:
     def failed(self) -> None:
         """The write failed: it stays due."""
         self._dirty = True
+
+
+def _continued(checkpoint: Checkpoint | None, file: LedgerFile | None) -> Ledger | None:
+    """The ledger of a checkpoint, else that of a state file that an attempt made of AI-OS's.
+
+    Such an attempt ended before its first checkpoint. Without one, completed chunks can come from nowhere else.
+    """
+    if checkpoint is not None:
+        return Ledger.from_dict(checkpoint.ledger(), checkpoint.folder)
+    if file is not None and file.form == "rankdeck" and file.checkpoint is None and file.completed:
+        return Ledger.from_file(file)
+    return None
 
 
 def write_ledger(path: Path, document: Mapping[str, Any], checkpoint: int = -1) -> None:

@@ -17,7 +17,7 @@ from core.host.commits.coordinator import CommitCoordinator
 from core.host.commits.ledger_keeper import LedgerKeeper, write_ledger
 from core.host.ranks import Ranks
 from core.host.services import HostServices
-from core.protocol.messages import CommitPlease, CommitStaged, Committed, CommitTo
+from core.protocol.messages import CommitPlease, CommitStaged, Committed, CommitTo, Position
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,6 @@ class CommitRunner:
         self._keeper = keeper
         self._keep = keep
         self._ranks = ranks
-        self._parts: dict[int, CommitStaged] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._alerted: tuple[str, float] = ("", 0.0)
         self._writing_ledger = False
@@ -83,10 +82,10 @@ class CommitRunner:
         Returns:
             False when there is no such part.
         """
-        if rank not in self._parts:
-            return False
-        self.coordinator.carry(rank, self._parts[rank])
-        return True
+        part = self.coordinator.newest.get(rank)
+        if part is not None:
+            self.coordinator.carry(rank, part)
+        return part is not None
 
     async def settle(self, timeout_s: float) -> None:
         """Waits for what the disk thread still does for this attempt."""
@@ -146,7 +145,7 @@ class CommitRunner:
             return
         self._start(
             write,
-            lambda made: self._written(made, staged, ledger),
+            lambda made: self._written(made, positions, ledger),
             lambda error: self.coordinator.write_failed(checkpoint, error.cause),
         )
 
@@ -171,9 +170,8 @@ class CommitRunner:
 
     # inside
 
-    def _written(self, made: Checkpoint, parts: dict[int, CommitStaged], ledger: dict[str, Any]) -> None:
-        self._keeper.commit({rank: part.position for rank, part in parts.items()}, made.number)
-        self._parts = parts
+    def _written(self, made: Checkpoint, positions: Mapping[int, Position], ledger: dict[str, Any]) -> None:
+        self._keeper.commit(positions, made.number)
         self._start(lambda: write_ledger(self._keeper.path, ledger, made.number), failed=self._ledger_failed)
         self.newest, self.retry_at, self.trouble = made, None, ""
         self.newest_good = self.newest_good if made.diverged else made

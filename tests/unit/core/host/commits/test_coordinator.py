@@ -295,7 +295,7 @@ def test_the_last_good_part_of_a_diverged_rank_stands_for_it() -> None:
     assert story.begin(1, 22, join=True, diverged=True) == [("answer", 1, KEPT)]
     assert story.staged(0, 2, 20) == [("write", 2, [0, 1])]
     story.commits.written(2)
-    assert story.commits.positions[1].step == 10
+    assert story.commits.newest[1].position.step == 10
     assert story.begin(1, 30, diverged=True) == [("answer", 1, KEPT)], "its end"
     assert story.commits.holds({0: 20, 1: 30}) and not story.commits.holds({0: 21, 1: 30})
 
