@@ -59,11 +59,7 @@ class ConfigError(UsageError):
     """A config field holds a value that cannot be used.
 
     Args:
-        field: The field's name, so that a form can mark the place.
-        cause: See `RankdeckError`.
-        next_step: See `RankdeckError`.
-        title: A few words; the class has a default.
-        option: See `RankdeckError`.
+        field: The field's name, so that a form can mark the place. The others are those of `RankdeckError`.
     """
 
     title = "Invalid setting"

@@ -16,8 +16,7 @@ from core.checkpoints.store import CheckpointStore
 from core.config import RunConfig
 from core.errors import RankdeckError
 from core.host.attempt import Attempt
-from core.host.disk.folder_watch import folder_gone, until_gone
-from core.host.disk.reserved_space import ReservedSpace
+from core.host.disk import ReservedSpace, folder_gone, until_gone
 from core.host.lifecycle import RunLifecycle
 from core.host.metrics.background_columns import BackgroundColumns
 from core.host.metrics.status import StatusPublisher

@@ -1,14 +1,21 @@
-"""Notices that a run's folder is gone: removed, moved away, or on a drive that is no longer there."""
+"""The run folder's disk: notices that the folder is gone, and reserves space for an orderly end."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import secrets
 from pathlib import Path
 from typing import Final
+
+log = logging.getLogger(__name__)
 
 LOOK_EVERY_S: Final = 1.0
 GONE_LIMIT_S: Final = 5.0
 """A network drive may be away for a moment; training continues meanwhile and nothing is lost."""
+RESERVED_BYTES: Final = 64 << 10
+NAME: Final = ".reserve.rankdeck-tmp"
+"""Named as unfinished replacements are, so that the next host clears away what a killed one left."""
 
 
 async def until_gone(path: Path, limit_s: float = GONE_LIMIT_S) -> None:
@@ -40,3 +47,21 @@ def _is_there(path: Path) -> bool:
         return path.exists()
     except OSError:  # no permission just now, for example, which proves nothing
         return True
+
+
+class ReservedSpace:
+    """64 KiB that a run keeps, so that its last state can be written on a full disk, until they are released."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._path = run_dir / NAME
+        try:
+            self._path.write_bytes(secrets.token_bytes(RESERVED_BYTES))  # nothing that a file system could leave out
+        except OSError as error:
+            log.warning("no space could be kept for the last state: %s", error)
+
+    def release(self) -> None:
+        """Gives the space free; a second call does nothing."""
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("the space kept for the last state could not be freed: %s", error)

@@ -1,16 +1,37 @@
-"""The space that is kept for a run's last state."""
+"""A run's folder that goes away, and the space that is kept for its last state."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from pathlib import Path
 
 import pytest
 
 from core.files.atomic import remove_temporaries
-from core.host.disk.reserved_space import NAME, RESERVED_BYTES, ReservedSpace
+from core.host.disk import NAME, RESERVED_BYTES, ReservedSpace, folder_gone, until_gone
 
 pytestmark = pytest.mark.windows
+
+
+def test_it_returns_when_the_path_is_gone_and_not_before(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text("", encoding="utf-8")
+
+    async def watch() -> bool:
+        watching = asyncio.create_task(until_gone(path, limit_s=0.05))
+        await asyncio.sleep(0.3)
+        early = watching.done()
+        path.unlink()
+        await asyncio.wait_for(watching, 10)
+        return early
+
+    assert asyncio.run(watch()) is False
+
+
+def test_the_words_name_the_folder(tmp_path: Path) -> None:
+    words = folder_gone(tmp_path)
+    assert str(tmp_path) in words["cause"] and words.keys() == {"title", "cause", "next_step"}
 
 
 def test_the_reserve_is_real_space_that_is_given_back(tmp_path: Path) -> None:
