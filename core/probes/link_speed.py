@@ -106,7 +106,7 @@ def _result(children: Sequence[Child], commands: Sequence[RankCommand], limit_s:
     """What rank 0 found; the first rank that failed decides the words."""
     answers = [read_answer(child) for child in children]
     for command, child, answer in zip(commands, children, answers, strict=True):
-        if child.returncode not in (None, 0):
+        if child.poll() not in (None, 0):
             error = error_in(answer.values or {}, LinkTestError)
             cause = f"The process on {command.device.uuid} {answer.failure}."
             raise error or LinkTestError(cause, "Check this machine: rankdeck doctor")

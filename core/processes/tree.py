@@ -39,33 +39,19 @@ class Child:
         self.pid = process.pid
         self.log = log
 
-    @property
-    def returncode(self) -> int | None:
-        """As `subprocess` gives it, or None while it runs."""
-        return self.poll()
-
     def poll(self) -> int | None:
-        """The exit code, or None while it runs. Never waits."""
-        return self._ended(self._process.poll())
-
-    def wait(self, timeout_s: float) -> int | None:
-        """The exit code, or None when it still runs after `timeout_s` seconds."""
-        try:
-            return self._ended(self._process.wait(timeout=max(0.0, timeout_s)))
-        except subprocess.TimeoutExpired:
-            return None
+        """The exit code as `subprocess` gives it, or None while it runs. Never waits."""
+        code = self._process.poll()
+        if code is not None and self._on_reaped is not None:
+            self._on_reaped(self.pid)
+            self._on_reaped = None
+        return code
 
     @property
     def outcome(self) -> str:
         """A few words: "is running", "exited normally", "killed (often by …)"."""
         code = self.poll()
         return "is running" if code is None else describe_exit(code)
-
-    def _ended(self, code: int | None) -> int | None:
-        if code is not None and self._on_reaped is not None:
-            self._on_reaped(self.pid)
-            self._on_reaped = None
-        return code
 
 
 class ProcessTree:

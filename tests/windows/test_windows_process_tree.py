@@ -13,6 +13,7 @@ import pytest
 
 from core.processes import ProcessTree, spawn_detached
 from core.processes.identity import identify, is_alive
+from tests.helpers.children import exit_code
 
 pytestmark = [
     pytest.mark.windows,
@@ -35,7 +36,7 @@ def run_in_tree(code: str, folder: Path) -> list[str]:
     """The lines that `code` prints as a child of a tree."""
     with ProcessTree() as tree:
         child = tree.spawn([sys.executable, "-S", "-c", code], dict(os.environ), folder, folder / "log")
-        assert child.wait(LIMIT_S) == 0, (folder / "log").read_text(encoding="utf-8")
+        assert exit_code(child) == 0, (folder / "log").read_text(encoding="utf-8")
     return (folder / "log").read_text(encoding="utf-8").splitlines()
 
 
@@ -53,7 +54,7 @@ def test_grandchildren_started_in_the_first_instant_die_with_the_tree(tmp_path: 
     code = f"import subprocess, sys\nfor _ in range(3): subprocess.Popen([sys.executable, '-S', '-c', {SLEEP!r}])"
     with ProcessTree() as tree:
         child = tree.spawn([sys.executable, "-S", "-c", code], dict(os.environ), tmp_path, tmp_path / "log")
-        assert child.wait(LIMIT_S) == 0
+        assert exit_code(child) == 0
         pythons = [member for member in tree.members() if "python" in psutil.Process(member.pid).name().lower()]
         assert len(pythons) == 3
     end = time.monotonic() + LIMIT_S
@@ -77,7 +78,7 @@ def test_the_exit_code_of_an_ended_tree_is_told_in_words(tmp_path: Path) -> None
     with ProcessTree() as tree:
         child = tree.spawn([sys.executable, "-S", "-c", SLEEP], dict(os.environ), tmp_path, tmp_path / "log")
         tree.terminate()
-        assert child.wait(LIMIT_S) is not None
+        assert exit_code(child) is not None
         assert child.outcome.startswith("ended by its run host")
 
 

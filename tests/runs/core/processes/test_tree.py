@@ -16,6 +16,7 @@ import pytest
 from core.errors import RankdeckError
 from core.processes import Child, ProcessTree, describe_exit, end_marked, ended_by_force, spawn_detached
 from core.processes.identity import ProcessId, identify, is_alive
+from tests.helpers.children import exit_code
 
 pytestmark = pytest.mark.windows
 
@@ -76,7 +77,7 @@ def wait_until_dead(pid: int, process: ProcessId | None) -> None:
 
 def test_the_log_gets_both_streams_from_the_first_byte(run: Callable[..., Child], tmp_path: Path) -> None:
     child = run("import sys; print('out', flush=True); print('err', file=sys.stderr); sys.exit(3)")
-    assert child.wait(LIMIT_S) == 3
+    assert exit_code(child) == 3
     assert child.log == tmp_path / "child.log"
     assert child.log.read_text(encoding="utf-8").splitlines() == ["out", "err"]
     assert child.outcome == "ended with exit code 3"
@@ -85,14 +86,14 @@ def test_the_log_gets_both_streams_from_the_first_byte(run: Callable[..., Child]
 def test_the_log_of_a_later_attempt_is_appended(run: Callable[..., Child]) -> None:
     for word in ("first", "second"):
         child = run(f"print({word!r})")
-        assert child.wait(LIMIT_S) == 0
+        assert exit_code(child) == 0
     assert child.log.read_text(encoding="utf-8").split() == ["first", "second"]
 
 
 def test_even_an_interpreter_that_cannot_start_leaves_its_words(tree: ProcessTree, tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONHOME": str(tmp_path / "nowhere")}
     child = tree.spawn([sys.executable, "-c", "pass"], env, tmp_path, tmp_path / "child.log")
-    assert child.wait(LIMIT_S) not in (None, 0)
+    assert exit_code(child) not in (None, 0)
     assert "encodings" in child.log.read_text(encoding="utf-8", errors="replace")
 
 
@@ -103,13 +104,13 @@ def test_environment_and_folder_are_the_ones_given(tree: ProcessTree, tmp_path: 
     code = "import os, sys; print(os.environ['RANKDECK_TEST']); print(os.getcwd()); print(sys.argv[1:])"
     log = folder / "lög.log"
     child = tree.spawn([sys.executable, "-S", "-c", code, 'a "b"', ""], env, folder, log)
-    assert child.wait(LIMIT_S) == 0
+    assert exit_code(child) == 0
     assert log.read_text(encoding="utf-8").splitlines() == ["grün", str(folder), str(['a "b"', ""])]
 
 
 def test_a_childs_input_is_empty(run: Callable[..., Child]) -> None:
     child = run("import sys; sys.exit(len(sys.stdin.read()))")
-    assert child.wait(LIMIT_S) == 0
+    assert exit_code(child) == 0
 
 
 def test_kill_takes_grandchildren_along(run: Callable[..., Child], tree: ProcessTree) -> None:
@@ -125,7 +126,7 @@ def test_kill_takes_grandchildren_along(run: Callable[..., Child], tree: Process
 
 def test_kill_takes_grandchildren_along_whose_parent_has_ended(run: Callable[..., Child], tree: ProcessTree) -> None:
     child = run(STARTS_A_CHILD.removesuffix(f"{SLEEP}\n"))
-    assert child.wait(LIMIT_S) == 0
+    assert exit_code(child) == 0
     grandchild = int(child.log.read_text(encoding="utf-8"))
     assert child.pid not in (members := {member.pid for member in tree.members()})
     assert grandchild in members
@@ -137,7 +138,7 @@ def test_a_tree_can_be_used_again_after_a_kill(run: Callable[..., Child], tree: 
     run(SLEEP)
     assert tree.kill(time.monotonic() + LIMIT_S) == []
     again = run("print('again')", name="again")
-    assert again.wait(LIMIT_S) == 0
+    assert exit_code(again) == 0
 
 
 DEAF = """
@@ -160,7 +161,7 @@ def test_kill_takes_along_what_has_left_its_session_and_lost_its_parent(
     run: Callable[..., Child], tree: ProcessTree
 ) -> None:
     child = run(LEAVES_ALL_TIES, "go")
-    assert child.wait(LIMIT_S) == 0
+    assert exit_code(child) == 0
     daemon = int(wait_for_text(child.log))
     process = identify(daemon)
     assert daemon in {member.pid for member in tree.members()}
@@ -181,7 +182,7 @@ def test_what_a_tree_starts_from_within_another_one_has_its_own_mark(tree: Proce
     env = {**os.environ, "RANKDECK_RUN_MARK": "of the outer run"}
     code = "import os; print(os.environ['RANKDECK_RUN_MARK'])"
     child = tree.spawn([sys.executable, "-S", "-c", code], env, tmp_path, tmp_path / "log")
-    assert child.wait(LIMIT_S) == 0
+    assert exit_code(child) == 0
     assert "outer" not in (tmp_path / "log").read_text(encoding="utf-8")
 
 
@@ -194,7 +195,7 @@ def test_stop_asks_first_and_kills_nobody_who_obeys(run: Callable[..., Child], t
     for child in children:
         wait_for_text(child.log)
     assert tree.stop(LIMIT_S) == []
-    assert [child.returncode for child in children] == [7, 7]
+    assert [child.poll() for child in children] == [7, 7]
 
 
 def test_stop_ends_those_who_do_not_obey(run: Callable[..., Child], tree: ProcessTree) -> None:
@@ -204,7 +205,7 @@ def test_stop_ends_those_who_do_not_obey(run: Callable[..., Child], tree: Proces
     child = run(deaf)
     wait_for_text(child.log)
     assert tree.stop(2.0) == []
-    assert child.returncode not in (None, 0)
+    assert child.poll() not in (None, 0)
 
 
 def test_leaving_the_block_ends_everything(tmp_path: Path) -> None:
@@ -278,7 +279,7 @@ def test_a_program_that_is_not_there_is_an_error_or_an_exit_in_words(tree: Proce
             tree.spawn(argv, dict(os.environ), tmp_path, log)
     else:
         child = tree.spawn(argv, dict(os.environ), tmp_path, log)
-        assert child.wait(LIMIT_S) == 127
+        assert exit_code(child) == 127
         assert "not found" in child.outcome
         assert "no such program cannot be started: No such file" in log.read_text(encoding="utf-8")
 
