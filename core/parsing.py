@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 MAX_DEPTH: Final = 64
@@ -38,6 +38,15 @@ _TOML_TEXT: Final = re.compile(
 )
 _CUT: Final = re.compile(r"[-+.\w]*\s*")
 _TOML_BREAKS: Final = re.compile(r"[=,\[\]{}\n]")
+_TYPE_TEXTS: Final[Mapping[type, str]] = {
+    type(None): "nothing (null)",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "an object",
+}
 
 
 class ParseError(ValueError):
@@ -55,6 +64,7 @@ class ParseError(ValueError):
         place = f" (line {line}, column {column})" if line is not None else ""
         super().__init__(problem + place)
         self.line = line
+        self.column = column
         self.cut_off = cut_off
 
 
@@ -156,18 +166,7 @@ def type_text(value: object) -> str:
 
     Unlike `type(value).__name__` this is for a person who never saw Python.
     """
-    if value is None:
-        return "nothing (null)"
-    if isinstance(value, bool):
-        return "true or false"
-    kinds: tuple[tuple[type, str], ...] = (
-        (int, "a whole number"),
-        (float, "a number"),
-        (str, "text"),
-        (list, "a list"),
-        (dict, "an object"),
-    )
-    return next((text for kind, text in kinds if isinstance(value, kind)), type(value).__name__)
+    return _TYPE_TEXTS.get(type(value), type(value).__name__)
 
 
 def _other_encoding(data: bytes | bytearray) -> str | None:
