@@ -143,7 +143,7 @@ class RunControl(QObject):
             self.show_actions()
             self._launching.stop(run_dir, now)
 
-    def _on_stop_asked(self, run_dir: Path, _now: bool) -> None:
+    def _on_stop_asked(self, run_dir: Path) -> None:
         if run_dir in self._closing:
             self._closing.remove(run_dir)
             if not self._closing:

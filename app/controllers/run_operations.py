@@ -31,7 +31,7 @@ class Launching(QObject):
         started: The folder of a run that was started or resumed.
         noted: Things to know about a run that was started, though they stop nothing.
         start_failed: Why nothing was started.
-        stop_asked: ``(run_dir, now)``: the host took note.
+        stop_asked: The folder of a run whose host took note.
         stop_failed: Why the host could not be told.
         planned: A `ResumePlan`.
         plan_failed: Why it cannot be resumed so.
@@ -41,7 +41,7 @@ class Launching(QObject):
     started = Signal(object)
     noted = Signal(object)
     start_failed = Signal(object)
-    stop_asked = Signal(object, bool)
+    stop_asked = Signal(object)
     stop_failed = Signal(object)
     planned = Signal(object)
     plan_failed = Signal(object)
@@ -54,8 +54,6 @@ class Launching(QObject):
 
     def start(self, run: ResolvedRun) -> None:
         """Checks everything that can be known beforehand, then starts the run's host."""
-        if self.busy:
-            return
         runs_dir = self._runs_dir
 
         def work() -> tuple[Path, tuple[str, ...]]:
@@ -64,8 +62,7 @@ class Launching(QObject):
                 store = client.start_run(checked.run.config, runs_dir, host=host)
             return store.dir, tuple(note for note in checked.notes if not note.startswith(NO_MODE))
 
-        self._set_busy("starting a run")
-        self._runner.run(Operation(work, self._on_started, self._ended_by(self.start_failed.emit)))
+        self._begin("starting a run", work, self.start_failed.emit)
 
     def stop(self, run_dir: Path, now: bool = False) -> None:
         """Asks a run's host to stop it; `now` leaves out the checkpoint."""
@@ -78,10 +75,7 @@ class Launching(QObject):
                 if store.state().is_live:
                     raise  # otherwise it has ended by itself in the meantime
 
-        def done(_: None) -> None:
-            self.stop_asked.emit(run_dir, now)
-
-        self._runner.run(Operation(work, done, self.stop_failed.emit))
+        self._runner.run(Operation(work, lambda _: self.stop_asked.emit(run_dir), self.stop_failed.emit))
 
     def plan(self, text: str, changes: Mapping[str, Any], available: Sequence[Device]) -> None:
         """Finds out what resuming would do; a newer request makes an older one's answer void.
@@ -103,14 +97,18 @@ class Launching(QObject):
 
     def resume(self, plan: ResumePlan) -> None:
         """Does what the plan says."""
-        if self.busy:
-            return
-        self._set_busy("resuming a run")
+        self._begin("resuming a run", lambda: (client.resume_run(plan).dir, ()), self.plan_failed.emit)
 
-        def work() -> tuple[Path, tuple[str, ...]]:
-            return client.resume_run(plan).dir, ()
+    def _begin(
+        self, busy: str, work: Callable[[], tuple[Path, tuple[str, ...]]], say: Callable[[RankdeckError], None]
+    ) -> None:
+        def failed(error: RankdeckError) -> None:
+            self._set_busy("")
+            say(error)
 
-        self._runner.run(Operation(work, self._on_started, self._ended_by(self.plan_failed.emit)))
+        if not self.busy:
+            self._set_busy(busy)
+            self._runner.run(Operation(work, self._on_started, failed))
 
     def _on_started(self, outcome: tuple[Path, tuple[str, ...]]) -> None:
         run_dir, notes = outcome
@@ -118,13 +116,6 @@ class Launching(QObject):
         self.started.emit(run_dir)
         if notes:
             self.noted.emit(notes)
-
-    def _ended_by(self, say: Callable[[RankdeckError], None]) -> Callable[[RankdeckError], None]:
-        def failed(error: RankdeckError) -> None:
-            self._set_busy("")
-            say(error)
-
-        return failed
 
     def _set_busy(self, what: str) -> None:
         self.busy = what

@@ -206,14 +206,11 @@ class SetupPanel(QWidget):
             self.data.ask(not recipe.own_samples)
             self._data_label.setVisible(not recipe.self_contained)
             self.data.setVisible(not recipe.self_contained)
-            self._connect_script_rows()
+            row = self.form.rows.get("charts")
+            if isinstance(row, ChartsRow):
+                row.table_requested.connect(self.charts_requested)
+            self.show_interpreters(self._interpreters)
             self._show_settings_of_mode()
-
-    def _connect_script_rows(self) -> None:
-        row = self.form.rows.get("charts")
-        if isinstance(row, ChartsRow):
-            row.table_requested.connect(self.charts_requested)
-        self.show_interpreters(self._interpreters)
 
     def show_interpreters(self, found: Sequence[Interpreter]) -> None:
         """The Pythons that are offered for a script."""
