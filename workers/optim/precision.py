@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from core.errors import ConfigError
-
-_DTYPES: Final = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def has_bf16(device: torch.device) -> bool:
@@ -54,6 +52,7 @@ class Precision:
 
     Attributes:
         name: As given.
+        dtype: What is converted to; None for fp32.
         scaler: Scales the loss for fp16; does nothing for the others.
     """
 
@@ -65,15 +64,13 @@ class Precision:
                 "Choose auto, fp32 or fp16 as precision.",
             )
         self.name = name
+        self.dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(name)
         self.scaler = torch.amp.GradScaler(device.type, enabled=name == "fp16")
         self._device = device
 
     def forward(self) -> AbstractContextManager[Any]:
         """The context for forward passes."""
-        dtype = _DTYPES.get(self.name)
-        if dtype is None:
-            return nullcontext()
-        return torch.autocast(self._device.type, dtype=dtype)
+        return nullcontext() if self.dtype is None else torch.autocast(self._device.type, dtype=self.dtype)
 
     def loss_scale(self) -> Tensor | None:
         """The scale after the newest step, a tensor of its own without dimensions; None without scaling.

@@ -232,8 +232,7 @@ def _check_shardable(model: nn.Module) -> None:
 
 def _mixed_precision(precision: Precision) -> MixedPrecisionPolicy:
     """Weights are gathered in the forward pass's format; masters, gradients' sums and the update stay fp32."""
-    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision.name)
-    return MixedPrecisionPolicy() if dtype is None else MixedPrecisionPolicy(dtype, torch.float32)
+    return MixedPrecisionPolicy() if precision.dtype is None else MixedPrecisionPolicy(precision.dtype, torch.float32)
 
 
 def _world() -> dist.ProcessGroup:

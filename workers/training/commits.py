@@ -25,15 +25,6 @@ _ASK_AGAIN_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """A part that was begun: after which step and round, and the validation loss it carries."""
-
-    step: int
-    val_loss: float | None
-    round: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class CommitRequest:
     """What a rank offers for a checkpoint.
 
@@ -66,7 +57,7 @@ class Commits:
     """
 
     def __init__(self, reporter: Reporter, inbox: Inbox) -> None:
-        self.last: Begun | None = None
+        self.last: CommitRequest | None = None
         self.newest = 0
         self.considered: int | None = None
         self._reporter = reporter
@@ -100,7 +91,7 @@ class Commits:
             return number
         self._inbox.commit_asked = False  # a request that came meanwhile gets this checkpoint, not one more
         self.wait_written()
-        self.last, self.newest = Begun(request.step, request.val_loss, request.round), number
+        self.last, self.newest = request, number
         self.considered = request.step
         self.reset_age()
         # The copy is all that training waits for: a thread writes, syncs and hashes it while the next steps run.
@@ -114,11 +105,8 @@ class Commits:
 
     def begin_surely(self, request: CommitRequest) -> int:
         """As `begin`, but asks again until the host is free, and returns when the part is on the disk."""
-        begun = BUSY
-        while begun == BUSY:
-            begun = self.begin(request)
-            if begun == BUSY:
-                self._inbox.wait(_ASK_AGAIN_S)
+        while (begun := self.begin(request)) == BUSY:
+            self._inbox.wait(_ASK_AGAIN_S)
         self.wait_written()
         return begun
 

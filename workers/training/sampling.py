@@ -43,7 +43,7 @@ class Sampling:
 
     def take(self, step: int, *, final: bool) -> None:
         """Has the model write, and reports it, unless that has been done at this step; the `final` sample always."""
-        is_ours = self._strategy.place.rank == 0 or self._is_collective
+        is_ours = self._strategy.place.rank == 0 or self._strategy.forward_is_collective
         if self._setup.task.sample is None or not is_ours or self._taken_at == step:
             return
         if self._agreed(not final and self._spent_s + self._last_s > self._budget_s):
@@ -61,10 +61,6 @@ class Sampling:
             self._session.reporter.event("sample", step=step, prompt=self._setup.task.sample_prompt, text=text, **cut)
 
     @property
-    def _is_collective(self) -> bool:
-        return self._strategy.forward_is_collective
-
-    @property
     def _budget_s(self) -> float:
         """What samples may have taken up to now."""
         trained_s = time.perf_counter() - self._began - self._spent_s
@@ -72,7 +68,8 @@ class Sampling:
 
     def _agreed(self, wish: bool) -> bool:
         """Whether any rank wishes it, where all have to do the same; clocks differ, and so do arrivals of a stop."""
-        return bool(self._strategy.total([float(wish)])[0]) if self._is_collective else wish
+        collective = self._strategy.forward_is_collective
+        return bool(self._strategy.total([float(wish)])[0]) if collective else wish
 
     def _keep_on(self, broken: bool) -> bool:
         """Asked before each token."""

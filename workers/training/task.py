@@ -61,22 +61,18 @@ class Goal(Protocol):
 
     def is_reached(self) -> bool:
         """Whether training is done; the same answer on every rank that trains in step."""
-        ...
 
     def progress(self) -> tuple[float, str] | None:
         """The share that is done, 0 … 1 and above, and how a person reads it; None where there is no goal.
 
         Steps still to make, and the time left, are estimated from the share.
         """
-        ...
 
     def counters(self) -> dict[str, float]:
         """What has been counted so far."""
-        ...
 
     def restore(self, counters: Mapping[str, float]) -> None:
         """Counts on from what `counters` gave."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

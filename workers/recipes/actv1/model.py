@@ -93,12 +93,13 @@ class HierarchicalModel(nn.Module):
         turns = rotary_turns(tokens.shape[1], self.shape.n_embd // self.shape.n_head, x.device)
         if thoughts is not None:
             return self._continued(x, turns, thoughts)
-        least = least_steps(tokens.shape, self._most, self._exploration, x.device)
+        most, exploration = self.shape.halt_max_steps, self.shape.halt_exploration if self.training else 0.0
+        least = least_steps(tokens.shape, most, exploration, x.device)
         high = low = torch.zeros_like(x, dtype=torch.float32)
         thinking = torch.ones(tokens.shape, dtype=torch.bool, device=x.device)
         answers: list[tuple[Tensor, Tensor, Tensor]] = []
         masks: list[Tensor] = []
-        for number in range(1, self._most + 1):
+        for number in range(1, most + 1):
             new_high, new_low = self._segment(x, high.detach(), low.detach(), turns)
             if targets is None:
                 q = self.q_head(new_high).float()
@@ -109,7 +110,7 @@ class HierarchicalModel(nn.Module):
             # A halted token's state stays as it was: what others see of it no longer changes.
             high = new_high if number == 1 else torch.where(thinking[..., None], new_high, high)
             low = new_low if number == 1 else torch.where(thinking[..., None], new_low, low)
-            if number < self._most:
+            if number < most:
                 thinking = thinking & ~halts(q, number, least)
                 if not self.shape.every_segment and not (thinking[:, -1] if last_only else thinking).any():
                     break
@@ -189,21 +190,13 @@ class HierarchicalModel(nn.Module):
             return checkpoint(part, *inputs, use_reentrant=False)
         return part(*inputs)
 
-    @property
-    def _most(self) -> int:
-        return self.shape.halt_max_steps
-
-    @property
-    def _exploration(self) -> float:
-        return self.shape.halt_exploration if self.training else 0.0
-
     def writer(self) -> Callable[[Tensor], Tensor]:
         """Gives the logits of the token after a text, shape (time,), that grows by a token at each call.
 
         It thinks until that token halts. What it thought of the tokens before is kept, until the text is longer than
         it looks back: from there on the first token of the window is another one at each step.
         """
-        thoughts = [Segment() for _ in range(self._most)]
+        thoughts = [Segment() for _ in range(self.shape.halt_max_steps)]
 
         def next_logits(text: Tensor) -> Tensor:
             fits = len(text) <= self.shape.seq_len

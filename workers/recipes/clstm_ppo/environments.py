@@ -102,7 +102,7 @@ def _make(name: str, arguments: Mapping[str, Any], limit: int | None) -> Any:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         raise ConfigError(
             "environment",
-            f"There is no environment {name!r} ({_first_sentence(error)}).",
+            f"There is no environment {name!r} ({str(error).split('. ')[0].strip().rstrip('.')}).",
             f"Did you mean {near[0]!r}?" if near else f"Choose {MASKED}, {TRADING}, or an id such as CartPole-v1.",
         ) from error
     except TypeError as error:
@@ -111,7 +111,3 @@ def _make(name: str, arguments: Mapping[str, Any], limit: int | None) -> Any:
             f"{name} does not take these arguments: {error}.",
             "Remove the arguments that it does not take.",
         ) from error
-
-
-def _first_sentence(error: Exception) -> str:
-    return str(error).split(". ")[0].strip().rstrip(".")

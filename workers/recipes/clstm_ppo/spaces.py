@@ -126,7 +126,8 @@ def observations_of(space: Any, name: str, hidden: str = "") -> Observations:
         )
     low, high = flat.low.astype(np.float64), flat.high.astype(np.float64)
     limited = np.isfinite(low) & np.isfinite(high) & (high > low) & (np.maximum(abs(low), abs(high)) < 1e6)
-    seen = np.array([entry for entry in range(len(low)) if entry not in _hidden(hidden, len(low), name)])
+    unseen = _hidden(hidden, len(low), name)
+    seen = np.array([entry for entry in range(len(low)) if entry not in unseen])
     if not len(seen):
         raise ConfigError("hide", f"All {len(low)} numbers of {name} are hidden.", "Hide fewer.")
     span = np.where(limited, high - np.where(limited, low, 0), 0)
