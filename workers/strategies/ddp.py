@@ -121,6 +121,7 @@ class DdpReplica(Replica):
         """Puts the model behind DDP; its gradients live in DDP's buckets, so none is copied."""
         self._place = place
         self._all_reduce = all_reduce
+        self._memory_file = f"exchange_rank{place.rank}.safetensors"
         on_cpu = place.device.type == "cpu"
         self.module = self._wrapped = DistributedDataParallel(
             self.model,
@@ -146,15 +147,14 @@ class DdpReplica(Replica):
             return super().parts()
         tensors, values = self._all_reduce.power_sgd.memory()
         values = {**values, "ranks": self._place.world_size}
-        return [*super().parts(), StatePart(_all_reduce_file(self._place.rank), tensors, values)]
+        return [*super().parts(), StatePart(self._memory_file, tensors, values)]
 
     def load(self, saved: SavedState) -> None:
         """As `Replica.load`; PowerSGD continues from its memory where the number of ranks is the same."""
         super().load(saved)
-        own = _all_reduce_file(self._place.rank)
-        if self._all_reduce.power_sgd is None or not saved.has(own):
+        if self._all_reduce.power_sgd is None or not saved.has(self._memory_file):
             return
-        tensors, values = saved.read(own)
+        tensors, values = saved.read(self._memory_file)
         if values["ranks"] == self._place.world_size:
             self._all_reduce.power_sgd.recall((tensors, values))
 
@@ -183,7 +183,3 @@ def _ddp_arguments(config: RunConfig) -> dict[str, Any]:
     if "broadcast_buffers" in arguments and "forward_sync_buffers" in parameters:
         arguments["forward_sync_buffers"] = arguments.pop("broadcast_buffers")
     return arguments
-
-
-def _all_reduce_file(rank: int) -> str:
-    return f"exchange_rank{rank}.safetensors"

@@ -72,7 +72,8 @@ class FsdpStrategy(DdpStrategy):
         """
         _check_shardable(model)
         self._spread_from_first_rank(model)
-        mesh = DeviceMesh.from_group(_world(), self.place.device.type)
+        assert dist.group.WORLD is not None, "the strategy is set up before it shards"
+        mesh = DeviceMesh.from_group(dist.group.WORLD, self.place.device.type)
         options: dict[str, Any] = {
             "mesh": mesh,
             "mp_policy": _mixed_precision(precision),
@@ -233,12 +234,6 @@ def _check_shardable(model: nn.Module) -> None:
 def _mixed_precision(precision: Precision) -> MixedPrecisionPolicy:
     """Weights are gathered in the forward pass's format; masters, gradients' sums and the update stay fp32."""
     return MixedPrecisionPolicy() if precision.dtype is None else MixedPrecisionPolicy(precision.dtype, torch.float32)
-
-
-def _world() -> dist.ProcessGroup:
-    group = dist.group.WORLD
-    assert group is not None, "the strategy is set up before it shards"
-    return group
 
 
 def _is_cut(tensor: DTensor) -> bool:

@@ -44,11 +44,7 @@ class Evaluation:
             return None
         return cls(held_out, task.val_batches * micro_batch, micro_batch, task.val_batch, task.loss, precision)
 
-    def measure(self, model: nn.Module, strategy: Strategy) -> float:
-        """The loss of `measure_all`."""
-        return self.measure_all(model, strategy)[0]
-
-    def measure_all(self, model: nn.Module, strategy: Strategy) -> tuple[float, dict[str, float]]:
+    def measure(self, model: nn.Module, strategy: Strategy) -> tuple[float, dict[str, float]]:
         """The mean loss over the samples, spread over the ranks of the replica group and reduced over them.
 
         Returns:

@@ -53,7 +53,7 @@ class Validation:
 
     def _measure(self, evaluation: Evaluation, step: int) -> None:
         self._session.phase("evaluating")
-        loss, metrics = evaluation.measure_all(self._replica.evaluated, self._session.strategy)
+        loss, metrics = evaluation.measure(self._replica.evaluated, self._session.strategy)
         self._newest = (step, loss)
         if math.isfinite(loss):
             self._newest_finite = self._newest

@@ -163,7 +163,7 @@ class Training:
     def look(self) -> dict[str, Any]:
         """What evaluation and sampling find, which must leave no trace."""
         before = self.digest()
-        val_losses = [evaluation(n).measure(self.replica.evaluated, self.strategy) for n in (HELD_OUT, 1)]
+        val_losses = [evaluation(n).measure(self.replica.evaluated, self.strategy)[0] for n in (HELD_OUT, 1)]
         return {"val_losses": val_losses, "text": self.text(), "untouched": self.digest() == before}
 
     def text(self) -> list[int] | None:

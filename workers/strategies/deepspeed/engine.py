@@ -61,15 +61,10 @@ def make_engine(
     deepspeed: Any,
     written: str = "",
 ) -> Any:
-    """DeepSpeed's engine around a model, over the process group that is there already.
+    """DeepSpeed's engine around a model on its device, over the process group that is there already.
 
-    Args:
-        place: This rank's.
-        model: On its device; it is changed in place.
-        optimizer: torch's own, over the model's parameters; DeepSpeed puts its flat partitions in their place.
-        settings: DeepSpeed's configuration, nothing in it left open.
-        deepspeed: From `import_deepspeed`.
-        written: The person's own configuration, from which `settings` were made; empty: there is none.
+    The model is changed in place, and DeepSpeed's flat partitions take the place of the optimizer's parameters.
+    `settings` leave nothing open; `written` is the person's own configuration that they were made from, if any.
 
     Raises:
         ConfigError: DeepSpeed refuses a setting that the person wrote; another engine would not be what they asked for.

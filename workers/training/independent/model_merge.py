@@ -143,7 +143,7 @@ def _measure(
     try:
         for name, weights in candidates.items():
             model.load_state_dict(weights)
-            losses[name] = evaluation.measure(model, alone)
+            losses[name], _ = evaluation.measure(model, alone)
     finally:
         model.load_state_dict(own)
     return losses

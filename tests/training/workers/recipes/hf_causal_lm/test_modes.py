@@ -92,7 +92,7 @@ def look(rank: BareRank, strategy: Strategy, model: nn.Module, data: Packing) ->
     """What evaluation and sampling say."""
     precision = Precision("fp32", CPU)
     evaluation = Evaluation(5, 5, 2, lambda indices: data.batch(indices, 3000), loss, precision)
-    val_loss = evaluation.measure(model, strategy)
+    val_loss, _ = evaluation.measure(model, strategy)
     encoder = tokens_in(rank.folder / "llama").spec.open()
     model.eval()
     next_logits = writer(model, LENGTH, encoder.vocab_size)
