@@ -193,4 +193,4 @@ def _plain_loss(weights: Path) -> float:
     """The validation loss of a model that knows nothing of ranks, in this process."""
     model = OddGPT()
     model.load_state_dict(read(weights)[0])
-    return evaluation().measure(model, SingleStrategy(RankPlace(0, 1, CPU)))
+    return evaluation().measure(model, SingleStrategy(RankPlace(0, 1, CPU)))[0]

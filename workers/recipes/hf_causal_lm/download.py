@@ -47,7 +47,14 @@ def ask_size(source: Source) -> str:
         revision = source.revision or None
         info: Any = HfApi().model_info(source.name, revision=revision, files_metadata=True, timeout=_ANSWER_S)
     sizes = wanted_files([(file.rfilename, file.size or 0) for file in info.siblings or ()])
-    _check_safetensors(source, [name for name, _ in sizes])
+    if not any(name.endswith(".safetensors") for name, _ in sizes):
+        raise ConfigError(
+            "model",
+            f"{source.name} has no safetensors files on the Hub; pickled weights can run any code, so they are not "
+            "opened.",
+            "Choose another revision (owner/name@revision) or another model.",
+            title="The weights are not safetensors",
+        )
     return f"{len(sizes)} files, {size_text(sum(size for _, size in sizes))}"
 
 
@@ -79,14 +86,3 @@ def _explained(source: Source) -> Iterator[None]:
             option="--model FOLDER",
             title="The model could not be downloaded",
         ) from error
-
-
-def _check_safetensors(source: Source, names: Sequence[str]) -> None:
-    if not any(name.endswith(".safetensors") for name in names):
-        raise ConfigError(
-            "model",
-            f"{source.name} has no safetensors files on the Hub; pickled weights can run any code, so they are not "
-            "opened.",
-            "Choose another revision (owner/name@revision) or another model.",
-            title="The weights are not safetensors",
-        )

@@ -86,10 +86,8 @@ class LocalSgd:
         self._next_step = self._every
         self._samples_at = 0
         self._voted_to_stop = False
-        self._waited_s = 0.0
-        self._sent_bytes = 0
-        self._total_waited_s = 0.0
-        self._total_bytes = 0
+        self._costs = {"wait_s": 0.0, "bytes": 0}
+        self._told = dict(self._costs)
 
     @property
     def bytes_a_round(self) -> int:
@@ -169,9 +167,7 @@ class LocalSgd:
         # A rank that is out of data votes before its own step says so: rounds are counted from the last one's step.
         self._next_step = (step if self.over else self._next_step) + self._every
         self._samples_at = samples_seen
-        waited_s = time.perf_counter() - began
-        self._waited_s += waited_s
-        self._total_waited_s += waited_s
+        self._costs["wait_s"] += time.perf_counter() - began
         reach("after_synchronisation", self.round)
         return True
 
@@ -188,13 +184,13 @@ class LocalSgd:
 
     def take_costs(self) -> dict[str, float]:
         """For a step's line: what rounds have cost since the last call."""
-        figures = {"sync_wait_s": self._waited_s, "sync_bytes": self._sent_bytes, "sync_round": self.round}
-        self._waited_s, self._sent_bytes = 0.0, 0
-        return figures
+        new = {f"sync_{name}": cost - self._told[name] for name, cost in self._costs.items()}
+        self._told = dict(self._costs)
+        return {**new, "sync_round": self.round}
 
     def totals(self) -> dict[str, float]:
         """For the line at the end: rounds behind this rank, and what they cost it in this attempt."""
-        return {"rounds": self.round, "wait_s": self._total_waited_s, "bytes": self._total_bytes}
+        return {"rounds": self.round, **self._costs}
 
     def _ballot(self, samples_seen: int, *, active: bool, stop: bool, newest: int) -> Ballot:
         finite = not stop and self._replica.outer.is_finite()
@@ -227,5 +223,4 @@ class LocalSgd:
         self._replica.outer.synchronise(counted[rank] / sum(counted), plain=self.over)
         if rank in self.left_out:
             self._replica.optimizer.state.clear()  # its moments are not finite either
-        self._sent_bytes += self.bytes_a_round
-        self._total_bytes += self.bytes_a_round
+        self._costs["bytes"] += self.bytes_a_round
