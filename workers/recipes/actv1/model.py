@@ -20,7 +20,6 @@ from torch.utils.checkpoint import checkpoint
 from rankdeck.recipe import KeyValues
 from workers.recipes.actv1.halting import Segments, halts, least_steps
 from workers.recipes.actv1.layers import Layer, init_linear, normed, rotary_turns
-from workers.recipes.actv1.thoughts import Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,35 @@ class Shape:
     halt_exploration: float = 0.1
     every_segment: bool = False
     grad_checkpointing: bool = False
+
+
+class Segment:
+    """One segment of thinking about the tokens that are written already: what is kept of it.
+
+    A token that has halted keeps its state, and what comes after it changes nothing about it. So the keys and values
+    that it shows to later tokens in a segment are the same at every pass, and are computed once. A token that halted
+    early has none yet for the later segments; they are made up for when a later token thinks that long.
+
+    Attributes:
+        kept: Keys and values of every application of a layer, in their order.
+        length: Tokens that it was computed for.
+    """
+
+    def __init__(self) -> None:
+        self.kept: list[KeyValues] = []
+        self.length = 0
+        self._after: list[Tensor] = []
+
+    def add(self, high: Tensor, low: Tensor, thinking: Tensor) -> None:
+        """Takes note of the next tokens: states, shape (1, tokens, width), and which have not halted, (1, tokens)."""
+        new = [high, low, thinking]
+        self._after = [torch.cat(pair, dim=1) for pair in zip(self._after, new, strict=True)] if self.length else new
+        self.length += thinking.shape[1]
+
+    def after(self, first: int) -> tuple[Tensor, Tensor, Tensor]:
+        """High and low states after it, and which tokens have not halted, of the tokens from `first` on."""
+        high, low, thinking = self._after
+        return high[:, first:], low[:, first:], thinking[:, first:]
 
 
 class HierarchicalModel(nn.Module):

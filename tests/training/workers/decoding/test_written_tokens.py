@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from torch import Tensor  # noqa: E402
 
 from workers.decoding.written_tokens import WeightsNotFiniteError, write_tokens  # noqa: E402
-from workers.recipes.actv1.model import HierarchicalModel  # noqa: E402
+from workers.recipes.actv1.model import HierarchicalModel, Segment  # noqa: E402
 from workers.recipes.actv1.model import Shape as ThinkingShape  # noqa: E402
 from workers.recipes.minigpt.model import MiniGPT, Shape  # noqa: E402
 
@@ -65,8 +65,6 @@ def test_actv1_writes_the_same_text_with_what_it_keeps(seq_len: int, temperature
 
 
 def test_actv1_logits_are_those_of_a_whole_pass_however_long_each_token_thought() -> None:
-    from workers.recipes.actv1.thoughts import Segment
-
     model, text = thinking(64), torch.randint(50, (1, 30), generator=torch.Generator().manual_seed(3))
     thoughts = [Segment() for _ in range(4)]
     with torch.no_grad():
