@@ -11,7 +11,6 @@ from typing import Any, Final, Self
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 from torch.nn import functional as F
 
 from tests.training.rank_program import CPU, SEED, BareRank
@@ -147,7 +146,7 @@ class Training:
             tensor = value.detach()
             if not (buffers or isinstance(value, nn.Parameter)):
                 continue  # a running mean moves in a step that is skipped too
-            whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+            whole = tensor.full_tensor() if is_sharded(tensor) else tensor
             digest.update(name.encode() + whole.contiguous().view(-1).view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
@@ -198,11 +197,18 @@ def resumed(kind: type[Training], rank: BareRank, way: str, by: str) -> dict[str
         return {"losses": training.run(counters["step"], STEPS), "digest": training.digest()}
 
 
+def is_sharded(tensor: Tensor) -> bool:
+    """Whether FSDP holds a part of it on each rank."""
+    from torch.distributed.tensor import DTensor  # half a second, for every process that collects these tests
+
+    return isinstance(tensor, DTensor)
+
+
 def stored(tensors: Iterable[Tensor]) -> int:
     """Bytes of memory behind tensors on this rank, shared memory counted once."""
     blocks = {}
     for tensor in tensors:
         local = tensor.detach()
-        storage = (local.to_local() if isinstance(local, DTensor) else local).untyped_storage()
+        storage = (local.to_local() if is_sharded(local) else local).untyped_storage()
         blocks[storage.data_ptr()] = storage.nbytes()
     return sum(blocks.values())

@@ -12,7 +12,6 @@ from workers.optim.optimizer import Optimization  # noqa: E402
 from workers.optim.precision import Precision  # noqa: E402
 from workers.recipes.minigpt.model import MiniGPT, Shape  # noqa: E402
 from workers.strategies import RankPlace  # noqa: E402
-from workers.strategies.fsdp import FsdpStrategy, NotShardableError, blocks  # noqa: E402
 
 
 class Stack(nn.Module):
@@ -31,6 +30,8 @@ class Stack(nn.Module):
 
 
 def names(model: nn.Module) -> list[str]:
+    from workers.strategies.fsdp import blocks  # half a second, for every process that collects this file
+
     known = {module: name for name, module in model.named_modules()}
     return [known[block] for block in blocks(model)]
 
@@ -60,6 +61,8 @@ def test_what_is_tiny_is_not_worth_a_message() -> None:
 
 
 def test_a_number_without_dimensions_is_refused_in_words() -> None:
+    from workers.strategies.fsdp import FsdpStrategy, NotShardableError
+
     model = nn.Sequential(nn.Linear(2, 2))
     model.register_parameter("temperature", nn.Parameter(torch.ones(())))
     cpu = torch.device("cpu")

@@ -13,13 +13,13 @@ pytest.importorskip("torch", reason="trains for real")
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.tensor import DTensor
 
 from core.checkpoints.store import CheckpointStore
 from tests.helpers.forking import ROOT
 from tests.helpers.hosted_run import host, lines, make_run, write_text
 from tests.helpers.rank_processes import run_ranks
 from tests.training.rank_program import CPU, BareRank
+from tests.training.workers.sharded_training import is_sharded
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision, agreed
 from workers.strategies import RankPlace, SingleStrategy, Strategy
@@ -75,7 +75,7 @@ def digest(model: nn.Module) -> str:
     """Of all weights, whole."""
     found = hashlib.sha256()
     for value in model.state_dict().values():
-        whole = value.full_tensor() if isinstance(value, DTensor) else value
+        whole = value.full_tensor() if is_sharded(value) else value
         found.update(whole.detach().contiguous().numpy().tobytes())
     return found.hexdigest()[:16]
 

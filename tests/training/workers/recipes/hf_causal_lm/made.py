@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
@@ -14,6 +16,12 @@ from core.recipes.manifest import apply_recipe
 from workers.recipes.hf_causal_lm.model import empty_model, scratch_config, write_config
 from workers.recipes.hf_causal_lm.options import Options
 from workers.recipes.hf_causal_lm.tokens import learn
+
+# Asked for, not imported: an import takes a second or two, and every process that runs tests collects these files.
+needs_transformers = pytest.mark.skipif(
+    importlib.util.find_spec("transformers") is None, reason="the recipe's models are those of transformers"
+)
+needs_peft = pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="LoRA is peft's")
 
 TEXTS = ["the cat sat on the mat. ", "a dog ran up the hill. ", "größe und maß.\n"]
 LENGTH = 32

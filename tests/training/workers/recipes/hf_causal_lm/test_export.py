@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch", reason="trains for real")
-pytest.importorskip("transformers", reason="the recipe's models are those of transformers")
 
 import torch
 from safetensors.torch import load, save_file
@@ -18,16 +16,21 @@ from torch import Tensor, nn
 
 from core.config import RunConfig
 from rankdeck.recipe import ConfigError
-from tests.training.workers.recipes.hf_causal_lm.made import make_folder, options, typed_options
+from tests.training.workers.recipes.hf_causal_lm.made import (
+    make_folder,
+    needs_peft,
+    needs_transformers,
+    options,
+    typed_options,
+)
 from workers.recipe_api import Export
 from workers.recipes.hf_causal_lm.exporting import export_folder
 from workers.recipes.hf_causal_lm.model import empty_model, trained_model, with_lora
 
-# Asked for, not imported: an import takes two seconds, and every process that runs tests collects this file.
-needs_peft = pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="LoRA is peft's")
 pytestmark = [
     pytest.mark.windows,
     pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing:FutureWarning"),  # peft asks for it
+    needs_transformers,
     needs_peft,
 ]
 

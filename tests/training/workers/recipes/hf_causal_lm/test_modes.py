@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,14 +9,13 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="trains for real")
-pytest.importorskip("transformers", reason="the recipe's models are those of transformers")
 
 import torch
 from torch import nn
 
 from tests.helpers.rank_processes import run_ranks
 from tests.training.rank_program import CPU, BareRank
-from tests.training.workers.recipes.hf_causal_lm.made import make_folder, typed_options
+from tests.training.workers.recipes.hf_causal_lm.made import make_folder, needs_peft, needs_transformers, typed_options
 from workers.decoding.written_tokens import write_tokens
 from workers.optim import seeding
 from workers.optim.optimizer import Optimization
@@ -29,9 +27,7 @@ from workers.strategies import Strategy
 from workers.training.checkpoint import load_part, take_part, write_part
 from workers.training.evaluation import Evaluation
 
-# Asked for, not imported: an import takes two seconds, and every process that runs tests collects this file.
-needs_peft = pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="LoRA is peft's")
-pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240), needs_peft]
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240), needs_transformers, needs_peft]
 
 
 STEPS: Final = 6

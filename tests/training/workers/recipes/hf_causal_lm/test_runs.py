@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("torch", reason="trains for real")
-pytest.importorskip("transformers", reason="the recipe's models are those of transformers")
 
 import numpy as np
 import torch
@@ -17,9 +16,10 @@ from core.export.export import export_run
 from core.run_folder.store import RunStore
 from tests.helpers.hosted_run import curve, host, lines, make_run
 from tests.helpers.written import write_rows
+from tests.training.workers.recipes.hf_causal_lm.made import needs_transformers
 from workers.recipes.hf_causal_lm.samples import Packing, loss
 
-pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240), needs_transformers]
 
 STEPS = 40
 SMALL = {

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch", reason="trains for real")
-pytest.importorskip("transformers", reason="the recipe's models are those of transformers")
 
 import torch
 
-from tests.training.workers.recipes.hf_causal_lm.made import make_model
+from tests.training.workers.recipes.hf_causal_lm.made import make_model, needs_transformers
 from workers.recipes.hf_causal_lm.samples import IGNORED, Packing, keeps_documents_apart, loss, positions
 
-pytestmark = pytest.mark.windows
+pytestmark = [pytest.mark.windows, needs_transformers]
 
 ENDS = np.array([7, 8, 20, 21, 50, 200])
 TOKENS = np.random.default_rng(0).integers(1, 300, 200)

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 pytest.importorskip("torch", reason="samples for real")
-pytest.importorskip("transformers", reason="the recipe's models are those of transformers")
 
 import torch
 
-from tests.training.workers.recipes.hf_causal_lm.made import make_model
+from tests.training.workers.recipes.hf_causal_lm.made import make_model, needs_transformers
 from workers.decoding.written_tokens import WeightsNotFiniteError, write_tokens
 from workers.recipes.hf_causal_lm.model import writer
 
-pytestmark = pytest.mark.windows
+pytestmark = [pytest.mark.windows, needs_transformers]
 
 
 def sampled(model: Any, temperature: float, *, keeps_past: bool) -> list[int]:
