@@ -78,6 +78,9 @@ def get_recipe(name: str) -> Recipe:
     if (Path(name) / "recipe.toml").is_file():
         recipes = [read_recipe(Path(name).resolve())]
         recipe: Recipe | None = recipes[0]
+    elif name in {path.parent.name for path in BUILT_IN.glob("*/recipe.toml")}:  # no other recipe can take the name
+        recipes = [read_recipe(BUILT_IN / name)]
+        recipe = recipes[0]
     else:
         recipes = find_recipes()
         recipe = next((recipe for recipe in recipes if recipe.name == name), None)
