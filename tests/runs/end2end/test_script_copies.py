@@ -1,4 +1,7 @@
-"""Ranks of a script that never made a process group are told of; those that are connected, however, are not."""
+"""Ranks of a script that never made a process group are told of; those that are connected, however, are not.
+
+`test_script_listens` has those that are connected in the usual way.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ STEPS = """
             time.sleep(0.1)
 """
 GROUPS = {
-    "env://": "dist.init_process_group('gloo')",
+    "env:// at its own address": "os.environ['MASTER_PORT'] = str(port); dist.init_process_group('gloo')",
     "file://": "dist.init_process_group('gloo', init_method=f'file://{os.getcwd()}/meet', rank=rank, world_size=2)",
     "its own rendezvous port": "dist.init_process_group('gloo', store=dist.TCPStore('127.0.0.1', port, 2, rank == 0), "
     "rank=rank, world_size=2)",

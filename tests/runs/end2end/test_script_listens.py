@@ -13,6 +13,7 @@ from tests.helpers.script_runs import MakeScriptRun, ScriptRun
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.timeout(240),
     pytest.mark.skipif(sys.platform != "linux", reason="elsewhere torch opens its store on all interfaces (docs)"),
 ]
 
@@ -23,9 +24,9 @@ TRAIN = """
     for step in range(120):
         loss = model(torch.ones(2, 4)).square().mean()
         loss.backward()
-        if dist.get_rank() == 0: print(f"step {step} loss {loss.item():.4f}", flush=True)
-        if step == 50 and os.environ["TORCHELASTIC_RESTART_COUNT"] < sys.argv[1]: os._exit(3)
-        time.sleep(0.02)
+        print(f"step {step} loss {loss.item():.4f}", flush=True)
+        if step == 10 and os.environ["TORCHELASTIC_RESTART_COUNT"] < sys.argv[1]: os._exit(3)
+        time.sleep(0.1)
     dist.destroy_process_group()
 """
 
@@ -44,19 +45,12 @@ def listening(run: ScriptRun) -> set[str]:
 def test_it_listens_on_loopback_alone_after_a_restart_too(script_run: MakeScriptRun) -> None:
     run = script_run(TRAIN, "1", max_restarts=1).start()
     seen: set[str] = set()
-    deadline = time.monotonic() + 110
+    deadline = time.monotonic() + 170
     while run.store.state().is_live and time.monotonic() < deadline:
         seen |= listening(run)
-        time.sleep(0.3)  # sockets stay open as long as their process; looking at all processes is what takes long
+        time.sleep(1.0)  # sockets stay open as long as their process; looking at all processes is what takes long
     state = run.end()
     assert (state.state, state.attempt, state.error) == (FINISHED, 2, None), run.log()
     assert "127.0.0.1" in seen and seen <= {"127.0.0.1", "::1"}
-    assert run.events("alert") == []
+    assert run.events("alert") == []  # nor that each trains a copy of its own, in twelve seconds
     run.assert_nothing_left()
-
-
-def test_a_script_with_an_address_of_its_own_meets_there(script_run: MakeScriptRun) -> None:
-    own = "os.environ['MASTER_PORT'] = str(int(os.environ['MASTER_PORT']) + 1); "
-    run = script_run(TRAIN.replace("dist.init", own + "dist.init", 1).replace("120", "40"), "0").start()
-    state = run.end()
-    assert (state.state, state.error) == (FINISHED, None), run.log()

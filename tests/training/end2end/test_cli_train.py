@@ -144,7 +144,7 @@ def test_a_finished_run_is_given_more_to_do(
 
 
 def test_detached_stopped_from_elsewhere_and_resumed(shell: CommandLine) -> None:
-    run_id = shell.run(*_train("--mode", "independent", "--steps", LONG, "--detach")).strip()
+    run_id = shell.run(*_train(*ALONE, "--steps", LONG, "--detach")).strip()
     store = find_run(shell.runs, run_id)
     watching = shell.start("attach", run_id)
     assert shell.only_run().dir == store.dir

@@ -11,11 +11,11 @@ import pytest
 pytest.importorskip("torch", reason="trains for real")
 
 import torch
-from torch.distributed.tensor import DTensor
 
 from core.config import RunConfig
 from tests.helpers.rank_processes import run_ranks
 from tests.training.rank_program import CPU, BareRank
+from tests.training.workers.sharded_training import is_sharded
 from tests.training.workers.tiny_net import STEPS, make_model, train_step
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
@@ -68,7 +68,7 @@ def trained(rank: BareRank, mode: str) -> dict[str, Any]:
 def whole(parameter: torch.Tensor) -> torch.Tensor:
     """All of a parameter, also where this rank holds some of its rows only; all ranks call it."""
     tensor = parameter.detach()
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+    return tensor.full_tensor() if is_sharded(tensor) else tensor
 
 
 @pytest.fixture(scope="module")
