@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from core.checkpoints.full_weights import export_weights
 from core.checkpoints.store import Checkpoint, CheckpointStore, other_checkpoints
@@ -18,14 +17,8 @@ from core.run_folder.store import RunStore
 _TRIES: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Where whole weights come from.
-
-    Attributes:
-        sources: One file, or every rank's shards (`core.checkpoints.full_weights.export_weights`).
-        description: What they are, for a person.
-    """
+class Weights(NamedTuple):
+    """One file of whole weights or every rank's shards (`export_weights` takes both), and what they are as text."""
 
     sources: tuple[Path, ...]
     description: str
