@@ -7,6 +7,7 @@ that a disk's fault is found before it is trained on.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -20,7 +21,7 @@ from typing import Any, Final
 
 from core.errors import NewerVersionError, StateFileError
 from core.fault_points import reach
-from core.files.atomic import explain, read_json, require_format, sha256_file, sync_folder, write_atomic
+from core.files.atomic import explain, explained, read_json, require_format, sha256_file, sync_folder, write_atomic
 from core.protocol.messages import CommitStaged, Position, StagedFile
 from core.records import RecordError, Whole, read_record
 
@@ -115,13 +116,11 @@ class CheckpointStore:
         taken = (*self._numbers(), *self.set_aside(), *self._damaged)
         self._last_number = max(self._last_number, *taken, 0) + 1
         folder = self._folder(self._last_number)
-        try:
+        with explained(f"{folder} could not be made"):
             # Not the parents: a run's folder that was removed must not come back as an empty shell.
             self.dir.mkdir(exist_ok=True)
             folder.mkdir()
             sync_folder(self.dir)
-        except OSError as error:
-            raise explain(error, f"{folder} could not be made") from error
         self._open = self._last_number
         return self._last_number, folder
 
@@ -313,15 +312,13 @@ class CheckpointStore:
             PreflightError: A folder cannot be renamed: it is in use, or no permission.
         """
         newer = [other for other in reversed(self._numbers()) if other > number]
-        try:
+        with explained(f"A checkpoint in {self.dir} could not be set aside"):
             for other in newer:
                 if (self._folder(other) / MANIFEST).exists():
                     self._folder(other).rename(self._aside(other))
             if number in self.set_aside():
                 self._aside(number).rename(self._folder(number))
             sync_folder(self.dir)
-        except OSError as error:
-            raise explain(error, f"A checkpoint in {self.dir} could not be set aside") from error
 
     def _folder(self, number: int) -> Path:
         return self.dir / str(number)
@@ -334,12 +331,9 @@ class CheckpointStore:
         return sorted(number for name in self._names() if (number := _number(name)) is not None)
 
     def _names(self) -> Sequence[str]:
-        try:
+        with explained(f"{self.dir} could not be read"), contextlib.suppress(FileNotFoundError):
             return [item.name for item in self.dir.iterdir()]
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise explain(error, f"{self.dir} could not be read") from error
+        return []
 
     def _newest_number(self) -> int:
         """The highest number with a manifest, whole or not; 0 when there is none."""

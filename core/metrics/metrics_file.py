@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Final, Self
 
-from core.files.atomic import explain
+from core.files.atomic import explain, explained
 from core.files.links import append_unlinked
 
 _SCAN_BYTES: Final = 1 << 16
@@ -34,11 +35,9 @@ class MetricsWriter:
         self.path = path
         self.copy_problem: str | None = None
         self._copy: BinaryIO | None = None
-        try:
+        with explained(f"{path} could not be opened"):
             self._file: BinaryIO = append_unlinked(path)
             self._size = repair(path)
-        except OSError as error:
-            raise explain(error, f"{path} could not be opened") from error
         if log_file is not None:
             try:
                 log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -78,10 +77,8 @@ class MetricsWriter:
 
     def sync(self) -> None:
         """Makes every line so far survive a power cut; raises as `append`."""
-        try:
+        with explained(f"{self.path} could not be written"):
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise explain(error, f"{self.path} could not be written") from error
 
     def close(self) -> None:
         """Ends writing; a second call does nothing."""
@@ -163,13 +160,9 @@ def whole_bytes(path: Path) -> int:
     Raises:
         PreflightError: The file is there and cannot be read.
     """
-    try:
-        with path.open("rb") as file:
-            return _end_of_lines(file)
-    except FileNotFoundError:
-        return 0
-    except OSError as error:
-        raise explain(error, f"{path} could not be read") from error
+    with explained(f"{path} could not be read"), contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+        return _end_of_lines(file)
+    return 0
 
 
 def _end_of_lines(file: BinaryIO) -> int:

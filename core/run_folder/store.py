@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from core.config import RunConfig
 from core.errors import RankdeckError, RunNotFoundError, StateFileError, UsageError
-from core.files.atomic import explain, explained, parse_path, read_json, remove_temporaries, write_atomic
+from core.files.atomic import explained, parse_path, read_json, remove_temporaries, write_atomic
 from core.files.links import refuse_link, refuse_links_below
 from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
 from core.processes.identity import ProcessId, is_alive
@@ -273,13 +273,13 @@ def list_runs(runs_dir: Path) -> list[RunEntry]:
     Raises:
         PreflightError: `runs_dir` is there and cannot be read.
     """
-    try:
-        with os.scandir(runs_dir) as found:
-            folders = [Path(item.path) for item in found if item.is_dir()]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise explain(error, f"{runs_dir} could not be read") from error
+    folders: list[Path] = []
+    with (
+        explained(f"{runs_dir} could not be read"),
+        contextlib.suppress(FileNotFoundError),
+        os.scandir(runs_dir) as found,
+    ):
+        folders = [Path(item.path) for item in found if item.is_dir()]
     entries = [entry for folder in folders if (entry := _entry(folder)) is not None]
     entries.sort(key=lambda entry: (entry.state.created if entry.state else 0.0, entry.path.name), reverse=True)
     return entries

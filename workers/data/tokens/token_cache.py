@@ -19,7 +19,7 @@ import numpy as np
 
 from core.errors import DatasetError, PreflightError, RankdeckError, RunBusyError
 from core.fault_points import reach
-from core.files.atomic import explain, read_json, write_atomic
+from core.files.atomic import explained, read_json, write_atomic
 from core.processes.lock import RunLock
 from workers.data.reading.corpus import Corpus
 from workers.data.reading.pieces import MAX_LINE_BYTES, PIECE_BYTES
@@ -118,10 +118,8 @@ def tokenise(corpus: Corpus, tokenizer: TokenizerSpec, cache: Path, progress: Pr
     found = _found(folder)
     if found is not None:
         return found
-    try:
+    with explained(f"{folder} could not be made"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise explain(error, f"{folder} could not be made") from error
     with _locked(folder, progress):
         data = _found(folder) or _make(corpus, tokenizer, folder, progress)
     remove_unused(cache, INDEX)
