@@ -214,7 +214,8 @@ class GroupBatches:
             slices.append(chunk.order[chunk.done : chunk.done + count])
             chunk.done, taken, last = chunk.done + count, taken + count, chunk.grant
             if chunk.left == 0:
-                finished.append(_done(chunk.grant, step))
+                grant = chunk.grant
+                finished.append(ChunkDone(grant.epoch, grant.block_id, grant.chunk_id, step, grant.count))
                 self._chunk = None
         if last is None:
             return None
@@ -295,10 +296,6 @@ class GroupBatches:
         if self.shares is None:
             return [total * rank // self.group_size for rank in range(self.group_size + 1)]
         return [total * upto // self.global_batch for upto in accumulate(self.shares, initial=0)]
-
-
-def _done(grant: Grant, step: int) -> ChunkDone:
-    return ChunkDone(grant.epoch, grant.block_id, grant.chunk_id, step, grant.count)
 
 
 def saved_progress(values: Mapping[str, object]) -> GroupProgress:
