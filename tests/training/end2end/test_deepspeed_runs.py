@@ -74,7 +74,7 @@ def test_a_setting_that_deepspeed_does_not_accept_ends_the_run_before_its_first_
     text = write_text(tmp_path / "text.txt")
     asked = '{"zero_optimization": {\n"overlap_com": true}}'
     store = make_run(tmp_path / "run", text, "zero", 2, steps=4, zero_stage=2, deepspeed_config=asked, strict=False)
-    assert run_host(Path(sys.executable), store) == 2
+    assert host(store) == 2
     state = store.stored_state()
     assert (state.state, state.step, state.fallback) == ("failed", 0, None)
     assert state.error is not None

@@ -17,10 +17,11 @@ pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(300)]
 
 ROOT = Path(__file__).parents[3]
 CHECK = """
-import json, os, their_module
-print(json.dumps({"notes": [f"Checked with {their_module.SIGN} and {os.environ['THEIR_VALUE']}."]}))
+import json, os, found_absolute, found_relative
+signs = f"{found_absolute.SIGN}, {found_relative.SIGN} and {os.environ['THEIR_VALUE']}"
+print(json.dumps({"notes": [f"Checked with {signs}."]}))
 """
-TRAIN = "import os, their_module\nassert os.environ['THEIR_VALUE'] == 'a b'\n"
+TRAIN = "import os, found_absolute, found_relative\nassert os.environ['THEIR_VALUE'] == 'a b'\n"
 SMALL = ("--mode", "single", "--steps", "3", "--dataset-file", "a text.txt", "--precision", "fp32")
 VALUE = ("--env", "THEIR_VALUE=a b")
 
@@ -43,19 +44,19 @@ def rankdeck(folder: Path, *words: str, env: Mapping[str, str]) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("relative", [True, False])
-def test_a_recipe_finds_the_persons_modules_wherever_it_runs(tmp_path: Path, relative: bool) -> None:
-    libraries = tmp_path / "my libraries"
-    libraries.mkdir()
-    (libraries / "their_module.py").write_text("SIGN = 'theirs'\n", encoding="utf-8")
-    (libraries / "core.py").write_text("raise RuntimeError('theirs, and not to be taken for ours')\n", encoding="utf-8")
+def test_a_recipe_finds_the_persons_modules_wherever_it_runs(tmp_path: Path) -> None:
+    for name in ("absolute", "relative"):
+        libraries = tmp_path / f"{name} libraries"
+        libraries.mkdir()
+        (libraries / f"found_{name}.py").write_text(f"SIGN = 'theirs ({name})'\n", encoding="utf-8")
+        (libraries / "core.py").write_text("raise RuntimeError('not to be taken for ours')\n", encoding="utf-8")
     recipe = new_recipe("mine", tmp_path)
     for file, text in (("check.py", CHECK), ("train.py", TRAIN + (recipe / "train.py").read_text())):
         (recipe / file).write_text(text, encoding="utf-8", newline="\n")
     manifest = recipe / "recipe.toml"
     manifest.write_text(manifest.read_text().replace("\n[defaults]", 'check = "check.py"\n\n[defaults]', 1))
     (tmp_path / "a text.txt").write_text("some words of text\n" * 2000, encoding="utf-8", newline="\n")
-    env = {"PYTHONPATH": "my libraries" if relative else str(libraries)}
+    env = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "absolute libraries"), "relative libraries"])}
     seen = rankdeck(tmp_path, "train", "--recipe", str(recipe), "--devices", "cpu:0", *SMALL, *VALUE, env=env)
-    assert "Checked with theirs and a b." in seen
+    assert "Checked with theirs (absolute), theirs (relative) and a b." in seen
     rankdeck(tmp_path, "preview", "--recipe", str(recipe), "--dataset-file", "a text.txt", *VALUE, env=env)
