@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import orjson
 
 from app.run_data.pyramid import Floats
+from core.metrics.column_group import NOT_COLUMNS, column_values, group_for, resumed_steps
 
 Event = dict[str, Any]
-EVAL_GROUP: Final = "eval"
-_NOT_NUMBERS: Final = frozenset(("event", "rank", "attempt"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +48,6 @@ class MetricsBatch:
     damaged: int = 0
 
 
-def rank_group(rank: int | str) -> str:
-    """The series group of a rank's steps."""
-    return f"rank{rank}"
-
-
-def device_group(line: Event) -> str:
-    """The series group of a device sample: by UUID, or the host's own."""
-    return f"device/{line.get('uuid') or 'host'}"
-
-
 def parse_lines(lines: Sequence[bytes]) -> MetricsBatch:
     """Parses complete lines. A damaged one is counted and skipped: it must not hide the thousands around it."""
     batch = MetricsBatch(lines=len(lines))
@@ -74,18 +62,15 @@ def parse_lines(lines: Sequence[bytes]) -> MetricsBatch:
         if not isinstance(kind, str):
             batch.damaged += 1
             continue
-        if kind == "step":
-            pending.setdefault(rank_group(line.get("rank", 0)), []).append(line)
-        elif kind == "device":
-            pending.setdefault(device_group(line), []).append(line)
-        else:
+        group = group_for(line)
+        if group is not None:
+            pending.setdefault(group, []).append(line)
+        if kind not in ("step", "device"):
             batch.events.append(line)
-            if kind == "eval":
-                pending.setdefault(EVAL_GROUP, []).append(line)
-            elif kind in ("launch", "resumed") and isinstance(line.get("resumed_from"), dict):
+            steps = resumed_steps(line)
+            if steps:
                 _flush(pending, batch)
-                steps = line["resumed_from"].items()
-                batch.parts.append(Rewound({str(rank): step for rank, step in steps if isinstance(step, int)}))
+                batch.parts.append(Rewound(steps))
     _flush(pending, batch)
     return batch
 
@@ -93,32 +78,12 @@ def parse_lines(lines: Sequence[bytes]) -> MetricsBatch:
 def _flush(pending: dict[str, list[Event]], batch: MetricsBatch) -> None:
     for group, lines in pending.items():
         names = dict.fromkeys(name for line in lines for name in line)
-        values = {name: _column(lines, name) for name in names if name not in _NOT_NUMBERS}
+        values = {name: _column(lines, name) for name in names if name not in NOT_COLUMNS}
         numbers = {name: column for name, column in values.items() if column is not None}
         batch.parts.append(Rows(group, len(lines), numbers))
     pending.clear()
 
 
 def _column(lines: Sequence[Event], name: str) -> Floats | None:
-    """The numbers under a name, NaN for every other kind of value; None if there is not one number."""
-    values = [line.get(name) for line in lines]
-    try:
-        column: Floats = np.array(values, dtype=np.float64)  # None becomes NaN
-    except (TypeError, ValueError, OverflowError):
-        column = np.array([_number(value) for value in values])
-    if column.ndim != 1 or any(isinstance(value, bool | str) for value in values):
-        column = np.array([_number(value) for value in values])
-    return None if bool(np.isnan(column).all()) and not _reported(lines, name) else column
-
-
-def _reported(lines: Sequence[Event], name: str) -> bool:
-    """Whether a column without one number is of numbers none the less: null stands for NaN and infinities."""
-    return all(line.get(name) is None or _is_number(line[name]) for line in lines)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    values = column_values([line.get(name) for line in lines])
+    return None if values is None else np.array(values)

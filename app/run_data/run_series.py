@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from app.run_data.column import BlockCache
-from app.run_data.columns_reader import adopt, open_series
 from app.run_data.curves import reduce_range
-from app.run_data.metrics_batch import EVAL_GROUP, Event, MetricsBatch, Rewound, rank_group
+from app.run_data.metrics_batch import Event, MetricsBatch, Rewound
 from app.run_data.pyramid import Floats
 from app.run_data.series import Series, XAxis
+from core.metrics.column_group import EVAL_GROUP, rank_group
 from core.metrics.column_index import ColumnsIndex
 
 MAP_POINTS = 1024
@@ -36,12 +36,8 @@ class ChangeSet:
     caught_up: bool = False
 
     def __or__(self, other: ChangeSet) -> ChangeSet:
-        return ChangeSet(
-            self.groups | other.groups,
-            self.events + other.events,
-            self.rewound or other.rewound,
-            self.caught_up or other.caught_up,
-        )
+        rewound, caught_up = self.rewound or other.rewound, self.caught_up or other.caught_up
+        return ChangeSet(self.groups | other.groups, self.events + other.events, rewound, caught_up)
 
     def __bool__(self) -> bool:
         return bool(self.groups or self.events or self.rewound or self.caught_up)
@@ -66,7 +62,7 @@ class RunSeries:
     def of_columns(cls, folder: Path, index: ColumnsIndex, plotted: Collection[str] = ()) -> RunSeries:
         """The series that a columns folder holds; those of the `plotted` columns are made ready to be drawn."""
         run = cls()
-        run.groups = {name: open_series(folder, group, run.cache, plotted) for name, group in index.groups.items()}
+        run.groups = {name: Series.of_files(folder, group, run.cache, plotted) for name, group in index.groups.items()}
         return run
 
     def ranks(self) -> list[int]:
@@ -118,7 +114,7 @@ class RunSeries:
         """Lets go of rows in memory that the columns folder holds by now."""
         for name, group in index.groups.items():
             if name in self.groups:
-                adopt(self.groups[name], folder, group, self.cache)
+                self.groups[name].adopt_files(folder, group, self.cache)
 
     def rows_in_memory(self) -> int:
         """Rows of the longest series that are held in memory."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from array import array
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -14,11 +15,46 @@ from core.metrics.column_index import VALUE_BYTES, GroupIndex, safe_stem
 NOT_COLUMNS: Final = frozenset(("event", "rank", "attempt"))
 COLUMNS_MAX: Final = 1000
 """A script that invents a new name for every step must not fill the disk with files."""
+EVAL_GROUP: Final = "eval"
 
 _NAN: Final = math.nan
+_NULL: Final = type(None)
 _NUMBERS: Final = frozenset((int, float))
-_ONLY_NULL: Final = frozenset((type(None),))
 _SLICE_ROWS: Final = 1 << 17
+
+
+def rank_group(rank: object) -> str:
+    """The group of a rank's steps."""
+    return f"rank{rank}"
+
+
+def group_for(line: Mapping[str, Any]) -> str | None:
+    """The group of columns that a metrics line belongs to; None for an event that has no numbers to plot."""
+    event = line.get("event")
+    if event == "step":
+        return rank_group(line.get("rank", 0))
+    if event == "device":
+        return f"device/{line.get('uuid') or 'host'}"
+    return EVAL_GROUP if event == EVAL_GROUP else None
+
+
+def resumed_steps(line: Mapping[str, Any]) -> dict[str, int]:
+    """The step of each rank after which a resumed attempt trains again; empty for a line that begins none."""
+    steps = line.get("resumed_from")
+    if line.get("event") not in ("launch", "resumed") or not isinstance(steps, dict):
+        return {}
+    return {str(rank): step for rank, step in steps.items() if isinstance(step, int)}
+
+
+def column_values(values: Sequence[Any]) -> array[float] | None:
+    """What lines have under one name, as a column holds it; None where none of it is a number.
+
+    Null stands for NaN and infinities, so nulls alone are a column too.
+    """
+    kinds = set(map(type, values))
+    if not kinds & _NUMBERS and kinds != {_NULL}:
+        return None
+    return array("d", values if kinds <= _NUMBERS else map(_number, values))
 
 
 class ColumnGroup:
@@ -41,7 +77,7 @@ class ColumnGroup:
         self._folder_name = index.folder
         self._folder = folder / index.folder
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._stems = {name: index.stem(name) for name in index.names}
+        self._stems = {name: index.files.get(name, name) for name in index.names}
         self._pending: list[dict[str, Any]] = []
 
     @property
@@ -67,12 +103,12 @@ class ColumnGroup:
             values: list[Any] = (
                 list(map(itemgetter(name), lines)) if len(shapes) == 1 else [line.get(name) for line in lines]
             )
-            kinds = set(map(type, values))
-            if name not in self._stems and not self._make_column(name, kinds):
+            column = column_values(values)
+            if name not in self._stems and (column is None or not self._make_column(name)):
                 continue
-            self._write_column(name, array("d", values) if kinds <= _NUMBERS else array("d", map(_number, values)))
+            self._write_column(name, _gaps(len(lines)) if column is None else column)
         for name in self._stems.keys() - names.keys():
-            self._write_column(name, array("d", [_NAN]) * len(lines))
+            self._write_column(name, _gaps(len(lines)))
         self.rows += len(lines)
 
     def truncate_after(self, step: float) -> None:
@@ -93,14 +129,14 @@ class ColumnGroup:
                 return row
         return self.rows
 
-    def _make_column(self, name: str, kinds: set[type]) -> bool:
-        """Adds a column, empty up to now; False for one that holds no numbers."""
-        if (not kinds & _NUMBERS and kinds != _ONLY_NULL) or len(self._stems) >= COLUMNS_MAX:
+    def _make_column(self, name: str) -> bool:
+        """Adds a column, empty up to now; False when there are too many."""
+        if len(self._stems) >= COLUMNS_MAX:
             return False
         self._stems[name] = safe_stem(name, {stem.lower() for stem in self._stems.values()})
         with self._path(name).open("wb") as file:
             for start in range(0, self.rows, _SLICE_ROWS):
-                file.write((array("d", [_NAN]) * min(_SLICE_ROWS, self.rows - start)).tobytes())
+                file.write(_gaps(min(_SLICE_ROWS, self.rows - start)).tobytes())
         return True
 
     def _write_column(self, name: str, values: array[float]) -> None:
@@ -126,6 +162,10 @@ def _write_at(path: Path, offset: int, values: array[float]) -> None:
     with path.open("r+b") as file:
         file.seek(offset)
         file.write(values.tobytes())
+
+
+def _gaps(rows: int) -> array[float]:
+    return array("d", [_NAN]) * rows
 
 
 def _number(value: object) -> float:

@@ -45,9 +45,9 @@ class GroupIndex:
     names: tuple[str, ...]
     files: dict[str, str] = field(default_factory=dict)
 
-    def stem(self, name: str) -> str:
-        """The first part of a column's file name: `<stem>.f64`."""
-        return self.files.get(name, name)
+    def path(self, columns: Path, name: str) -> Path:
+        """A column's file in the `columns` folder."""
+        return columns / self.folder / f"{self.files.get(name, name)}.f64"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class ColumnsIndex:
                 return False
             if self.events_bytes and (folder / EVENTS_NAME).stat().st_size < self.events_bytes:
                 return False
-            return all(_is_whole(folder / group.folder, group) for group in self.groups.values())
+            return all(_is_whole(folder, group) for group in self.groups.values())
         except OSError:
             return False
 
@@ -136,5 +136,5 @@ def safe_stem(name: str, taken: Collection[str]) -> str:
 
 
 def _is_whole(folder: Path, group: GroupIndex) -> bool:
-    sizes = ((folder / f"{group.stem(name)}.f64").stat().st_size for name in group.names)
+    sizes = (group.path(folder, name).stat().st_size for name in group.names)
     return all(size >= group.rows * VALUE_BYTES for size in sizes)

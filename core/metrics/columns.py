@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import math
 import secrets
 import shutil
 import threading
@@ -27,7 +26,7 @@ import orjson
 
 from core.errors import RankdeckError
 from core.files.atomic import explain, replace_with_retry
-from core.metrics.column_group import ColumnGroup
+from core.metrics.column_group import EVAL_GROUP, ColumnGroup, group_for, rank_group, resumed_steps
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, GroupIndex, read_index, safe_stem, tail_sha256
 from core.metrics.metrics_file import MetricsTail
 
@@ -37,7 +36,6 @@ PENDING_MAX: Final = 8192
 """Lines in memory before they are written. A write opens a file a column, some twenty for a step."""
 GROUPS_MAX: Final = 1024
 """Lines that name ever new ranks or devices must not fill the disk with folders."""
-EVAL_GROUP: Final = "eval"
 NO_TAIL: Final = hashlib.sha256().hexdigest()
 _REPLAY_BYTES: Final = 4 << 20
 
@@ -233,36 +231,34 @@ class _Columns:
         ColumnsIndex(self.source_bytes, tail, groups, self._events_bytes).save(self._folder)
 
     def _take_first_step(self, value: dict[str, Any]) -> None:
-        rank = value.get("rank", 0)
-        group = self._group(f"rank{rank}")
+        rank = value.get("rank")
+        group = self._group(group_for(value))
         if group is not None:
             group.pending.append(value)
-            if isinstance(rank, int) and "rank" in value:
+            if isinstance(rank, int):
                 self._ranks[rank] = group.pending  # `take` appends to this very list, so `write` must only clear it
 
     def _take_other(self, line: bytes, value: dict[str, Any]) -> None:
-        event = value.get("event")
-        name = f"device/{value.get('uuid') or 'host'}" if event == "device" else EVAL_GROUP if event == "eval" else None
-        group = self._group(name) if name else None
+        group = self._group(group_for(value))
         if group is not None:
             group.pending.append(value)
-        if event == "device":
+        if value.get("event") == "device":
             return
         self._events.append(line if line.endswith(b"\n") else line + b"\n")
-        resumed_from = value.get("resumed_from")
-        if event in ("launch", "resumed") and isinstance(resumed_from, dict) and resumed_from:
-            self._take_back({str(rank): step for rank, step in resumed_from.items() if isinstance(step, int)})
+        self._take_back(resumed_steps(value))
 
     def _take_back(self, steps: Mapping[str, int]) -> None:
         """Drops what a resumed attempt trains again: each rank's steps, and evaluations past all of them."""
         for rank, step in steps.items():
-            if f"rank{rank}" in self._groups:
-                self._groups[f"rank{rank}"].truncate_after(step)
-        if EVAL_GROUP in self._groups:
-            self._groups[EVAL_GROUP].truncate_after(max(steps.values(), default=math.inf))
+            if rank_group(rank) in self._groups:
+                self._groups[rank_group(rank)].truncate_after(step)
+        if steps and EVAL_GROUP in self._groups:
+            self._groups[EVAL_GROUP].truncate_after(max(steps.values()))
 
-    def _group(self, name: str) -> ColumnGroup | None:
+    def _group(self, name: str | None) -> ColumnGroup | None:
         """A group by name, made if it is new; None when there are too many."""
+        if name is None:
+            return None
         if name not in self._groups:
             if len(self._groups) >= GROUPS_MAX:
                 return None

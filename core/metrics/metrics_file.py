@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Final, Self
 
 from core.files.atomic import explain, explained
@@ -89,9 +88,7 @@ class MetricsWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _give_up_copy(self, path: Path, error: OSError) -> None:
@@ -127,16 +124,14 @@ class MetricsTail:
             with self.path.open("rb") as file:
                 file.seek(self.offset)
                 data = file.read(limit_bytes)
-                end = data.rfind(b"\n") + 1
-                while not end and len(data) >= limit_bytes:  # one line longer than the limit
+                while b"\n" not in data and len(data) >= limit_bytes:  # one line longer than the limit
                     limit_bytes *= 2
-                    file.seek(self.offset)
-                    data = file.read(limit_bytes)
-                    end = data.rfind(b"\n") + 1
+                    data += file.read(limit_bytes - len(data))
         except FileNotFoundError:
             return []
         except OSError as error:
             raise explain(error, f"{self.path} could not be read") from error
+        end = data.rfind(b"\n") + 1
         self.offset += end
         return data[: end - 1].split(b"\n") if end else []
 
