@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
 from typing import Final, Self, TextIO
 
 QUIET_INTERVAL_S: Final = 15.0
@@ -47,9 +46,7 @@ class ProgressLine:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._terminal and self._width:
             self._stream.write("\n")
             self._stream.flush()

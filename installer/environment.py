@@ -28,11 +28,7 @@ NEEDED_GB_WITH_CUDA: Final = 10.0
 
 
 class Environment:
-    """The `.venv` of one checkout.
-
-    Args:
-        root: The checkout: the folder with pyproject.toml.
-    """
+    """The `.venv` of the checkout `root`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -41,7 +37,7 @@ class Environment:
         self._state_file = self.folder / "rankdeck-venv.json"
         self._constraints = root / "constraints.txt"
         self._nvidia = has_nvidia_driver(sys.platform)
-        self._inherited: tuple[int, ...] = ()
+        self.inherited: tuple[int, ...] = ()
         """Descriptors that programs which write into the environment must hold: see `_lock`."""
 
     @property
@@ -121,7 +117,7 @@ class Environment:
                 self._build(extras, progress)
 
     def _build(self, extras: frozenset[str], progress: ProgressLine) -> None:
-        from installer.packages import Target, create_venv, install_packages
+        from installer.packages import create_venv, install_packages
 
         state = self._read_state()
         extras |= frozenset(state.get("extras", ()))
@@ -131,10 +127,9 @@ class Environment:
             self._check_disk()
             self._clear(state, progress)
         self._write_state({**wanted, "state": "installing"})
-        target = Target(self.root, self.folder, self.python, self.log, self._inherited)
         if not kept:
-            create_venv(target, progress)
-        install_packages(target, extras, progress)
+            create_venv(self, progress)
+        install_packages(self, extras, progress)
         self._write_state({**wanted, "state": "ready"})
 
     def _check_disk(self) -> None:
@@ -191,7 +186,7 @@ class Environment:
     def _lock(self, progress: ProgressLine) -> Iterator[None]:
         """One process at a time. The operating system releases the lock when its last holder exits.
 
-        On POSIX venv and pip hold it too (`Target.inherited`): where this process is killed and they live on, the next
+        On POSIX venv and pip hold it too (`inherited`): where this process is killed and they live on, the next
         one waits for them. On Windows they hold files of the environment instead, which `_rename` waits for.
         """
         path = self.root / ".venv.lock"
@@ -215,11 +210,11 @@ class Environment:
                     )
                 progress.show("another process is setting up this checkout; waiting for it")
                 time.sleep(0.5)
-            self._inherited = (stream.fileno(),) if sys.platform != "win32" else ()
+            self.inherited = (stream.fileno(),) if sys.platform != "win32" else ()
             try:
                 yield
             finally:
-                self._inherited = ()
+                self.inherited = ()
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -11,12 +11,15 @@ import sys
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from installer.console import ProgressLine, SetupError
 from installer.pip_run import Pip, PipError
 from installer.qt_libraries import apt_command, apt_install, is_debian, is_root
 from installer.torch_build import ENV_TORCH_INDEX, has_nvidia_driver, pinned_torch_version, read_driver, torch_sources
+
+if TYPE_CHECKING:
+    from installer.environment import Environment
 
 _VENV_LIMIT_S: Final = 300.0
 _DEEPSPEED: Final = "deepspeed"
@@ -25,25 +28,7 @@ _PIP_OPTIONS: Final = ("--disable-pip-version-check", "--no-input", "--progress-
 _PIP_WITH_OPTION_PYTHON: Final = (22, 3)
 
 
-class Target(NamedTuple):
-    """The environment to fill.
-
-    Attributes:
-        root: The checkout.
-        folder: The environment's.
-        python: The interpreter in it.
-        log: Gets what venv and pip print.
-        inherited: Descriptors that they hold while they write into it.
-    """
-
-    root: Path
-    folder: Path
-    python: Path
-    log: Path
-    inherited: tuple[int, ...]
-
-
-def create_venv(environment: Target, progress: ProgressLine) -> None:
+def create_venv(environment: Environment, progress: ProgressLine) -> None:
     """Makes the environment with a pip in it.
 
     Raises:
@@ -66,11 +51,11 @@ def create_venv(environment: Target, progress: ProgressLine) -> None:
         pip.run(["--python", str(environment.python), "install", *_PIP_OPTIONS, "pip"], progress)
 
 
-def _pip(environment: Target, python: Path) -> Pip:
+def _pip(environment: Environment, python: Path) -> Pip:
     return Pip(python, environment.log, environment.folder / "tmp", environment.inherited)
 
 
-def _run_venv(environment: Target, options: list[str]) -> None:
+def _run_venv(environment: Environment, options: list[str]) -> None:
     # An environment made by an environment's own Python would hang on it: take the one that it came from.
     python = getattr(sys, "_base_executable", None) or sys.executable
     command = [python, "-m", "venv", *options, str(environment.folder)]
@@ -104,7 +89,7 @@ def _pip_version() -> tuple[int, ...]:
     return tuple(int(number) for number in numbers if number.isdigit())
 
 
-def install_packages(environment: Target, extras: frozenset[str], progress: ProgressLine) -> None:
+def install_packages(environment: Environment, extras: frozenset[str], progress: ProgressLine) -> None:
     """Installs the pinned requirements and the project itself.
 
     Raises:

@@ -36,7 +36,18 @@ _NETWORK: Final = (
     "certificate verify failed", "max retries exceeded", "connection broken",
 )  # fmt: skip
 _DISK: Final = ("no space left on device", "errno 28", "not enough space on the disk", "winerror 112", "quota exceeded")
+_NO_BUILD: Final = ("no matching distribution found", "could not find a version")
 _PERMISSION: Final = ("permission denied", "winerror 5]", "winerror 32]", "read-only file system")
+_FAILURES: Final = (
+    (_DISK, False, "The disk is full.", "Free some space, then run the same command again."),
+    (_NETWORK, True, "The package index could not be reached.",
+     "Check the network (and pip's proxy settings), then run the same command again; downloads so far are kept."),
+    (_NO_BUILD, True, "pip found no build of a package for this Python and platform.",
+     "Try Python 3.11, 3.12 or 3.13: packages often do not support the newest Python yet."),
+    (_PERMISSION, False, "A file could not be written.",
+     "Close programs that use this checkout's .venv, check that the folder can be written, and try again."),
+)  # fmt: skip
+"""What pip printed, whether another index may have what is missing, the cause and the next step."""
 
 
 class PipError(SetupError):
@@ -184,22 +195,7 @@ def explain_failure(lines: list[str], log: Path) -> PipError:
     text = "\n".join(lines).lower()
     shown = "\n".join(f"    {line}" for line in lines[-_SHOWN_LINES:])
     shown_lines = f"The last lines of {log}:\n{shown}"
-    missing = "no matching distribution found" in text or "could not find a version" in text
-    if any(sign in text for sign in _DISK):
-        return PipError(
-            f"The disk is full. {shown_lines}", "Free some space, then run the same command again.", missing=False
-        )
-    if any(sign in text for sign in _NETWORK):
-        step = (
-            "Check the network (and pip's proxy settings), then run the same command again; downloads so far are kept."
-        )
-        return PipError(f"The package index could not be reached. {shown_lines}", step, missing=True)
-    if missing:
-        step = "Try Python 3.11, 3.12 or 3.13: packages often do not support the newest Python yet."
-        return PipError(
-            f"pip found no build of a package for this Python and platform. {shown_lines}", step, missing=True
-        )
-    if any(sign in text for sign in _PERMISSION):
-        step = "Close programs that use this checkout's .venv, check that the folder can be written, and try again."
-        return PipError(f"A file could not be written. {shown_lines}", step, missing=False)
+    for signs, missing, cause, step in _FAILURES:
+        if any(sign in text for sign in signs):
+            return PipError(f"{cause} {shown_lines}", step, missing=missing)
     return PipError(f"pip ended with an error. {shown_lines}", f"Read the full output in {log}.", missing=False)

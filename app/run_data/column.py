@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ SLICE_ROWS: Final = 1 << 18
 CHUNK_ROWS: Final = 1 << 14
 LEAST_KEPT_WIDTH: Final = 8
 """Narrower bins are made for the view only: there are too many of them to keep all."""
+K = TypeVar("K")
 
 
 class BlockCache:
@@ -45,11 +46,7 @@ class BlockCache:
         kept = self._blocks.get(key)
         if kept is None or len(kept) < rows:
             kept = np.fromfile(path, "<f8", BLOCK_ROWS, offset=block * BLOCK_ROWS * 8)
-            self._blocks[key] = kept
-        self._blocks.move_to_end(key)
-        while len(self._blocks) > self._limit:
-            self._blocks.popitem(last=False)
-        return kept
+        return self._keep(self._blocks, key, kept)
 
     def summary(self, path: Path, block: int, width: int) -> Floats:
         """Minima, maxima and means of a whole block's bins of `width` rows; rows that the file lacks are NaN."""
@@ -59,11 +56,15 @@ class BlockCache:
             rows = self.get(path, block, BLOCK_ROWS)
             if len(rows) < BLOCK_ROWS:
                 return summarise(np.append(rows, np.full(BLOCK_ROWS - len(rows), np.nan)), width)
-            kept = self._summaries[key] = summarise(rows, width)
-        self._summaries.move_to_end(key)
-        while len(self._summaries) > self._limit:
-            self._summaries.popitem(last=False)
-        return kept
+            kept = summarise(rows, width)
+        return self._keep(self._summaries, key, kept)
+
+    def _keep(self, kept: OrderedDict[K, Floats], key: K, values: Floats) -> Floats:
+        kept[key] = values
+        kept.move_to_end(key)
+        while len(kept) > self._limit:
+            kept.popitem(last=False)
+        return values
 
     def forget(self, path: Path, from_row: int) -> None:
         """Drops what is known of the blocks of a file that hold `from_row` or what comes after it."""
@@ -92,13 +93,7 @@ class Column:
 
     @classmethod
     def of_file(cls, path: Path, rows: int, cache: BlockCache) -> Column:
-        """A column whose first `rows` rows lie in `path`.
-
-        Args:
-            path: Little-endian float64, one a row.
-            rows: How many of the file's rows count.
-            cache: Where blocks that were read are kept.
-        """
+        """A column whose first `rows` rows lie in `path`, as little-endian float64."""
         column = cls()
         column._path, column._kept, column._cache = path, rows, cache
         column._has_bins = False

@@ -150,16 +150,8 @@ def smooth(series: Series, name: str, axis: XAxis, curve: Curve, first: int, hal
     beginning (divided by the sum of its weights: no pull towards zero or towards the first value) and runs in
     over eight half-lives before the left edge. Gaps are skipped and stay gaps.
 
-    Args:
-        series: Where the column is.
-        name: The column.
-        axis: As for `reduce_range`.
-        curve: What is drawn of it.
-        first: The row that the curve begins with.
-        half_life: In rows; 0 gives the bins' means.
-
     Returns:
-        One value for each of ``curve.x``.
+        One value for each of ``curve.x``; with a `half_life` of 0 the bins' means.
     """
     if half_life <= 0:
         return curve.mean

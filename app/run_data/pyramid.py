@@ -94,11 +94,12 @@ class Pyramid:
 
     def extend(self, rows: Floats) -> None:
         """Adds whole bins of rows."""
-        self._add(summarise(rows, BIN))
+        self.extend_summary(summarise(rows, BIN))
 
     def extend_summary(self, summary: Floats) -> None:
         """Adds bins that are summarised already: shape ``(3, n)``."""
-        self._add(summary)
+        self._levels[0].extend(summary)
+        self._rising = None
 
     def truncate(self, bins: int) -> None:
         """Keeps the first `bins` bins of level 0."""
@@ -116,10 +117,6 @@ class Pyramid:
             self._rising = running_max(self.level(0)[1])
         return self._rising
 
-    def _add(self, summary: Floats) -> None:
-        self._levels[0].extend(summary)
-        self._rising = None
-
     def level(self, k: int) -> Floats:
         """Minima, maxima and means at level `k`: shape ``(3, bins >> k)``, a view until the next change."""
         while len(self._levels) <= k:
@@ -132,13 +129,9 @@ class Pyramid:
 
 
 def pairs(below: Floats) -> Floats:
-    """Each two neighbouring bins as one. The mean of a bin with gaps counts as much as its neighbour's.
+    """Each two neighbouring bins as one: shape ``(3, 2 * n)`` to ``(3, n)``.
 
-    Args:
-        below: Minima, maxima and means: shape ``(3, 2 * n)``.
-
-    Returns:
-        The same: shape ``(3, n)``.
+    The mean of a bin with gaps counts as much as its neighbour's.
     """
     left, right = below[:, ::2], below[:, 1::2]
     return np.stack((np.fmin(left[0], right[0]), np.fmax(left[1], right[1]), _pair_means(below[2])))

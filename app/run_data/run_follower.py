@@ -146,29 +146,25 @@ class RunFollower:
 
     def _usable_columns(self, live: bool) -> ColumnsIndex | None:
         """The columns folder's index; one that is missing or stale is rebuilt first when that is the faster way."""
-        size = self._size()
-        index = read_index(self.store.columns) if self._columns_current() else None
-        behind = size - (index.source_bytes if index is not None else 0)
-        if live or behind < REBUILD_BYTES:
-            return index
-        if self._rebuild() and self._columns_current():
-            return read_index(self.store.columns)
+        index = self._current_index()
+        behind = self._size() - (index.source_bytes if index is not None else 0)
+        if not live and behind >= REBUILD_BYTES and self._rebuild():
+            return self._current_index() or index
         return index
 
-    def _columns_current(self) -> bool:
-        return columns.is_current(self.store.dir)
+    def _current_index(self) -> ColumnsIndex | None:
+        return read_index(self.store.columns) if columns.is_current(self.store.dir) else None
 
     def _rebuild(self) -> bool:
         """Lets another process make the columns folder, so that the window stays quick meanwhile."""
         text = "Reading this run for the first time"
         self._put(Progress(text, None))
-        root = PACKAGE_FOLDER
         flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
         command = [sys.executable, "-m", "core.run_folder.rebuild_columns", str(self.store.dir)]
         try:
             process = subprocess.Popen(
-                command, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                creationflags=flags, text=True, encoding="utf-8", errors="replace",
+                command, cwd=PACKAGE_FOLDER, creationflags=flags, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, text=True, encoding="utf-8", errors="replace",
             )  # fmt: skip
         except OSError:
             return False

@@ -52,12 +52,7 @@ class Series:
                 self.columns[name].adopt_file(group.path(folder, name), group.rows, cache)
 
     def append(self, rows: int, values: Mapping[str, Floats]) -> None:
-        """Adds rows; a name that is missing in `values` gets NaN, a new name NaN for all rows before.
-
-        Args:
-            rows: How many.
-            values: For each name an array of that length.
-        """
+        """Adds rows; a name that is missing in `values` gets NaN, a new name NaN for all rows before."""
         for name in values.keys() - self.columns.keys():
             self.columns[name] = Column(missing=self.rows)
         for name, column in self.columns.items():
@@ -103,15 +98,7 @@ class Series:
         return self._found[key]
 
     def positions(self, axis: XAxis, first: int, last: int, width: int, find: Callable[[], Floats]) -> Floats:
-        """Where bins of `width` rows of ``[first, last)`` stand on an axis, found once for all columns in a view.
-
-        Args:
-            axis: Which axis.
-            first: From which row.
-            last: Behind which row.
-            width: Rows in a bin.
-            find: Finds them.
-        """
+        """Where bins of `width` rows of ``[first, last)`` stand on an axis, found once for all columns in a view."""
         key = (axis, first, last, width)
         if key not in self._positions:
             if len(self._positions) >= KEPT_ANSWERS:

@@ -34,15 +34,7 @@ _ITEM_BYTES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Elements of a tensor as they lie in a file.
-
-    Attributes:
-        file: Which of the shards.
-        offset: Where their bytes begin in it.
-        start, stop: Which elements of the flattened whole they are.
-        shape: The whole's.
-        dtype: As safetensors calls it.
-    """
+    """Elements ``[start, stop)`` of the flattened whole tensor, as they lie in a shard from byte `offset` on."""
 
     file: int
     offset: int

@@ -133,14 +133,7 @@ class CheckpointStore:
         mode: str,
         devices: Sequence[str],
     ) -> Checkpoint:
-        """Makes an open checkpoint exist: the ledger's copy, then the manifest.
-
-        Args:
-            number: As `begin` gave it.
-            parts: What each rank staged.
-            ledger: The ledger as it is with this checkpoint (`Ledger.preview`).
-            mode: The run's mode.
-            devices: UUIDs of the run's devices, by rank.
+        """Makes an open checkpoint exist: the copy of the ledger (`Ledger.preview`), then the manifest.
 
         Raises:
             StateFileError: A staged file is missing, has another size than its rank said, or a name that is not one.
@@ -191,16 +184,10 @@ class CheckpointStore:
         return [self._folder(number) for number in unfinished if not self._remove(number)]
 
     def prune(self, keep: int, protect: Collection[int] = ()) -> Sequence[int]:
-        """Removes old checkpoints: all but the last `keep`, the best by validation loss, and the one in use.
+        """Removes all but the last `keep` checkpoints, the best by validation loss, and the one in use.
 
         Damaged ones are left for a person to look at. Diverged ones are not counted; a newer good one removes them.
-
-        Args:
-            keep: How many of the newest stay; at least 1.
-            protect: Others that must stay.
-
-        Returns:
-            The numbers that were removed.
+        Returns the numbers that were removed.
         """
         known = [checkpoint for checkpoint in self.list() if checkpoint.number not in self._damaged]
         good = [checkpoint for checkpoint in known if not checkpoint.diverged]

@@ -150,11 +150,7 @@ def list_formats(text: str) -> list[tuple[Path, FileFormat]]:
 
 
 def check_packages_for(text: str, files: Sequence[tuple[Path, FileFormat]]) -> None:
-    """Refuses a dataset that this Python lacks a package for, judged by names alone.
-
-    Args:
-        text: The dataset.
-        files: What `list_formats` gave for it.
+    """Refuses a dataset that this Python lacks a package for, judged by the names that `list_formats` gave for it.
 
     Raises:
         MissingPackageError: Names the package and how to install it.

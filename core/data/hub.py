@@ -87,12 +87,7 @@ def check_download(name: HubName, options: Mapping[str, Any]) -> None:
 
 
 def not_here(name: HubName, size_text: str = "") -> DownloadNeededError:
-    """The error about a dataset that would have to be downloaded.
-
-    Args:
-        name: The dataset.
-        size_text: A sentence on how large the download is, where that is known.
-    """
+    """The error about a dataset that would have to be downloaded; `size_text` is a sentence on its size, if known."""
     size = size_text or "rankdeck preview says how large it is."
     return DownloadNeededError(
         f"{name} is not on this machine (looked in {cache_folder()}), and downloads are off. {size}",

@@ -79,11 +79,7 @@ class Ledger:
 
     @classmethod
     def from_dict(cls, document: Any, path: Path = Path(FILE_NAME)) -> Ledger:
-        """The ledger that `as_dict` gave. Open claims in it are dropped: only commits count.
-
-        Args:
-            document: The parsed JSON.
-            path: Where it came from, for the words of an error.
+        """The ledger that `as_dict` gave, read from `path`. Open claims in it are dropped: only commits count.
 
         Raises:
             StateFileError: As `core.ledger.state_file.read_state_file`, or numbers that contradict each other.

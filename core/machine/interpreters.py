@@ -76,13 +76,7 @@ def find_interpreters(script: Path | None = None, environ: Mapping[str, str] | N
 
 
 def describe(path: Path, kind: Kind = "installed", name: str = "") -> Interpreter:
-    """What an interpreter is, as far as its files say.
-
-    Args:
-        path: The program.
-        kind: How it was found.
-        name: What to call it; left out, its environment's folder.
-    """
+    """What an interpreter is, as far as its files say; without a name it is called by its environment's folder."""
     prefix = path.parent if _WINDOWS and path.parent.name.lower() != "scripts" else path.parent.parent
     version = _version(prefix, path)
     return Interpreter(path, kind, name or prefix.name or str(path), version, _torch_version(prefix, version))
@@ -150,9 +144,7 @@ def _installed(environ: Mapping[str, str]) -> Iterator[tuple[Path, Kind, str]]:
 
 def _ask_py() -> str:
     """What Windows' launcher lists; empty where there is none."""
-    flags = 0
-    if sys.platform == "win32":
-        flags = subprocess.CREATE_NO_WINDOW
+    flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
     try:
         done = subprocess.run(
             ["py", "-0p"], capture_output=True, timeout=PY_LIMIT_S, check=False, creationflags=flags,
@@ -204,15 +196,13 @@ def _torch_version(prefix: Path, version: str) -> str | None:
 def _package_folders(prefix: Path, version: str) -> Iterator[Path]:
     """Where the environment's packages lie, with the folders that its ``.pth`` files add."""
     numbers = ".".join(version.split(".")[:2])
-    folders = (
-        [prefix / "Lib" / "site-packages"] if _WINDOWS else [prefix / "lib" / f"python{numbers}" / "site-packages"]
+    places = (
+        f"lib/python{numbers}/site-packages",
+        f"local/lib/python{numbers}/dist-packages",
+        "lib/python3/dist-packages",
     )
-    if not _WINDOWS:
-        folders += [
-            prefix / "local" / "lib" / f"python{numbers}" / "dist-packages",
-            prefix / "lib/python3/dist-packages",
-        ]
-    for folder in folders:
+    for place in ("Lib/site-packages",) if _WINDOWS else places:
+        folder = prefix / place
         if not folder.is_dir():
             continue
         yield folder

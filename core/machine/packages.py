@@ -69,11 +69,7 @@ class Offer:
 
 
 def missing_packages(packages: Iterable[str]) -> tuple[str, ...]:
-    """Those of the packages that this Python cannot import. They are looked for again at every call, and not imported.
-
-    Args:
-        packages: Names as they are imported.
-    """
+    """Those names that this Python cannot import. They are looked for again at every call, and not imported."""
     importlib.invalidate_caches()  # a package may have come since this process began
     return tuple(name for name in packages if not _is_here(name))
 
@@ -110,11 +106,7 @@ def installed_requires(package: str) -> tuple[str, ...]:
 
 
 def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
-    """Rankdeck's extras by name, each with what it holds as pip takes it; empty where neither source is there.
-
-    Args:
-        checkout: Where `pyproject.toml` may lie.
-    """
+    """Rankdeck's extras by name, each with what it holds as pip takes it; empty where neither source is there."""
     try:
         project = parse_toml((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
         if project["name"] == DISTRIBUTION:

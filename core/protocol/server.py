@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
         end = data.find(b"\n")
         if end < 0:
             self._partial += data
-            self._check_length()
+            self._check_length(len(self._partial))
             return
         first = bytes(self._partial) + data[:end] if self._partial else data[:end]
         *lines, rest = data[end + 1 :].split(b"\n")
@@ -108,7 +108,7 @@ class Connection(asyncio.Protocol):
             self._read_rank_lines(lines, self.hello)
         elif self.hello is not None:
             self._read_client_lines(lines)
-        self._check_length()
+        self._check_length(len(self._partial))
 
     # for the host
 
@@ -228,7 +228,7 @@ class Connection(asyncio.Protocol):
             elif type(value.get("event")) is not str or not isinstance(value.get("ts"), number):
                 self._drop("without event and ts", line)
             elif len(line) > codec.MAX_LINE_BYTES:
-                self._too_long()
+                self._check_length(len(line))
                 break
             else:
                 kept.append(line)
@@ -250,14 +250,10 @@ class Connection(asyncio.Protocol):
         if self.dropped == 1:
             log.warning("%s sent a line that was dropped (%s): %r", self, why, line[:200])
 
-    def _check_length(self) -> None:
+    def _check_length(self, size: int) -> None:
         limit = MAX_HELLO_BYTES if self.hello is None else codec.MAX_LINE_BYTES
-        if len(self._partial) > limit:
-            self._too_long()
-
-    def _too_long(self) -> None:
-        limit = MAX_HELLO_BYTES if self.hello is None else codec.MAX_LINE_BYTES
-        self.refuse(f"A line is longer than the limit of {limit} bytes.")
+        if size > limit:
+            self.refuse(f"A line is longer than the limit of {limit} bytes.")
 
     def _hello_overdue(self) -> None:
         self._deadline = None

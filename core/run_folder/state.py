@@ -122,11 +122,7 @@ class RunState:
 
     @classmethod
     def from_dict(cls, document: Any, path: Path = Path("state.json")) -> RunState:
-        """The state that `as_dict` gave. Fields it does not know are left out.
-
-        Args:
-            document: The parsed JSON.
-            path: Where it came from, for the words of an error.
+        """The state that `as_dict` gave, read from `path`. Fields it does not know are left out.
 
         Raises:
             StateFileError: Not a state file, a field of the wrong type, or from a newer version.
