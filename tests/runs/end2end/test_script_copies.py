@@ -46,7 +46,8 @@ def test_copies_that_were_asked_for_are_not(script_run: MakeScriptRun, mode: str
 def test_ranks_with_a_process_group_are_not(script_run: MakeScriptRun, how: str) -> None:
     text = f"""
     import torch.distributed as dist
-    rank, port = int(os.environ["RANK"]), int(os.environ["MASTER_PORT"]) + 1
+    # Below the ports that the system gives to connections: the one after MASTER_PORT may be in use.
+    rank, port = int(os.environ["RANK"]), 20_000 + int(os.environ["MASTER_PORT"]) % 10_000
     {GROUPS[how]}
     train(120)
     dist.barrier()
