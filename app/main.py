@@ -78,7 +78,7 @@ class Rankdeck(QObject):
             window, self.launching, self.drafting, self.setup, table, runs, showing, self.display, self
         )
         self.files = RunFiles(window, showing, self.runner, self)
-        self.deferred = DeferredStart(window.plots.loss.chart, data, runs, showing, self)
+        self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(self._open_the_rest)
 
     def open(self) -> None:
@@ -88,7 +88,7 @@ class Rankdeck(QObject):
         if saved:
             draft = Draft.from_dict(saved)
             self.window.setup.set_draft(draft, keep_devices=not draft.devices)
-        self.window.plots.apply_settings(self.settings.values("plots"))
+        self.window.apply_plot_settings(self.settings.values("plots"))
         self.control.show_actions()
         self.deferred.start()
         self.runs.open(self.runs_dir)
@@ -105,7 +105,7 @@ class Rankdeck(QObject):
         setup = self.window.setup
         wished = dataclasses.replace(setup.draft(), devices=tuple(setup.devices.wished()))
         self.settings.set_values("setup", dataclasses.asdict(wished))
-        self.settings.set_values("plots", self.window.plots.settings())
+        self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
             self.deferred, self.drafting, self.setup, self.pricing, self.files,

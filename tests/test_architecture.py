@@ -66,6 +66,14 @@ def test_the_window_does_not_load_torch() -> None:
 
 
 @pytest.mark.windows
+def test_the_window_is_there_before_the_library_of_its_plots() -> None:
+    """It takes a third of the time to the first paint, and must find the binding that is loaded: never another."""
+    assert loaded_by(["app.main"], ["pyqtgraph"]) == []
+    bindings = ["PyQt5", "PyQt6", "PySide2"]
+    assert loaded_by(["app.views.plots.plots_panel"], ["pyqtgraph", *bindings]) == ["pyqtgraph"]
+
+
+@pytest.mark.windows
 def test_the_command_line_is_light() -> None:
     # It runs in scripts, often: what only a training needs must not be paid for by `rankdeck runs`.
     assert loaded_by(["core.cli"], ["PySide6", "torch", "numpy", "hypothesis", "pytest"]) == []

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal, SignalInstance
 
 from app.controllers.shown_run import Showing
 from app.models.run_data import RunData
 from app.models.run_list import RunList
-from app.views.plots.chart import Chart
 from core.run_folder.store import RunEntry
 
 SOON_MS: Final = 200
@@ -29,15 +28,15 @@ class DeferredStart(QObject):
     due = Signal()
 
     def __init__(
-        self, chart: Chart, data: RunData, runs: RunList, showing: Showing, parent: QObject | None = None
+        self, drawn: SignalInstance, data: RunData, runs: RunList, showing: Showing, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
-        self._chart = chart
+        self._drawn = drawn
         self._data = data
         self._showing = showing
         self._timer = QTimer(self, singleShot=True, interval=LATEST_MS)
         self._timer.timeout.connect(self._on_timeout)
-        chart.redrawn.connect(self._on_drawn)
+        drawn.connect(self._on_drawn)
         runs.listed.connect(self._on_listed)
         data.changed.connect(self._on_data_changed)
         data.reset.connect(self._on_data_changed)
@@ -55,7 +54,7 @@ class DeferredStart(QObject):
             self._timer.start(SOON_MS)
 
     def _on_timeout(self) -> None:
-        self._chart.redrawn.disconnect(self._on_drawn)
+        self._drawn.disconnect(self._on_drawn)
         self.due.emit()
 
     def _on_drawn(self) -> None:

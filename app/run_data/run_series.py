@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,11 +51,13 @@ class RunSeries:
         groups: Series by name: "rank0", …; "device/<uuid>" and "device/host"; "eval".
         events: Every line that is neither a step nor a device sample, of all attempts.
         damaged_lines: Lines of the file that could not be understood.
+        launches: When each attempt was started.
     """
 
     groups: dict[str, Series] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     damaged_lines: int = 0
+    launches: list[float] = field(default_factory=list)
     cache: BlockCache = field(default_factory=BlockCache)
 
     @classmethod
@@ -103,12 +105,14 @@ class RunSeries:
             self.groups.setdefault(part.group, Series()).append(part.count, part.values)
             touched.add(part.group)
         self.events.extend(batch.events)
+        self.launches.extend(_launches(batch.events))
         self.damaged_lines += batch.damaged
         return ChangeSet(frozenset(touched), tuple(batch.events), rewound)
 
     def add_events_before(self, events: Sequence[Event]) -> None:
         """Puts events of the time before the first batch in front: they are read after the first picture."""
         self.events[:0] = events
+        self.launches[:0] = _launches(events)
 
     def adopt(self, folder: Path, index: ColumnsIndex) -> None:
         """Lets go of rows in memory that the columns folder holds by now."""
@@ -133,6 +137,17 @@ class RunSeries:
     def clock(self) -> Series:
         """The series by which steps and times are turned into each other: the longest rank's."""
         return max((self.rank(rank) for rank in self.ranks()), key=lambda series: series.rows, default=Series())
+
+    def pauses(self, series: Series, low: float, high: float) -> list[tuple[float, float]]:
+        """Where the run was not going between two times: the last time before each launch, the first behind it."""
+        found: list[tuple[float, float]] = []
+        ticks = series.columns.get("ts")
+        for launch in self.launches:
+            row = series.row_at("ts", launch) if ticks is not None and low < launch < high else 0
+            if ticks is not None and 0 < row < series.rows:
+                before, behind = ticks.read(row - 1, row + 1).tolist()
+                found.append((before, behind))
+        return found
 
     def times_of(self, low: float, high: float) -> tuple[float, float] | None:
         """The times at which two steps were reported; None while there is no step."""
@@ -181,3 +196,9 @@ class RunSeries:
                 self.groups[rank_group(rank)].truncate_after(step)
         if steps:
             self.evals.truncate_after(max(steps.values()))
+
+
+def _launches(events: Iterable[Event]) -> list[float]:
+    """When attempts began, of those that say so."""
+    times = [event.get("ts") for event in events if event.get("event") in ("launch", "resumed")]
+    return [float(ts) for ts in times if isinstance(ts, int | float)]

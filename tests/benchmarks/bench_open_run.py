@@ -71,11 +71,12 @@ place = Path(sys.argv[1]).parent
 rankdeck = Rankdeck(settings_in(place.parent / "settings.ini"), place)
 rankdeck.settings.set_text("last_run", sys.argv[1])
 window = rankdeck.window
-charts = window.plots.loss.chart, window.plots.throughput.chart, window.plots.step_time.chart
+charts = []
 class Painted(QObject):
     # A chart paints within the painting of its window: the picture is there once every chart had its turn.
     seen = set()
-    def eventFilter(self, chart, event):
+    def eventFilter(self, viewport, event):
+        chart = viewport.parent()
         if event.type() == QEvent.Type.Paint and rankdeck.data.series.rank(0).rows and chart.scale is not None:
             self.seen.add(chart.accessibleName())
             if len(self.seen) == len(charts) and "picture" not in marks:
@@ -112,8 +113,14 @@ def end():
     app.quit()
 painted, first = Painted(), First()
 window.installEventFilter(first)
-for chart in charts:
-    chart.installEventFilter(painted)
+def watch():
+    # The charts are made once the window is painted.
+    if not charts:
+        plots = window.plots
+        charts.extend((plots.loss.chart, plots.throughput.chart, plots.step_time.chart))
+        for chart in charts:
+            chart.viewport().installEventFilter(painted)
+window.plot_drawn.connect(watch)
 rankdeck.open()
 gc.freeze()
 gc.enable()

@@ -1,4 +1,4 @@
-"""Frames a second while eight ranks of ten million points each are moved and zoomed, offscreen.
+"""Frames a second while the main window's charts are moved and zoomed, offscreen: two and eight ranks, 1 M and 10 M.
 
 pytest -m benchmark -s tests/benchmarks/bench_plots.py
 """
@@ -15,38 +15,43 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.models.run_data import RunData
+from app.main import Rankdeck
+from app.settings import settings_in
 from app.views.plots.plots_panel import PlotsPanel
+from tests.helpers import synthetic_run
 from tests.helpers.synthetic_run import Shape, write_columns
+from tests.helpers.window_fixture import shut
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
 FRAMES = 120
 
 
 @pytest.fixture(params=[(2, 1_000_000), (8, 1_000_000), (8, 10_000_000)], ids=["2 x 1 M", "8 x 1 M", "8 x 10 M"])
-def panel(request: pytest.FixtureRequest, tmp_path: Path, qtbot: QtBot) -> Iterator[PlotsPanel]:
+def panel(
+    request: pytest.FixtureRequest, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[PlotsPanel]:
+    """The charts of the main window as it opens: its own size, with all cards in sight."""
     ranks, steps = request.param
-    store = write_columns(tmp_path / "run", Shape(steps=steps, ranks=ranks, eval_every=steps // 200))
-    data = RunData()
-    panel = PlotsPanel(data)
-    qtbot.addWidget(panel)
-    panel.resize(1100, 760)
-    panel.show()
-    data.open(store.dir)
-    qtbot.waitUntil(lambda: data.is_caught_up, timeout=60_000)
-    qtbot.waitUntil(lambda: panel.time_axis.high == steps, timeout=10_000)
-    yield panel
-    data.close()
+    monkeypatch.setattr(synthetic_run, "UUIDS", tuple(f"GPU-{n}" for n in range(ranks)))
+    store = write_columns(tmp_path / "runs" / "run", Shape(steps=steps, ranks=ranks, eval_every=steps // 200))
+    rankdeck = Rankdeck(settings_in(tmp_path / "settings.ini"), tmp_path / "runs")
+    rankdeck.settings.set_text("last_run", str(store.dir))
+    rankdeck.open()
+    data = rankdeck.data
+    qtbot.waitUntil(lambda: data.is_open and data.is_caught_up and bool(data.series.ranks()), timeout=60_000)
+    qtbot.waitUntil(lambda: rankdeck.window.plots.time_axis.high == steps, timeout=10_000)
+    qtbot.waitUntil(lambda: len(rankdeck.window.plots.charts()) == 3 + ranks, timeout=10_000)
+    qtbot.wait(1500)  # what a window does after its first picture
+    yield rankdeck.window.plots
+    shut(rankdeck)
 
 
-def frames(panel: PlotsPanel, move: Callable[[int], None]) -> list[tuple[float, float]]:
+def frames(move: Callable[[int], None]) -> list[tuple[float, float]]:
     """Milliseconds of each frame, every plot painted: by the clock, and of processor time."""
     took: list[tuple[float, float]] = []
     for number in range(FRAMES):
         began, used = time.perf_counter(), time.thread_time()
         move(number)
-        for chart in panel.charts():
-            chart.repaint()
         QApplication.processEvents()
         took.append(((time.perf_counter() - began) * 1e3, (time.thread_time() - used) * 1e3))
     return took
@@ -55,13 +60,13 @@ def frames(panel: PlotsPanel, move: Callable[[int], None]) -> list[tuple[float, 
 def test_moving_and_zooming(panel: PlotsPanel, request: pytest.FixtureRequest) -> None:
     axis = panel.time_axis
     axis.zoom(0.5)
-    moving = frames(panel, lambda n: axis.pan(0.01 if n < FRAMES / 2 else -0.01))
+    moving = frames(lambda n: axis.pan(0.01 if n < FRAMES / 2 else -0.01))
     axis.fit()
     middle = (axis.low + axis.high) / 2.1
-    zooming = frames(panel, lambda n: axis.zoom(0.88 if n < FRAMES / 2 else 1 / 0.88, middle))
+    zooming = frames(lambda n: axis.zoom(0.88 if n < FRAMES / 2 else 1 / 0.88, middle))
     axis.fit()
     axis.zoom(0.02)
-    near = frames(panel, lambda n: axis.pan(0.03 if n < FRAMES / 2 else -0.03))
+    near = frames(lambda n: axis.pan(0.03 if n < FRAMES / 2 else -0.03))
     used = psutil.Process().memory_info().rss / 2**20
     print(f"\n{request.node.callspec.id} ({used:.0f} MiB):", end="")
     for words, took in (("moving", moving), ("zooming", zooming), ("moving a fiftieth", near)):

@@ -1,154 +1,352 @@
-"""One plot as a person handles it: the picture, a crosshair over it, and the gestures."""
+"""One plot as a person handles it: axes, curves, a crosshair that all plots share, and keys."""
 
 from __future__ import annotations
 
+import math
+import time
 from typing import Final
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainter, QPalette, QWheelEvent
+import numpy as np
+import pyqtgraph
+from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QFontMetricsF,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+    QResizeEvent,
+    QShowEvent,
+)
 from PySide6.QtWidgets import QWidget
 
-from app.views.plots import drawing
-from app.views.plots.canvas import PlotCanvas
-from app.views.plots.scale import Scale
-from app.views.plots.source import PlotSource
+from app.run_data.pyramid import Floats
+from app.views.plots.axes import TICK_GAP, TimeTicks, ValueAxis
+from app.views.plots.curves_item import CurvesItem
+from app.views.plots.drawing import Area, Layer, Strokes, hairline
+from app.views.plots.scale import Scale, fitting
+from app.views.plots.source import PlotSource, Reading, View
 from app.views.plots.time_axis import TimeAxis
+from app.views.plots.view_box import PlotView
+from app.views.plots.wide_layers import WideLayers
+from app.views.style.fonts import tabular
 from app.views.style.palette import plot_colours
 
-DRAG_PIXELS: Final = 5
-WHEEL_FACTOR: Final = 1.2
+WIDEST_LABEL: Final = "00.00 k"
+TOP_MARGIN: Final = 4
+RIGHT_INSET: Final = 8.0
+MOST_BINS: Final = 2000
+KEY_ZOOM: Final = 1.44
 PAN_KEY_SHARE: Final = 0.15
 
+pyqtgraph.setConfigOptions(mouseRateLimit=0)  # else the end of a quick drag is lost
 
-class Chart(PlotCanvas):
-    """A plot with a crosshair that all plots share.
 
-    Drag to zoom (a flat drag zooms time, a tall one both), wheel to zoom time, Ctrl+wheel to zoom values,
-    Shift+wheel or middle drag to move, double-click or F to fit; ← → move, + − zoom, Shift+← → move the crosshair.
+class Chart(pyqtgraph.PlotWidget):
+    """Draws a `PlotSource` over a time axis. Gestures: see `PlotView`; double-click, F or Home fit, ← → move, + − zoom.
+
+    Shift+← → move the crosshair. `took_s` says what the last picture and its readout cost.
+
+    Args:
+        source: What is drawn.
+        time_axis: Shared by all plots of a run.
+        name: For screen readers.
+        parent: Qt owner.
+
+    Signals:
+        redrawn: The picture is new.
+        renewed: So is what it shows, and with it the readout.
+        menu_requested: The chart's menu, at a place on the screen.
+        log_changed: The value axis is logarithmic now, or is no more.
     """
 
-    def __init__(self, source: PlotSource, time_axis: TimeAxis, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(source, time_axis, name, parent)
-        self._press: QPointF | None = None
-        self._drag_to: QPointF | None = None
-        self._pan_from: float | None = None
-        self.setAccessibleDescription("Drag or turn the wheel to zoom, double-click or press F to fit.")
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        time_axis.cursor_changed.connect(self.update)
+    redrawn = Signal()
+    renewed = Signal()
+    menu_requested = Signal(QPoint)
+    log_changed = Signal(bool)
 
-    def _paint_over(self, painter: QPainter, area: QRectF) -> None:
-        colours, cursor = plot_colours(self.palette()), self.time_axis.cursor
-        if cursor is not None and self.time_axis.low <= cursor <= self.time_axis.high:
-            x = self.x_of(cursor)
-            painter.setPen(drawing.hairline(colours.muted))
-            painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
-        if self._press is not None and self._drag_to is not None:
-            self._draw_selection(painter, area)
+    def __init__(self, source: PlotSource, time_axis: TimeAxis, name: str, parent: QWidget | None = None) -> None:
+        self.view_box = PlotView()
+        self._value_axis, self._time_ticks = ValueAxis(), TimeTicks(time_axis)
+        axes = {"left": self._value_axis, "bottom": self._time_ticks}
+        super().__init__(parent, background=None, viewBox=self.view_box, axisItems=axes, enableMenu=False)
+        self.source = source
+        self.time_axis = time_axis
+        self.empty_text = ""
+        self.took_s = self._made_in_s = 0.0
+        self.layers: list[Layer] = []
+        self._shows_time_labels = True
+        self._scale: Scale | None = None
+        self._chosen_scale: Scale | None = None
+        self._keep_scale = False
+        self._log = False
+        self._wide = WideLayers()
+        self._is_new = self._is_stale = True
+        self._make_items()
+        self.set_right_inset(RIGHT_INSET)
+        self.setAccessibleName(name)
+        self.setAccessibleDescription("Drag or turn the wheel to zoom, double-click or press F to fit.")
+        self._dress()
+        time_axis.link(self.view_box)
+        time_axis.axis_changed.connect(self.refit)
+        time_axis.cursor_changed.connect(self._on_cursor_changed)
+        self.view_box.sigXRangeChanged.connect(self._on_range_changed)
+        self.view_box.sigRangeChangedManually.connect(self._on_moved_by_hand)
+        self.view_box.fit_requested.connect(self.fit)
+        self.view_box.menu_requested.connect(self.menu_requested)
+
+    def _make_items(self) -> None:
+        self.setCacheMode(self.CacheModeFlag.CacheNone)  # of one colour: a picture of it is memory for nothing
+        self.plotItem.hideButtons()
+        menu = self.plotItem.ctrlMenu  # has no owner, and is not shown: ours has fewer words
+        menu.setParent(self, menu.windowFlags())
+        for axis in (self._value_axis, self._time_ticks):
+            axis.setZValue(-1000)
+        self.curves = CurvesItem(self.view_box)
+        self.curves.rings.setParentItem(self.plotItem)
+        self._cross = pyqtgraph.InfiniteLine(angle=90, movable=False)
+        self._cross.hide()
+        self.view_box.addItem(self._cross, ignoreBounds=True)
+
+    # --- from outside ------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """New points: draw them. What a person looks at does not move: a part that was zoomed keeps its scale."""
+        self.expect_new()
+        self.draw_new()
+
+    def expect_new(self) -> None:
+        """There are new points; they are drawn with the next change of range, or by `draw_new`."""
+        self._keep_scale = not self.time_axis.is_fitted
+        self._is_new = self._is_stale = True
+
+    def draw_new(self) -> None:
+        """Draws the points that were announced, unless they are drawn already."""
+        if self._is_stale:
+            self._draw()
+
+    def refit(self) -> None:
+        """Other curves, another run, another axis: everything is measured again."""
+        self._chosen_scale = None
+        self._keep_scale = False
+        self._is_new = True
+        self._draw()
+
+    def set_log(self, on: bool) -> None:
+        """A logarithmic value axis; values that are not positive are gaps."""
+        if on != self._log:
+            self._log = on
+            self._value_axis.setLogMode(on)
+            self.refit()
+            self.log_changed.emit(on)
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the value axis is logarithmic."""
+        return self._log
+
+    def show_values(self, low: float, high: float) -> None:
+        """Shows this range of values until the plot is fitted again.
+
+        Args:
+            low: On a logarithmic axis, too, a value.
+            high: Above it.
+        """
+        low, high = (math.log10(low), math.log10(high)) if self._log else (low, high)
+        self._chosen_scale = Scale(low, high, self._log)
+        self._draw()
+
+    def fit(self) -> None:
+        """Shows all of the run and all values."""
+        self._chosen_scale = None
+        self.time_axis.fit()
+        self.refit()
+
+    def close_plot(self) -> None:
+        """The plot goes, and its place on the shared axis with it."""
+        self.time_axis.unlink(self.view_box)
+        self.deleteLater()
+
+    def view(self) -> View:
+        """What the time axis shows just now."""
+        return View(self.time_axis.axis, self.time_axis.low, self.time_axis.high, self.time_axis.cursor)
+
+    def readings(self) -> list[Reading]:
+        """The values at the crosshair, or the newest ones while there is none."""
+        return self.source.readings(self.view(), self.palette())
+
+    @property
+    def scale(self) -> Scale | None:
+        """The value range that is shown; None while nothing is drawn."""
+        if self._is_stale:
+            self._draw(even_hidden=True)
+        return self._scale
+
+    @property
+    def shows_time_labels(self) -> bool:
+        """Whether the time axis has labels here."""
+        return self._shows_time_labels
+
+    def show_time_labels(self, on: bool) -> None:
+        """Labels of the time axis, or its grid alone."""
+        if on != self._shows_time_labels:
+            self._shows_time_labels = on
+            self._dress()
+
+    def set_right_inset(self, pixels: float) -> None:
+        """Leaves room at the right, so that plots above each other end at the same place."""
+        self.plotItem.layout.setContentsMargins(0, TOP_MARGIN, pixels, 0)
+
+    def sizeHint(self) -> QSize:
+        """A plot takes what it gets."""
+        return QSize(480, 160)
+
+    def minimumSizeHint(self) -> QSize:
+        """Enough for two tick labels."""
+        return QSize(160, 24)
+
+    def plot_area(self) -> QRectF:
+        """Where curves are drawn, in widget pixels. Its left edge is the same in every plot."""
+        self.plotItem.layout.activate()
+        area: QRectF = self.view_box.sceneBoundingRect()
+        return area
+
+    def labels_height(self) -> int:
+        """What the time labels take."""
+        return math.ceil(QFontMetricsF(self.font()).height())
+
+    def x_of(self, value: float) -> float:
+        """The pixel of a position on the time axis."""
+        area = self.plot_area()
+        return area.left() + (value - self.time_axis.low) / self.time_axis.span * area.width()
+
+    def value_at(self, x: float) -> float:
+        """The position on the time axis at a pixel."""
+        area = self.plot_area()
+        return self.time_axis.low + (x - area.left()) / area.width() * self.time_axis.span
+
+    # --- drawing -----------------------------------------------------------------------------------------
+
+    def _dress(self) -> None:
+        """Colours and fonts of the palette, and the room that labels need."""
+        font, colours = tabular(self.font()), plot_colours(self.palette())
+        self.setBackground(colours.ground)
+        self._cross.setPen(hairline(colours.muted))
+        for axis in (self._value_axis, self._time_ticks):
+            axis.look(font, colours)
+        self._value_axis.setWidth(math.ceil(QFontMetricsF(font).horizontalAdvance(WIDEST_LABEL)) + TICK_GAP)
+        self._time_ticks.has_labels = self._shows_time_labels
+        self._time_ticks.setHeight(2 + (self.labels_height() if self._shows_time_labels else 0))
+
+    def _draw(self, even_hidden: bool = False) -> None:
+        """Makes what is shown; a hidden plot does so when it is shown."""
+        if not (even_hidden or self.isVisible()):
+            self._is_stale = True
+            return
+        began = time.perf_counter()
+        self._is_stale = False
+        if self._is_new:
+            self._wide.forget()
+        bins = min(MOST_BINS, max(16, int(2 * self.plot_area().width() * self.devicePixelRatioF())))
+        self.layers = self._wide.of(self.source, self.view(), bins, self.palette(), self.time_axis.extent)
+        self._measure()
+        self._keep_scale = False
+        for axis in (self._value_axis, self._time_ticks):
+            axis.is_shown = self._scale is not None
+        self._value_axis.unit = self.source.unit
+        if self._scale is not None:
+            self.view_box.show_values(self._scale.low, self._scale.high)
+        self.curves.show_layers(self.layers, self._scale, plot_colours(self.palette()))
+        self.viewport().update()
+        self.redrawn.emit()
+        if self._is_new:
+            self._is_new = False
+            self.renewed.emit()
+        self._made_in_s = self.took_s = time.perf_counter() - began
+
+    def _measure(self) -> None:
+        """The value range: a person's, else the one that was (while they look at a part), else what fits."""
+        if self._chosen_scale is not None:
+            self._scale = self._chosen_scale
+        elif not (self._keep_scale and self._scale is not None):
+            seen = [values for layer in self.layers for values in self._values_in_view(layer)]
+            self._scale = self.source.fixed_scale or fitting(seen, log=self._log, floor=self.source.floor)
+
+    def _values_in_view(self, layer: Layer) -> list[Floats]:
+        first = int(np.searchsorted(layer.x, self.time_axis.low, "left"))
+        last = int(np.searchsorted(layer.x, self.time_axis.high, "right"))
+        inside = slice(first, last) if first < last else slice(None)
+        return [layer.low[inside], layer.high[inside]] if isinstance(layer, Strokes | Area) else [layer.y[inside]]
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Puts axes and curves on the screen."""
+        if self._is_stale:
+            self._draw(even_hidden=True)
+        began = time.perf_counter()
+        super().paintEvent(event)
+        self.took_s = self._made_in_s + time.perf_counter() - began
+
+    def drawForeground(self, painter: QPainter, _rect: QRectF) -> None:
+        """What an empty plot waits for, and which plot has the keys."""
+        area = self.plot_area()
+        if self._scale is None and self.empty_text:
+            painter.setPen(plot_colours(self.palette()).muted)
+            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+            painter.drawText(area.adjusted(8, 0, -8, 0), flags, self.empty_text)
         if self.hasFocus():
-            painter.setPen(drawing.hairline(self.palette().color(QPalette.ColorRole.Highlight)))
+            painter.setPen(hairline(self.palette().color(QPalette.ColorRole.Highlight)))
             painter.drawRect(area.adjusted(-1, -1, 1, 1))
 
-    def _draw_selection(self, painter: QPainter, area: QRectF) -> None:
-        chosen = self._selection(area)
-        if chosen is not None:
-            colour = self.palette().color(QPalette.ColorRole.Highlight)
-            painter.setPen(drawing.hairline(colour))
-            colour.setAlpha(40)
-            painter.setBrush(colour)
-            painter.drawRect(chosen)
+    # --- what happens ------------------------------------------------------------------------------------
 
-    def _selection(self, area: QRectF) -> QRectF | None:
-        """The rectangle that is being dragged: full height while the drag is flat."""
-        if self._press is None or self._drag_to is None:
-            return None
-        if abs(self._drag_to.x() - self._press.x()) < DRAG_PIXELS:
-            return None
-        chosen = QRectF(self._press, self._drag_to).normalized()
-        if chosen.height() < 0.25 * area.height():
-            chosen.setTop(area.top())
-            chosen.setBottom(area.bottom())
-        return chosen.intersected(area)
+    def _on_range_changed(self, *_: object) -> None:
+        self._draw()
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Begins a zoom (left) or a move (middle)."""
-        if event.button() == Qt.MouseButton.LeftButton:
-            self._press = event.position()
-        elif event.button() == Qt.MouseButton.MiddleButton:
-            self._pan_from = event.position().x()
+    def _on_moved_by_hand(self, moved: tuple[bool, bool]) -> None:
+        if moved[1] and self._scale is not None:
+            low, high = self.view_box.viewRange()[1]
+            self._chosen_scale = Scale(low, high, self._log)
+            self._draw()
+
+    def _on_cursor_changed(self) -> None:
+        cursor = self.time_axis.cursor
+        self._cross.setVisible(cursor is not None and self.time_axis.low <= cursor <= self.time_axis.high)
+        if cursor is not None:
+            self._cross.setPos(cursor)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Moves the crosshair, the rectangle or the view."""
-        area, position = self.plot_area(), event.position()
-        if self._press is not None:
-            self._drag_to = position
-            self.update()
-        elif self._pan_from is not None:
-            self.time_axis.pan((self._pan_from - position.x()) / area.width())
-            self._pan_from = position.x()
-        inside = area.left() <= position.x() <= area.right()
-        self.time_axis.set_cursor(self.value_at(position.x()) if inside else None)
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Zooms to the rectangle."""
-        area = self.plot_area()
-        chosen = self._selection(area)
-        self._press = self._drag_to = self._pan_from = None
-        if chosen is None or chosen.width() < DRAG_PIXELS or event.button() != Qt.MouseButton.LeftButton:
-            self.update()
-            return
-        if chosen.height() < area.height() - 1 and self._scale is not None:
-            low = self._scale.value_at(chosen.bottom(), area.top(), area.height())
-            high = self._scale.value_at(chosen.top(), area.top(), area.height())
-            self._chosen_scale = Scale(low, high, self._scale.log)
-        self.time_axis.show_range(self.value_at(chosen.left()), self.value_at(chosen.right()))
-        self._discard_picture()
-
-    def mouseDoubleClickEvent(self, _event: QMouseEvent) -> None:
-        """Fits everything."""
-        self.fit()
+        """Moves the crosshair."""
+        super().mouseMoveEvent(event)
+        area, x = self.plot_area(), event.position().x()
+        self.time_axis.set_cursor(self.value_at(x) if area.left() <= x <= area.right() else None)
 
     def leaveEvent(self, event: QEvent) -> None:
         """Takes the crosshair away."""
         self.time_axis.set_cursor(None)
         super().leaveEvent(event)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Zooms time; with Ctrl values; with Shift, or sideways, moves."""
-        turn, position = event.angleDelta(), event.position()
-        modifiers = event.modifiers()
-        if turn.x() and not turn.y():
-            self.time_axis.pan(-turn.x() / 1200)
-        elif modifiers & Qt.KeyboardModifier.ShiftModifier:
-            self.time_axis.pan(-turn.y() / 1200)
-        elif modifiers & Qt.KeyboardModifier.ControlModifier and self._scale is not None:
-            area = self.plot_area()
-            around = self._scale.value_at(position.y(), area.top(), area.height())
-            self._chosen_scale = self._scale.zoomed(WHEEL_FACTOR ** (-turn.y() / 120), around)
-            self._discard_picture()
-        else:
-            self.time_axis.zoom(WHEEL_FACTOR ** (-turn.y() / 120), self.value_at(position.x()))
-        event.accept()
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """The same from the keyboard."""
+        """What the mouse does, from the keyboard."""
         key, shifted = event.key(), bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             sign = 1 if key == Qt.Key.Key_Right else -1
             if shifted:
                 self._step_cursor(sign)
             else:
-                self.time_axis.pan(sign * PAN_KEY_SHARE)
+                self.view_box.move_by_hand(sign * PAN_KEY_SHARE)
         elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
-            self.time_axis.zoom(1 / WHEEL_FACTOR**2, self.time_axis.cursor)
+            self.view_box.zoom_by_hand(1 / KEY_ZOOM, self.time_axis.cursor)
         elif key in (Qt.Key.Key_Minus, Qt.Key.Key_Underscore):
-            self.time_axis.zoom(WHEEL_FACTOR**2, self.time_axis.cursor)
+            self.view_box.zoom_by_hand(KEY_ZOOM, self.time_axis.cursor)
         elif key in (Qt.Key.Key_F, Qt.Key.Key_Home):
             self.fit()
         elif key == Qt.Key.Key_Escape and self.time_axis.cursor is not None:
             self.time_axis.set_cursor(None)
+        elif key == Qt.Key.Key_Menu:
+            self.menu_requested.emit(self.mapToGlobal(self.plot_area().center().toPoint()))
         else:
-            super().keyPressEvent(event)
+            event.ignore()
 
     def _step_cursor(self, sign: int) -> None:
         """The crosshair, moved by about two pixels and at least one step."""
@@ -158,3 +356,24 @@ class Chart(PlotCanvas):
         moved = start + sign * max(least, 2 * axis.span / self.plot_area().width())
         axis.set_cursor(min(max(moved, axis.low), axis.high))
         self.setAccessibleDescription("; ".join(f"{r.label} {r.text}" for r in self.readings()))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Catches up on what was missed."""
+        super().showEvent(event)
+        self.draw_new()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """A new size needs other bins, and another place for what stands in it."""
+        super().resizeEvent(event)
+        if event is not None and hasattr(self, "curves"):  # pyqtgraph calls this while it is made
+            self._is_new = True
+            self._draw()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """So do other colours and fonts."""
+        looks = (QEvent.Type.PaletteChange, QEvent.Type.FontChange, QEvent.Type.StyleChange)
+        if event.type() in looks and hasattr(self, "curves"):
+            self._dress()
+            self._is_new = True
+            self._draw()
+        super().changeEvent(event)

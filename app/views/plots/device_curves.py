@@ -14,6 +14,7 @@ from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from app.views.plots.drawing import Area, Layer, Line
+from app.views.plots.rank_curves import without_pauses
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
 from app.views.style.palette import faint, plot_colours, rank_colour
@@ -77,11 +78,17 @@ class DeviceCurves:
             if quantity == "utilisation":
                 colour = text if self._rank is None else rank_colour(self._rank, palette)
                 layers.append(
-                    Area(x, np.zeros(len(x)), percent, faint(colour, palette, 0.45 if self._rank is not None else 0.25))
+                    Area(
+                        x,
+                        np.zeros(len(x)),
+                        percent,
+                        faint(colour, palette, 0.45 if self._rank is not None else 0.25),
+                        quantity,
+                    )
                 )
             else:
-                layers.append(Line(x, percent, text, DASHES[quantity]))
-        return layers
+                layers.append(Line(x, percent, text, DASHES[quantity], quantity))
+        return without_pauses(run, series, view, layers)
 
     def readings(self, view: View, _palette: QPalette) -> list[Reading]:
         """The figures in their own units."""

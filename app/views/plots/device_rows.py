@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QFont, QResizeEvent
+from PySide6.QtGui import QFont, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -23,7 +23,7 @@ from app.run_data.run_series import RunSeries
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
 from app.views.plots.device_curves import QUANTITIES, DeviceCurves, DeviceOptions
-from app.views.plots.plot_frame import PlotFrame
+from app.views.plots.plot_frame import PlotFrame, draw_card
 from app.views.plots.time_axis import TimeAxis
 from core.machine.devices.names import label_by_uuid
 
@@ -68,9 +68,11 @@ class DeviceRows(QWidget):
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._scroll.setWidget(inside)
+        for see_through in (inside, self._scroll.viewport()):  # the card is the ground
+            see_through.setAutoFillBackground(False)
         self._scroll.viewport().installEventFilter(self)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setContentsMargins(1, 6, 1, 6)
         layout.setSpacing(2)
         layout.addLayout(self._make_head())
         layout.addWidget(self._scroll, 1)
@@ -98,6 +100,7 @@ class DeviceRows(QWidget):
         self._shown = wanted
         for frame in self.frames:
             self._rows.removeWidget(frame)
+            frame.chart.close_plot()
             frame.deleteLater()
         self.frames = [self._make_row(uuid, rank, title) for uuid, rank, title in wanted]
         self._columns = 0
@@ -112,6 +115,11 @@ class DeviceRows(QWidget):
     def scroll_bar(self) -> QScrollBar:
         """Its width is taken from the rows' plots while it is there."""
         return self._scroll.verticalScrollBar()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The card that all rows stand on."""
+        super().paintEvent(event)
+        draw_card(self)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Rows share the room."""
@@ -158,12 +166,12 @@ class DeviceRows(QWidget):
         plot = max(LEAST_ROW, min(LARGEST_ROW, (room - labels * has_labels) // lines))
         for number, frame in enumerate(self.frames):
             is_last = number // self._columns == lines - 1
-            frame.chart.shows_time_labels = has_labels and is_last
+            frame.chart.show_time_labels(has_labels and is_last)
             frame.chart.setFixedHeight(plot + labels * (has_labels and is_last))
 
     def _make_row(self, uuid: str, rank: int | None, title: str) -> PlotFrame:
         chart = Chart(DeviceCurves(self._run, self.options, uuid, rank), self._time_axis, f"Device {title}")
-        frame = PlotFrame(title, chart, [])
+        frame = PlotFrame(title, chart, is_card=False)
         font = QFont(frame.title.font())
         font.setBold(False)
         frame.title.setFont(font)

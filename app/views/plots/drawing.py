@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,6 +16,9 @@ from app.run_data.pyramid import Floats
 FAR: Final = 1e6
 APART: Final = 0.3
 RING_ROOM: Final = 7.0
+STRIPE: Final = 14.0
+"""Pixels over which one of several lines is on top: where they are one line, each shows its colour in turn."""
+MOST_STRIPED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class Strokes:
     low: Floats
     high: Floats
     colour: QColor
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Line:
     y: Floats
     colour: QColor
     dashes: tuple[float, ...] = ()
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Points:
     x: Floats
     y: Floats
     colour: QColor
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,7 @@ class Area:
     low: Floats
     high: Floats
     colour: QColor
+    label: str = ""
 
 
 Layer = Strokes | Line | Points | Area
@@ -67,6 +74,27 @@ def cut(layer: Layer, part: slice) -> Layer:
         low = layer.low[part]
         return replace(layer, x=x, low=low, high=low if layer.high is layer.low else layer.high[part])
     return replace(layer, x=x, y=layer.y[part])
+
+
+def broken(layer: Layer, gaps: Sequence[tuple[float, float]]) -> Layer:
+    """A layer that is not drawn across gaps.
+
+    Args:
+        layer: With rising positions.
+        gaps: The last position before each gap, and the first behind it.
+    """
+    x, heights = layer.x, [layer.low, layer.high] if isinstance(layer, Strokes | Area) else [layer.y]
+    is_one = len(heights) == 2 and heights[0] is heights[1]
+    for before, behind in gaps:
+        first, last = int(np.searchsorted(x, before, "right")), int(np.searchsorted(x, behind, "left"))
+        if first > 0 and last < len(x):  # what lies between is a bin of rows on both sides
+            x = np.concatenate((x[:first], [before], x[last:]))
+            heights = [np.concatenate((part[:first], [np.nan], part[last:])) for part in heights]
+    if x is layer.x:
+        return layer
+    if isinstance(layer, Strokes | Area):
+        return replace(layer, x=x, low=heights[0], high=heights[0] if is_one else heights[1])
+    return replace(layer, x=x, y=heights[0])
 
 
 def polygon(x: Floats, y: Floats) -> QPolygonF:
@@ -115,10 +143,39 @@ def draw_strokes(painter: QPainter, x: Floats, low: Floats, high: Floats, colour
         painter.drawPolyline(polygon(np.repeat(part_x, 2), y))
 
 
-def draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:
-    """Draws a `Line` at pixel positions.
+def draw_area(painter: QPainter, x: Floats, low: Floats, high: Floats, colour: QColor) -> None:
+    """Draws an `Area` at pixel positions."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour)
+    for piece in pieces(~(np.isnan(low) | np.isnan(high))):
+        there_and_back = np.concatenate((x[piece], x[piece][::-1]))
+        painter.drawPolygon(polygon(there_and_back, np.concatenate((low[piece], high[piece][::-1]))))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
 
-    A line without dashes is drawn twice, a little apart: as visible as a pen of width 1.6, at a tenth of its cost.
+
+def draw_lines(painter: QPainter, lines: Sequence[tuple[Line, Floats, Floats]], origin: float) -> None:
+    """Draws each `Line` at pixel positions, then a part of each again, so that none hides another.
+
+    Args:
+        painter: Draws.
+        lines: Lines with their positions.
+        origin: The pixel of the axis' zero: stripes move with the curves.
+    """
+    for line, x, y in lines:
+        _draw_line(painter, line, x, y)
+    plain = [entry for entry in lines if not entry[0].dashes]
+    if 1 < len(plain) <= MOST_STRIPED:
+        for number, (line, x, y) in enumerate(plain[:-1]):
+            turn = np.floor((x - origin % (STRIPE * len(plain))) / STRIPE) % len(plain)
+            on_top = turn == number
+            on_top[1:] |= on_top[:-1]  # up to the next stripe's first point
+            _draw_line(painter, line, x, np.where(on_top, y, np.nan))
+
+
+def _draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:
+    """Draws a line.
+
+    One without dashes is drawn twice, a little apart: as visible as a pen of width 1.6, at a tenth of its cost.
     """
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     painter.setPen(hairline(line.colour, line.dashes))
@@ -136,11 +193,12 @@ def draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:
 def draw_points(painter: QPainter, points: Points, x: Floats, y: Floats, ground: QColor, thread: QColor) -> None:
     """Draws `Points` at pixel positions; rings only while they have room."""
     known = ~np.isnan(y)
-    x, y = x[known], y[known]
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     dense = len(x) > 1 and (x[-1] - x[0]) / len(x) < RING_ROOM
     painter.setPen(hairline(points.colour, (3.0, 4.0)) if dense else hairline(thread))
-    painter.drawPolyline(polygon(x, y))
+    for piece in pieces(known):
+        painter.drawPolyline(polygon(x[piece], y[piece]))
+    x, y = x[known], y[known]
     if dense:
         return
     painter.setPen(hairline(points.colour))

@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
+from app.views.plots import chart_menu
 from app.views.plots.chart import Chart
 from app.views.plots.source import Reading
 from app.views.plots.title_box import TitleBox
 from app.views.style.fonts import tabular
+from app.views.style.icons import icon
 from app.views.style.palette import plot_colours
 
 SWATCH: Final = 8
 GAP: Final = 4
 ENTRY_GAP: Final = 14
+HEAD_MARGIN: Final = 10
+CORNER: Final = 6
+SIGN: Final = 14
 
 
 def draw_sign(painter: QPainter, box: QRectF, reading: Reading) -> None:
@@ -70,7 +75,9 @@ class Readout(QWidget):
         painter.setFont(tabular(self.font()))
         metrics = QFontMetricsF(painter.font())
         colours = plot_colours(self.palette())
-        x, right = 0.0, float(self.width())
+        right = float(self.width())
+        widths = (self._measure(*entry, metrics)[0] + ENTRY_GAP for entry in enumerate(self._readings))
+        x = max(0.0, right - sum(widths) + ENTRY_GAP)
         for number, reading in enumerate(self._readings):
             width, value_width = self._measure(number, reading, metrics)
             left = len(self._readings) - number
@@ -110,85 +117,50 @@ class Readout(QWidget):
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, reading.text)
 
 
-class Legend(QWidget):
-    """The same values one below the other, in the upper right corner of a plot, over its curves."""
-
-    def __init__(self, chart: Chart) -> None:
-        super().__init__(chart)
-        self._chart = chart
-        self._readings: list[Reading] = []
-        self._width = 0.0
-        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-
-    def show_readings(self, readings: list[Reading]) -> None:
-        """Shows these values."""
-        if readings != self._readings:
-            self._readings = readings
-            self.setAccessibleName("; ".join(f"{r.label} {r.text}".strip() for r in readings))
-            self.update()
-        self._place()
-
-    def forget_widths(self) -> None:
-        """Another run: places are measured again."""
-        self._width = 0.0
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """A swatch, a label and a value in each line; those that have no room are counted."""
-        painter = QPainter(self)
-        painter.setFont(tabular(self.font()))
-        metrics, colours = QFontMetricsF(painter.font()), plot_colours(self.palette())
-        ground = QColor(colours.ground)
-        ground.setAlpha(215)
-        painter.fillRect(self.rect(), ground)
-        line, shown = metrics.height(), self._shown(metrics)
-        for number, reading in enumerate(self._readings[:shown]):
-            box = QRectF(GAP, GAP + number * line, self.width() - 2 * GAP, line)
-            if reading.colour is not None:
-                draw_sign(painter, QRectF(box.left(), box.top() + (line - SWATCH) / 2, SWATCH, SWATCH), reading)
-            painter.setPen(colours.muted)
-            painter.drawText(box.adjusted(SWATCH + GAP, 0, 0, 0), Qt.AlignmentFlag.AlignLeft, reading.label)
-            painter.setPen(colours.text)
-            painter.drawText(box, Qt.AlignmentFlag.AlignRight, reading.text)
-        if shown < len(self._readings):
-            painter.setPen(colours.muted)
-            box = QRectF(GAP, GAP + shown * line, self.width() - 2 * GAP, line)
-            painter.drawText(box, Qt.AlignmentFlag.AlignRight, f"+ {len(self._readings) - shown}")
-
-    def _shown(self, metrics: QFontMetricsF) -> int:
-        room = int((self._chart.plot_area().height() - 4 * GAP) / metrics.height())
-        return len(self._readings) if len(self._readings) <= room else max(0, room - 1)
-
-    def _place(self) -> None:
-        metrics = QFontMetricsF(tabular(self.font()))
-        for reading in self._readings:
-            label = metrics.horizontalAdvance(reading.label) + ENTRY_GAP
-            value = metrics.horizontalAdvance(reading.text)
-            self._width = max(self._width, 2 * GAP + SWATCH + GAP + label + value)
-        shown = self._shown(metrics)
-        lines = shown + (shown < len(self._readings))
-        area = self._chart.plot_area()
-        width, height = int(self._width + 1), int(lines * metrics.height() + 2 * GAP)
-        self.setGeometry(int(area.right()) - width - GAP, int(area.top()) + GAP, width, height)
-        self.setVisible(bool(self._readings) and height < area.height() and width < area.width() / 2)
+def draw_card(widget: QWidget) -> None:
+    """A ground with round corners and a hairline, in a paint event."""
+    painter = QPainter(widget)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    colours = plot_colours(widget.palette())
+    painter.setPen(colours.grid)
+    painter.setBrush(colours.ground)
+    painter.drawRoundedRect(QRectF(widget.rect()).adjusted(0.5, 0.5, -0.5, -0.5), CORNER, CORNER)
 
 
-class PlotFrame(QWidget):
-    """A chart under its head.
+def _head_button(sign: str, name: str, *, checkable: bool = False) -> QToolButton:
+    button = QToolButton()
+    button.setIcon(icon(sign))
+    button.setIconSize(QSize(SIGN, SIGN))
+    button.setAutoRaise(True)
+    button.setCheckable(checkable)
+    button.setToolTip(name)
+    button.setAccessibleName(name)
+    return button
+
+
+class PlotFrame(QFrame):
+    """A card: a chart under its head.
 
     Args:
         title: What is plotted.
         chart: The plot.
-        controls: Put at the right end of the head. With controls the values stand inside the plot.
         choice: Stands in the title's place while there is more than one thing to plot.
+        is_card: With a ground of its own, and buttons for its menu and its size.
         parent: Qt owner.
+
+    Signals:
+        enlarge_toggled: It is to have all the room, or its own again.
     """
+
+    enlarge_toggled = Signal(bool)
 
     def __init__(
         self,
         title: str,
         chart: Chart,
-        controls: list[QWidget],
         choice: TitleBox | None = None,
+        *,
+        is_card: bool = True,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -200,28 +172,48 @@ class PlotFrame(QWidget):
         self.title.setFont(font)
         self.title.setTextFormat(Qt.TextFormat.PlainText)
         self.title.setBuddy(chart)
-        self.readout: Readout | Legend = Legend(chart) if controls else Readout()
+        self.readout = Readout()
+        self.enlarge = _head_button("enlarge", "Enlarge", checkable=True)
+        self.enlarge.toggled.connect(self.enlarge_toggled)
+        self.more = _head_button("more", "Save, copy, scale")
+        self.more.clicked.connect(lambda: self._pop_up(self.more.mapToGlobal(QPoint(0, self.more.height()))))
+        self._head = self._make_head(choice, is_card)
+        self._is_card = is_card
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(*((1, 4, 1, 4) if is_card else (0, 0, 0, 0)))
+        layout.setSpacing(2)
+        layout.addLayout(self._head)
+        layout.addWidget(chart, 1)
+        chart.renewed.connect(self.read)
+        chart.time_axis.cursor_changed.connect(self.read)
+        chart.menu_requested.connect(self._pop_up)
+
+    def _make_head(self, choice: TitleBox | None, is_card: bool) -> QHBoxLayout:
         head = QHBoxLayout()
-        head.setContentsMargins(8, 0, 8, 0)
-        head.setSpacing(12)
+        head.setContentsMargins(HEAD_MARGIN, 0, 4 if is_card else HEAD_MARGIN, 0)
+        head.setSpacing(2)
         head.addWidget(self.title)
         if choice is not None:
             head.addWidget(choice)
             choice.hide()
-        if controls:
-            head.addStretch(1)
-        else:
-            head.addWidget(self.readout, 1)
-        for control in controls:
-            head.addWidget(control)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(2)
-        layout.addLayout(head)
-        layout.addWidget(chart, 1)
-        self._head = head
-        chart.renewed.connect(self.read)
-        chart.time_axis.cursor_changed.connect(self.read)
+        head.addSpacing(10)
+        head.addWidget(self.readout, 1)
+        if is_card:
+            head.addSpacing(6)
+        for button in (self.enlarge, self.more):
+            head.addWidget(button)
+            button.setVisible(is_card)
+        return head
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """The card's ground and its hairline."""
+        super().paintEvent(event)
+        if self._is_card:
+            draw_card(self)
+
+    def _pop_up(self, place: QPoint) -> None:
+        title = self._choice.title if self._choice is not None else self.title.text()
+        chart_menu.pop_up(self.chart, title, self, place)
 
     def show_titles(self, titles: Sequence[str]) -> None:
         """Offers what can be plotted here; a single quantity needs no list."""

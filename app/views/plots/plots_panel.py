@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from PySide6.QtCore import QTimer
@@ -66,6 +67,8 @@ class PlotsPanel(QWidget):
         self._stale = True
         self._redrawn_at = 0.0
         self._own_plots: dict[str, str] = {}
+        self._titles: list[str] = []
+        self._titles_of: tuple[int, int, int] | None = None
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._redraw)
@@ -103,6 +106,10 @@ class PlotsPanel(QWidget):
         """Every plot, from the top."""
         return [self.loss.chart, self.throughput.chart, self.step_time.chart, *self.device_rows.charts()]
 
+    def frames(self) -> list[PlotFrame]:
+        """The cards, from the top; not the devices' rows."""
+        return [self.loss, self.throughput, self.step_time]
+
     def settings(self) -> dict[str, Any]:
         """What a person chose, to be remembered."""
         return {
@@ -138,20 +145,21 @@ class PlotsPanel(QWidget):
 
     def _make_plots(self) -> None:
         axis, options = self.time_axis, self.options
-        controls = [self.smoothing, self.log_box, self.devices_button, self.axis_box, self.fit_button]
-        self.loss = PlotFrame("Loss", Chart(LossCurves(self._run, options), axis, "Loss plot"), controls)
+        self.loss = PlotFrame("Loss", Chart(LossCurves(self._run, options), axis, "Loss plot"))
         throughput = Chart(ThroughputCurves(self._run, options), axis, "Throughput plot")
-        self.throughput = PlotFrame("Throughput", throughput, [])
+        self.throughput = PlotFrame("Throughput", throughput)
         self._beside: dict[str, StepTime | RankCurves] = {STEP_TIME: StepTime(self._run, options)}
         self._beside |= {title: PlainCurves(self._run, options, name) for title, name in MORE_PLOTS.items()}
         self.beside_box = TitleBox(STEP_TIME)
         self.beside_box.quantity_chosen.connect(self._on_quantity_chosen)
         step_time = Chart(self._beside[STEP_TIME], axis, f"{STEP_TIME} plot")
-        self.step_time = PlotFrame(STEP_TIME, step_time, [], self.beside_box)
-        for frame in (self.throughput, self.step_time):  # both plots begin at the same height, list or no list
-            frame.readout.setMinimumHeight(self.beside_box.sizeHint().height())
+        self.step_time = PlotFrame(STEP_TIME, step_time, self.beside_box)
+        for frame in self.frames():
+            frame.readout.setMinimumHeight(self.beside_box.sizeHint().height())  # list or no list, the same height
+            frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, frame))
         self.device_rows = DeviceRows(self._run, axis)
         self.log_box.toggled.connect(self.loss.chart.set_log)
+        self.loss.chart.log_changed.connect(self.log_box.setChecked)
         self.device_rows.scroll_bar.rangeChanged.connect(self._align_right_edges)
 
     def _lay_out(self) -> None:
@@ -159,9 +167,17 @@ class PlotsPanel(QWidget):
         pair.setSpacing(8)
         pair.addWidget(self.throughput, 1)
         pair.addWidget(self.step_time, 1)
+        controls = QHBoxLayout()
+        controls.setContentsMargins(4, 0, 0, 0)
+        controls.setSpacing(12)
+        for control in (self.smoothing, self.axis_box, self.log_box, self.devices_button):
+            controls.addWidget(control)
+        controls.addStretch(1)
+        controls.addWidget(self.fit_button)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(4, 8, 4, 4)
+        layout.setContentsMargins(8, 8, 8, 8)
         layout.setSpacing(8)
+        layout.addLayout(controls)
         layout.addWidget(self.loss, 5)
         layout.addLayout(pair, 3)
         layout.addWidget(self.device_rows)  # its size policy says how much it needs
@@ -171,9 +187,7 @@ class PlotsPanel(QWidget):
         bar = self.device_rows.scroll_bar
         taken = bar.sizeHint().width() if bar.maximum() > bar.minimum() else 0
         for frame in (self.loss, self.step_time):
-            if frame.chart.right_inset != 8.0 + taken:
-                frame.chart.right_inset = 8.0 + taken
-                frame.chart.refresh()
+            frame.chart.set_right_inset(8.0 + taken)
 
     def _run(self) -> RunSeries:
         return self._data.series
@@ -182,9 +196,10 @@ class PlotsPanel(QWidget):
 
     def _on_reset(self) -> None:
         self.options.hidden.clear()
+        self._titles_of = None
         self.time_axis.forget()
         self.time_axis.set_cursor(None)
-        for frame in (self.loss, self.throughput, self.step_time):
+        for frame in self.frames():
             frame.readout.forget_widths()
         for chart in self.charts():
             chart.refit()
@@ -205,6 +220,12 @@ class PlotsPanel(QWidget):
             self._show_empty(text + ("" if done is None else f": {done:.0%}"))
         else:
             self._show_empty(_why_empty(self._data.state, self._data.is_open))
+
+    def _on_enlarge_toggled(self, chosen: PlotFrame, on: bool) -> None:
+        """One card has all the room, or each its own."""
+        for frame in self.frames():
+            frame.setVisible(not on or frame is chosen)
+        self.device_rows.setVisible(not on and bool(self.device_rows.frames))
 
     def _on_half_life_changed(self, half_life: int) -> None:
         self.options.half_life = half_life
@@ -228,11 +249,17 @@ class PlotsPanel(QWidget):
 
     def _plots_beside(self, run: RunSeries) -> list[str]:
         """What the shown run has for the plot beside its throughput."""
-        names = {name for rank in run.ranks() for name in run.rank(rank).columns}
+        ranks = self.options.offered(run)
+        known_by = (sum(len(run.rank(rank).columns) for rank in ranks), len(run.evals.columns), id(run))
+        if known_by == self._titles_of:
+            return self._titles
+        self._titles_of = known_by
+        names = {name for rank in ranks for name in run.rank(rank).columns}
         known = {title: name for title, name in MORE_PLOTS.items() if name in names}
         others = (names | set(run.evals.columns)) - HAVE_PLACES - set(MORE_PLOTS.values())
         self._own_plots = {_titled(name): name for name in sorted(others)}
-        return [STEP_TIME, *known, *self._own_plots]
+        self._titles = [STEP_TIME, *known, *self._own_plots]
+        return self._titles
 
     def _show_empty(self, loss_text: str) -> None:
         for chart, text in ((self.loss.chart, loss_text), (self.throughput.chart, ""), (self.step_time.chart, "")):
@@ -257,13 +284,15 @@ class PlotsPanel(QWidget):
         self._redrawn_at = time.monotonic()
         run, state = self._data.series, self._data.state
         self.device_rows.show_devices(state.devices if state is not None else ())
-        self.devices_button.show_ranks(run.ranks())
+        self.devices_button.show_ranks(self.options.offered(run))
         self.step_time.show_titles(self._plots_beside(run))
+        for chart in self.charts():
+            chart.expect_new()
         extent = run.extent(self.time_axis.axis)
         if extent is not None:
             self.time_axis.set_extent(*extent)
         for chart in self.charts():
-            chart.refresh()
+            chart.draw_new()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Catches up on what was missed."""

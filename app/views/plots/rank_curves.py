@@ -12,7 +12,7 @@ from app.run_data.curves import EMPTY, Curve, mean_of, one_a_pixel, reduce_range
 from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series, XAxis
-from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
+from app.views.plots.drawing import Area, Layer, Line, Points, Strokes, broken
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
 from app.views.style.palette import faint, plot_colours, rank_colour
@@ -20,6 +20,8 @@ from core.formatting import UNKNOWN, number, rate, short_duration
 from core.machine.devices.names import RankNames
 
 FIRST_HALF_LIFE = 20
+MOST_RANKS = 32
+"""Drawn, named and averaged; of more, these are picked evenly. Hundreds of curves cannot be told apart."""
 
 
 @dataclass(slots=True)
@@ -40,7 +42,12 @@ class CurveOptions:
 
     def ranks(self, run: RunSeries) -> list[int]:
         """The ranks that are drawn."""
-        return [rank for rank in run.ranks() if rank not in self.hidden]
+        return [rank for rank in self.offered(run) if rank not in self.hidden]
+
+    def offered(self, run: RunSeries) -> list[int]:
+        """The ranks to choose from."""
+        ranks = run.ranks()
+        return ranks[:: -(-len(ranks) // MOST_RANKS)] if len(ranks) > MOST_RANKS else ranks
 
 
 class RankCurves:
@@ -64,7 +71,8 @@ class RankCurves:
     @property
     def name(self) -> str:
         """The column that is drawn."""
-        groups = [self._run().rank(rank) for rank in self._run().ranks()]
+        run = self._run()
+        groups = [run.rank(rank) for rank in self._options.offered(run)]
         return next((name for name in self._names if any(name in s.columns for s in groups)), self._names[0])
 
     def rows(self, view: View) -> int:
@@ -74,19 +82,27 @@ class RankCurves:
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Faint strokes of every rank first, then every line, so that no line is hidden by another rank's noise."""
         run, name, half_life = self._run(), self.name, float(self._options.half_life)
-        curves: list[tuple[QColor, Curve, Curve]] = []
+        curves: list[tuple[Series, str, QColor, Curve, Curve]] = []
         if self._options.mean:
-            curves.append((plot_colours(palette).text, *mean_curve(run, self._options, name, view, bins, half_life)))
+            mean, line = mean_curve(run, self._options, name, view, bins, half_life)
+            curves.append((run.clock(), "mean", plot_colours(palette).text, mean, line))
         else:
             for rank in self._options.ranks(run):
                 series = run.rank(rank)
                 curve, first = reduce_range(series, name, view.axis, view.low, view.high, bins)
                 line = _smoothed(series, name, view.axis, curve, first, half_life, bins)
-                curves.append((rank_colour(rank, palette), curve, line))
-        curves = [entry for entry in curves if len(entry[1].x)]
-        raw_share = 0.32 if half_life > 0 else 1.0
-        strokes = [Strokes(c.x, c.low, c.high, faint(colour, palette, raw_share)) for colour, c, _ in curves]
-        lines = [Line(line.x, line.mean, colour) for colour, _, line in curves] if half_life > 0 else []
+                curves.append((series, self._options.names.short(rank), rank_colour(rank, palette), curve, line))
+        strokes: list[Layer] = []
+        lines: list[Layer] = []
+        for series, label, colour, curve, line in curves:
+            if len(curve.x):
+                raw = faint(colour, palette, 0.32 if half_life > 0 else 1.0)
+                layers: list[Layer] = [Strokes(curve.x, curve.low, curve.high, raw, label)]
+                if half_life > 0:
+                    layers.append(Line(line.x, line.mean, colour, label=f"{label} smoothed"))
+                layers = without_pauses(run, series, view, layers)
+                strokes.append(layers[0])
+                lines += layers[1:]
         return [*strokes, *lines]
 
     def readings(self, view: View, palette: QPalette) -> list[Reading]:
@@ -133,7 +149,8 @@ class LossCurves(RankCurves):
         layers = super().layers(view, bins, palette)
         curve, _ = reduce_range(self._run().evals, "val_loss", view.axis, view.low, view.high, bins)
         if len(curve.x):
-            layers.append(Points(curve.x, (curve.low + curve.high) / 2, plot_colours(palette).eval))
+            points = Points(curve.x, (curve.low + curve.high) / 2, plot_colours(palette).eval, "evaluation")
+            layers += without_pauses(self._run(), self._run().evals, view, [points])
         return layers
 
     def readings(self, view: View, palette: QPalette) -> list[Reading]:
@@ -159,7 +176,10 @@ class EvalPoints(RankCurves):
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """The evaluations."""
         curve, _ = reduce_range(self._run().evals, self._names[0], view.axis, view.low, view.high, bins)
-        return [Points(curve.x, (curve.low + curve.high) / 2, plot_colours(palette).eval)] if len(curve.x) else []
+        if not len(curve.x):
+            return []
+        points = Points(curve.x, (curve.low + curve.high) / 2, plot_colours(palette).eval, self._names[0])
+        return without_pauses(self._run(), self._run().evals, view, [points])
 
     def readings(self, view: View, palette: QPalette) -> list[Reading]:
         """The evaluation before."""
@@ -180,8 +200,9 @@ class ThroughputCurves(RankCurves):
 
     def readings(self, view: View, palette: QPalette) -> list[Reading]:
         """All ranks together, then each."""
-        values = self._values(view)
-        known = [value for value in values.values() if value is not None]
+        run, name, hidden = self._run(), self.name, self._options.hidden
+        values = [_value(run.rank(rank), name, view) for rank in run.ranks() if rank not in hidden]
+        known = [value for value in values if value is not None]
         if not values:
             return []
         total = Reading(None, "", self._rate(sum(known) if known else None))
@@ -223,7 +244,11 @@ class StepTime:
                 wait += np.nan_to_num(values)
         known = ~np.isnan(x)
         x, total, wait = x[known], total[known], np.fmin(wait, total)[known]
-        return [Area(x, np.zeros(len(x)), wait, colours.wait), Area(x, wait, total, colours.work)]
+        areas: list[Layer] = [
+            Area(x, np.zeros(len(x)), wait, colours.wait, "wait s"),
+            Area(x, wait, total, colours.work, "work s"),
+        ]
+        return without_pauses(run, run.clock(), view, areas)
 
     def readings(self, view: View, palette: QPalette) -> list[Reading]:
         """Wait and work, in milliseconds or seconds."""
@@ -249,6 +274,19 @@ class StepTime:
         curves = [reduce_range(run.rank(rank), name, "step", *steps, bins)[0] for rank in self._options.ranks(run)]
         mean = mean_of(curves, bounds=False)
         return mean.x if view.axis == "step" else run.time_positions(mean.x), mean.mean
+
+
+def without_pauses(run: RunSeries, series: Series, view: View, layers: list[Layer]) -> list[Layer]:
+    """On the time axis, nothing is drawn while the run was not going.
+
+    Args:
+        run: Knows when it was launched.
+        series: What the layers are made of.
+        view: On which axis.
+        layers: As made.
+    """
+    gaps = run.pauses(series, view.low, view.high) if view.axis == "ts" else []
+    return [broken(layer, gaps) for layer in layers] if gaps else layers
 
 
 def mean_curve(

@@ -41,14 +41,6 @@ class Scale:
         below = low < bottom
         return high > top, below & (low > 0) if self.log else below
 
-    def value_at(self, y: float, top: float, height: float) -> float:
-        """The range's coordinate (a logarithm when `log`) at a pixel."""
-        return self.high - (y - top) / height * (self.high - self.low)
-
-    def zoomed(self, factor: float, around: float) -> Scale:
-        """`factor` times as high, with the coordinate `around` staying in place."""
-        return Scale(around - (around - self.low) * factor, around + (self.high - around) * factor, self.log)
-
 
 def fitting(values: Iterable[Floats], *, log: bool = False, floor: float | None = None) -> Scale | None:
     """The range that shows all values, with a little room; None while there is nothing to show.

@@ -8,33 +8,60 @@ from PySide6.QtCore import QObject, Signal
 
 from app.run_data.run_series import RunSeries
 from app.run_data.series import XAxis
+from app.views.plots.view_box import PlotView
 
 SHORTEST: Final = {"step": 2.0, "ts": 0.02}
+LEAST_SHARE: Final = 1e-14
+"""Of the highest step: less than that cannot be told apart in 64 bits."""
 
 
 class TimeAxis(QObject):
-    """Steps, or wall time in Unix seconds.
+    """Steps, or wall time in Unix seconds: a view that is never painted, to which those of all plots are linked.
 
     While it is *fitted* it shows everything and follows new points. A part that a person chose stays where it is
     until they fit it again.
 
     Signals:
-        range_changed: `low` and `high` are others now, by a person (`True`) or by new points (`False`).
         axis_changed: Steps ↔ time.
         cursor_changed: The crosshair moved, came or went.
     """
 
-    range_changed = Signal(bool)
     axis_changed = Signal()
     cursor_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.axis: XAxis = "step"
-        self.low, self.high = 0.0, 1.0
-        self.extent = (0.0, 1.0)
+        self.extent = (0.0, SHORTEST["step"])
         self.is_fitted = True
         self.cursor: float | None = None
+        self._leader = PlotView()
+        self._views = [self._leader]
+        self._leader.sigRangeChangedManually.connect(self._on_moved_by_hand)
+        self._limit(*self.extent)
+        self._show(*self.extent)
+
+    def link(self, view: PlotView) -> None:
+        """Lets a plot show this axis."""
+        self._views.append(view)
+        self._limit(*self.extent)
+        view.setXLink(self._leader)
+        view.sigRangeChangedManually.connect(self._on_moved_by_hand)
+
+    def unlink(self, view: PlotView) -> None:
+        """The plot goes."""
+        self._views.remove(view)
+        view.setXLink(None)
+
+    @property
+    def low(self) -> float:
+        """Where what is shown begins."""
+        return float(self._leader.viewRange()[0][0])
+
+    @property
+    def high(self) -> float:
+        """Where it ends."""
+        return float(self._leader.viewRange()[0][1])
 
     @property
     def span(self) -> float:
@@ -43,40 +70,35 @@ class TimeAxis(QObject):
 
     def set_extent(self, low: float, high: float) -> None:
         """All there is, from the first point to the last; shown at once while fitted."""
-        self.extent = (low, max(high, low + SHORTEST[self.axis]))
+        extent = (low, max(high, low + self._shortest(low)))
+        if extent != self.extent:
+            self.extent = extent
+            self._limit(*extent)
         if self.is_fitted:
-            self._set(*self.extent, by_person=False)
+            self._show(*self.extent)
 
     def show_range(self, low: float, high: float) -> None:
         """Shows a part, kept within what there is; all of it means fitted."""
-        first, last = self.extent
-        span = min(max(high - low, SHORTEST[self.axis]), last - first)
-        middle = (low + high) / 2
-        low = min(max(middle - span / 2, first), last - span)
-        self.is_fitted = span >= (last - first) * (1 - 1e-9)
-        self._set(low, low + span, by_person=True)
+        self._show(low, high)
+        self._on_moved_by_hand()
 
     def zoom(self, factor: float, around: float | None = None) -> None:
         """Shows `factor` times as much, with `around` (or the middle) staying where it is."""
-        fixed = (self.low + self.high) / 2 if around is None else around
-        span = max(self.span * factor, SHORTEST[self.axis])
-        share = (fixed - self.low) / self.span
-        self.show_range(fixed - share * span, fixed + (1 - share) * span)
+        self._leader.zoom_by_hand(factor, around)
 
     def pan(self, share: float) -> None:
         """Moves by a share of what is shown."""
-        self.show_range(self.low + share * self.span, self.high + share * self.span)
+        self._leader.move_by_hand(share)
 
     def fit(self) -> None:
         """Shows everything, and follows."""
         self.is_fitted = True
-        self._set(*self.extent, by_person=True)
+        self._show(*self.extent)
 
     def forget(self) -> None:
         """Nothing is shown any more: the next run begins from an empty axis."""
         self.is_fitted = True
-        self.extent = (0.0, SHORTEST[self.axis])
-        self._set(*self.extent, by_person=False)
+        self.set_extent(0.0, 0.0)
 
     def set_cursor(self, value: float | None) -> None:
         """Puts the crosshair somewhere, or takes it away."""
@@ -89,19 +111,24 @@ class TimeAxis(QObject):
         if axis == self.axis:
             return
         turned = run.times_of(self.low, self.high) if axis == "ts" else run.steps_of(self.low, self.high)
+        was_fitted, self.is_fitted = self.is_fitted, True
         self.axis, self.cursor = axis, None
-        extent = run.extent(axis)
-        low, high = extent if extent is not None else (0.0, 1.0)
-        self.extent = (low, max(high, low + SHORTEST[axis]))
-        if self.is_fitted or turned is None:
-            self.is_fitted = True
-            self.low, self.high = self.extent
-        else:
+        self.set_extent(*(run.extent(axis) or (0.0, 0.0)))
+        if not was_fitted and turned is not None:
             self.show_range(*turned)
         self.axis_changed.emit()
-        self.range_changed.emit(True)
 
-    def _set(self, low: float, high: float, by_person: bool) -> None:
-        if (low, high) != (self.low, self.high):
-            self.low, self.high = low, high
-            self.range_changed.emit(by_person)
+    def _show(self, low: float, high: float) -> None:
+        self._leader.setRange(xRange=(low, high), padding=0, disableAutoRange=False)
+
+    def _limit(self, low: float, high: float) -> None:
+        shortest = min(self._shortest(low), high - low)
+        for view in self._views:
+            view.setLimits(xMin=low, xMax=high, minXRange=shortest)
+
+    def _shortest(self, low: float) -> float:
+        return max(SHORTEST[self.axis], LEAST_SHARE * abs(low))
+
+    def _on_moved_by_hand(self, *_: object) -> None:
+        first, last = self.extent
+        self.is_fitted = self.span >= (last - first) * (1 - 1e-9)

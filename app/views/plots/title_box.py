@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from PySide6.QtCore import QPoint, Signal
-from PySide6.QtWidgets import QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QInputDialog, QMenu, QToolButton, QWidget
+
+MOST_LISTED: Final = 40
 
 
 class TitleBox(QToolButton):
@@ -27,8 +30,7 @@ class TitleBox(QToolButton):
         self.setAccessibleDescription("Choose what this plot shows")
         self.titles: list[str] = [first]
         self.title = first
-        self._menu = QMenu(self)
-        self.clicked.connect(lambda: self._menu.popup(self.mapToGlobal(QPoint(0, self.height()))))
+        self.clicked.connect(self._offer)
         self._show()
 
     def show_titles(self, titles: Sequence[str]) -> None:
@@ -49,9 +51,25 @@ class TitleBox(QToolButton):
     def _show(self) -> None:
         self.setText(f"{self.title} ▾")
         self.setAccessibleName(self.title)
-        self._menu.clear()
+
+    def _offer(self) -> None:
+        """A menu; with more names than a screen has lines, a list to search in."""
+        if len(self.titles) > MOST_LISTED:
+            choice = QInputDialog(self)
+            choice.setWindowTitle("Choose a chart")
+            choice.setLabelText("What this plot shows:")
+            choice.setComboBoxItems(self.titles)
+            choice.setOption(QInputDialog.InputDialogOption.UseListViewForComboBoxItems)
+            choice.setTextValue(self.title)
+            choice.textValueSelected.connect(self.choose)
+            choice.finished.connect(choice.deleteLater)
+            choice.open()
+            return
+        menu = QMenu(self)
         for title in self.titles:
-            action = self._menu.addAction(title)
+            action = menu.addAction(title.replace("&", "&&"))
             action.setCheckable(True)
             action.setChecked(title == self.title)
             action.triggered.connect(lambda _on, title=title: self.choose(title))
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self.mapToGlobal(QPoint(0, self.height())))

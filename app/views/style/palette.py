@@ -45,6 +45,7 @@ class PlotColours:
 
     Attributes:
         ground: Behind the curves.
+        clear: The same, transparent: under a picture of curves.
         text: Titles, values.
         muted: Axis labels.
         grid: Lines of the grid; opaque, so that they are cheap.
@@ -56,6 +57,7 @@ class PlotColours:
     """
 
     ground: QColor
+    clear: QColor
     text: QColor
     muted: QColor
     grid: QColor
@@ -97,6 +99,7 @@ def _plot_colours(ground_rgba: int, text_rgba: int, dark: bool) -> PlotColours:
     ground, text = QColor.fromRgba(ground_rgba), QColor.fromRgba(text_rgba)
     return PlotColours(
         ground=ground,
+        clear=QColor(ground.red(), ground.green(), ground.blue(), 0),
         text=text,
         muted=blend(text, ground, 0.65),
         grid=blend(text, ground, 0.10),

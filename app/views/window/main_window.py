@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QAbstractItemModel, Qt, Signal
-from PySide6.QtGui import QAction, QCloseEvent
-from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QWidget
+from PySide6.QtCore import QAbstractItemModel, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QCloseEvent, QPaintEvent
+from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QVBoxLayout, QWidget
 
 from app.models.rank_log import RankLog
 from app.models.run_data import RunData
@@ -17,7 +17,6 @@ from app.settings import Settings
 from app.state.available_actions import AvailableActions
 from app.state.run_outcome import RunOutcome, run_outcome
 from app.state.run_summary import RunSummary
-from app.views.plots.plots_panel import PlotsPanel
 from app.views.run_list.runs_panel import RunsPanel
 from app.views.run_tabs.run_tabs import RunTabs
 from app.views.setup.setup_panel import SetupPanel
@@ -33,6 +32,9 @@ from core.machine.devices.names import RankNames
 from core.recipes.manifest import Recipe
 from core.run_folder.state import RunState
 
+if TYPE_CHECKING:
+    from app.views.plots.plots_panel import PlotsPanel
+
 MIN_SIZE: Final = (1024, 640)
 START_SIZE: Final = (1320, 840)
 PANES: Final = (240, 760, 340)
@@ -46,11 +48,13 @@ class MainWindow(QMainWindow):
         stop_requested: True when it should end at once.
         stop_and_close_requested: The window is to be closed once the run was told to stop.
         closed: The window goes; what it held open can end.
+        plot_drawn: The first plot was drawn.
     """
 
     stop_requested = Signal(bool)
     stop_and_close_requested = Signal()
     closed = Signal()
+    plot_drawn = Signal()
 
     def __init__(
         self,
@@ -74,7 +78,12 @@ class MainWindow(QMainWindow):
         self.header = RunHeader()
         self.notice = NoticeBar()
         self.runs = RunsPanel(runs)
-        self.plots = PlotsPanel(data)
+        self._data = data
+        self._plots: PlotsPanel | None = None
+        self._plots_place = PlotsPlace()
+        self._plots_place.painted.connect(lambda: self.plots)
+        self._plot_settings: Mapping[str, Any] = {}
+        self._names = RankNames()
         self.welcome = Welcome(self.actions_.start)
         self.tabs = RunTabs(log)
         self.setup = SetupPanel(recipes)
@@ -124,7 +133,7 @@ class MainWindow(QMainWindow):
 
     def _lay_out(self) -> None:
         self._middle = RuledSplitter(Qt.Orientation.Vertical)
-        self._middle.addWidget(self.plots)
+        self._middle.addWidget(self._plots_place)
         self._middle.addWidget(self.tabs)
         self._middle.setStretchFactor(0, 3)
         self._middle.setStretchFactor(1, 1)
@@ -171,6 +180,34 @@ class MainWindow(QMainWindow):
         self._settings.set_layout("splitters/panes", self._panes.saveState())
         self._settings.set_layout("splitters/middle", self._middle.saveState())
 
+    # --- plots -------------------------------------------------------------------------------------------
+
+    @property
+    def plots(self) -> PlotsPanel:
+        """The charts. Their library takes a third of the time to the window, so it is loaded once that is painted."""
+        if self._plots is None:
+            from app.views.plots.plots_panel import PlotsPanel
+
+            self._plots = PlotsPanel(self._data)
+            self._plots.apply_settings(self._plot_settings)
+            self._plots.show_names(self._names)
+            self._plots.loss.chart.redrawn.connect(self.plot_drawn)
+            layout = self._plots_place.layout()
+            if layout is not None:
+                layout.addWidget(self._plots)
+            self._plots.show()
+        return self._plots
+
+    def apply_plot_settings(self, settings: Mapping[str, Any]) -> None:
+        """What `plot_settings` gave."""
+        self._plot_settings = settings
+        if self._plots is not None:
+            self._plots.apply_settings(settings)
+
+    def plot_settings(self) -> Mapping[str, Any]:
+        """What a person chose for the plots, to be remembered."""
+        return self._plot_settings if self._plots is None else self._plots.settings()
+
     # --- what has happened -------------------------------------------------------------------------------
 
     def show_actions(self, available: AvailableActions) -> None:
@@ -208,7 +245,9 @@ class MainWindow(QMainWindow):
 
     def show_names(self, names: RankNames) -> None:
         """Names the devices of the shown run's ranks, in plots and tabs."""
-        self.plots.show_names(names)
+        self._names = names
+        if self._plots is not None:
+            self._plots.show_names(names)
         self.tabs.show_names(names)
 
     def show_notes(self, notes: Sequence[str]) -> None:
@@ -273,6 +312,28 @@ class MainWindow(QMainWindow):
         question.keep_chosen.connect(self.close_now)
         question.stop_chosen.connect(self.stop_and_close_requested)
         question.open()
+
+
+class PlotsPlace(QWidget):
+    """Where the plots will be.
+
+    Signals:
+        painted: It was seen for the first time.
+    """
+
+    painted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_due = True
+        QVBoxLayout(self).setContentsMargins(0, 0, 0, 0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Asks for the plots once the window with its empty place is on the screen."""
+        super().paintEvent(event)
+        if self._is_due:
+            self._is_due = False
+            QTimer.singleShot(0, self, self.painted.emit)
 
 
 class ActionButton(QToolButton):

@@ -4,60 +4,38 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QImage, QMouseEvent, QPalette, QWheelEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
-from app.models.run_data import RunData
 from app.run_data.run_series import ChangeSet
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
-from app.views.plots.plots_panel import PlotsPanel
-from app.views.style.palette import rank_colour
+from app.views.plots.drawing import Line
+from app.views.plots.rank_curves import MOST_RANKS
+from app.views.style.palette import plot_colours, rank_colour
 from core.machine.devices.names import RankNames
 from core.processes import identity
 from core.run_folder.store import RunStore
 from tests.helpers.synthetic_run import START_S, UUIDS, Shape, make_run, write_lines
+from tests.unit.app.views.plots.conftest import Make, settle
 
 # Qt's offscreen platform says so whenever a window's least size changes.
 pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
-Make = Callable[[RunStore], PlotsPanel]
 
 
 @pytest.fixture
-def make(qtbot: QtBot) -> Iterator[Make]:
-    opened: list[RunData] = []
-
-    def build(store: RunStore) -> PlotsPanel:
-        data = RunData()
-        opened.append(data)
-        panel = PlotsPanel(data)
-        qtbot.addWidget(panel)
-        panel.resize(700, 560)
-        panel.show()
-        data.open(store.dir)
-        qtbot.waitUntil(lambda: data.is_caught_up)
-        settle(qtbot, panel)
-        return panel
-
-    yield build
-    for data in opened:
-        data.close()
+def make(make_panel: Make) -> Make:
+    return make_panel
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunStore:
     return write_lines(tmp_path / "run", Shape(steps=400), state="training", host=identity.own())
-
-
-def settle(qtbot: QtBot, panel: PlotsPanel) -> None:
-    qtbot.waitUntil(lambda: not panel._timer.isActive() and not panel._stale)
-    QApplication.processEvents()
 
 
 def append(store: RunStore, first: int, last: int, **values: float) -> None:
@@ -85,7 +63,7 @@ def turn(chart: Chart, x: float, notches: int, modifiers: Qt.KeyboardModifier = 
         place, chart.mapToGlobal(place), QPoint(), QPoint(0, 120 * notches), Qt.MouseButton.NoButton, modifiers,
         Qt.ScrollPhase.NoScrollPhase, False,
     )  # fmt: skip
-    QApplication.sendEvent(chart, event)
+    QApplication.sendEvent(chart.viewport(), event)
 
 
 def point_at(chart: Chart, place: QPointF) -> None:
@@ -94,13 +72,30 @@ def point_at(chart: Chart, place: QPointF) -> None:
     event = QMouseEvent(
         QEvent.Type.MouseMove, place, chart.mapToGlobal(place), nothing, nothing, Qt.KeyboardModifier.NoModifier
     )
-    QApplication.sendEvent(chart, event)
+    QApplication.sendEvent(chart.viewport(), event)
 
 
-def drag(qtbot: QtBot, chart: Chart, start: QPointF, end: QPointF) -> None:
-    qtbot.mousePress(chart, Qt.MouseButton.LeftButton, pos=start.toPoint())
-    qtbot.mouseMove(chart, end.toPoint())
-    qtbot.mouseRelease(chart, Qt.MouseButton.LeftButton, pos=end.toPoint())
+def send(chart: Chart, place: QPointF, *events: tuple[QEvent.Type, Qt.MouseButton, Qt.MouseButton]) -> None:
+    """Mouse events: of which kind, by which button, with which one held."""
+    for kind, button, held in events:
+        event = QMouseEvent(kind, place, chart.mapToGlobal(place), button, held, Qt.KeyboardModifier.NoModifier)
+        QApplication.sendEvent(chart.viewport(), event)
+
+
+def double_click(chart: Chart, place: QPointF) -> None:
+    left, nothing = Qt.MouseButton.LeftButton, Qt.MouseButton.NoButton
+    up = (QEvent.Type.MouseButtonRelease, left, nothing)
+    send(
+        chart, place, (QEvent.Type.MouseButtonPress, left, left), up, (QEvent.Type.MouseButtonDblClick, left, left), up
+    )
+
+
+def drag(chart: Chart, start: QPointF, end: QPointF, button: Qt.MouseButton = Qt.MouseButton.LeftButton) -> None:
+    """Pressed, moved and released, as a mouse tells it: with the button held in each move."""
+    nothing = Qt.MouseButton.NoButton
+    send(chart, start, (QEvent.Type.MouseMove, nothing, nothing), (QEvent.Type.MouseButtonPress, button, button))
+    send(chart, (start + end) / 2, (QEvent.Type.MouseMove, nothing, button))
+    send(chart, end, (QEvent.Type.MouseMove, nothing, button), (QEvent.Type.MouseButtonRelease, button, nothing))
 
 
 def test_a_run_is_drawn_from_its_first_point_to_its_last(make: Make, run: RunStore) -> None:
@@ -132,7 +127,7 @@ def test_new_points_are_followed_while_everything_is_shown(make: Make, run: RunS
 def test_what_a_person_zoomed_does_not_jump(make: Make, run: RunStore, qtbot: QtBot) -> None:
     panel = make(run)
     chart = panel.loss.chart
-    drag(qtbot, chart, QPointF(chart.x_of(300), 60), QPointF(chart.x_of(400), 60))
+    drag(chart, QPointF(chart.x_of(300), 60), QPointF(chart.x_of(400), 60))
     assert panel.time_axis.low == pytest.approx(300, abs=2)
     shown, scale = (panel.time_axis.low, panel.time_axis.high), chart.scale
     append(run, 401, 500, loss=50.0)
@@ -140,7 +135,7 @@ def test_what_a_person_zoomed_does_not_jump(make: Make, run: RunStore, qtbot: Qt
     settle(qtbot, panel)
     assert (panel.time_axis.low, panel.time_axis.high) == shown
     assert chart.scale == scale
-    qtbot.mouseDClick(chart, Qt.MouseButton.LeftButton, pos=QPoint(200, 60))
+    double_click(chart, QPointF(200, 60))
     assert (panel.time_axis.low, panel.time_axis.high) == (1, 500)
     assert chart.scale is not None
     assert chart.scale.high > 40
@@ -156,11 +151,11 @@ def test_all_plots_zoom_together(make: Make, run: RunStore, qtbot: QtBot) -> Non
     assert panel.time_axis.is_fitted
 
 
-def test_a_tall_drag_zooms_values_too(make: Make, run: RunStore, qtbot: QtBot) -> None:
+def test_a_tall_drag_zooms_values_too(make: Make, run: RunStore) -> None:
     panel = make(run)
     chart = panel.loss.chart
     area, whole = chart.plot_area(), chart.scale
-    drag(qtbot, chart, QPointF(area.left() + 50, area.top() + 10), QPointF(area.left() + 200, area.center().y()))
+    drag(chart, QPointF(area.left() + 50, area.top() + 10), QPointF(area.left() + 200, area.center().y()))
     chosen = chart.scale
     assert whole is not None
     assert chosen is not None
@@ -286,11 +281,11 @@ def test_the_readout_is_made_anew_with_new_points_and_not_when_the_view_moves(
     qtbot.waitUntil(lambda: bool(renewed))
 
 
-def test_the_values_in_the_plot_stay_at_its_right_edge_when_it_grows(make: Make, run: RunStore, qtbot: QtBot) -> None:
+def test_values_stand_over_their_plot_and_never_on_its_curves(make: Make, run: RunStore) -> None:
     panel = make(run)
-    panel.resize(1000, 560)
-    chart, values = panel.loss.chart, panel.loss.readout
-    qtbot.waitUntil(lambda: 0 < chart.plot_area().right() - values.geometry().right() < 20)
+    for frame in panel.frames():
+        assert frame.readout.accessibleName()
+        assert frame.readout.geometry().bottom() < frame.chart.geometry().top()
 
 
 def test_plots_that_cost_much_are_redrawn_less_often(make: Make, run: RunStore) -> None:
@@ -415,3 +410,84 @@ def test_whatever_else_a_run_reports_has_a_plot_of_its_own(make: Make, run: RunS
     (reading,) = panel.step_time.chart.readings()
     assert (reading.label, reading.text) == ("eval", "0.700")
     assert panel.step_time.chart.accessibleName() == "Val accuracy plot"
+
+
+def test_what_lies_between_stop_and_resume_is_a_gap_by_time(tmp_path: Path, make: Make) -> None:
+    launch = {"event": "launch", "rank": -1, "mode": "single"}
+    lines: list[dict[str, object]] = [launch | {"ts": START_S, "attempt": 1, "resumed_from": None}]
+    for attempt, first, start in ((1, 1, START_S), (2, 41, START_S + 120)):
+        if attempt == 2:
+            lines.append(launch | {"ts": start, "attempt": 2, "resumed_from": {"0": 40}})
+        values = {"event": "step", "rank": 0, "attempt": attempt, "loss": 1.0, "step_time_s": 0.5, "tokens_per_s": 9.0}
+        lines += [values | {"ts": start + 0.5 * (n + 1), "step": first + n} for n in range(40)]
+    store = make_run(tmp_path / "run")
+    store.metrics.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    panel = make(store)
+    panel.set_axis("ts")
+    for chart in (panel.loss.chart, panel.throughput.chart, panel.step_time.chart):
+        picture, area = image(chart), chart.plot_area()
+        grid = {QColor(plot_colours(panel.palette()).grid).rgb(), QColor(plot_colours(panel.palette()).ground).rgb()}
+        for share, is_drawn in ((0.06, True), (0.5, False), (0.95, True)):
+            x = int(area.left() + share * area.width())
+            column = {picture.pixel(x, y) for y in range(int(area.top()) + 1, int(area.bottom()) - 2)}
+            assert bool(column - grid) == is_drawn, (chart.accessibleName(), share)
+
+
+def test_lines_that_lie_on_each_other_show_both_colours(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    append(run, 401, 3000)
+    qtbot.waitUntil(lambda: panel.time_axis.high == 3000)
+    panel.time_axis.show_range(1500, 3000)
+    chart = panel.loss.chart
+    assert chart.scale is not None
+    lines = [layer for layer in chart.layers if isinstance(layer, Line)]
+    assert abs(lines[0].y[-1] - lines[1].y[-1]) < 1e-3, "one line, were it not for the colours"
+    picture, hues = image(chart), [rank_colour(rank, panel.palette()).hue() for rank in range(2)]
+    y = float(chart.scale.place(lines[0].y[-1:], chart.plot_area().top(), chart.plot_area().height())[0])
+    for hue in hues:
+        near = [
+            picture.pixelColor(x, int(y) + d)
+            for x in range(picture.width() // 2, picture.width() - 20)
+            for d in (-1, 0, 1)
+        ]
+        assert sum(abs(colour.hue() - hue) < 8 and colour.saturation() > 100 for colour in near) > 20
+
+
+def test_a_ring_at_the_newest_step_is_whole(make: Make, run: RunStore) -> None:
+    panel = make(run)
+    chart = panel.loss.chart
+    picture, ring = image(chart), plot_colours(panel.palette()).eval.rgb()
+    right = int(chart.plot_area().right())
+    beyond = {picture.pixel(x, y) for x in range(right + 1, right + 4) for y in range(picture.height())}
+    assert any(QColor(pixel).lightness() < 128 for pixel in beyond), ring
+
+
+def test_thousands_of_ranks_and_names_hold_nobody_up(tmp_path: Path, make: Make) -> None:
+    ranks = [
+        {"ts": START_S + s, "event": "step", "rank": r, "attempt": 1, "step": s, "loss": 1.0, "tokens_per_s": 2.0}
+        for s in range(2)
+        for r in range(1000)
+    ]
+    names = {"ts": START_S + 9, "event": "step", "rank": 0, "attempt": 1, "step": 9} | {
+        f"n{i}": 1.0 for i in range(5000)
+    }
+    store = make_run(tmp_path / "run")
+    store.metrics.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in [*ranks, names]))
+    panel = make(store)
+    assert len(panel.loss.chart.layers) <= 2 * MOST_RANKS and len(panel.loss.chart.readings()) <= MOST_RANKS
+    assert panel.throughput.chart.readings()[0].text == "2,000 tok/s", "the sum is that of all"
+    assert len(panel.beside_box.titles) > 5000 and panel.beside_box.findChildren(QMenu) == []
+
+
+def test_steps_beyond_what_a_float_counts_are_drawn(tmp_path: Path, make: Make) -> None:
+    lines = [
+        {"ts": START_S + n, "event": "step", "rank": 0, "attempt": 1, "step": 10**18 + 1000 * n, "loss": 1.0 + n % 3}
+        for n in range(200)
+    ]
+    store = make_run(tmp_path / "run")
+    store.metrics.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    panel = make(store)
+    for move in (lambda: panel.time_axis.zoom(0.5), lambda: panel.time_axis.zoom(1e-9), panel.fit):
+        move()
+        assert panel.loss.chart.scale is not None
+        image(panel.loss.chart)

@@ -79,15 +79,6 @@ def test_a_logarithm_leaves_out_what_it_cannot_show() -> None:
     assert 0 < placed[2] < 100
 
 
-def test_zooming_keeps_a_value_in_place() -> None:
-    scale = Scale(0.0, 10.0)
-    y = 30.0
-    value = scale.value_at(y, 0, 100)
-    near = scale.zoomed(0.5, value)
-    assert near.value_at(y, 0, 100) == pytest.approx(value)
-    assert near.high - near.low == pytest.approx(5.0)
-
-
 @pytest.mark.parametrize(
     ("scale", "above", "below"),
     [

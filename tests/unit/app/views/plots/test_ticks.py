@@ -4,32 +4,55 @@ from __future__ import annotations
 
 import math
 import random
+from itertools import pairwise
 
 import pytest
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import QApplication
 
-from app.views.plots.ticks import clock, linear_ticks, log_ticks, short, time_ticks, whole_ticks
+from app.views.plots.axes import TimeTicks, ValueAxis
+from app.views.plots.ticks import clock, labels, log_values, multiples, short, spacing_of_time
+from app.views.plots.time_axis import TimeAxis
 
 
-def labels(ticks: list[tuple[float, str]]) -> list[str]:
-    return [label for _, label in ticks]
+@pytest.fixture(autouse=True)
+def application(qapp: QApplication) -> QApplication:
+    return qapp
+
+
+def values_axis(low: float, high: float, *, log: bool = False, unit: str = "") -> ValueAxis:
+    axis = ValueAxis()
+    axis.setTickFont(QFont())
+    axis.unit = unit
+    axis.setLogMode(log)
+    axis.setRange(low, high)
+    return axis
+
+
+def texts(found: list[tuple[float, str]]) -> list[str]:
+    return [text for _, text in found]
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "most", "expected"),
+    ("values", "spacing", "expected"),
     [
-        (0, 10, 5, ["0", "2", "4", "6", "8", "10"]),
-        (1.42, 1.69, 5, ["1.45", "1.50", "1.55", "1.60", "1.65"]),
-        (-1, 1, 4, ["-1.0", "-0.5", "0", "0.5", "1.0"]),
-        (0, 170_000, 4, ["0", "50 k", "100 k", "150 k"]),
-        (0, 0.0003, 3, ["0", "0.0001", "0.0002", "0.0003"]),
-        (1e-7, 4e-7, 3, ["1e-7", "2e-7", "3e-7", "4e-7"]),
-        (5, 5, 4, []),
-        (math.nan, 5, 4, []),
-        (0, math.inf, 4, []),
+        ([0, 2, 4], 2, ["0", "2", "4"]),
+        ([1.45, 1.5, 1.55], 0.05, ["1.45", "1.50", "1.55"]),
+        ([-0.5, 0, 0.5], 0.5, ["-0.5", "0", "0.5"]),
+        ([0, 50_000, 100_000], 50_000, ["0", "50 k", "100 k"]),
+        ([0, 0.0001, 0.0002], 0.0001, ["0", "0.0001", "0.0002"]),
+        ([1e-7, 2e-7], 1e-7, ["1e-7", "2e-7"]),
+        ([], 1, []),
     ],
 )
-def test_linear(low: float, high: float, most: int, expected: list[str]) -> None:
-    assert labels(linear_ticks(low, high, most)) == expected
+def test_labels_have_the_same_decimals_and_prefix(values: list[float], spacing: float, expected: list[str]) -> None:
+    assert labels(values, spacing) == expected
+
+
+def test_multiples_are_within_their_bounds() -> None:
+    assert multiples(0, 1, 0.25) == [0, 0.25, 0.5, 0.75, 1]
+    assert multiples(2.5, 3.4, 1) == [3]
+    assert multiples(math.nan, 5, 1) == multiples(0, math.inf, 1) == multiples(0, 1, 0) == []
 
 
 def test_labels_can_be_told_apart_anywhere() -> None:
@@ -37,33 +60,41 @@ def test_labels_can_be_told_apart_anywhere() -> None:
     for _ in range(500):
         low = chance.choice((0.0, -1.0, 1.0)) * 10 ** chance.uniform(-5, 9)
         high = low + 10 ** chance.uniform(-3, 6) * max(1e-3, abs(low))
-        ticks = linear_ticks(low, high, chance.randint(2, 9))
-        assert len(set(labels(ticks))) == len(ticks)
-        assert len(ticks) <= 20
-        assert all(low - 1e-6 * (high - low) <= value <= high + 1e-6 * (high - low) for value, _ in ticks)
+        found = values_axis(low, high).labelled(chance.uniform(60, 400))
+        assert len(set(texts(found))) == len(found)
+        assert 1 <= len(found) <= 20
+        assert all(low - 1e-6 * (high - low) <= value <= high + 1e-6 * (high - low) for value, _ in found)
 
 
-def test_whole() -> None:
-    assert labels(whole_ticks(0, 3, 10)) == ["0", "1", "2", "3"]
-    assert labels(whole_ticks(3.2, 3.9, 5)) == []
-    assert labels(whole_ticks(2.5, 3.4, 5)) == ["3"]
-    assert labels(whole_ticks(0, 50_000, 5)) == ["0", "10 k", "20 k", "30 k", "40 k", "50 k"]
+def test_seconds_are_shown_as_milliseconds_where_that_is_shorter() -> None:
+    assert texts(values_axis(0, 0.15, unit="s").labelled(120))[:2] == ["0 ms", "50 ms"]
+    assert texts(values_axis(0, 15, unit="s").labelled(120))[:2] == ["0 s", "5 s"]
+
+
+def test_whole_steps_only() -> None:
+    time_axis = TimeAxis()
+    axis = TimeTicks(time_axis)
+    axis.setTickFont(QFont())
+    for low, high in ((0, 3), (0, 50_000), (7, 9)):
+        axis.setRange(low, high)
+        found = axis.labelled(600)
+        assert len(found) >= 2 and all(value == int(value) for value, _ in found)
+        assert len({b - a for (a, _), (b, _) in pairwise(found)}) == 1
 
 
 def test_logarithmic() -> None:
-    assert labels(log_ticks(1e-3, 1e2, 8)) == ["0.001", "0.01", "0.1", "1", "10", "100"]
-    assert labels(log_ticks(0.9, 25, 6)) == ["1", "2", "5", "10", "20"]
-    assert labels(log_ticks(1.4, 4.9, 5)) == ["2", "3", "4"]
-    assert log_ticks(-1, 5, 5) == []
+    assert [short(v) for v in log_values(1e-3, 1e2, 8)] == ["0.001", "0.01", "0.1", "1", "10", "100"]
+    assert log_values(0.9, 25, 6) == [1, 2, 5, 10, 20]
+    found = values_axis(-3, 2, log=True).labelled(300)
+    assert {"0.001", "1", "100"} <= set(texts(found))
+    near = values_axis(math.log10(1.4), math.log10(4.9), log=True).labelled(200)
+    assert texts(near) == ["2", "3", "4"]
 
 
 def test_time() -> None:
-    assert labels(time_ticks(0, 60, 4)) == ["0:00", "0:15", "0:30", "0:45", "1:00"]
-    assert labels(time_ticks(0, 7300, 3)) == ["0:00", "1:00:00", "2:00:00"]
-    assert labels(time_ticks(0, 0.4, 4)) == ["0:00.0", "0:00.1", "0:00.2", "0:00.3", "0:00.4"]
-    assert labels(time_ticks(86_400 * 3, 86_400 * 5, 2)) == ["3 d 00:00", "4 d 00:00", "5 d 00:00"]
-    assert len(time_ticks(0, 86_400 * 400, 5)) <= 6
-    assert time_ticks(5, 5, 3) == []
+    assert [spacing_of_time(s) for s in (0.0007, 0.4, 12, 1700, 80_000)] == [0.001, 0.5, 15, 1800, 86_400]
+    assert spacing_of_time(86_400 * 80) == 100 * 86_400
+    assert [clock(s, 15) for s in multiples(0, 60, 15)] == ["0:00", "0:15", "0:30", "0:45", "1:00"]
 
 
 def test_clock_and_short() -> None:

@@ -1,0 +1,140 @@
+"""A chart outside the window: as a picture, a drawing, a table."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from PySide6.QtCore import QBuffer, QByteArray, QRectF
+from PySide6.QtGui import QColor, QImage, QImageWriter, QPainter
+from PySide6.QtSvg import QSvgGenerator
+
+from app.run_data.pyramid import Floats
+from app.views.plots.chart import Chart
+from app.views.plots.drawing import Area, Layer, Strokes
+from app.views.style.palette import plot_colours
+from core.errors import RankdeckError
+
+PICTURE_SCALE: Final = 2
+"""Pixels of a saved picture for one on the screen."""
+
+
+def picture(chart: Chart, title: str) -> QImage:
+    """The chart with its title and the names of its curves."""
+    from pyqtgraph.exporters import ImageExporter
+
+    with _titled(chart, title):
+        exporter = ImageExporter(chart.plotItem)
+        exporter.parameters()["width"] = PICTURE_SCALE * chart.width()
+        drawn: QImage = exporter.export(toBytes=True)
+    return drawn
+
+
+def save_picture(chart: Chart, title: str, path: Path) -> None:
+    """Writes a PNG.
+
+    Raises:
+        RankdeckError: It cannot be written.
+    """
+    writer = QImageWriter(str(path), QByteArray(b"png"))
+    if not writer.write(picture(chart, title)):
+        raise _cannot_write(path, f"{writer.errorString()}.")
+
+
+def save_drawing(chart: Chart, title: str, path: Path) -> None:
+    """Writes an SVG, with every curve as lines.
+
+    Raises:
+        RankdeckError: It cannot be written.
+    """
+    # Not by pyqtgraph's SVGExporter: 0.14.0 fails on Qt's closed paths (pyqtgraph issue 3495).
+    drawn = QByteArray()
+    into = QBuffer(drawn)
+    with _titled(chart, title):
+        generator = QSvgGenerator()
+        generator.setOutputDevice(into)
+        generator.setTitle(title)
+        generator.setSize(chart.size())
+        generator.setViewBox(chart.rect())
+        painter = QPainter(generator)
+        items = (chart.curves, chart.curves.rings)
+        for item in items:
+            item.setExportMode(True, {"painter": painter})
+        painter.fillRect(chart.rect(), chart.backgroundBrush())
+        chart.scene().render(painter, QRectF(chart.rect()), QRectF(chart.rect()))
+        for item in items:
+            item.setExportMode(False)
+        painter.end()
+    try:
+        path.write_bytes(drawn.data())
+    except OSError as error:
+        raise _cannot_write(path, f"{error.strerror or error}.") from None
+
+
+def save_values(chart: Chart, path: Path) -> None:
+    """Writes a CSV of what is drawn.
+
+    Raises:
+        RankdeckError: It cannot be written.
+    """
+    try:
+        path.write_text(values(chart, ","), encoding="utf-8", newline="")
+    except OSError as error:
+        raise _cannot_write(path, f"{error.strerror or error}.") from None
+
+
+def values(chart: Chart, separator: str) -> str:
+    """What is drawn as a table: a line for each position, a column for each curve.
+
+    Where a pixel stands for several steps, a curve has two columns, with the lowest and the highest of them.
+    """
+    is_step = chart.time_axis.axis == "step"
+    start = 0.0 if is_step else chart.time_axis.extent[0]
+    columns = [column for layer in chart.layers for column in _columns(layer)]
+    places = sorted({place for _, x, _ in columns for place in x[~np.isnan(x)].tolist()})
+    cells = [dict(zip(x.tolist(), y.tolist(), strict=True)) for _, x, y in columns]
+    text = io.StringIO()
+    table = csv.writer(text, delimiter=separator, lineterminator="\n")
+    table.writerow(["step" if is_step else "seconds", *(name for name, _, _ in columns)])
+    for place in places:
+        found = (cell.get(place) for cell in cells)
+        row = ("" if value is None or value != value else f"{value:.10g}" for value in found)
+        table.writerow([f"{place - start:.10g}", *row])
+    return text.getvalue()
+
+
+def _columns(layer: Layer) -> list[tuple[str, Floats, Floats]]:
+    if isinstance(layer, Area):
+        return [(layer.label, layer.x, layer.high - layer.low)]
+    if not isinstance(layer, Strokes):
+        return [(layer.label, layer.x, layer.y)]
+    if layer.low is layer.high:
+        return [(layer.label, layer.x, layer.low)]
+    return [(f"{layer.label} lowest", layer.x, layer.low), (f"{layer.label} highest", layer.x, layer.high)]
+
+
+@contextmanager
+def _titled(chart: Chart, title: str) -> Iterator[None]:
+    """Puts the title and the curves' names over the plot while it is exported."""
+    colours = plot_colours(chart.palette())
+    names: dict[str, QColor] = {reading.label: reading.colour for reading in chart.readings() if reading.colour}
+    signs = [f"<span style='color:{c.name()}'>■</span> {html.escape(name)}" for name, c in names.items() if name]
+    chart.plotItem.setTitle("&nbsp; ".join([f"<b>{html.escape(title)}</b>", *signs]), color=colours.text.name())
+    chart.plotItem.layout.activate()
+    try:
+        yield
+    finally:
+        chart.plotItem.setTitle(None)
+        chart.plotItem.layout.activate()
+
+
+def _cannot_write(path: Path, cause: str) -> RankdeckError:
+    return RankdeckError(
+        f"{path} cannot be written: {cause}", "Choose another folder.", title="The chart was not saved"
+    )

@@ -1,0 +1,134 @@
+"""Menu of a chart: save, copy, scale, and the dialogs that it opens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QFormLayout,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QMessageBox,
+    QWidget,
+)
+
+from app.views.plots import chart_export
+from app.views.plots.chart import Chart
+from core.errors import RankdeckError
+
+KINDS: Final = {"png": "Pictures (*.png)", "svg": "Drawings (*.svg)", "csv": "Tables (*.csv)"}
+
+
+def make_menu(chart: Chart, title: str, parent: QWidget) -> QMenu:
+    """The chart's menu, as it is now.
+
+    Args:
+        chart: What is saved, copied and changed.
+        title: What it shows.
+        parent: Owns the menu and its questions.
+    """
+    menu = QMenu(parent)
+    drawn = chart.scale is not None
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("Save &picture (PNG)…", lambda: _save(chart, title, "png", parent)),
+        ("Save &drawing (SVG)…", lambda: _save(chart, title, "svg", parent)),
+        ("Save &values (CSV)…", lambda: _save(chart, title, "csv", parent)),
+        ("&Copy picture", lambda: QGuiApplication.clipboard().setImage(chart_export.picture(chart, title))),
+        ("Copy va&lues", lambda: QGuiApplication.clipboard().setText(chart_export.values(chart, "\t"))),
+    ]
+    for text, act in steps:
+        action = menu.addAction(text)
+        action.triggered.connect(lambda _on=False, act=act: act())
+        action.setEnabled(drawn)
+    menu.addSeparator()
+    log = menu.addAction("Lo&garithmic axis")
+    log.setCheckable(True)
+    log.setChecked(chart.is_log)
+    log.setEnabled(chart.source.fixed_scale is None)
+    log.triggered.connect(chart.set_log)
+    limits = menu.addAction("Value &range…")
+    limits.setEnabled(drawn and chart.source.fixed_scale is None)
+    limits.triggered.connect(lambda: RangeDialog(chart, parent).open())
+    menu.addAction("&Fit the whole run").triggered.connect(chart.fit)
+    return menu
+
+
+def pop_up(chart: Chart, title: str, parent: QWidget, place: QPoint) -> QMenu:
+    """Shows the menu at a place on the screen."""
+    menu = make_menu(chart, title, parent)
+    menu.aboutToHide.connect(menu.deleteLater)
+    menu.popup(place)
+    return menu
+
+
+def _save(chart: Chart, title: str, kind: str, parent: QWidget) -> None:
+    name = re.sub(r"\W+", "-", title.lower()).strip("-") or "chart"
+    chosen, _ = QFileDialog.getSaveFileName(parent, f"Save {title}", f"{name}.{kind}", KINDS[kind])
+    if not chosen:
+        return
+    path = Path(chosen)
+    try:
+        if kind == "csv":
+            chart_export.save_values(chart, path)
+        elif kind == "svg":
+            chart_export.save_drawing(chart, title, path)
+        else:
+            chart_export.save_picture(chart, title, path)
+    except RankdeckError as error:
+        QMessageBox.warning(parent, error.title, f"{error.cause}\n\n{error.next_step}")
+
+
+class RangeDialog(QDialog):
+    """Asks from which value to which a chart reaches."""
+
+    def __init__(self, chart: Chart, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Value range")
+        self._chart = chart
+        scale = chart.scale
+        ends = (0.0, 1.0) if scale is None else (scale.low, scale.high)
+        if scale is not None and scale.log:
+            ends = (10.0 ** ends[0], 10.0 ** ends[1])
+        self.low, self.high = (QLineEdit(f"{value:.4g}") for value in ends)
+        self.problem = QLabel("Enter two numbers, the lower one first.")
+        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
+        self.buttons.accepted.connect(self.accept)
+        self.buttons.rejected.connect(self.reject)
+        form = QFormLayout(self)
+        form.addRow("&Lowest", self.low)
+        form.addRow("&Highest", self.high)
+        form.addRow(self.problem)
+        form.addRow(self.buttons)
+        for field in (self.low, self.high):
+            field.textChanged.connect(self._check)
+        self.accepted.connect(self._show)
+        self.finished.connect(self.deleteLater)
+        self._check()
+
+    def _range(self) -> tuple[float, float] | None:
+        try:
+            low, high = float(self.low.text().replace(",", "")), float(self.high.text().replace(",", ""))
+        except ValueError:
+            return None
+        fits = float("-inf") < low < high < float("inf") and (low > 0 or not self._chart.is_log)
+        return (low, high) if fits else None
+
+    def _check(self) -> None:
+        fits = self._range() is not None
+        above_zero = " Both must be above zero on a logarithmic axis." if self._chart.is_log else ""
+        self.problem.setText("" if fits else f"Enter two numbers, the lower one first.{above_zero}")
+        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setEnabled(fits)
+
+    def _show(self) -> None:
+        found = self._range()
+        if found is not None:
+            self._chart.show_values(*found)

@@ -1,0 +1,123 @@
+"""The part of a plot in which curves lie: pyqtgraph's view with the gestures of a chart."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyqtgraph
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QBrush, QPalette
+from PySide6.QtWidgets import QApplication
+
+from app.views.plots.drawing import hairline
+
+FLAT_SHARE: Final = 0.25
+"""A drag that is lower than this share of the plot zooms time only."""
+WHEEL_PAN: Final = 1200
+"""Eighths of a degree that the wheel turns while the view moves by its own width."""
+
+
+class PlotView(pyqtgraph.ViewBox):
+    """Drag to zoom (a flat drag zooms time, a tall one both), wheel to zoom time, Ctrl+wheel to zoom values.
+
+    Shift+wheel, a sideways wheel and a middle drag move. Views that are linked show the same time at any width:
+    pyqtgraph's own link lines up what lies above each other on the screen, so that a narrower plot shows less.
+
+    Signals:
+        fit_requested: Everything is to be shown.
+        menu_requested: The chart's menu, at a place on the screen.
+    """
+
+    fit_requested = Signal()
+    menu_requested = Signal(QPoint)
+
+    def __init__(self) -> None:
+        super().__init__(enableMenu=False, defaultPadding=0.0)
+        self.setMouseMode(self.RectMode)
+        self.disableAutoRange()
+
+    def show_values(self, low: float, high: float) -> None:
+        """Sets the value range."""
+        self.setRange(yRange=(low, high), padding=0, disableAutoRange=False)
+
+    def linkedViewChanged(self, view: Any, axis: int) -> None:
+        """Another view's range: the same here."""
+        if view is None or self.linksBlocked or axis != self.XAxis:
+            return
+        view.blockLink(True)
+        try:
+            self.setRange(xRange=view.viewRange()[0], padding=0, disableAutoRange=False)
+        finally:
+            view.blockLink(False)
+
+    def wheelEvent(self, event: Any, axis: int | None = None) -> None:
+        """Zooms time; with Ctrl, or over the value axis, values; with Shift, or sideways, moves."""
+        self.updateMatrix()
+        sideways = event.orientation() == Qt.Orientation.Horizontal
+        if sideways or event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+            self.move_by_hand(-event.delta() / WHEEL_PAN)
+            event.accept()
+        elif event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            super().wheelEvent(event, axis=self.YAxis)
+        else:
+            super().wheelEvent(event, axis=self.XAxis if axis is None else axis)
+
+    def move_by_hand(self, share: float) -> None:
+        """Moves by a share of what is shown."""
+        low, high = self.viewRange()[0]
+        self.translateBy(x=share * (high - low))
+        self.sigRangeChangedManually.emit([True, False])
+
+    def zoom_by_hand(self, factor: float, around: float | None = None) -> None:
+        """Shows `factor` times as much, with `around` (or the middle) staying where it is."""
+        low, high = self.viewRange()[0]
+        self.scaleBy(x=factor, center=((low + high) / 2 if around is None else around, 0.0))
+        self.sigRangeChangedManually.emit([True, False])
+
+    def mouseDragEvent(self, event: Any, axis: int | None = None) -> None:
+        """Zooms to a rectangle (left), or moves (middle, and left on an axis)."""
+        self.updateMatrix()  # what is painted may lag behind the layout
+        if event.button() == Qt.MouseButton.MiddleButton:
+            super().mouseDragEvent(event, axis=self.XAxis)
+        elif event.button() == Qt.MouseButton.LeftButton:
+            super().mouseDragEvent(event, axis=axis)
+
+    def updateScaleBox(self, start: QPointF, end: QPointF) -> None:
+        """The rectangle that is being dragged, as high as the plot while the drag is flat."""
+        chosen = QRectF(QPointF(start), QPointF(end)).normalized()
+        if self._is_flat(chosen.height()):
+            chosen.setTop(0.0)
+            chosen.setBottom(self.height())
+        colour = QApplication.palette().color(QPalette.ColorRole.Highlight)
+        self.rbScaleBox.setPen(hairline(colour))
+        colour.setAlpha(40)
+        self.rbScaleBox.setBrush(QBrush(colour))
+        super().updateScaleBox(chosen.topLeft(), chosen.bottomRight())
+
+    def showAxRect(self, chosen: QRectF, **_more: Any) -> None:
+        """Zooms to the rectangle that was dragged; values only where it is tall."""
+        chosen = chosen.normalized()
+        first, last = self.viewRange()[0]
+        ends = (max(first, chosen.left()), min(last, chosen.right()))
+        self.setRange(xRange=ends, padding=0, disableAutoRange=False)
+        low, high = self.viewRange()[1]
+        is_tall = not self._is_flat(chosen.height() / (high - low) * self.height())
+        if is_tall:
+            self.show_values(max(low, chosen.top()), min(high, chosen.bottom()))
+        self.sigRangeChangedManually.emit([True, is_tall])
+
+    def mouseClickEvent(self, event: Any) -> None:
+        """Fits everything (double-click), or asks for the menu (right)."""
+        if event.button() == Qt.MouseButton.RightButton:
+            self.menu_requested.emit(event.screenPos().toPoint())
+            event.accept()
+        elif event.button() == Qt.MouseButton.LeftButton and event.double():
+            self.fit_requested.emit()
+            event.accept()
+
+    def keyPressEvent(self, event: Any) -> None:
+        """The chart answers keys."""
+        event.ignore()
+
+    def _is_flat(self, pixels: float) -> bool:
+        return bool(pixels < FLAT_SHARE * self.height())
