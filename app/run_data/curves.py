@@ -1,4 +1,4 @@
-"""From a series to what a plot draws: at most one bin a pixel, and a smoothed line over those bins.
+"""From a series to what a plot draws: at most two bins a pixel.
 
 Bins lie on a fixed grid of rows (powers of two), not on the view's edges, so that a curve does not shimmer
 while it is moved. With fewer rows in view than pixels, every row is drawn as it is.
@@ -16,11 +16,7 @@ from app.run_data.column import Column
 from app.run_data.pyramid import BIN, Floats, pairs, running_max, summarise
 from app.run_data.series import Series, XAxis
 
-RUN_IN_HALF_LIVES: Final = 8
-RUN_IN_BINS: Final = 256
 LEAST_SHARE: Final = 0.25
-FORGETS_AT_ONCE: Final = 1e-6
-LARGEST_EXPONENT: Final = 500.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +56,16 @@ def reduce_rows(series: Series, name: str, axis: XAxis, first: int, last: int, b
         rows = column.read(first, last)
         x = series.positions(axis, first, last, 1, lambda: running_max(ticks.read(first, last)))
         return Curve(x, rows, rows, rows, 1)
-    binned, first = (_of_rows if width < BIN else _of_bins), first // width * width
-    x = series.positions(axis, first, last, width, lambda: _middle_of(binned(ticks, first, last, width)))
-    low, high, mean = binned(column, first, last, width)
+    first = first // width * width
+    x = series.positions(axis, first, last, width, lambda: _middle_of(_binned(ticks, first, last, width)))
+    low, high, mean = _binned(column, first, last, width)
     return Curve(x, low, high, mean, width)
+
+
+def bins_of(series: Series, name: str, first: int, last: int, width: int) -> Floats:
+    """Minima, maxima and means of the bins of `width` rows from `first`, where one begins: shape ``(3, n)``."""
+    column = series.columns.get(name)
+    return np.empty((3, 0)) if column is None or last <= first else _binned(column, first, last, width)
 
 
 def reduce_range(series: Series, name: str, axis: XAxis, low: float, high: float, bins: int) -> tuple[Curve, int]:
@@ -75,6 +77,12 @@ def reduce_range(series: Series, name: str, axis: XAxis, low: float, high: float
     first, last = series.rows_between(axis, low, high)
     curve = reduce_rows(series, name, axis, first, last, bins)
     return curve, first // curve.width * curve.width
+
+
+def _binned(column: Column, first: int, last: int, width: int) -> Floats:
+    if width == 1:
+        return np.broadcast_to(column.read(first, last), (3, last - first))
+    return (_of_rows if width < BIN else _of_bins)(column, first, last, width)
 
 
 def _middle_of(ticks: Floats) -> Floats:
@@ -139,55 +147,6 @@ def one_a_pixel(curve: Curve, first: int, pixels: float) -> tuple[Curve, int]:
     low, high, mean = pairs(parts[1:])
     merged = Curve((parts[0, ::2] + parts[0, 1::2]) / 2, low, high, mean, 2 * curve.width)
     return merged, first - ahead * curve.width
-
-
-def smooth(series: Series, name: str, axis: XAxis, curve: Curve, first: int, half_life: float) -> Floats:
-    """A smoothed line through what `reduce_range` gave: an exponential moving average over rows.
-
-    After `half_life` rows an old value counts half. What is averaged are the means of the bins that are drawn,
-    each decayed by as many rows as it holds, so that the line is the same curve at any zoom; only where a bin is
-    wider than the half-life, the bin's mean is the smoother of the two. The average is corrected for its
-    beginning (divided by the sum of its weights: no pull towards zero or towards the first value) and runs in
-    over eight half-lives before the left edge. Gaps are skipped and stay gaps.
-
-    Returns:
-        One value for each of ``curve.x``; with a `half_life` of 0 the bins' means.
-    """
-    if half_life <= 0:
-        return curve.mean
-    value, weight = 0.0, 0.0
-    if first > 0:
-        before = reduce_rows(series, name, axis, first - int(RUN_IN_HALF_LIVES * half_life), first, RUN_IN_BINS)
-        value, weight, _ = _average(before.mean, 0.5 ** (before.width / half_life), value, weight)
-    return _average(curve.mean, 0.5 ** (curve.width / half_life), value, weight)[2]
-
-
-def _average(means: Floats, keep: float, value: float, weight: float) -> tuple[float, float, Floats]:
-    """The running weighted sum, its weights, and their ratio at each bin.
-
-    The recursion ``value = keep * value + (1 - keep) * mean`` is unrolled over blocks that are short enough for
-    ``keep ** -length`` to stay a number: value after i bins is ``keep**i * (value + sum of mean / keep**j * …)``.
-    All blocks are summed side by side; then each adds what is left of those before it.
-    """
-    gaps = np.isnan(means)
-    known = means[~gaps] if gaps.any() else means
-    if not len(known) or keep <= FORGETS_AT_ONCE:
-        return (float(known[-1]), 1.0, means) if len(known) else (value, weight, means)
-    length = max(1, min(len(known), int(LARGEST_EXPONENT / -np.log(keep))))
-    power = keep ** np.arange(1, length + 1)
-    padded: Floats = np.zeros(-(-len(known) // length) * length)
-    padded[: len(known)] = known
-    blocks = padded.reshape(-1, length)
-    sums = power * np.cumsum((1.0 - keep) * blocks / power, axis=1)
-    carried = np.empty((len(blocks), 1))
-    for number, whole in enumerate(sums[:, -1].tolist()):
-        carried[number] = value
-        value = power[-1] * value + whole
-    values = (sums + power * carried).reshape(-1)[: len(known)]
-    weights = 1.0 - (1.0 - weight) * keep ** np.arange(1.0, len(known) + 1.0)
-    line: Floats = np.full(len(means), np.nan)
-    line[~gaps] = values / weights
-    return float(values[-1]), float(weights[-1]), line
 
 
 def mean_of(curves: Sequence[Curve], *, bounds: bool = True) -> Curve:

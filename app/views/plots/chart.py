@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 import pyqtgraph
-from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
     QKeyEvent,
@@ -23,6 +24,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.run_data.pyramid import Floats
 from app.views.plots.axes import TICK_GAP, TimeTicks, ValueAxis
+from app.views.plots.crosshair_table import CrosshairTable
 from app.views.plots.curves_item import CurvesItem
 from app.views.plots.drawing import Area, Layer, Strokes, hairline
 from app.views.plots.scale import Scale, fitting
@@ -73,6 +75,7 @@ class Chart(pyqtgraph.PlotWidget):
         super().__init__(parent, background=None, viewBox=self.view_box, axisItems=axes, enableMenu=False)
         self.source = source
         self.time_axis = time_axis
+        self.where: Callable[[float], str] = lambda at: f"{at:,.0f}"
         self.empty_text = ""
         self.took_s = self._made_in_s = 0.0
         self.layers: list[Layer] = []
@@ -84,6 +87,8 @@ class Chart(pyqtgraph.PlotWidget):
         self._wide = WideLayers()
         self._is_new = self._is_stale = True
         self._make_items()
+        self.table = CrosshairTable(self)
+        self._table_at: QPointF | None = None
         self.set_right_inset(RIGHT_INSET)
         self.setAccessibleName(name)
         self.setAccessibleDescription("Drag or turn the wheel to zoom, double-click or press F to fit.")
@@ -174,7 +179,7 @@ class Chart(pyqtgraph.PlotWidget):
 
     def readings(self) -> list[Reading]:
         """The values at the crosshair, or the newest ones while there is none."""
-        return self.source.readings(self.view(), self.palette())
+        return self.source.readings(self.view(), self.palette(), self.layers)
 
     @property
     def scale(self) -> Scale | None:
@@ -263,6 +268,7 @@ class Chart(pyqtgraph.PlotWidget):
         if self._is_new:
             self._is_new = False
             self.renewed.emit()
+            self._show_table()
         self._made_in_s = self.took_s = time.perf_counter() - began
 
     def _measure(self) -> None:
@@ -314,15 +320,27 @@ class Chart(pyqtgraph.PlotWidget):
         self._cross.setVisible(cursor is not None and self.time_axis.low <= cursor <= self.time_axis.high)
         if cursor is not None:
             self._cross.setPos(cursor)
+        self._show_table()
+
+    def _show_table(self) -> None:
+        """The values at the crosshair, in the chart where it is moved."""
+        cursor, at = self.time_axis.cursor, self._table_at
+        if cursor is None or at is None or self._scale is None:
+            self.table.hide()
+        else:
+            self.table.show_readings(self.where(cursor), self.readings(), at, self.plot_area())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Moves the crosshair."""
         super().mouseMoveEvent(event)
-        area, x = self.plot_area(), event.position().x()
-        self.time_axis.set_cursor(self.value_at(x) if area.left() <= x <= area.right() else None)
+        area, at = self.plot_area(), event.position()
+        inside = area.left() <= at.x() <= area.right()
+        self._table_at = at if inside and not event.buttons() else None
+        self.time_axis.set_cursor(self.value_at(at.x()) if inside else None)
 
     def leaveEvent(self, event: QEvent) -> None:
         """Takes the crosshair away."""
+        self._table_at = None
         self.time_axis.set_cursor(None)
         super().leaveEvent(event)
 
@@ -354,8 +372,10 @@ class Chart(pyqtgraph.PlotWidget):
         start = axis.cursor if axis.cursor is not None else (axis.low + axis.high) / 2
         least = 1.0 if axis.axis == "step" else 0.0
         moved = start + sign * max(least, 2 * axis.span / self.plot_area().width())
-        axis.set_cursor(min(max(moved, axis.low), axis.high))
-        self.setAccessibleDescription("; ".join(f"{r.label} {r.text}" for r in self.readings()))
+        moved = min(max(moved, axis.low), axis.high)
+        self._table_at = QPointF(self.x_of(moved), self.plot_area().center().y())
+        axis.set_cursor(moved)
+        self.setAccessibleDescription("; ".join(f"{r.label} {r.headline}" for r in self.readings()))
 
     def showEvent(self, event: QShowEvent) -> None:
         """Catches up on what was missed."""

@@ -27,57 +27,59 @@ from app.views.style.palette import faint, plot_colours, rank_colour
 from core.machine.devices.names import RankNames
 
 SHORT: Final = {"utilisation": "Util.", "memory": "Mem.", "temperature": "Temp."}
-HALF_LIVES: Final = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
+STRENGTHS: Final = (0, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
 class SmoothingSlider(QWidget):
-    """How strongly curves are smoothed: the half-life of the moving average, in steps.
+    """How strongly curves are smoothed: how many pixels on each side count for a point of the bold line.
 
     Signals:
-        half_life_changed: The new half-life; 0 is none.
+        strength_changed: The new strength; 0 is none.
     """
 
-    half_life_changed = Signal(int)
+    strength_changed = Signal(int)
 
-    def __init__(self, half_life: int, parent: QWidget | None = None) -> None:
+    def __init__(self, strength: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setRange(0, len(HALF_LIVES) - 1)
+        self.slider.setRange(0, len(STRENGTHS) - 1)
         self.slider.setPageStep(1)
         self.slider.setFixedWidth(84)
         self.slider.setAccessibleName("Smoothing")
-        self.slider.setToolTip("Smoothing half-life in steps")
-        self.label = QLabel("S&mooth")
+        self.slider.setToolTip(
+            "The bold line is a straight line fitted to the values near each point.\n"
+            "The number is how near, in pixels on each side: the part that is shown is smoothed alike at any zoom."
+        )
+        self.label = QLabel("S&moothing")
         self.label.setBuddy(self.slider)
         self.value = QLabel()
         self.value.setFont(tabular(self.value.font()))
-        self.value.setMinimumWidth(self.value.fontMetrics().horizontalAdvance("100 k"))
+        self.value.setMinimumWidth(self.value.fontMetrics().horizontalAdvance("000"))
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
         for widget in (self.label, self.slider, self.value):
             layout.addWidget(widget)
-        self.set_half_life(half_life)
+        self.set_strength(strength)
         self.slider.valueChanged.connect(self._on_moved)
 
     @property
-    def half_life(self) -> int:
-        """In steps; 0 turns smoothing off."""
-        return HALF_LIVES[self.slider.value()]
+    def strength(self) -> int:
+        """In pixels; 0 turns smoothing off."""
+        return STRENGTHS[self.slider.value()]
 
-    def set_half_life(self, half_life: int) -> None:
+    def set_strength(self, strength: int) -> None:
         """Puts the slider to the value that is nearest from below."""
-        self.slider.setValue(max(i for i, value in enumerate(HALF_LIVES) if value <= max(0, half_life)))
+        self.slider.setValue(max(i for i, value in enumerate(STRENGTHS) if value <= max(0, strength)))
         self._show_value()
 
     def _on_moved(self) -> None:
         self._show_value()
-        self.half_life_changed.emit(self.half_life)
+        self.strength_changed.emit(self.strength)
 
     def _show_value(self) -> None:
-        steps = self.half_life
-        self.value.setText("off" if not steps else f"{steps // 1000} k" if steps >= 10_000 else f"{steps:,}")
-        self.slider.setAccessibleDescription("off" if not steps else f"{steps} steps")
+        self.value.setText(f"{self.strength}" if self.strength else "off")
+        self.slider.setAccessibleDescription(f"{self.strength} pixels" if self.strength else "off")
 
 
 class DevicesButton(QPushButton):

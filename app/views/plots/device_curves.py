@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -90,7 +90,7 @@ class DeviceCurves:
                 layers.append(Line(x, percent, text, DASHES[quantity], quantity))
         return without_pauses(run, series, view, layers)
 
-    def readings(self, view: View, _palette: QPalette) -> list[Reading]:
+    def readings(self, view: View, _palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:
         """The figures in their own units."""
         run = self._run()
         series, at = run.device(self._uuid), view.cursor

@@ -97,6 +97,21 @@ def broken(layer: Layer, gaps: Sequence[tuple[float, float]]) -> Layer:
     return replace(layer, x=x, y=heights[0])
 
 
+def draw_sign(painter: QPainter, box: QRectF, colour: QColor | None, is_ring: bool = False) -> None:
+    """A square in a curve's colour, or a ring where it is drawn as points; nothing for a value without a curve."""
+    if colour is None:
+        return
+    if not is_ring:
+        painter.fillRect(box, colour)
+        return
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(colour)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawEllipse(box.adjusted(1, 1, -1, -1))
+    painter.restore()
+
+
 def polygon(x: Floats, y: Floats) -> QPolygonF:
     """Pixel positions as Qt takes them, copied in one go."""
     points = QPolygonF()

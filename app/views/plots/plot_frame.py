@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolBut
 
 from app.views.plots import chart_menu
 from app.views.plots.chart import Chart
+from app.views.plots.drawing import draw_sign
 from app.views.plots.source import Reading
 from app.views.plots.title_box import TitleBox
 from app.views.style.fonts import tabular
@@ -23,20 +24,6 @@ ENTRY_GAP: Final = 14
 HEAD_MARGIN: Final = 10
 CORNER: Final = 6
 SIGN: Final = 14
-
-
-def draw_sign(painter: QPainter, box: QRectF, reading: Reading) -> None:
-    """A square in the curve's colour, or a ring."""
-    if reading.colour is None:
-        return
-    if not reading.is_ring:
-        painter.fillRect(box, reading.colour)
-        return
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(reading.colour)
-    painter.drawEllipse(box.adjusted(1, 1, -1, -1))
-    painter.restore()
 
 
 class Readout(QWidget):
@@ -53,8 +40,8 @@ class Readout(QWidget):
         if readings == self._readings:
             return
         self._readings = readings
-        self.setAccessibleName("; ".join(f"{r.label} {r.text}".strip() for r in readings))
-        self.setToolTip("\n".join(f"{r.label} {r.text}".strip() for r in readings))
+        self.setAccessibleName("; ".join(f"{r.label} {r.headline}".strip() for r in readings))
+        self.setToolTip("\n".join(f"{r.label} {r.headline}".strip() for r in readings))
         self.update()
 
     def forget_widths(self) -> None:
@@ -92,7 +79,7 @@ class Readout(QWidget):
 
     def _measure(self, number: int, reading: Reading, metrics: QFontMetricsF) -> tuple[float, float]:
         key = (number, reading.label)
-        needed = metrics.horizontalAdvance(reading.text)
+        needed = metrics.horizontalAdvance(reading.headline)
         value_width = max(self._widths.get(key, 0.0), needed)
         self._widths[key] = value_width
         label = metrics.horizontalAdvance(reading.label) + GAP if reading.label else 0.0
@@ -104,7 +91,7 @@ class Readout(QWidget):
     ) -> None:
         colours = plot_colours(self.palette())
         if reading.colour is not None:
-            draw_sign(painter, QRectF(x, (self.height() - SWATCH) / 2, SWATCH, SWATCH), reading)
+            draw_sign(painter, QRectF(x, (self.height() - SWATCH) / 2, SWATCH, SWATCH), reading.colour, reading.is_ring)
             x += SWATCH + GAP
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         if reading.label:
@@ -114,7 +101,7 @@ class Readout(QWidget):
             x += width + GAP
         painter.setPen(colours.text)
         place = QRectF(x, 0, value_width + 1, self.height())
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, reading.text)
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, reading.headline)
 
 
 def draw_card(widget: QWidget) -> None:

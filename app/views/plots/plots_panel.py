@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
@@ -28,6 +30,7 @@ from app.views.plots.rank_curves import (
 )
 from app.views.plots.time_axis import TimeAxis
 from app.views.plots.title_box import TitleBox
+from core.formatting import duration
 from core.machine.devices.names import RankNames
 from core.run_folder.state import RunState
 
@@ -114,17 +117,17 @@ class PlotsPanel(QWidget):
         """What a person chose, to be remembered."""
         return {
             "axis": self.time_axis.axis,
-            "half_life": self.options.half_life,
+            "smoothing": self.options.smoothing,
             "log": self.log_box.isChecked(),
             "mean": self.options.mean,
         }
 
     def apply_settings(self, settings: Mapping[str, Any]) -> None:
         """What `settings` gave; anything else in it is passed over."""
-        half_life = settings.get("half_life")
-        if isinstance(half_life, int):
-            self.smoothing.set_half_life(half_life)
-            self.options.half_life = self.smoothing.half_life
+        smoothing = settings.get("smoothing")
+        if isinstance(smoothing, int):
+            self.smoothing.set_strength(smoothing)
+            self.options.smoothing = self.smoothing.strength
         self.log_box.setChecked(settings.get("log") is True)
         if settings.get("mean") is True:
             self.devices_button.mean_action.trigger()
@@ -133,8 +136,8 @@ class PlotsPanel(QWidget):
     # --- building ----------------------------------------------------------------------------------------
 
     def _make_controls(self) -> None:
-        self.smoothing = SmoothingSlider(self.options.half_life)
-        self.smoothing.half_life_changed.connect(self._on_half_life_changed)
+        self.smoothing = SmoothingSlider(self.options.smoothing)
+        self.smoothing.strength_changed.connect(self._on_smoothing_changed)
         self.log_box = LogBox()
         self.devices_button = DevicesButton(self.options)
         self.devices_button.options_changed.connect(self._on_options_changed)
@@ -157,6 +160,7 @@ class PlotsPanel(QWidget):
         for frame in self.frames():
             frame.readout.setMinimumHeight(self.beside_box.sizeHint().height())  # list or no list, the same height
             frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, frame))
+            frame.chart.where = self._where
         self.device_rows = DeviceRows(self._run, axis)
         self.log_box.toggled.connect(self.loss.chart.set_log)
         self.loss.chart.log_changed.connect(self.log_box.setChecked)
@@ -191,6 +195,19 @@ class PlotsPanel(QWidget):
 
     def _run(self) -> RunSeries:
         return self._data.series
+
+    def _where(self, at: float) -> str:
+        """Step and time since the beginning at a position of the time axis."""
+        run, value = self._run(), np.array([at])
+        if self.time_axis.axis == "step":
+            step, moment = float(np.floor(at)), float(run.time_positions(value)[0])
+        else:
+            step, moment = float(run.step_positions(value)[0]), at
+        began = run.extent("ts")
+        known = [f"step {math.floor(step):,}"] if math.isfinite(step) else []
+        if began is not None and math.isfinite(moment):
+            known.append(duration(moment - began[0]))
+        return " · ".join(known)
 
     # --- what happens ------------------------------------------------------------------------------------
 
@@ -227,8 +244,8 @@ class PlotsPanel(QWidget):
             frame.setVisible(not on or frame is chosen)
         self.device_rows.setVisible(not on and bool(self.device_rows.frames))
 
-    def _on_half_life_changed(self, half_life: int) -> None:
-        self.options.half_life = half_life
+    def _on_smoothing_changed(self, strength: int) -> None:
+        self.options.smoothing = strength
         for chart in (self.loss.chart, self.throughput.chart):
             chart.refresh()
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from PySide6.QtGui import QColor, QPalette
 
-from app.run_data.curves import EMPTY, Curve, mean_of, one_a_pixel, reduce_range, smooth
+from app.run_data.curves import EMPTY, Curve, mean_of, one_a_pixel, reduce_range
 from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
-from app.run_data.series import Series, XAxis
+from app.run_data.series import Series
+from app.run_data.smoothing import half_width_rows, smoothed
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes, broken
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
@@ -19,7 +20,8 @@ from app.views.style.palette import faint, plot_colours, rank_colour
 from core.formatting import UNKNOWN, number, rate, short_duration
 from core.machine.devices.names import RankNames
 
-FIRST_HALF_LIFE = 20
+FIRST_SMOOTHING = 32
+SMOOTHED = " smoothed"
 MOST_RANKS = 32
 """Drawn, named and averaged; of more, these are picked evenly. Hundreds of curves cannot be told apart."""
 
@@ -29,13 +31,13 @@ class CurveOptions:
     """What a person chose for all plots with ranks.
 
     Attributes:
-        half_life: Rows after which an old value counts half in the smoothed line; 0 turns smoothing off.
+        smoothing: Pixels on each side that count for a point of the bold line; 0 turns smoothing off.
         mean: One curve, the mean over ranks, instead of one a rank.
         hidden: Ranks that are not drawn (and not in the mean).
         names: What ranks are called in a readout.
     """
 
-    half_life: int = FIRST_HALF_LIFE
+    smoothing: int = FIRST_SMOOTHING
     mean: bool = False
     hidden: set[int] = field(default_factory=set)
     names: RankNames = field(default_factory=RankNames)
@@ -81,39 +83,43 @@ class RankCurves:
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Faint strokes of every rank first, then every line, so that no line is hidden by another rank's noise."""
-        run, name, half_life = self._run(), self.name, float(self._options.half_life)
+        run, name = self._run(), self.name
+        half_width = half_width_rows(self._options.smoothing, self.rows(view), bins)
         curves: list[tuple[Series, str, QColor, Curve, Curve]] = []
         if self._options.mean:
-            mean, line = mean_curve(run, self._options, name, view, bins, half_life)
+            mean, line = mean_curve(run, self._options, name, view, bins, half_width)
             curves.append((run.clock(), "mean", plot_colours(palette).text, mean, line))
         else:
             for rank in self._options.ranks(run):
                 series = run.rank(rank)
                 curve, first = reduce_range(series, name, view.axis, view.low, view.high, bins)
-                line = _smoothed(series, name, view.axis, curve, first, half_life, bins)
+                line = _bold(series, name, curve, first, half_width, bins)
                 curves.append((series, self._options.names.short(rank), rank_colour(rank, palette), curve, line))
         strokes: list[Layer] = []
         lines: list[Layer] = []
         for series, label, colour, curve, line in curves:
             if len(curve.x):
-                raw = faint(colour, palette, 0.32 if half_life > 0 else 1.0)
+                raw = faint(colour, palette, 0.32 if half_width > 0 else 1.0)
                 layers: list[Layer] = [Strokes(curve.x, curve.low, curve.high, raw, label)]
-                if half_life > 0:
-                    layers.append(Line(line.x, line.mean, colour, label=f"{label} smoothed"))
+                if half_width > 0:
+                    layers.append(Line(line.x, line.mean, colour, label=label + SMOOTHED))
                 layers = without_pauses(run, series, view, layers)
                 strokes.append(layers[0])
                 lines += layers[1:]
         return [*strokes, *lines]
 
-    def readings(self, view: View, palette: QPalette) -> list[Reading]:
-        """Each rank's reported value, or the mean of them."""
+    def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
+        """Each rank's reported and smoothed value, or the means of them."""
         values = self._values(view)
         if self._options.mean:
-            known = [value for value in values.values() if value is not None]
-            mean = sum(known) / len(known) if known else None
-            return [Reading(plot_colours(palette).text, "mean", self._text(mean))] if values else []
+            mean = _mean(values.values())
+            return [self._reading(plot_colours(palette).text, "mean", mean, view, layers)] if values else []
         names = self._options.names
-        return [Reading(rank_colour(r, palette), names.short(r), self._text(value)) for r, value in values.items()]
+        return [self._reading(rank_colour(r, palette), names.short(r), v, view, layers) for r, v in values.items()]
+
+    def _reading(self, colour: QColor, label: str, value: float | None, view: View, layers: Sequence[Layer]) -> Reading:
+        line = _line_at(layers, label, view.cursor)
+        return Reading(colour, label, self._text(value), smoothed="" if line is None else self._text(line))
 
     def _values(self, view: View) -> dict[int, float | None]:
         run, name = self._run(), self.name
@@ -131,7 +137,7 @@ class PlainCurves(RankCurves):
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Strokes of every rank."""
-        shared, self._options = self._options, replace(self._options, half_life=0)
+        shared, self._options = self._options, replace(self._options, smoothing=0)
         try:
             return super().layers(view, bins, palette)
         finally:
@@ -153,9 +159,9 @@ class LossCurves(RankCurves):
             layers += without_pauses(self._run(), self._run().evals, view, [points])
         return layers
 
-    def readings(self, view: View, palette: QPalette) -> list[Reading]:
+    def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
         """The losses, and the evaluation before."""
-        readings = super().readings(view, palette)
+        readings = super().readings(view, palette, layers)
         evals = self._run().evals
         if evals.rows:
             text = self._text(_value(evals, "val_loss", view))
@@ -181,7 +187,7 @@ class EvalPoints(RankCurves):
         points = Points(curve.x, (curve.low + curve.high) / 2, plot_colours(palette).eval, self._names[0])
         return without_pauses(self._run(), self._run().evals, view, [points])
 
-    def readings(self, view: View, palette: QPalette) -> list[Reading]:
+    def readings(self, view: View, palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:
         """The evaluation before."""
         evals = self._run().evals
         if not evals.rows:
@@ -198,15 +204,26 @@ class ThroughputCurves(RankCurves):
     def __init__(self, run: Callable[[], RunSeries], options: CurveOptions) -> None:
         super().__init__(run, options, ("tokens_per_s", "samples_per_s"))
 
-    def readings(self, view: View, palette: QPalette) -> list[Reading]:
+    def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
         """All ranks together, then each."""
         run, name, hidden = self._run(), self.name, self._options.hidden
         values = [_value(run.rank(rank), name, view) for rank in run.ranks() if rank not in hidden]
         known = [value for value in values if value is not None]
         if not values:
             return []
-        total = Reading(None, "", self._rate(sum(known) if known else None))
-        return [total, *(super().readings(view, palette) if len(values) > 1 else [])]
+        line = self._line_of_all(len(values), view, layers)
+        smoothed_total = "" if line is None else self._rate(line)
+        total = Reading(None, "", self._rate(sum(known) if known else None), smoothed=smoothed_total)
+        return [total, *(super().readings(view, palette, layers) if len(values) > 1 else [])]
+
+    def _line_of_all(self, ranks: int, view: View, layers: Sequence[Layer]) -> float | None:
+        """The sum of the bold lines, or what the mean's makes for all ranks; None where ranks are left undrawn."""
+        drawn = self._options.ranks(self._run())
+        labels = ["mean"] if self._options.mean else [self._options.names.short(rank) for rank in drawn]
+        lines = [value for label in labels if (value := _line_at(layers, label, view.cursor)) is not None]
+        if len(drawn) < ranks or len(lines) < len(labels):
+            return None
+        return sum(lines) * (ranks if self._options.mean else 1)
 
     def _rate(self, value: float | None) -> str:
         return rate(value, "tok/s" if self.name == "tokens_per_s" else "samples/s")
@@ -250,7 +267,7 @@ class StepTime:
         ]
         return without_pauses(run, run.clock(), view, areas)
 
-    def readings(self, view: View, palette: QPalette) -> list[Reading]:
+    def readings(self, view: View, palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:
         """Wait and work, in milliseconds or seconds."""
         run, colours = self._run(), plot_colours(palette)
         ranks = self._options.ranks(run)
@@ -290,7 +307,7 @@ def without_pauses(run: RunSeries, series: Series, view: View, layers: list[Laye
 
 
 def mean_curve(
-    run: RunSeries, options: CurveOptions, name: str, view: View, bins: int, half_life: float
+    run: RunSeries, options: CurveOptions, name: str, view: View, bins: int, half_width: float
 ) -> tuple[Curve, Curve]:
     """The mean over ranks, aligned by step whatever the axis is, and its smoothed line."""
     steps = _steps(run, view)
@@ -302,7 +319,7 @@ def mean_curve(
         series = run.rank(rank)
         curve, first = reduce_range(series, name, "step", *steps, bins)
         curves.append(curve)
-        lines.append(_smoothed(series, name, "step", curve, first, half_life, bins))
+        lines.append(_bold(series, name, curve, first, half_width, bins))
     mean, line = mean_of(curves), mean_of(lines, bounds=False)
     if view.axis == "ts":
         return _by_time(run, mean), _by_time(run, line)
@@ -316,10 +333,10 @@ def _by_time(run: RunSeries, curve: Curve) -> Curve:
     return Curve(x[there], curve.low[there], curve.high[there], curve.mean[there], curve.width)
 
 
-def _smoothed(series: Series, name: str, axis: XAxis, curve: Curve, first: int, half_life: float, bins: int) -> Curve:
+def _bold(series: Series, name: str, curve: Curve, first: int, half_width: float, bins: int) -> Curve:
     """The smoothed line of a curve that was drawn in at most `bins` bins, two of which are one of the line's."""
     thin, start = one_a_pixel(curve, first, bins / 2)
-    line = smooth(series, name, axis, thin, start, half_life)
+    line = smoothed(series, name, thin, start, half_width)
     return Curve(thin.x, line, line, line, thin.width)
 
 
@@ -330,6 +347,15 @@ def _steps(run: RunSeries, view: View) -> tuple[float, float] | None:
 def _rows(series: Series, view: View) -> int:
     first, last = series.rows_between(view.axis, view.low, view.high)
     return last - first
+
+
+def _line_at(layers: Sequence[Layer], label: str, cursor: float | None) -> float | None:
+    """What the smoothed line of a label shows at the crosshair, or at its end without one."""
+    line = next((one for one in layers if isinstance(one, Line) and one.label == label + SMOOTHED), None)
+    if line is None:
+        return None
+    known = np.flatnonzero(np.isfinite(line.y[: None if cursor is None else np.searchsorted(line.x, cursor, "right")]))
+    return float(line.y[known[-1]]) if len(known) else None
 
 
 def _value(series: Series, name: str, view: View) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,12 +38,19 @@ class Reading:
         label: Whose it is.
         text: The value with its unit, or an en dash.
         is_ring: Drawn as points, so its sign is a ring.
+        smoothed: The value of the bold line there; empty where there is no such line.
     """
 
     colour: QColor | None
     label: str
     text: str
     is_ring: bool = False
+    smoothed: str = ""
+
+    @property
+    def headline(self) -> str:
+        """The number that stands beside the curve: that of the bold line, where there is one."""
+        return self.smoothed or self.text
 
 
 class LayerSource(Protocol):
@@ -70,5 +78,11 @@ class PlotSource(LayerSource, Protocol):
     def fixed_scale(self) -> Scale | None:
         """The value range, if it never changes."""
 
-    def readings(self, view: View, palette: QPalette) -> list[Reading]:
-        """The values at the view's crosshair; the newest ones without a crosshair."""
+    def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
+        """The values at the view's crosshair; the newest ones without a crosshair.
+
+        Args:
+            view: What is shown.
+            palette: Gives the colours.
+            layers: What `layers` gave for the view: the smoothed values are those of its lines.
+        """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.run_data.curves import Curve, mean_of, one_a_pixel, reduce_range, reduce_rows, smooth
+from app.run_data.curves import Curve, mean_of, one_a_pixel, reduce_range, reduce_rows
 from app.run_data.series import Series
 
 
@@ -14,11 +14,6 @@ def made(rows: int, seed: int = 0) -> tuple[Series, np.ndarray]:
     series = Series()
     series.append(rows, {"step": np.arange(1.0, rows + 1), "ts": np.arange(rows) / 10 + 1e9, "loss": loss})
     return series, loss
-
-
-def smoothed(series: Series, low: float, high: float, bins: int, half_life: float) -> tuple[np.ndarray, np.ndarray]:
-    curve, first = reduce_range(series, "loss", "step", low, high, bins)
-    return curve.x, smooth(series, "loss", "step", curve, first, half_life)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 255, 256, 257, 1000, 70_001])
@@ -60,53 +55,6 @@ def test_gaps_stay_gaps() -> None:
     series.append(1000, {"step": np.arange(1000.0), "loss": loss})
     curve = reduce_rows(series, "loss", "step", 0, 1000, 100)
     assert np.isnan(curve.low[30])
-    _, line = smoothed(series, 0, 1000, 100, 10.0)
-    assert np.isnan(line[30])
-    assert line[-1] == pytest.approx(1.0)
-
-
-def test_a_smoothed_constant_is_that_constant_from_its_first_point() -> None:
-    series = Series()
-    series.append(5000, {"step": np.arange(5000.0), "loss": np.full(5000, 3.0)})
-    _, line = smoothed(series, 0, 5000, 700, 400.0)
-    np.testing.assert_allclose(line, 3.0)
-
-
-def test_the_smoothed_line_is_the_same_at_every_zoom() -> None:
-    rng = np.random.default_rng(4)
-    rows = 200_000
-    series = Series()
-    loss = 2 + np.exp(-np.arange(rows) / 4e4) + rng.normal(size=rows)
-    series.append(rows, {"step": np.arange(float(rows)), "loss": loss})
-    wide_x, wide = smoothed(series, 0, rows, 1000, 5000.0)
-    near_x, near = smoothed(series, 100_000, 101_000, 1000, 5000.0)
-    at = np.interp(near_x, wide_x, wide)
-    assert np.abs(at - near).max() < 0.02  # the noise itself has a deviation of 1
-
-
-def test_smoothing_by_rows_is_the_exponential_moving_average() -> None:
-    series, loss = made(300)
-    _, line = smoothed(series, 0, 300, 1000, 20.0)
-    keep, value, weight, expected = 0.5 ** (1 / 20), 0.0, 0.0, []
-    for point in loss:
-        value, weight = keep * value + (1 - keep) * point, keep * weight + (1 - keep)
-        expected.append(value / weight)
-    np.testing.assert_allclose(line, expected)
-
-
-@pytest.mark.parametrize("half_life", [0.9, 3.0, 40.0, 5000.0])
-def test_the_average_is_the_same_over_gaps_and_over_the_seams_of_blocks(half_life: float) -> None:
-    """Against the recursion, value by value; a short half-life is summed in many blocks."""
-    series, loss = made(3000)
-    gaps = np.random.default_rng(3).random(3000) < 0.2
-    series.columns["loss"].truncate(0)
-    series.columns["loss"].append(np.where(gaps, np.nan, loss))
-    _, line = smoothed(series, 1, 3000, 5000, half_life)
-    keep, value, weight, expected = 0.5 ** (1 / half_life), 0.0, 0.0, np.full(3000, np.nan)
-    for row in np.flatnonzero(~gaps):
-        value, weight = keep * value + (1 - keep) * loss[row], keep * weight + 1 - keep
-        expected[row] = value / weight
-    np.testing.assert_allclose(line, expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("first", [4000, 4002, 4010])
@@ -120,13 +68,6 @@ def test_one_bin_a_pixel_is_what_the_next_grid_has(first: int) -> None:
     for part in ("x", "low", "high", "mean"):
         np.testing.assert_allclose(getattr(thin, part)[inner], getattr(wide, part)[inner])
     assert one_a_pixel(curve, start, len(curve.x)) == (curve, start)
-
-
-def test_no_smoothing_gives_the_means() -> None:
-    series, loss = made(50)
-    x, line = smoothed(series, 0, 50, 100, 0.0)
-    np.testing.assert_array_equal(line, loss)
-    np.testing.assert_array_equal(x, np.arange(1.0, 51.0))
 
 
 def curve(x: list[float], y: list[float]) -> Curve:

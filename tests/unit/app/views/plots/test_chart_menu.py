@@ -50,7 +50,7 @@ def test_a_drawing_is_made_of_lines(panel: PlotsPanel, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("axis", ["step", "ts"])
 def test_a_table_has_a_column_for_each_curve(panel: PlotsPanel, tmp_path: Path, axis: str) -> None:
-    panel.smoothing.set_half_life(0)
+    panel.smoothing.set_strength(0)
     panel.set_axis(axis)
     chart_export.save_values(panel.loss.chart, tmp_path / "loss.csv")
     with (tmp_path / "loss.csv").open(encoding="utf-8", newline="") as file:

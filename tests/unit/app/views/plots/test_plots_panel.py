@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QImage, QMouseEvent, QPalette, QWheelEvent
@@ -200,12 +201,19 @@ def test_the_crosshair_reads_all_plots(make: Make, run: RunStore) -> None:
     cursor = panel.time_axis.cursor
     assert cursor == pytest.approx(200, abs=1)
     reported = panel._data.series.rank(0).value_at("loss", "step", cursor)
-    assert f"rank 0 {reported:.2f}" in panel.loss.readout.accessibleName()
+    bold = next(layer for layer in chart.layers if isinstance(layer, Line) and layer.label == "rank 0 smoothed")
+    smoothed = float(bold.y[np.searchsorted(bold.x, cursor, "right") - 1])
+    assert f"rank 0 {smoothed:.2f}" in panel.loss.readout.accessibleName(), "the number beside the bold line is its own"
+    assert chart.table.isVisible() and chart.table.head == f"step {int(cursor)} · 13 s"
+    first = chart.table.rows[0]
+    assert (first.label, first.smoothed, first.text) == ("rank 0", f"{smoothed:.2f}", f"{reported:.2f}")
+    assert not panel.throughput.chart.table.isVisible(), "one table is enough"
     assert "tok/s" in panel.throughput.readout.accessibleName()
     assert "wait" in panel.step_time.readout.accessibleName()
     assert "°C" in panel.device_rows.frames[0].readout.accessibleName()
     QApplication.sendEvent(chart, QEvent(QEvent.Type.Leave))
     assert panel.time_axis.cursor is None
+    assert not chart.table.isVisible()
 
 
 def test_step_and_time(make: Make, run: RunStore) -> None:
@@ -222,8 +230,8 @@ def test_step_and_time(make: Make, run: RunStore) -> None:
 def test_smoothing_logarithm_and_ranks(make: Make, run: RunStore) -> None:
     panel = make(run)
     chart = panel.loss.chart
-    panel.smoothing.set_half_life(200)
-    assert panel.options.half_life == 200
+    panel.smoothing.set_strength(200)
+    assert panel.options.smoothing == 192
     panel.log_box.click()
     assert chart.scale is not None
     assert chart.scale.log
@@ -348,11 +356,11 @@ def test_a_run_of_one_step_and_one_of_gaps(tmp_path: Path, make: Make) -> None:
 
 def test_what_was_chosen_is_remembered(make: Make, run: RunStore) -> None:
     panel = make(run)
-    chosen = {"axis": "ts", "half_life": 500, "log": True, "mean": True}
+    chosen = {"axis": "ts", "smoothing": 64, "log": True, "mean": True}
     panel.apply_settings(chosen | {"unknown": 1})
     assert panel.settings() == chosen
-    panel.apply_settings({"half_life": "nonsense"})
-    assert panel.settings()["half_life"] == 500
+    panel.apply_settings({"smoothing": "nonsense"})
+    assert panel.settings()["smoothing"] == 64
 
 
 def test_devices_are_called_by_their_names(make: Make, run: RunStore, qtbot: QtBot) -> None:

@@ -50,14 +50,14 @@ def test_a_stroke_and_a_line_for_each_rank_in_its_colour(qtbot: QtBot) -> None:
 
 def test_without_smoothing_what_was_reported_is_drawn_in_full_colour() -> None:
     run, palette = run_of(loss=lambda rank, step: rank + 1 / step), QPalette()
-    (first, _) = LossCurves(lambda: run, CurveOptions(half_life=0)).layers(WHOLE, 500, palette)
+    (first, _) = LossCurves(lambda: run, CurveOptions(smoothing=0)).layers(WHOLE, 500, palette)
     assert isinstance(first, Strokes)
     assert first.colour == rank_colour(0, palette)
 
 
 def test_mean_and_hidden_ranks() -> None:
     run = run_of(loss=lambda rank, step: float(2 * rank + step))
-    source = LossCurves(lambda: run, CurveOptions(mean=True, half_life=1))
+    source = LossCurves(lambda: run, CurveOptions(mean=True, smoothing=32))
     strokes, line = source.layers(WHOLE, 500, QPalette())
     assert isinstance(strokes, Strokes)
     np.testing.assert_allclose(strokes.low, np.arange(1, 101) + 1)

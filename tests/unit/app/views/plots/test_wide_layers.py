@@ -85,7 +85,7 @@ def heights(layer: Layer) -> tuple[np.ndarray, ...]:
 def test_a_moved_view_shows_what_it_would_show_drawn_anew(
     run: RunSeries, make: Callable[..., LossCurves | StepTime], axis: XAxis
 ) -> None:
-    source = make(lambda: run, CurveOptions(half_life=20))
+    source = make(lambda: run, CurveOptions(smoothing=32))
     wide, compared = WideLayers(), 0
     for view in ways():
         if axis == "ts":
