@@ -1,7 +1,8 @@
 """Minimum, maximum and mean of ever larger bins of one column, so that a plot reads what its pixels can show.
 
 Level 0 holds one entry for each whole bin of `BIN` rows; level k one for `BIN * 2**k` rows. Upper levels are
-made on first use and then only extended: a plot of ten million points touches a few thousand numbers.
+made on first use, without those between, and then only extended: a plot of ten million points touches a few
+thousand numbers, and keeps them and level 0.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Pyramid:
     """The levels of one column."""
 
     def __init__(self) -> None:
-        self._levels = [_Level()]
+        self._levels = {0: _Level()}
         self._rising: Floats | None = None
 
     @property
@@ -103,7 +104,7 @@ class Pyramid:
 
     def truncate(self, bins: int) -> None:
         """Keeps the first `bins` bins of level 0."""
-        for k, level in enumerate(self._levels):
+        for k, level in self._levels.items():
             level.count = min(level.count, bins >> k)
         self._rising = None
 
@@ -119,12 +120,18 @@ class Pyramid:
 
     def level(self, k: int) -> Floats:
         """Minima, maxima and means at level `k`: shape ``(3, bins >> k)``, a view until the next change."""
-        while len(self._levels) <= k:
-            self._levels.append(_Level())
-        for below, level in zip(self._levels[:k], self._levels[1 : k + 1], strict=True):
-            whole = below.count // 2
-            if whole > level.count:
-                level.extend(pairs(below.data[:, 2 * level.count : 2 * whole]))
+        if k not in self._levels:
+            self._levels[k] = _Level()
+            self._levels = dict(sorted(self._levels.items()))
+        below, at = self._levels[0], 0
+        for number, level in self._levels.items():
+            if at < number <= k:
+                wider = number - at
+                part = below.data[:, level.count << wider : below.count >> wider << wider]
+                for _ in range(wider if part.shape[1] else 0):
+                    part = pairs(part)
+                level.extend(part)
+                below, at = level, number
         return self._levels[k].data[:, : self._levels[k].count]
 
 
