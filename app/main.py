@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import linecache
 import logging
 import signal
 import sys
@@ -83,6 +84,7 @@ class Rankdeck(QObject):
 
     def open(self) -> None:
         """Shows the window and the run that was shown last; devices, recipes and data are looked for after that."""
+        linecache.clearcache()  # PySide reads the source of each module that is imported after it, to search it once
         self.window.show()
         saved = self.settings.values("setup")
         if saved:
