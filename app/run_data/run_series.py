@@ -10,6 +10,7 @@ import numpy as np
 
 from app.run_data.column import BlockCache
 from app.run_data.curves import reduce_range
+from app.run_data.marks import Mark, marks_of
 from app.run_data.metrics_batch import Event, MetricsBatch, Rewound
 from app.run_data.pyramid import Floats
 from app.run_data.series import Series, XAxis
@@ -52,12 +53,14 @@ class RunSeries:
         events: Every line that is neither a step nor a device sample, of all attempts.
         damaged_lines: Lines of the file that could not be understood.
         launches: When each attempt was started.
+        marks: Where it was resumed, and where it saved.
     """
 
     groups: dict[str, Series] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     damaged_lines: int = 0
     launches: list[float] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
     cache: BlockCache = field(default_factory=BlockCache)
 
     @classmethod
@@ -105,14 +108,19 @@ class RunSeries:
             self.groups.setdefault(part.group, Series()).append(part.count, part.values)
             touched.add(part.group)
         self.events.extend(batch.events)
-        self.launches.extend(_launches(batch.events))
+        self._read_events(batch.events)
         self.damaged_lines += batch.damaged
         return ChangeSet(frozenset(touched), tuple(batch.events), rewound)
 
     def add_events_before(self, events: Sequence[Event]) -> None:
         """Puts events of the time before the first batch in front: they are read after the first picture."""
         self.events[:0] = events
-        self.launches[:0] = _launches(events)
+        self._read_events(events)
+
+    def _read_events(self, new: Sequence[Event]) -> None:
+        if any(event.get("event") in ("launch", "resumed", "commit") for event in new):
+            self.launches = _launches(self.events)
+            self.marks = marks_of(self.events)
 
     def adopt(self, folder: Path, index: ColumnsIndex) -> None:
         """Lets go of rows in memory that the columns folder holds by now."""

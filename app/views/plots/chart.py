@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -22,11 +22,13 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
+from app.run_data.marks import Mark
 from app.run_data.pyramid import Floats
 from app.views.plots.axes import TICK_GAP, TimeTicks, ValueAxis
 from app.views.plots.crosshair_table import CrosshairTable
 from app.views.plots.curves_item import CurvesItem
 from app.views.plots.drawing import Area, Layer, Strokes, hairline
+from app.views.plots.marks_item import MarksItem
 from app.views.plots.scale import Scale, fitting
 from app.views.plots.source import PlotSource, Reading, View
 from app.views.plots.time_axis import TimeAxis
@@ -110,6 +112,7 @@ class Chart(pyqtgraph.PlotWidget):
             axis.setZValue(-1000)
         self.curves = CurvesItem(self.view_box)
         self.curves.rings.setParentItem(self.plotItem)
+        self.marks = MarksItem(self.view_box)
         self._cross = pyqtgraph.InfiniteLine(angle=90, movable=False)
         self._cross.hide()
         self.view_box.addItem(self._cross, ignoreBounds=True)
@@ -130,6 +133,10 @@ class Chart(pyqtgraph.PlotWidget):
         """Draws the points that were announced, unless they are drawn already."""
         if self._is_stale:
             self._draw()
+
+    def show_marks(self, marks: Sequence[Mark]) -> None:
+        """Draws what happened to the run, behind the curves."""
+        self.marks.show_marks(marks, self.time_axis.axis, plot_colours(self.palette()), tabular(self.font()))
 
     def refit(self) -> None:
         """Other curves, another run, another axis: everything is measured again."""

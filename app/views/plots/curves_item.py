@@ -171,6 +171,11 @@ class RingsItem(pyqtgraph.GraphicsObject):
                     np.nan,
                 )
             drawing.draw_points(painter, layer, x, y, self._colours.ground, self._colours.thread)
+            if layer.best is not None:
+                at_x = area.left() + (layer.best[0] - low) / (high - low) * area.width()
+                at_y = float(self._scale.place(np.array([layer.best[1]]), area.top(), area.height())[0])
+                if area.left() <= at_x <= area.right() and area.top() <= at_y <= area.bottom():
+                    drawing.draw_star(painter, QPointF(at_x, at_y), layer.colour, self._colours.ground)
 
 
 def _is_dense(layer: Strokes | Area, pixels: float) -> bool:

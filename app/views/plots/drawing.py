@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -16,6 +17,7 @@ from app.run_data.pyramid import Floats
 FAR: Final = 1e6
 APART: Final = 0.3
 RING_ROOM: Final = 7.0
+STAR: Final = 6.0
 STRIPE: Final = 14.0
 """Pixels over which one of several lines is on top: where they are one line, each shows its colour in turn."""
 MOST_STRIPED: Final = 8
@@ -45,12 +47,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """A ring at each value, joined by a thin line; only a dashed line where rings would touch."""
+    """A ring at each value, joined by a thin line; only a dashed line where rings would touch.
+
+    Attributes:
+        best: Where a star stands; None for nowhere.
+    """
 
     x: Floats
     y: Floats
     colour: QColor
     label: str = ""
+    best: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +210,19 @@ def _draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:
             painter.translate(apart, -apart)
             painter.drawPolyline(points)
             painter.translate(-apart, apart)
+
+
+def draw_star(painter: QPainter, at: QPointF, colour: QColor, ground: QColor) -> None:
+    """A five-pointed star around a place, with an edge in the ground's colour."""
+    corners = []
+    for number in range(10):
+        angle, reach = math.pi * (number / 5 - 0.5), STAR * (1.0 if number % 2 == 0 else 0.45)
+        corners.append(QPointF(at.x() + reach * math.cos(angle), at.y() + reach * math.sin(angle)))
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
+    painter.setPen(hairline(ground))
+    painter.setBrush(colour)
+    painter.drawPolygon(QPolygonF(corners))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
 
 
 def draw_points(painter: QPainter, points: Points, x: Floats, y: Floats, ground: QColor, thread: QColor) -> None:

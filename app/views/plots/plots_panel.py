@@ -309,6 +309,7 @@ class PlotsPanel(QWidget):
         if extent is not None:
             self.time_axis.set_extent(*extent)
         for chart in self.charts():
+            chart.show_marks(run.marks)
             chart.draw_new()
 
     def showEvent(self, event: QShowEvent) -> None:

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QPalette
 from app.run_data.curves import EMPTY, Curve, mean_of, one_a_pixel, reduce_range
 from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
-from app.run_data.series import Series
+from app.run_data.series import Series, XAxis
 from app.run_data.smoothing import half_width_rows, smoothed
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes, broken
 from app.views.plots.scale import Scale
@@ -155,9 +155,19 @@ class LossCurves(RankCurves):
         layers = super().layers(view, bins, palette)
         curve, _ = reduce_range(self._run().evals, "val_loss", view.axis, view.low, view.high, bins)
         if len(curve.x):
-            points = Points(curve.x, (curve.low + curve.high) / 2, plot_colours(palette).eval, "evaluation")
+            middle, colour = (curve.low + curve.high) / 2, plot_colours(palette).eval
+            points = Points(curve.x, middle, colour, "evaluation", self._best(view.axis))
             layers += without_pauses(self._run(), self._run().evals, view, [points])
         return layers
+
+    def _best(self, axis: XAxis) -> tuple[float, float] | None:
+        """Where the lowest loss was evaluated; None before the second evaluation."""
+        evals = self._run().evals
+        values = evals.columns["val_loss"].read(0, evals.rows)
+        if np.isfinite(values).sum() < 2:
+            return None
+        row = int(np.nanargmin(np.where(np.isfinite(values), values, np.nan)))
+        return float(evals.columns[axis].read(row, row + 1)[0]), float(values[row])
 
     def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
         """The losses, and the evaluation before."""

@@ -13,10 +13,11 @@ from PySide6.QtGui import QColor, QImage, QMouseEvent, QPalette, QWheelEvent
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
+from app.run_data.metrics_batch import MetricsBatch
 from app.run_data.run_series import ChangeSet
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
-from app.views.plots.drawing import Line
+from app.views.plots.drawing import Line, Points
 from app.views.plots.rank_curves import MOST_RANKS
 from app.views.style.palette import plot_colours, rank_colour
 from core.machine.devices.names import RankNames
@@ -214,6 +215,30 @@ def test_the_crosshair_reads_all_plots(make: Make, run: RunStore) -> None:
     QApplication.sendEvent(chart, QEvent(QEvent.Type.Leave))
     assert panel.time_axis.cursor is None
     assert not chart.table.isVisible()
+
+
+def test_resumes_checkpoints_and_the_best_evaluation_are_marked(make: Make, run: RunStore) -> None:
+    panel = make(run)
+    chart = panel.loss.chart
+    plain = image(chart)
+    events = [
+        {"event": "commit", "ts": START_S + 5, "step": 100, "checkpoint": 1},
+        {"event": "launch", "ts": START_S + 9, "mode": "zero", "world_size": 2, "resumed_from": {"0": 150}},
+    ]
+    panel._data.series.apply(MetricsBatch(events=events))
+    panel._redraw()
+    assert [mark.text for mark in chart.marks.marks] == ["checkpoint 1", "resumed · ZeRO · 2 devices"]
+    changed = differing_columns(plain, image(chart))
+    for step in (100, 150):
+        assert any(abs(column - chart.x_of(step)) <= 3 for column in changed), step
+    (points,) = [layer for layer in chart.layers if isinstance(layer, Points)]
+    lowest = int(np.argmin(points.y))
+    assert points.best == (points.x[lowest], points.y[lowest])
+
+
+def differing_columns(one: QImage, other: QImage) -> list[int]:
+    rows = range(one.height() // 2, one.height())
+    return [x for x in range(one.width()) if any(one.pixel(x, y) != other.pixel(x, y) for y in rows)]
 
 
 def test_step_and_time(make: Make, run: RunStore) -> None:
