@@ -17,16 +17,19 @@ from typing import Any, Final
 from core.checkpoints.store import CheckpointStore
 from core.config import RunConfig
 from core.config.config_file import to_toml
-from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError, RunBusyError
+from core.errors import ConfigError, ConnectionRefusedByHostError, ProtocolError, RankdeckError, RunBusyError
 from core.files.atomic import copy_atomic, write_atomic
 from core.paths import PACKAGE_FOLDER, default_runs_dir
 from core.processes import end_marked, find_marked, folder_mark, spawn_detached
 from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.protocol.messages import Hello, Message, Refused, StopRequest, Welcome
+from core.recipes.catalog import get_recipe
 from core.recipes.outside_code import check_accepted, outside_code
+from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.resume.plan import ResumePlan
 from core.run_folder.state import RunState
 from core.run_folder.store import HostInfo, RunStore
+from core.run_folder.naming import first_name
 from core.run_folder.waiting_host import WaitingHost, host_environment
 
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -50,7 +53,7 @@ def start_run(
         UsageError, PreflightError: The folder cannot be made.
         RankdeckError: The host cannot be started.
     """
-    store = RunStore.create(runs_dir or default_runs_dir(), config, run_dir)
+    store = RunStore.create(runs_dir or default_runs_dir(), config, run_dir, _first_name(config))
     code = outside_code(config.recipe, config.options)
     if code is not None:  # named by the person who starts it, so that resuming need not ask
         code.remember()
@@ -70,7 +73,7 @@ def resume_run(plan: ResumePlan) -> RunStore:
         check_accepted(plan.code, plan.code_accepted)
         plan.code.remember()
     if plan.run_dir is None:
-        store = RunStore.create(plan.runs_dir, plan.config)
+        store = RunStore.create(plan.runs_dir, plan.config, name=_first_name(plan.config))
         if plan.state_file is not None:
             copy_atomic(plan.state_file.path, store.ledger)
     else:
@@ -84,6 +87,16 @@ def resume_run(plan: ResumePlan) -> RunStore:
             _say_starting(store)
     _spawn_host(store)
     return store
+
+
+def _first_name(config: RunConfig) -> str:
+    if config.recipe == USER_SCRIPT:
+        return first_name(Path(str(config.options.get("script") or "script")).name)
+    try:
+        recipe = get_recipe(config.recipe)
+    except ConfigError:
+        return ""
+    return first_name(recipe.title, "" if recipe.self_contained else config.dataset_file)
 
 
 def connect(store: RunStore, timeout_s: float = CONNECT_TIMEOUT_S) -> HostConnection:

@@ -137,6 +137,47 @@ def _add_list(runs: Parser) -> None:
     _add_json(runs)
 
 
+def _add_runs(runs: Parser) -> None:
+    runs.add_argument("--bin", action="store_true", help="List the runs that were moved to the bin.")
+    _add_list(runs)
+
+
+def _add_find(find: Parser) -> None:
+    find.add_argument(
+        "filter",
+        nargs="+",
+        metavar="FILTER",
+        help="Words of its name, note or tags, and NAME:TEXT, NAME=VALUE or NAME>NUMBER of its state and settings.",
+    )
+    _add_list(find)
+
+
+def _add_rename(rename: Parser) -> None:
+    rename.add_argument("run", metavar="RUN", help=_RUN_HELP)
+    rename.add_argument("name", metavar="NAME", nargs="+", help='The new name; "" removes it.')
+    _add_runs_dir(rename)
+
+
+def _add_note(note: Parser) -> None:
+    note.add_argument("run", metavar="RUN", help=_RUN_HELP)
+    note.add_argument("text", metavar="TEXT", nargs="*", help="The new note; - reads it from standard input.")
+    _add_runs_dir(note)
+
+
+def _add_tag(tag: Parser) -> None:
+    tag.add_argument("run", metavar="RUN", help=_RUN_HELP)
+    tag.add_argument("tags", metavar="TAG", nargs="*", help="A tag to add. Without any, the tags are printed.")
+    tag.add_argument("--remove", metavar="TAG", action="append", help="A tag to remove; may be repeated.")
+    _add_runs_dir(tag)
+
+
+def _add_rm(rm: Parser) -> None:
+    rm.add_argument("runs", metavar="RUN", nargs="*", help=_RUN_HELP)
+    rm.add_argument("--undo", action="store_true", help="Put them back from the bin.")
+    rm.add_argument("--empty-bin", action="store_true", help="Delete everything in the bin for good.")
+    _add_runs_dir(rm)
+
+
 def _add_measure(measure: Parser) -> None:
     measure.add_argument("--devices", metavar="LIST", help="Two or more devices, for example cpux2. Default: all.")
     measure.add_argument("--parameters", metavar="N", type=float, help="The model's trainable parameters.")
@@ -248,7 +289,12 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
     ("attach", "Watch a run; Ctrl+C leaves it running.", _add_attach),
     ("show", "Show one run's state.", _add_show),
     ("export", "Export a run for other programs: tables, TensorBoard, weights, a Hugging Face folder.", _add_export),
-    ("runs", "List all runs.", _add_list),
+    ("runs", "List all runs.", _add_runs),
+    ("find", "List the runs that match a filter, for example: lr>1e-4 tag:night state:failed", _add_find),
+    ("rename", "Give a run another name.", _add_rename),
+    ("note", "Print a run's note, or replace it.", _add_note),
+    ("tag", "Add tags to a run, or remove some.", _add_tag),
+    ("rm", "Move runs to the bin, or put them back.", _add_rm),
     ("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.", _add_list),
     ("measure", "Measure the link between devices and estimate the cost of synchronising.", _add_measure),
     (

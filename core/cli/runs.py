@@ -15,11 +15,15 @@ from core.cli.train import RUN_FAILED, exit_code, report_ending, run_error
 from core.client import end_leftovers, find_leftovers, stop_run, wait_for_end
 from core.errors import RankdeckError, UsageError
 from core.export.lines import MetricsLines
-from core.formatting import UNKNOWN, count, moment, number
+from core.formatting import UNKNOWN, byte_size, count, moment, number
 from core.launch.command_line import command_text, to_command_line
 from core.paths import default_runs_dir
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.resume.checkpoint_choice import list_checkpoints
+from core.run_folder.bin import binned_runs, folder_bytes
+from core.run_folder.naming import label
+from core.run_folder.notes import RunNotes
+from core.run_folder.record import RunRecord, notes_of
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore, find_run, list_runs
 
@@ -28,18 +32,27 @@ STOP_WAIT_EXTRA_S: Final = 15.0
 
 
 def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Lists the runs, newest first."""
-    entries = list_runs(chosen_runs_dir(arguments))
+    """Lists the runs, newest first; or those in the bin."""
+    runs_dir = chosen_runs_dir(arguments)
+    entries = binned_runs(runs_dir) if arguments.bin else list_runs(runs_dir)
     left = find_leftovers([RunStore(entry.path) for entry in entries])
+    notes = {entry.path: notes_of(entry.path) for entry in entries}
     if arguments.json:
-        terminal.json([_entry_values(entry, left.get(entry.path, [])) for entry in entries])
+        terminal.json([entry_values(entry, left.get(entry.path, []), notes[entry.path]) for entry in entries])
     elif not entries:
-        terminal.say(f"There are no runs yet in {chosen_runs_dir(arguments)}. Start one: rankdeck train")
+        none = f"The bin of {runs_dir} is empty." if arguments.bin else f"There are no runs yet in {runs_dir}."
+        terminal.say(none + ("" if arguments.bin else " Start one: rankdeck train"))
     else:
-        terminal.table(("RUN", "STATE", "STEP", "LOSS", "STARTED", "WHY"), [_row(entry) for entry in entries])
+        list_table([(entry, RunRecord(entry, notes[entry.path]).label) for entry in entries], terminal)
         for folder, pids in left.items():
             terminal.say(f"{folder.name} left {leftover_text(pids)} running. End: rankdeck stop {folder.name}")
     return 0
+
+
+def list_table(rows: Sequence[tuple[RunEntry, str]], terminal: Terminal) -> None:
+    """Prints runs and their names as a table."""
+    headings = ("RUN", "NAME", "STATE", "STEP", "LOSS", "STARTED", "WHY")
+    terminal.table(headings, [_row(entry, label) for entry, label in rows])
 
 
 def leftover_text(pids: Sequence[int]) -> str:
@@ -60,9 +73,14 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
         values = {"path": str(store.dir), **state.as_dict(), "config": config.as_dict(), "command": command}
         terminal.json({**values, "checkpoints": [asdict(item) for item in checkpoints]})
         return 0
+    notes = notes_of(store.dir)
     terminal.facts(
         {
             "Run": state.run_id,
+            "Name": label(state, notes),
+            **({"Tags": " ".join(notes.tags)} if notes.tags else {}),
+            **({"Note": notes.note} if notes.note else {}),
+            "Size": byte_size(folder_bytes(store.dir)),
             "Folder": str(store.dir),
             "State": f"{state.state}{f' ({state.phase})' if state.phase else ''}, attempt {state.attempt}",
             "Started": moment(state.created),
@@ -192,16 +210,18 @@ def _steps(state: RunState) -> str:
     return count(state.step) + (f" of {count(state.total_steps)}" if state.total_steps else "")
 
 
-def _row(entry: RunEntry) -> tuple[str, ...]:
-    state = entry.state
+def _row(entry: RunEntry, label: str) -> tuple[str, ...]:
+    state, name = entry.state, "" if label == entry.path.name else label
     if state is None:
-        return (entry.path.name, entry.word, UNKNOWN, UNKNOWN, UNKNOWN, entry.problem or "")
+        return (entry.path.name, name, entry.word, UNKNOWN, UNKNOWN, UNKNOWN, entry.problem or "")
     why = state.error.get("cause", "") if state.error else state.phase
-    return (entry.path.name, entry.word, _steps(state), number(state.loss, 4), moment(state.created), why)
+    return (entry.path.name, name, entry.word, _steps(state), number(state.loss, 4), moment(state.created), why)
 
 
-def _entry_values(entry: RunEntry, leftovers: list[int]) -> dict[str, Any]:
+def entry_values(entry: RunEntry, leftovers: list[int], notes: RunNotes) -> dict[str, Any]:
+    """A listed run as JSON."""
+    own = {"path": str(entry.path), "label": RunRecord(entry, notes).label, "notes": asdict(notes)}
     if entry.state is None:
-        return {"path": str(entry.path), "run_id": entry.path.name, "state": entry.word, "problem": entry.problem}
+        return {**own, "run_id": entry.path.name, "state": entry.word, "problem": entry.problem}
     left = {"leftover_pids": leftovers} if leftovers else {}
-    return {"path": str(entry.path), **entry.state.as_dict(), **left}
+    return {**own, **entry.state.as_dict(), **left}

@@ -19,6 +19,7 @@ from core.files.links import refuse_link, refuse_links_below
 from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
 from core.processes.identity import ProcessId, is_alive
 from core.processes.lock import RunLock, is_held
+from core.run_folder.notes import read_notes
 from core.run_folder.state import INTERRUPTED, MAX_STATE_BYTES, RunState
 
 DAMAGED: Final = "damaged"
@@ -91,13 +92,14 @@ class RunStore:
         return old if old.is_dir() and not new.is_dir() else new
 
     @classmethod
-    def create(cls, runs_dir: Path, config: RunConfig, run_dir: Path | None = None) -> RunStore:
+    def create(cls, runs_dir: Path, config: RunConfig, run_dir: Path | None = None, name: str = "") -> RunStore:
         """Makes a new run's folder with `run.toml` and a `state.json` that says "starting".
 
         Args:
             runs_dir: Where run folders live; made if missing.
             config: What is asked of the run.
             run_dir: Exactly this folder instead of a new one in `runs_dir`; it may exist, but hold no run.
+            name: What it is called until the user names it; empty: as its folder.
 
         Raises:
             UsageError: `run_dir` holds a run already.
@@ -114,7 +116,7 @@ class RunStore:
         store.write_state(
             RunState(
                 run_id=folder.name,
-                name=folder.name,
+                name=name or folder.name,
                 created=now,
                 updated=now,
                 mode=config.mode,
@@ -313,9 +315,8 @@ def find_run(runs_dir: Path, text: str) -> RunStore:
     if path is not None and path.name in _OWN_FILES and path.exists():
         return RunStore.open(path.parent)
     entries = list_runs(runs_dir)
-    exact = [
-        e for e in entries if text in (e.path.name, e.state.run_id if e.state else "", e.state.name if e.state else "")
-    ]
+    exact = [e for e in entries if text in (e.path.name, e.state.run_id if e.state else "")]
+    exact = exact or [e for e in entries if text in (_given_name(e.path), e.state.name if e.state else "")]
     matches = exact or [e for e in entries if e.path.name.startswith(text)]
     if len(matches) == 1:
         return RunStore.open(matches[0].path)
@@ -327,6 +328,13 @@ def find_run(runs_dir: Path, text: str) -> RunStore:
             title="Several runs match that name",
         )
     raise RunNotFoundError(f"No run in {runs_dir} matches {text!r:.100}.", "List the runs: rankdeck runs.")
+
+
+def _given_name(folder: Path) -> str:
+    try:
+        return read_notes(folder).name
+    except StateFileError:
+        return ""
 
 
 def _new_folder(runs_dir: Path, recipe: str) -> Path:

@@ -1,0 +1,126 @@
+"""Notes on a run, `notes.json` in its folder: a name, free text, tags, a pin."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import StateFileError, UsageError
+from core.files.atomic import read_json, require_format, write_atomic
+
+NOTES: Final = "notes.json"
+FORMAT: Final = "rankdeck-notes"
+VERSION: Final = 1
+MAX_BYTES: Final = 1 << 18
+MAX_NAME: Final = 120
+MAX_TAG: Final = 40
+MAX_TAGS: Final = 50
+MAX_NOTE: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class RunNotes:
+    """What the user keeps with a run.
+
+    Attributes:
+        name: The name that the user gave it; empty for none.
+        note: Free text, of several lines.
+        tags: Words to find it by, without blanks, sorted.
+        pinned: It stands above all others.
+    """
+
+    name: str = ""
+    note: str = ""
+    tags: tuple[str, ...] = ()
+    pinned: bool = False
+
+    def renamed(self, name: str) -> RunNotes:
+        """With another name; an empty one gives it its own back.
+
+        Raises:
+            UsageError: It is too long or has line breaks.
+        """
+        name = name.strip()
+        if len(name) > MAX_NAME or not name.isprintable():
+            raise UsageError(
+                f"A name has at most {MAX_NAME} characters and no line breaks; this one has {len(name)} characters.",
+                "Give a shorter name; rankdeck note takes longer text.",
+                title="The name cannot be used",
+            )
+        return dataclasses.replace(self, name=name)
+
+    def noted(self, note: str) -> RunNotes:
+        """With another note.
+
+        Raises:
+            UsageError: It is too long.
+        """
+        if len(note) > MAX_NOTE:
+            raise UsageError(
+                f"A note has at most {MAX_NOTE:,} characters; this one has {len(note):,}.",
+                "Shorten it, or keep it in a file of its own.",
+                title="The note is too long",
+            )
+        return dataclasses.replace(self, note=note.strip())
+
+    def tagged(self, added: Iterable[str] = (), removed: Iterable[str] = ()) -> RunNotes:
+        """With more tags, and with fewer. Upper and lower case are one.
+
+        Raises:
+            UsageError: A tag is empty, too long, or has blanks; or there are too many.
+        """
+        wanted = {tag.strip().lower() for tag in added}
+        for tag in wanted:
+            if not 0 < len(tag) <= MAX_TAG or not tag.isprintable() or any(c.isspace() or c in ",:" for c in tag):
+                raise UsageError(
+                    f"{tag!r:.60} is not a tag: a tag has 1 to {MAX_TAG} characters, without blanks, commas and colons.",
+                    "Give single words, for example: night lr-test",
+                    title="The tag cannot be used",
+                )
+        tags = tuple(sorted((set(self.tags) | wanted) - {tag.strip().lower() for tag in removed}))
+        if len(tags) > MAX_TAGS:
+            raise UsageError(
+                f"A run has at most {MAX_TAGS} tags.", "Remove some first.", title="The run has too many tags"
+            )
+        return dataclasses.replace(self, tags=tags)
+
+
+def read_notes(run_dir: Path) -> RunNotes:
+    """What `notes.json` says; nothing where there is none.
+
+    Raises:
+        StateFileError: It is damaged, or from a newer version.
+    """
+    path = run_dir / NOTES
+    if not path.exists():
+        return RunNotes()
+    document = require_format(read_json(path, limit_bytes=MAX_BYTES), path, FORMAT, VERSION)
+    return RunNotes(
+        name=_text(document, "name", path, MAX_NAME),
+        note=_text(document, "note", path, MAX_NOTE),
+        tags=_tags(document.get("tags", []), path),
+        pinned=document.get("pinned") is True,
+    )
+
+
+def write_notes(run_dir: Path, notes: RunNotes) -> None:
+    """Replaces `notes.json`; raises `PreflightError` when the disk refuses."""
+    document = {"format": FORMAT, "version": VERSION, **dataclasses.asdict(notes)}
+    write_atomic(run_dir / NOTES, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+
+
+def _text(document: Mapping[str, Any], name: str, path: Path, limit: int) -> str:
+    value = document.get(name, "")
+    if not isinstance(value, str) or len(value) > limit:
+        raise StateFileError(f"{path}: {name} is not a text of at most {limit:,} characters.", f"Delete {path}.")
+    return value
+
+
+def _tags(value: object, path: Path) -> tuple[str, ...]:
+    if not isinstance(value, list) or len(value) > MAX_TAGS or not all(isinstance(tag, str) for tag in value):
+        raise StateFileError(f"{path}: tags is not a list of at most {MAX_TAGS} texts.", f"Delete {path}.")
+    return tuple(value)

@@ -1,0 +1,89 @@
+"""Record of a run as lists and filters see it: state, notes and settings, without metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import RankdeckError
+from core.run_folder.naming import label
+from core.run_folder.notes import RunNotes, read_notes
+from core.run_folder.store import RunEntry, RunStore
+
+_OF_STATE: Final = ("step", "total_steps", "epoch", "loss", "val_loss", "tokens_per_s", "attempt", "recipe", "mode")
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run, as lists and filters see it.
+
+    Attributes:
+        entry: Its folder and its state.
+        notes: The user's; empty where they cannot be read.
+        settings: By name, options of the recipe among them; empty where `run.toml` cannot be read.
+    """
+
+    entry: RunEntry
+    notes: RunNotes = field(default_factory=RunNotes)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return self.entry.path
+
+    @property
+    def label(self) -> str:
+        """What a list calls it."""
+        state = self.entry.state
+        return self.notes.name or self.path.name if state is None else label(state, self.notes)
+
+    def value(self, name: str) -> Any:
+        """What it has under a name: of its state, its notes or its settings; None where it has nothing."""
+        state = self.entry.state
+        if name == "state":
+            return self.entry.word
+        if name in ("name", "note", "tag", "pinned", "id"):
+            return {
+                "name": self.label,
+                "note": self.notes.note,
+                "tag": self.notes.tags,
+                "pinned": self.notes.pinned,
+                "id": self.path.name,
+            }[name]
+        if name == "devices":
+            return state.world_size if state is not None else None
+        if name in _OF_STATE and state is not None:
+            return getattr(state, name)
+        return self.settings.get(name)
+
+    @property
+    def searched_text(self) -> str:
+        """The text in which a filter looks for words, in lower case."""
+        recipe = self.entry.state.recipe if self.entry.state is not None else ""
+        return "\n".join((self.label, self.path.name, self.notes.note, *self.notes.tags, recipe)).lower()
+
+
+def read_record(entry: RunEntry) -> RunRecord:
+    """The record of a listed run. What cannot be read is empty: a damaged note must not hide a run."""
+    return RunRecord(entry, notes_of(entry.path), settings_of(entry.path))
+
+
+def notes_of(folder: Path) -> RunNotes:
+    """A run's notes, or none where they cannot be read."""
+    try:
+        return read_notes(folder)
+    except RankdeckError:
+        return RunNotes()
+
+
+def settings_of(folder: Path) -> dict[str, Any]:
+    """A run's settings by name, the recipe's own among them, or none where they cannot be read."""
+    try:
+        values = RunStore(folder).config().as_dict()
+    except RankdeckError:
+        return {}
+    options = values.pop("options", None)
+    return values | (options if isinstance(options, dict) else {})

@@ -1,0 +1,103 @@
+"""Filter over runs: ``lr>1e-4 tag:night state:failed words``."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core.run_folder.record import RunRecord
+
+_TERM: Final = re.compile(r'(!?)(?:([A-Za-z_][\w-]*)(>=|<=|!=|[:=<>]))?("([^"]*)"?|\S+)')
+_COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+_SAME: Final = {"tags": "tag", "run_id": "id", "learning_rate": "lr", "gpus": "devices", "ranks": "devices"}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One part of a filter.
+
+    Attributes:
+        name: Of the value that is compared; empty: a bare word.
+        sign: ":" (contains), "=", "!=", ">", ">=", "<" or "<=".
+        text: What it is compared with, in lower case.
+        is_negated: It holds where it does not hold.
+    """
+
+    name: str
+    sign: str
+    text: str
+    is_negated: bool = False
+
+    def holds(self, record: RunRecord) -> bool:
+        """Whether it holds for a run."""
+        return self._holds(record) != self.is_negated
+
+    def _holds(self, record: RunRecord) -> bool:
+        if not self.name:
+            return self.text in record.searched_text
+        value = record.value(self.name)
+        if value is None:
+            return self.sign == "!="
+        number = _number(self.text)
+        if self.sign in _COMPARE:
+            own = _number(value)
+            return own is not None and number is not None and _COMPARE[self.sign](own, number)
+        values = value if isinstance(value, tuple | list) else (value,)
+        if self.sign == ":":
+            return any(_contains(one, self.text, number) for one in values)
+        return any(_equals(one, self.text, number) for one in values) == (self.sign == "=")
+
+
+def parse_filter(text: str) -> tuple[Term, ...]:
+    """A filter's terms, all of which must hold. Every text is a filter; quotes hold words together.
+
+    Examples: ``state:failed``, ``lr>=1e-3``, ``tag=night``, ``mode!=ddp``, ``!draft``, ``"two words"``.
+    """
+    terms = []
+    for negation, name, sign, value, quoted in _TERM.findall(text):
+        known = name.replace("-", "_").lower()
+        wanted = (quoted if value.startswith('"') else value).lower()
+        terms.append(Term(_SAME.get(known, known), sign, wanted, bool(negation)))
+    return tuple(terms)
+
+
+def matching(records: Iterable[RunRecord], terms: Sequence[Term]) -> list[RunRecord]:
+    """The runs for which all terms hold, in their order."""
+    return [record for record in records if all(term.holds(record) for term in terms)]
+
+
+def unknown_names(records: Iterable[RunRecord], terms: Sequence[Term]) -> list[str]:
+    """The names in a filter that no run has a value for: typing errors, most often."""
+    wanted = {term.name for term in terms if term.name}
+    for record in records:
+        wanted = {name for name in wanted if record.value(name) is None}
+        if not wanted:
+            break
+    return sorted(wanted)
+
+
+def _contains(value: Any, text: str, number: float | None) -> bool:
+    own = _number(value) if not isinstance(value, str) else None
+    return own == number if own is not None and number is not None else text in str(value).lower()
+
+
+def _equals(value: Any, text: str, number: float | None) -> bool:
+    own = _number(value)
+    return own == number if own is not None and number is not None else str(value).lower() == text
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
