@@ -27,9 +27,9 @@ from core.recipes.catalog import get_recipe
 from core.recipes.outside_code import check_accepted, outside_code
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.resume.plan import ResumePlan
+from core.run_folder.naming import first_name
 from core.run_folder.state import RunState
 from core.run_folder.store import HostInfo, RunStore
-from core.run_folder.naming import first_name
 from core.run_folder.waiting_host import WaitingHost, host_environment
 
 CONNECT_TIMEOUT_S: Final = 10.0

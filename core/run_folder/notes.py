@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Final
 
 from core.errors import StateFileError, UsageError
 from core.files.atomic import read_json, require_format, write_atomic
+from core.records import Limits, RecordError, Text, read_record
 
 NOTES: Final = "notes.json"
 FORMAT: Final = "rankdeck-notes"
@@ -33,9 +34,9 @@ class RunNotes:
         pinned: It stands above all others.
     """
 
-    name: str = ""
-    note: str = ""
-    tags: tuple[str, ...] = ()
+    name: Annotated[str, Limits(0, MAX_NAME)] = ""
+    note: Annotated[str, Limits(0, MAX_NOTE)] = ""
+    tags: Annotated[tuple[Text, ...], Limits(0, MAX_TAGS)] = ()
     pinned: bool = False
 
     def renamed(self, name: str) -> RunNotes:
@@ -77,7 +78,7 @@ class RunNotes:
         for tag in wanted:
             if not 0 < len(tag) <= MAX_TAG or not tag.isprintable() or any(c.isspace() or c in ",:" for c in tag):
                 raise UsageError(
-                    f"{tag!r:.60} is not a tag: a tag has 1 to {MAX_TAG} characters, without blanks, commas and colons.",
+                    f"{tag!r:.60} is not a tag: a tag has 1 to {MAX_TAG} characters, no blanks, commas or colons.",
                     "Give single words, for example: night lr-test",
                     title="The tag cannot be used",
                 )
@@ -99,28 +100,13 @@ def read_notes(run_dir: Path) -> RunNotes:
     if not path.exists():
         return RunNotes()
     document = require_format(read_json(path, limit_bytes=MAX_BYTES), path, FORMAT, VERSION)
-    return RunNotes(
-        name=_text(document, "name", path, MAX_NAME),
-        note=_text(document, "note", path, MAX_NOTE),
-        tags=_tags(document.get("tags", []), path),
-        pinned=document.get("pinned") is True,
-    )
+    try:
+        return read_record(RunNotes, document)
+    except RecordError as error:
+        raise StateFileError(f"{path}: {error}.", "Delete it, or correct the value.") from error
 
 
 def write_notes(run_dir: Path, notes: RunNotes) -> None:
     """Replaces `notes.json`; raises `PreflightError` when the disk refuses."""
     document = {"format": FORMAT, "version": VERSION, **dataclasses.asdict(notes)}
     write_atomic(run_dir / NOTES, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
-
-
-def _text(document: Mapping[str, Any], name: str, path: Path, limit: int) -> str:
-    value = document.get(name, "")
-    if not isinstance(value, str) or len(value) > limit:
-        raise StateFileError(f"{path}: {name} is not a text of at most {limit:,} characters.", f"Delete {path}.")
-    return value
-
-
-def _tags(value: object, path: Path) -> tuple[str, ...]:
-    if not isinstance(value, list) or len(value) > MAX_TAGS or not all(isinstance(tag, str) for tag in value):
-        raise StateFileError(f"{path}: tags is not a list of at most {MAX_TAGS} texts.", f"Delete {path}.")
-    return tuple(value)

@@ -26,7 +26,7 @@ def test_a_record_has_state_notes_and_settings(tmp_path: Path) -> None:
         "id": store.dir.name,
         "nothing": None,
     }
-    assert "night" in record.searched_text and "stdlib" in record.words
+    assert "night" in record.searched_text and "stdlib" in record.searched_text
 
 
 def test_what_cannot_be_read_is_empty(tmp_path: Path) -> None:
