@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import linecache
 import logging
@@ -17,6 +16,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.controllers.background import OperationRunner, unexpected
 from app.controllers.deferred_start import DeferredStart
+from app.controllers.draft_saving import DraftSaving
 from app.controllers.run_control import RunControl
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
@@ -32,7 +32,6 @@ from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
 from app.models.run_list import RunList
 from app.settings import Settings, user_settings
-from app.state.setup_form import Draft
 from app.views.style.theme import Theme
 from app.views.window.main_window import MainWindow
 from core import __version__, client
@@ -78,6 +77,7 @@ class Rankdeck(QObject):
         self.control = RunControl(
             window, self.launching, self.drafting, self.setup, table, runs, showing, self.display, self
         )
+        self.draft_saving = DraftSaving(window.setup, self.settings, self)
         self.files = RunFiles(window, showing, self.runner, self)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(self._open_the_rest)
@@ -86,10 +86,7 @@ class Rankdeck(QObject):
         """Shows the window and the run that was shown last; devices, recipes and data are looked for after that."""
         linecache.clearcache()  # PySide reads the source of each module that is imported after it, to search it once
         self.window.show()
-        saved = self.settings.values("setup")
-        if saved:
-            draft = Draft.from_dict(saved)
-            self.window.setup.set_draft(draft, keep_devices=not draft.devices)
+        self.draft_saving.open()
         self.window.apply_plot_settings(self.settings.values("plots"))
         self.control.show_actions()
         self.deferred.start()
@@ -104,9 +101,7 @@ class Rankdeck(QObject):
 
     def close(self) -> None:
         """Remembers what was chosen and ends every thread; runs continue."""
-        setup = self.window.setup
-        wished = dataclasses.replace(setup.draft(), devices=tuple(setup.devices.wished()))
-        self.settings.set_values("setup", dataclasses.asdict(wished))
+        self.draft_saving.close()
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (

@@ -9,6 +9,7 @@ from typing import Final
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QVBoxLayout, QWidget
 
+from app.state.setup_drafts import RecipeDrafts
 from app.state.setup_form import CheckedDraft, Draft, default_texts, form_fields, settings_without_meaning
 from app.views.setup.data_field import DataField
 from app.views.setup.device_picker import DevicePicker
@@ -27,7 +28,11 @@ MIN_WIDTH: Final = 320
 
 
 class SetupPanel(QWidget):
-    """Recipe, data, devices, mode and fields. It holds a `Draft`; whether that is right is decided elsewhere."""
+    """Recipe, data, devices, mode and fields. It holds a `Draft`; whether that is right is decided elsewhere.
+
+    Attributes:
+        drafts: What was set for the other recipes.
+    """
 
     draft_changed = Signal()
     charts_requested = Signal()
@@ -38,6 +43,8 @@ class SetupPanel(QWidget):
         self._recipes = _usable(recipes)
         self._interpreters: tuple[Interpreter, ...] = ()
         self._problems: Mapping[str, RankdeckError] = {}
+        self._shown_recipe = ""
+        self.drafts = RecipeDrafts()
         self.notice = NoticeBar()
         self.needs = NoticeBar()
         self.recipe = named(QComboBox(), "Recipe")
@@ -95,6 +102,8 @@ class SetupPanel(QWidget):
         now = self.chosen_recipe()
         if now == before:
             return
+        if now is None or now.name != kept.recipe:
+            self.drafts.keep(kept)
         self._show_recipe()
         if now is not None and before is not None and now.name == before.name:
             shown, defaults = default_texts(before), default_texts(now)
@@ -138,8 +147,18 @@ class SetupPanel(QWidget):
             fields=self.form.texts(),
         )
 
+    def open_draft(self, draft: Draft, keep_devices: bool = False) -> None:
+        """As `set_draft`, for the draft that was shown when the window was closed: nothing is kept of what is shown."""
+        self._shown_recipe = ""
+        if draft.recipe not in self._recipes:  # its folder may come back
+            self.drafts.keep(draft)
+        self.set_draft(draft, keep_devices)
+        self._shown_recipe = str(self.recipe.currentData() or "")
+
     def set_draft(self, draft: Draft, keep_devices: bool = False) -> None:
         """Fills the panel; `keep_devices` leaves the ticks as they are."""
+        if self._shown_recipe not in ("", draft.recipe):
+            self.drafts.keep(dataclasses.replace(self.draft(), recipe=self._shown_recipe))
         row = self.recipe.findData(draft.recipe)
         if row >= 0 and row != self.recipe.currentIndex():
             with QSignalBlocker(self.recipe):
@@ -198,6 +217,7 @@ class SetupPanel(QWidget):
 
     def _show_recipe(self) -> None:
         recipe = self.chosen_recipe()
+        self._shown_recipe = recipe.name if recipe is not None else ""
         self._description.setVisible(recipe is not None)
         if recipe is not None:
             self._description.setText(recipe.description)
@@ -245,12 +265,14 @@ class SetupPanel(QWidget):
         self.form.show_only(self.form.rows.keys() - without)
 
     def _on_recipe_changed(self, _row: int) -> None:
-        kept = self.draft()
+        """Shows what was last set for the recipe; for a new one its defaults, on the data and in the mode chosen."""
+        left = dataclasses.replace(self.draft(), recipe=self._shown_recipe)
+        self.drafts.keep(left)
         self._show_recipe()
         recipe = self.chosen_recipe()
         if recipe is not None:
-            defaults = default_texts(recipe)
-            self.set_draft(dataclasses.replace(kept, recipe=recipe.name, fields=defaults), keep_devices=True)
+            fresh = dataclasses.replace(left, recipe=recipe.name, fields=default_texts(recipe))
+            self.set_draft(self.drafts.kept(recipe.name) or fresh, keep_devices=True)
 
 
 def _usable(recipes: Sequence[Recipe]) -> dict[str, Recipe]:
