@@ -31,6 +31,7 @@ _COMMANDS: Final = {
     "runs": "core.cli.runs",
     "show": "core.cli.runs",
     "find": "core.cli.organise",
+    "compare": "core.cli.compare",
     "rename": "core.cli.organise",
     "note": "core.cli.organise",
     "tag": "core.cli.organise",
@@ -88,7 +89,7 @@ def _run(argv: Sequence[str], terminal: Terminal) -> int:
         value = getattr(arguments, name, None)
         if isinstance(value, str) and len(value) > LONGEST_PATH:
             raise _too_long(value)
-    terminal.quiet = bool(getattr(arguments, "json", False) or getattr(arguments, "detach", False))
+    terminal.quiet = any(getattr(arguments, name, False) for name in ("json", "csv", "detach"))
     module = importlib.import_module(_COMMANDS[arguments.command])
     code: int = getattr(module, arguments.command)(arguments, terminal)
     return code

@@ -152,6 +152,15 @@ def _add_find(find: Parser) -> None:
     _add_list(find)
 
 
+def _add_compare(compare: Parser) -> None:
+    compare.add_argument("runs", metavar="RUN", nargs="+", help=f"Two to eight runs. {_RUN_HELP}")
+    compare.add_argument("--all", action="store_true", help="Also show settings and environment that are the same.")
+    form = compare.add_mutually_exclusive_group()
+    _add_json(form)
+    form.add_argument("--csv", action="store_true", help="Print CSV to stdout.")
+    _add_runs_dir(compare)
+
+
 def _add_rename(rename: Parser) -> None:
     rename.add_argument("run", metavar="RUN", help=_RUN_HELP)
     rename.add_argument("name", metavar="NAME", nargs="+", help='The new name; "" removes it.')
@@ -256,7 +265,7 @@ def _add_runs_dir(parser: Parser) -> None:
     parser.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
 
 
-def _add_json(parser: Parser) -> None:
+def _add_json(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--json", action="store_true", help="Print JSON to stdout.")
 
 
@@ -291,6 +300,7 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
     ("export", "Export a run for other programs: tables, TensorBoard, weights, a Hugging Face folder.", _add_export),
     ("runs", "List all runs.", _add_runs),
     ("find", "List the runs that match a filter, for example: lr>1e-4 tag:night state:failed", _add_find),
+    ("compare", "Compare runs: results, and the settings and environment that differ.", _add_compare),
     ("rename", "Give a run another name.", _add_rename),
     ("note", "Print a run's note, or replace it.", _add_note),
     ("tag", "Add tags to a run, or remove some.", _add_tag),

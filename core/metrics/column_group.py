@@ -10,7 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-from core.metrics.column_index import VALUE_BYTES, GroupIndex, safe_stem
+from core.metrics.column_index import VALUE_BYTES, GroupIndex, read_rows, safe_stem
 
 NOT_COLUMNS: Final = frozenset(("event", "rank", "attempt"))
 COLUMNS_MAX: Final = 1000
@@ -123,7 +123,7 @@ class ColumnGroup:
         if "step" not in self._stems:
             return self.rows
         for start in range(0, self.rows, _SLICE_ROWS):
-            values = self._read(self._path("step"), start, min(_SLICE_ROWS, self.rows - start))
+            values = read_rows(self._path("step"), start, min(_SLICE_ROWS, self.rows - start))
             row = next((row for row, value in enumerate(values, start) if value > step), None)
             if row is not None:
                 return row
@@ -141,15 +141,6 @@ class ColumnGroup:
 
     def _write_column(self, name: str, values: array[float]) -> None:
         _write_at(self._path(name), self.rows * VALUE_BYTES, values)
-
-    def _read(self, path: Path, start: int, count: int) -> array[float]:
-        values = array("d")
-        with path.open("rb") as file:
-            file.seek(start * VALUE_BYTES)
-            values.frombytes(file.read(count * VALUE_BYTES))
-        if sys.byteorder == "big":
-            values.byteswap()
-        return values
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{self._stems[name]}.f64"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
+from array import array
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,6 +110,17 @@ def read_index(folder: Path) -> ColumnsIndex | None:
         return read_record(ColumnsIndex, {**document, "groups": groups, "events_bytes": events_bytes})
     except (StateFileError, KeyError, TypeError, AttributeError, RecordError):
         return None  # derived data: whatever is wrong with it, it is made again
+
+
+def read_rows(path: Path, first: int, count: int) -> array[float]:
+    """Rows of a column's file; raises OSError."""
+    values = array("d")
+    with path.open("rb") as file:
+        file.seek(first * VALUE_BYTES)
+        values.frombytes(file.read(count * VALUE_BYTES))
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values
 
 
 def tail_sha256(metrics: Path, source_bytes: int) -> str:

@@ -282,12 +282,13 @@ def list_runs(runs_dir: Path) -> list[RunEntry]:
         os.scandir(runs_dir) as found,
     ):
         folders = [Path(item.path) for item in found if item.is_dir()]
-    entries = [entry for folder in folders if (entry := _entry(folder)) is not None]
+    entries = [entry for folder in folders if (entry := read_entry(folder)) is not None]
     entries.sort(key=lambda entry: (entry.state.created if entry.state else 0.0, entry.path.name), reverse=True)
     return entries
 
 
-def _entry(folder: Path) -> RunEntry | None:
+def read_entry(folder: Path) -> RunEntry | None:
+    """One run as lists see it; None for a folder that holds none."""
     store = RunStore(folder)
     try:
         return RunEntry(folder, store.state())

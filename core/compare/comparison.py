@@ -1,0 +1,125 @@
+"""`Comparison`: two to eight runs, what they did and what differs between them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.compare.environment import environment_rows, read_environment
+from core.compare.figures import read_figures
+from core.compare.results import result_rows
+from core.compare.row import Row
+from core.compare.settings import read_settings, setting_rows
+from core.errors import UsageError
+from core.run_folder.naming import SEPARATOR
+from core.run_folder.record import RunRecord, notes_of
+from core.run_folder.store import RunEntry, RunStore, read_entry
+
+LEAST_RUNS: Final = 2
+MOST_RUNS: Final = 8
+SECTIONS: Final = ("Results", "Settings", "Environment")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs beside each other.
+
+    Attributes:
+        paths: Their folders.
+        labels: Their names; two of one name also say their ids.
+        results, settings, environment: All lines, also of what is the same.
+    """
+
+    paths: tuple[Path, ...]
+    labels: tuple[str, ...]
+    results: tuple[Row, ...]
+    settings: tuple[Row, ...]
+    environment: tuple[Row, ...]
+
+    def sections(self, *, all_rows: bool = False) -> Iterator[tuple[str, tuple[Row, ...]]]:
+        """Each part with its heading: the results, and of the others what differs; or everything."""
+        for heading, rows in zip(SECTIONS, (self.results, self.settings, self.environment), strict=True):
+            shown = rows if all_rows or rows is self.results else tuple(row for row in rows if row.differs)
+            if shown:
+                yield heading, shown
+
+    @property
+    def same_text(self) -> str:
+        """How many settings do not differ: "38 settings are the same."; empty for none."""
+        same = sum(not row.differs for row in self.settings)
+        return f"{same} setting{' is' if same == 1 else 's are'} the same." if same else ""
+
+    def table(self, *, all_rows: bool = False) -> list[tuple[str, ...]]:
+        """The lines as texts, under a line of names; a heading stands alone in its line."""
+        empty = ("",) * len(self.labels)
+        lines: list[tuple[str, ...]] = [("", *self.labels)]
+        for heading, rows in self.sections(all_rows=all_rows):
+            lines.append((heading, *empty))
+            lines += [(row.label, *row.texts) for row in rows]
+        return lines
+
+    def as_text(self, *, all_rows: bool = False) -> str:
+        """The table as text, in columns."""
+        lines = self.table(all_rows=all_rows)
+        widths = [max(len(line[place]) for line in lines) for place in range(len(self.labels) + 1)]
+        return "".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n"
+            for line in lines
+        )
+
+    def as_csv(self, *, all_rows: bool = False) -> str:
+        """The table as CSV: section, name, label, and a column a run."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("section", "name", "label", *self.labels))
+        for heading, rows in self.sections(all_rows=all_rows):
+            writer.writerows((heading.lower(), row.name, row.label, *row.texts) for row in rows)
+        return text.getvalue()
+
+    def as_dict(self, *, all_rows: bool = False) -> dict[str, Any]:
+        """For JSON: the runs, and by section each name's values in the runs' order."""
+        runs = [{"path": str(path), "label": label} for path, label in zip(self.paths, self.labels, strict=True)]
+        parts = {
+            heading.lower(): {row.name: list(row.values) for row in rows}
+            for heading, rows in self.sections(all_rows=all_rows)
+        }
+        same = sum(not row.differs for row in self.settings)
+        return {"runs": runs, **{name.lower(): {} for name in SECTIONS}, **parts, "same_settings": same}
+
+
+def compare_runs(stores: Sequence[RunStore]) -> Comparison:
+    """Reads runs and puts them beside each other, in their order; a run given twice counts once.
+
+    Raises:
+        UsageError: Fewer than two, or more than eight.
+    """
+    paths = tuple(dict.fromkeys(store.dir for store in stores))
+    if not LEAST_RUNS <= len(paths) <= MOST_RUNS:
+        raise UsageError(
+            f"{len(paths)} run{' was' if len(paths) == 1 else 's were'} given.",
+            f"Give {LEAST_RUNS} to {MOST_RUNS} different runs. To list them: rankdeck runs",
+            title="These runs cannot be compared",
+        )
+    records = [_record(path) for path in paths]
+    return Comparison(
+        paths,
+        _distinct([record.label for record in records], paths),
+        result_rows(records, [read_figures(RunStore(path)) for path in paths]),
+        setting_rows([read_settings(record) for record in records]),
+        environment_rows([read_environment(RunStore(path)) for path in paths]),
+    )
+
+
+def _record(path: Path) -> RunRecord:
+    return RunRecord(read_entry(path) or RunEntry(path, None), notes_of(path))
+
+
+def _distinct(labels: Sequence[str], paths: Sequence[Path]) -> tuple[str, ...]:
+    return tuple(
+        f"{label}{SEPARATOR}{path.name}" if labels.count(label) > 1 and label != path.name else label
+        for label, path in zip(labels, paths, strict=True)
+    )

@@ -1,0 +1,137 @@
+"""Results beside each other: losses, steps, time, speed, energy, and what else the runs report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core.compare.figures import Figures
+from core.compare.row import Better, Row, best_places
+from core.formatting import UNKNOWN, count, duration, number, rate
+from core.metrics.column_group import rank_group
+from core.run_folder.record import RunRecord
+
+MAX_OTHERS: Final = 12
+_KNOWN: Final = {
+    *("step", "ts", "rank", "attempt", "loss", "val_loss", "lr", "grad_norm", "loss_scale", "tokens_per_s"),
+    *("samples_per_s", "step_time_s", "data_wait_s", "sync_wait_s", "device_mem_bytes", "tokens_seen", "epoch"),
+    *("block_id", "chunk_id"),
+}
+"""Columns that have rows of their own, or say nothing about a whole run."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    record: RunRecord
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """One cell: as JSON has it, as people read it, and what it is worth."""
+
+    value: Any
+    text: str
+    rank: float | None = None
+
+
+_NOTHING: Final = _Value(None, UNKNOWN)
+
+
+def result_rows(records: Sequence[RunRecord], figures: Sequence[Figures]) -> tuple[Row, ...]:
+    """What the runs did. The best of several is marked only where all train the same recipe."""
+    runs = [_Run(*pair) for pair in zip(records, figures, strict=True)]
+    alike = len({record.entry.state.recipe for record in records if record.entry.state}) == 1
+    table: list[tuple[str, str, Callable[[_Run], _Value], Better]] = [
+        ("state", "State", _state, ""),
+        ("best_val_loss", "Best validation loss", lambda run: _eval(run, "val_loss", best=True), "lower"),
+        ("val_loss", "Last validation loss", lambda run: _eval(run, "val_loss"), "lower"),
+        ("loss", "Last loss", _loss, "lower"),
+        ("step", "Steps", _steps, ""),
+        ("duration_s", "Duration", _duration, ""),
+        ("tokens_per_s", "Tokens per second, mean", _speed, "higher"),
+        ("energy_wh", "Energy of the GPUs", _energy, ""),
+    ]
+    rows = [_row(name, label, [cell(run) for run in runs], better, alike) for name, label, cell, better in table]
+    for name in _others(runs):
+        rows.append(_row(name, f"Last {name}", [_other(run, name) for run in runs], "", alike))
+    return tuple(row for row in rows if not row.is_empty)
+
+
+def _row(name: str, label: str, cells: list[_Value], better: Better, alike: bool) -> Row:
+    best = best_places(tuple(cell.rank for cell in cells), better) if alike else ()
+    return Row(name, label, tuple(cell.value for cell in cells), tuple(cell.text for cell in cells), best)
+
+
+def _state(run: _Run) -> _Value:
+    return _Value(run.record.entry.word, run.record.entry.word)
+
+
+def _eval(run: _Run, name: str, *, best: bool = False) -> _Value:
+    points = run.figures.evals.get(name)
+    if not points:
+        return _NOTHING
+    step, value = min(points, key=lambda point: point[1]) if best else points[-1]
+    return _Value({"value": value, "step": int(step)}, f"{number(value, 4)} at step {count(int(step))}", value)
+
+
+def _loss(run: _Run) -> _Value:
+    state = run.record.entry.state
+    if state is None or state.loss is None:
+        return _NOTHING
+    return _Value(state.loss, number(state.loss, 4), state.loss)
+
+
+def _steps(run: _Run) -> _Value:
+    state = run.record.entry.state
+    if state is None:
+        return _NOTHING
+    total = f" of {count(state.total_steps)}" if state.total_steps not in (None, state.step) else ""
+    return _Value(state.step, count(state.step) + total)
+
+
+def _duration(run: _Run) -> _Value:
+    seconds = run.figures.trained_s
+    return _NOTHING if seconds is None else _Value(round(seconds, 3), duration(seconds))
+
+
+def _speed(run: _Run) -> _Value:
+    """The sum of the ranks' means, of as many ranks as the run has now."""
+    state = run.record.entry.state
+    ranks = state.world_size if state is not None else 1
+    groups = [run.figures.groups.get(rank_group(rank)) for rank in range(ranks)]
+    means = [group.means["tokens_per_s"] for group in groups if group is not None and "tokens_per_s" in group.means]
+    total = math.fsum(means)
+    return _Value(total, rate(total, "tok/s"), total) if means and math.isfinite(total) else _NOTHING
+
+
+def _energy(run: _Run) -> _Value:
+    """From the mean power of the GPUs that the run trained on, which is sampled once a second."""
+    state, seconds = run.record.entry.state, run.figures.trained_s
+    if state is None or not seconds:
+        return _NOTHING
+    groups = [run.figures.groups.get(f"device/{uuid}") for uuid in state.devices]
+    powers = [group.means["power_w"] for group in groups if group is not None and "power_w" in group.means]
+    hours = math.fsum(powers) * seconds / 3600
+    if not powers or not math.isfinite(hours):
+        return _NOTHING
+    return _Value(round(hours, 3), f"{number(hours / 1000)} kWh" if hours >= 100 else f"{number(hours)} Wh", hours)
+
+
+def _others(runs: Sequence[_Run]) -> list[str]:
+    found: dict[str, None] = {}
+    for run in runs:
+        rank = run.figures.groups.get(rank_group(0))
+        names = [*run.figures.evals, *(rank.last if rank is not None else ())]
+        found |= dict.fromkeys(name for name in names if name not in _KNOWN)
+    return list(found)[:MAX_OTHERS]
+
+
+def _other(run: _Run, name: str) -> _Value:
+    if run.figures.evals.get(name):
+        return _eval(run, name)
+    rank = run.figures.groups.get(rank_group(0))
+    value = rank.last.get(name, math.nan) if rank is not None else math.nan
+    return _Value(value, number(value, 4), value) if math.isfinite(value) else _NOTHING

@@ -1,0 +1,96 @@
+"""Settings beside each other, with their defaults filled in and their fields' labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from core.compare.row import Row
+from core.config.batch import resolve_batch
+from core.config.fields import FieldSpec
+from core.config.mode import Mode
+from core.config.run_config import FIELDS, RunConfig
+from core.errors import RankdeckError
+from core.formatting import UNKNOWN
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import apply_recipe
+from core.run_folder.record import RunRecord
+from core.run_folder.store import RunStore
+
+DEVICES: Final = FieldSpec("devices", "Devices", "str")
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """One run's.
+
+    Attributes:
+        values: By name; None for an empty field.
+        texts: As people read them.
+        specs: The fields that they are values of, in the order of the form.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    specs: tuple[FieldSpec, ...] = ()
+
+
+def read_settings(record: RunRecord) -> RunSettings:
+    """A run's settings; none where `run.toml` cannot be read."""
+    try:
+        config = RunStore(record.path).config()
+    except RankdeckError:
+        return RunSettings()
+    state = record.entry.state
+    ranks = max(1, state.world_size) if state is not None else 1
+    mode = Mode.read(state.mode) if state is not None else config.mode
+    config, fields = _completed(config, ranks, mode)
+    values: dict[str, Any] = config.sorted_values()[0] | dict(config.options)
+    specs = (*FIELDS, DEVICES, *(fields.get(name) or FieldSpec(name, name, "str") for name in sorted(config.options)))
+    texts = {spec.name: _text(spec, values.get(spec.name)) for spec in specs}
+    if mode is not Mode.AUTO:  # as it was decided
+        values["mode"] = mode.value
+        texts["mode"] = f"{mode.label} × {ranks}" if ranks > 1 else mode.label
+    return RunSettings({spec.name: values.get(spec.name) for spec in specs}, texts, specs)
+
+
+def setting_rows(runs: Sequence[RunSettings]) -> tuple[Row, ...]:
+    """Every setting that a run has, those of the form first; two fields of one label say their units."""
+    specs: dict[str, FieldSpec] = {}
+    for run in runs:
+        specs |= {spec.name: spec for spec in run.specs if spec.name not in specs}
+    labels = [spec.label for spec in specs.values()]
+    rows = []
+    for name, spec in specs.items():
+        label = f"{spec.label} ({spec.unit or name})" if labels.count(spec.label) > 1 else spec.label
+        texts = tuple(run.texts.get(name, UNKNOWN) for run in runs)
+        rows.append(Row(name, label, tuple(run.values.get(name) for run in runs), texts))
+    return tuple(rows)
+
+
+def _completed(config: RunConfig, ranks: int, mode: Mode) -> tuple[RunConfig, dict[str, FieldSpec]]:
+    """The settings with what the recipe and the batch arithmetic add, and the recipe's own fields."""
+    fields: dict[str, FieldSpec] = {}
+    try:
+        recipe = get_recipe(config.recipe)
+        fields = {spec.name: spec for spec in recipe.fields}
+        config = apply_recipe(config, recipe)
+        batch = resolve_batch(config, mode.group_size(ranks), keep_global=True)
+        config = config.replace(
+            batch_size=batch.micro, grad_accum_steps=batch.accumulation, global_batch_size=batch.global_
+        )
+    except RankdeckError:
+        pass  # a recipe that is gone or was changed: the settings as they are written
+    return config, fields
+
+
+def _text(spec: FieldSpec, value: Any) -> str:
+    if value is None or value == "" or value == {}:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    text = spec.text(value).replace("\n", ", ")
+    return f"{text} {spec.unit}" if spec.unit else text

@@ -1,0 +1,60 @@
+"""`Comparison`: the table of two to eight runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.compare.comparison import compare_runs
+from core.config import RunConfig
+from core.errors import UsageError
+from core.run_folder.notes import RunNotes, write_notes
+from core.run_folder.store import RunStore
+
+
+def run(folder: Path, name: str, **changes: Any) -> RunStore:
+    store = RunStore.create(folder, RunConfig(**changes), folder / name)
+    write_notes(store.dir, RunNotes(name=f"run, {name}"))
+    return store
+
+
+def test_what_differs_is_shown_and_what_is_the_same_is_counted(tmp_path: Path) -> None:
+    found = compare_runs([run(tmp_path, "a", lr=0.5), run(tmp_path, "b")])
+    parts = dict(found.sections())
+    assert [row.name for row in parts["Settings"]] == ["lr"]
+    assert "Environment" not in parts
+    assert found.same_text == f"{len(found.settings) - 1} settings are the same."
+    everything = dict(found.sections(all_rows=True))
+    assert len(everything["Settings"]) == len(found.settings) > 40
+    assert "Learning rate  0.5" in found.as_text()
+    assert "Seed" not in found.as_text() and "Seed" in found.as_text(all_rows=True)
+
+
+def test_csv_and_json_hold_the_same(tmp_path: Path) -> None:
+    found = compare_runs([run(tmp_path, "a", lr=0.5), run(tmp_path, "b")])
+    head, *lines = csv.reader(io.StringIO(found.as_csv()))
+    assert head == ["section", "name", "label", "run, a", "run, b"]
+    assert ["settings", "lr", "Learning rate", "0.5", "0.001"] in lines
+    document = found.as_dict()
+    assert document["settings"] == {"lr": [0.5, 0.001]}
+    assert document["environment"] == {}
+    assert document["runs"][1] == {"path": str(tmp_path / "b"), "label": "run, b"}
+    assert document["same_settings"] == len(found.settings) - 1
+
+
+def test_two_runs_of_one_name_say_which(tmp_path: Path) -> None:
+    stores = [run(tmp_path, name) for name in ("a", "b")]
+    for store in stores:
+        write_notes(store.dir, RunNotes(name="twin"))
+    assert compare_runs(stores).labels == ("twin · a", "twin · b")
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_two_to_eight_different_runs(tmp_path: Path, count: int) -> None:
+    stores = [run(tmp_path, f"run{number}") for number in range(count)]
+    with pytest.raises(UsageError, match="2 to 8"):
+        compare_runs([*stores, stores[0]])

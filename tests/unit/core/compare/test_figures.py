@@ -1,0 +1,84 @@
+"""What a run measured: the same from its columns and from its lines."""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.compare import figures
+from core.compare.figures import Figures, read_figures, trained_time
+from core.metrics import columns
+from core.run_folder.store import RunStore
+
+
+def _line(event: str, ts: float, **values: Any) -> dict[str, Any]:
+    return {"event": event, "ts": ts, "rank": 0, "attempt": 1, **values}
+
+
+LINES = [
+    _line("launch", 100.0, resumed_from=None),
+    *(_line("step", 100.0 + step, step=step, loss=9.0 / step, tokens_per_s=10.0 * step) for step in (1, 2, 3)),
+    _line("device", 102.0, uuid="GPU-1", power_w=200.0),
+    _line("eval", 102.5, step=2, val_loss=4.0),
+    _line("eval", 103.5, step=3, val_loss=3.0),
+    _line("launch", 500.0, resumed_from={"0": 2}),
+    _line("step", 501.0, step=3, loss=None, tokens_per_s=30.0),
+    _line("device", 501.0, uuid="GPU-1", power_w=100.0),
+    _line("eval", 502.0, step=3, val_loss=3.5),
+    _line("finished", 504.0),
+]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES), encoding="utf-8")
+    return RunStore(tmp_path)
+
+
+@pytest.mark.parametrize("with_columns", [True, False])
+def test_columns_and_lines_say_the_same(store: RunStore, with_columns: bool) -> None:
+    if with_columns:
+        columns.rebuild(store.dir)
+    found = read_figures(store)
+    assert found.evals["val_loss"] == [(2.0, 4.0), (3.0, 3.5)]  # step 3 was trained again
+    assert found.groups["device/GPU-1"].means["power_w"] == 150.0
+    assert found.groups["rank0"].last["step"] == 3
+    assert found.trained_s == pytest.approx(3.5 + 4.0)  # not the pause between the attempts
+
+
+def test_columns_are_read_where_they_are_whole(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns.rebuild(store.dir)
+    monkeypatch.delattr(figures, "MetricsTail")  # no line may be needed
+    assert read_figures(store).groups["rank0"].means["tokens_per_s"] == 20.0
+
+
+def test_a_long_column_is_averaged_in_pieces(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns.rebuild(store.dir)
+    monkeypatch.setattr(figures, "PIECES", 3)
+    monkeypatch.setattr(figures, "PIECE_ROWS", 2)
+    rows = array("d", range(101))
+    index = columns.read_index(store.columns)
+    assert index is not None
+    group = index.groups["rank0"]
+    path = group.path(store.columns, "tokens_per_s")
+    path.write_bytes(rows.tobytes())
+    long = type(group)(group.name, group.folder, len(rows), group.names, group.files)
+    assert figures._mean(store.columns, long, "tokens_per_s") == pytest.approx(50.0, abs=1.0)
+
+
+def test_what_cannot_be_read_is_missing(tmp_path: Path) -> None:
+    assert read_figures(RunStore(tmp_path / "gone")) == Figures()
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"event": 3}\nnonsense\n[]\n')
+    assert read_figures(RunStore(tmp_path)) == Figures()
+
+
+def test_time_counts_from_each_launch_to_the_last_sign_of_life() -> None:
+    assert trained_time([], [1.0]) is None
+    assert trained_time([10.0, 50.0], [12.0, 14.0, 51.0]) == 5.0
+    assert trained_time([10.0], []) == 0.0
+    assert not math.isnan(trained_time([10.0, 10.0], [11.0]) or 0.0)

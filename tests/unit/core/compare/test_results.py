@@ -1,0 +1,59 @@
+"""Results beside each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from core.compare.figures import Figures, GroupFigures
+from core.compare.results import result_rows
+from core.compare.row import Row
+from core.formatting import UNKNOWN
+from core.run_folder.record import RunRecord
+from core.run_folder.state import RunState
+from core.run_folder.store import RunEntry
+
+
+def record(name: str, **state: Any) -> RunRecord:
+    values: dict[str, Any] = {"state": "finished", "recipe": "minigpt", "world_size": 2, "devices": ("GPU-1",)}
+    return RunRecord(RunEntry(Path(name), RunState(name).replace(**(values | state))))
+
+
+def rows(*runs: tuple[RunRecord, Figures]) -> dict[str, Row]:
+    return {row.name: row for row in result_rows([run for run, _ in runs], [own for _, own in runs])}
+
+
+def test_each_result_says_value_and_place() -> None:
+    ranks = {f"rank{rank}": GroupFigures({"accuracy": 0.5}, {"tokens_per_s": 100.0}) for rank in range(3)}
+    device = {
+        "device/GPU-1": GroupFigures({}, {"power_w": 360.0}),
+        "device/GPU-2": GroupFigures({}, {"power_w": 999.0}),
+    }
+    evals = {"val_loss": [(10.0, 2.0), (20.0, 1.5), (30.0, 1.75)]}
+    first = (record("a", step=40, total_steps=100, loss=1.25), Figures(ranks | device, evals, 600.0))
+    second = (record("b", step=100, total_steps=100), Figures({}, {"val_loss": [(50.0, 1.625)]}))
+    found = rows(first, second)
+    assert found["state"].texts == ("finished", "finished")
+    assert found["best_val_loss"].texts == ("1.500 at step 20", "1.625 at step 50")
+    assert (found["best_val_loss"].best, found["val_loss"].best) == ((0,), (1,))
+    assert found["best_val_loss"].values[0] == {"value": 1.5, "step": 20}
+    assert found["loss"].values == (1.25, None)
+    assert found["step"].texts == ("40 of 100", "100")
+    assert found["duration_s"].texts == ("10 m 00 s", UNKNOWN)
+    assert found["tokens_per_s"].values == (200.0, None)  # of two ranks: the third is an older attempt's
+    assert found["energy_wh"].values == (60.0, None)  # only of the GPU that it trained on
+    assert found["accuracy"].label == "Last accuracy"
+
+
+def test_losses_of_different_recipes_are_not_ranked() -> None:
+    evals = {"val_loss": [(10.0, 2.0)]}, {"val_loss": [(10.0, 1.0)]}
+    found = rows((record("a"), Figures({}, evals[0])), (record("b", recipe="clstm_ppo"), Figures({}, evals[1])))
+    assert found["best_val_loss"].best == ()
+
+
+def test_a_damaged_run_has_dashes() -> None:
+    damaged = RunRecord(RunEntry(Path("c"), None, "It cannot be read."))
+    found = rows((record("a", step=3), Figures()), (damaged, Figures()))
+    assert found["state"].texts == ("finished", "damaged")
+    assert found["step"].texts == ("3", UNKNOWN)
+    assert "loss" not in found  # no run has one

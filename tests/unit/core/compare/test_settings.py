@@ -1,0 +1,57 @@
+"""Settings beside each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from core.compare.row import Row
+from core.compare.settings import read_settings, setting_rows
+from core.config import RunConfig
+from core.formatting import UNKNOWN
+from core.run_folder.record import read_record
+from core.run_folder.store import RunStore, read_entry
+
+
+def rows(*stores: RunStore) -> dict[str, Row]:
+    entries = [read_entry(store.dir) for store in stores]
+    return {row.name: row for row in setting_rows([read_settings(read_record(entry)) for entry in entries if entry])}
+
+
+def run(folder: Path, **changes: Any) -> RunStore:
+    return RunStore.create(folder, RunConfig(**changes))
+
+
+def test_defaults_of_the_recipe_are_filled_in_with_labels(tmp_path: Path) -> None:
+    found = rows(run(tmp_path, options={"n_layer": 3}), run(tmp_path))
+    assert found["n_layer"].label == "Layers"
+    assert found["n_layer"].values == (3, 4)
+    assert found["lr"].label == "Learning rate" and not found["lr"].differs
+    assert found["n_head"].values[0] is not None and not found["n_head"].differs
+
+
+def test_the_batch_is_worked_out_for_the_ranks(tmp_path: Path) -> None:
+    stores = run(tmp_path, batch_size=4), run(tmp_path, batch_size=4)
+    stores[1].write_state(stores[1].stored_state().replace(mode="ddp", world_size=2))
+    found = rows(*stores)
+    one, two = found["global_batch_size"].values
+    assert two == 2 * one
+    assert found["mode"].texts[1] == "DDP × 2"
+
+
+def test_values_read_as_people_write_them(tmp_path: Path) -> None:
+    found = rows(run(tmp_path, checkpoint_every_s=60.0, strict=True, env={"A": "1"}, lr=3e-4), run(tmp_path))
+    assert found["checkpoint_every_s"].texts == ("60 s", "300 s")
+    assert found["checkpoint_every_s"].label == "Save every (s)"
+    assert found["strict"].texts == ("yes", "no")
+    assert found["env"].texts == ("A=1", UNKNOWN)
+    assert found["lr"].texts == ("0.0003", "0.001")
+
+
+def test_settings_that_cannot_be_read_or_completed(tmp_path: Path) -> None:
+    gone = run(tmp_path, recipe="no-such-recipe", options={"odd": 1}, lr=0.5)
+    damaged = run(tmp_path)
+    damaged.run_toml.write_text("[", encoding="utf-8")
+    found = rows(gone, damaged)
+    assert found["odd"].texts == ("1", UNKNOWN)
+    assert found["lr"].texts == ("0.5", UNKNOWN)
