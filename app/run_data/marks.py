@@ -1,4 +1,4 @@
-"""What happened to a run at a step: where it was resumed, and where it saved a checkpoint."""
+"""Marks of a run: where it was resumed, and where it saved a checkpoint."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def _resumed_at(steps: object) -> float | None:
 
 def _resumed_text(event: Mapping[str, Any], before: tuple[Any, Any] | None) -> str:
     """ "resumed", and what is other than before."""
-    words = ["resumed"]
+    parts = ["resumed"]
     mode, devices = event.get("mode"), event.get("world_size")
     if before is not None and mode is not None and mode != before[0]:
-        words.append(Mode.read(str(mode)).label)
+        parts.append(Mode.read(str(mode)).label)
     if before is not None and isinstance(devices, int) and devices != before[1]:
-        words.append(f"{devices} device{'' if devices == 1 else 's'}")
-    return " · ".join(words)
+        parts.append(f"{devices} device{'' if devices == 1 else 's'}")
+    return " · ".join(parts)

@@ -30,7 +30,7 @@ def half_width_rows(pixels: float, rows: int, bins: int) -> float:
     Args:
         pixels: On each side.
         rows: In view.
-        bins: At most so many are drawn.
+        bins: The most that are drawn.
     """
     return BINS_A_PIXEL * pixels * 2.0 ** ceil(log2(rows / bins)) if rows and bins else 0.0
 
