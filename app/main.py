@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
 from app.controllers.background import OperationRunner, unexpected
+from app.controllers.comparing import Comparing
 from app.controllers.deferred_start import DeferredStart
 from app.controllers.draft_saving import DraftSaving
 from app.controllers.run_control import RunControl
@@ -79,6 +80,7 @@ class Rankdeck(QObject):
         )
         self.draft_saving = DraftSaving(window.setup, self.settings, self)
         self.files = RunFiles(window, showing, self.runner, self)
+        self.comparing = Comparing(window, showing, self.runner, self.runs_dir, self)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(self._open_the_rest)
 

@@ -20,6 +20,7 @@ class Actions(QObject):
         self.resume = self._action("R&esume…", "resume", "Ctrl+R", "Resume a run from its last checkpoint")
         self.replay = self._action("Re&play", "replay", "F5", "Replay this run from its first step")
         self.folder = self._action("Open the run's &folder", "folder", "", "Open this run's folder")
+        self.compare = self._action("Co&mpare runs…", "", "Ctrl+M", "Compare two to eight runs")
         self.exports = {
             kind: self._action(f"{title[0].upper()}{title[1:]}", "", "", f"Export this run: {title}")
             for kind, title in KINDS.items()

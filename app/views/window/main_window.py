@@ -118,6 +118,7 @@ class MainWindow(QMainWindow):
         actions = self.actions_
         menu = self._menu(more, actions.replay, actions.log, actions.folder)
         menu.addSeparator()
+        menu.addAction(actions.compare)
         menu.addAction(actions.help)
         more.setMenu(menu)
         bar.addWidget(more)
@@ -155,7 +156,7 @@ class MainWindow(QMainWindow):
 
     def _connect(self) -> None:
         actions = self.actions_
-        for action in (actions.replay, actions.log, actions.folder, actions.help):
+        for action in (actions.replay, actions.log, actions.folder, actions.compare, actions.help):
             self.addAction(action)
         actions.stop.triggered.connect(self._on_stop_triggered)
         self.runs.menu_requested.connect(self.run_menu.popup)

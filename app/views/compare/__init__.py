@@ -1,0 +1,1 @@
+"""Several runs beside each other: curves over each other, and a table of what differs."""
