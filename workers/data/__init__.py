@@ -2,6 +2,5 @@
 
 * `packed` opens a file, packed or not; `rows` and `json_stream` find its rows; `columns` guesses which is text;
 * `pieces` turns rows and text files into pieces of documents, a bounded number of bytes at a time;
-* `parts` cuts a dataset into parts, which processes (`part_worker`, `pool`) turn into tokens;
-* `token_cache` puts them together, and finds what was made before.
+* `token_writer` turns them into tokens; `token_cache` keeps these, and finds what was made before.
 """

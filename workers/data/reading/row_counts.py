@@ -40,15 +40,9 @@ class RowCounts:
     bad: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
 
-    def add_bad(self, kind: str, where: str, count: int = 1) -> None:
-        """Notes bad rows.
-
-        Args:
-            kind: One of `BAD_ROW_TEXTS`.
-            where: File and place, for `examples`.
-            count: How many.
-        """
-        self.bad[kind] += count
+    def add_bad(self, kind: str, where: str) -> None:
+        """Notes a bad row: one of `BAD_ROW_TEXTS`, and file and place for `examples`."""
+        self.bad[kind] += 1
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(f"{where}: {BAD_ROW_TEXTS[kind]}")
 

@@ -161,7 +161,8 @@ def test_without_a_column_of_text_nothing_is_guessed(tmp_path: Path) -> None:
 
 def test_a_limit_for_bad_rows() -> None:
     counts = RowCounts(rows=200)
-    counts.add_bad("broken", "a.jsonl, line 3", 2)
+    counts.add_bad("broken", "a.jsonl, line 3")
+    counts.add_bad("broken", "a.jsonl, line 5")
     for accepted in ("", None, "2", "1%", "1.0 %", "100%"):
         BadRowLimit.parse(accepted).check(counts)
     for exceeded in ("0", "1", "0.9%"):
