@@ -1,4 +1,4 @@
-"""Chart names: which chart a name that a script prints becomes, and the plot that it is drawn in."""
+"""Chart names: which chart a name that a script prints becomes, and the card that it is drawn in."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ NOT_CHARTED: Final = "not_charted"
 
 PLACES: Final[Mapping[str, str]] = {
     "step": "counts the steps",
-    "loss": "Loss plot",
-    "val_loss": "Loss plot, evaluations",
-    "tokens_per_s": "Throughput plot",
-    "samples_per_s": "Throughput plot",
-    "step_time_s": "Step time plot",
-    "data_wait_s": "Step time plot, waiting",
-    "lr": "Learning rate plot",
-    "grad_norm": "Gradient norm plot",
-    "accuracy": "its own plot",
-    "val_accuracy": "its own plot, evaluations",
-    "perplexity": "its own plot",
-    "reward": "its own plot",
+    "loss": "Loss card",
+    "val_loss": "Loss card, evaluations",
+    "tokens_per_s": "Throughput card",
+    "samples_per_s": "Throughput card",
+    "step_time_s": "Step time card",
+    "data_wait_s": "Step time card, waiting",
+    "lr": "Learning rate card",
+    "grad_norm": "Gradient norm card",
+    "accuracy": "its own card",
+    "val_accuracy": "its own card, evaluations",
+    "perplexity": "its own card",
+    "reward": "its own card",
 }
-"""Charts that have a meaning, and the plot each is drawn in; any other name has a plot of its own."""
+"""Charts that have a meaning, and the card each is drawn in; any other name has a card of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def chart_names(chosen: Mapping[str, str], seen: Mapping[str, str]) -> list[Char
 
 
 def place_of(chart: str) -> str:
-    """The plot that a chart is drawn in; empty for one that is left out."""
+    """The card that a chart is drawn in; empty for one that is left out."""
     if chart == DROP:
         return ""
-    return PLACES.get(chart, "its own plot")
+    return PLACES.get(chart, "its own card")

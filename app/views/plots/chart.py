@@ -253,7 +253,7 @@ class Chart(pyqtgraph.PlotWidget):
 
     def _draw(self, even_hidden: bool = False) -> None:
         """Makes what is shown; a hidden plot does so when it is shown."""
-        if not (even_hidden or self.isVisible()):
+        if not even_hidden and self.viewport().visibleRegion().isEmpty():  # hidden, or scrolled out of sight
             self._is_stale = True
             return
         began = time.perf_counter()
@@ -385,9 +385,9 @@ class Chart(pyqtgraph.PlotWidget):
         self.setAccessibleDescription("; ".join(f"{r.label} {r.headline}" for r in self.readings()))
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catches up on what was missed."""
+        """Catches up on what was missed, when it is painted."""
         super().showEvent(event)
-        self.draw_new()
+        self.viewport().update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A new size needs other bins, and another place for what stands in it."""

@@ -28,13 +28,17 @@ from core.errors import RankdeckError
 KINDS: Final = {"png": "Pictures (*.png)", "svg": "Drawings (*.svg)", "csv": "Tables (*.csv)"}
 
 
-def make_menu(chart: Chart, title: str, parent: QWidget) -> QMenu:
+CARD_STEPS: Final = {"left": "Move l&eft", "right": "Move righ&t", "hide": "&Hide this card"}
+
+
+def make_menu(chart: Chart, title: str, parent: QWidget, ask: Callable[[str], object] | None = None) -> QMenu:
     """The chart's menu, as it is now.
 
     Args:
         chart: What is saved, copied and changed.
         title: What it shows.
         parent: Owns the menu and its questions.
+        ask: Does one of `CARD_STEPS`; None where the chart is not a card.
     """
     menu = QMenu(parent)
     drawn = chart.scale is not None
@@ -59,12 +63,18 @@ def make_menu(chart: Chart, title: str, parent: QWidget) -> QMenu:
     limits.setEnabled(drawn and chart.source.fixed_scale is None)
     limits.triggered.connect(lambda: RangeDialog(chart, parent).open())
     menu.addAction("&Fit the whole run").triggered.connect(chart.fit)
+    if ask is not None:
+        menu.addSeparator()
+        for step, text in CARD_STEPS.items():
+            menu.addAction(text).triggered.connect(lambda _on=False, step=step: ask(step))
     return menu
 
 
-def pop_up(chart: Chart, title: str, parent: QWidget, place: QPoint) -> QMenu:
+def pop_up(
+    chart: Chart, title: str, parent: QWidget, place: QPoint, ask: Callable[[str], object] | None = None
+) -> QMenu:
     """Shows the menu at a place on the screen."""
-    menu = make_menu(chart, title, parent)
+    menu = make_menu(chart, title, parent, ask)
     menu.aboutToHide.connect(menu.deleteLater)
     menu.popup(place)
     return menu

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QScrollArea,
     QScrollBar,
-    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -33,7 +32,6 @@ LARGEST_ROW: Final = 96
 LEAST_COLUMN: Final = 400
 """Room for a name and all its figures."""
 ROWS_IN_ONE_COLUMN: Final = 2
-LEAST_SHARE, LARGEST_SHARE = 3, 6
 HEAD_GAP, HEAD_MARGIN = 8, 8
 
 
@@ -76,7 +74,6 @@ class DeviceRows(QWidget):
         layout.setSpacing(2)
         layout.addLayout(self._make_head())
         layout.addWidget(self._scroll, 1)
-        self.setVisible(False)
 
     def set_names(self, names: Mapping[str, str]) -> None:
         """What devices are called, by UUID."""
@@ -105,11 +102,19 @@ class DeviceRows(QWidget):
         self.frames = [self._make_row(uuid, rank, title) for uuid, rank, title in wanted]
         self._columns = 0
         self._arrange()
-        self.setVisible(bool(self.frames))
 
     def charts(self) -> list[Chart]:
         """The rows' plots."""
         return [frame.chart for frame in self.frames]
+
+    def needed_height(self, width: int) -> int:
+        """What all rows need in a card of this width, each with the least plot."""
+        if not self.frames:
+            return 0
+        lines = -(-len(self.frames) // self._columns_in(width))
+        row = self.frames[0].head_height() + self._rows.verticalSpacing() + LEAST_ROW
+        head = self._heading.sizeHint().height() + self._boxes[0].sizeHint().height() // 2
+        return head + 16 + lines * row + self.frames[0].chart.labels_height()
 
     @property
     def scroll_bar(self) -> QScrollBar:
@@ -136,19 +141,19 @@ class DeviceRows(QWidget):
             self._share_height()
         return super().eventFilter(watched, event)
 
+    def _columns_in(self, width: int) -> int:
+        """One, or two where there are many devices and room for them."""
+        return 2 if len(self.frames) > ROWS_IN_ONE_COLUMN and width >= 2 * LEAST_COLUMN else 1
+
     def _arrange(self) -> None:
-        """One column, or two where there are many devices and room for them; and so much height as they need."""
-        many = len(self.frames) > ROWS_IN_ONE_COLUMN and self.width() >= 2 * LEAST_COLUMN
-        columns = 2 if many else 1
+        """Puts the rows into one or two columns, and shares the height."""
+        columns = self._columns_in(self.width())
         if columns != self._columns:
             self._columns = columns
             for number, frame in enumerate(self.frames):
                 self._rows.addWidget(frame, number // columns, number % columns)
             for column in range(2):
                 self._rows.setColumnStretch(column, int(column < columns))
-            policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-            policy.setVerticalStretch(max(LEAST_SHARE, min(LARGEST_SHARE, 2 + self._lines())))
-            self.setSizePolicy(policy)
         self._share_height()
 
     def _lines(self) -> int:

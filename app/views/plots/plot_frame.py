@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from app.views.plots import chart_menu
 from app.views.plots.chart import Chart
 from app.views.plots.drawing import draw_sign
 from app.views.plots.source import Reading
-from app.views.plots.title_box import TitleBox
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.style.palette import plot_colours
+from app.views.widgets.build import bold_label, muted_label
 
 SWATCH: Final = 8
 GAP: Final = 4
@@ -131,40 +130,37 @@ class PlotFrame(QFrame):
     Args:
         title: What is plotted.
         chart: The plot.
-        choice: Stands in the title's place while there is more than one thing to plot.
-        is_card: With a ground of its own, and buttons for its menu and its size.
+        unit: Of its values, as text; stands beside the title.
+        is_card: With a ground of its own, buttons for its menu and its size, and a head to drag it by.
         parent: Qt owner.
 
     Signals:
         enlarge_toggled: It is to have all the room, or its own again.
+        step_chosen: One of `chart_menu.CARD_STEPS`.
+        dragged: Its head is held at this place on the screen; the flag: it is let go there.
     """
 
     enlarge_toggled = Signal(bool)
+    step_chosen = Signal(str)
+    dragged = Signal(QPoint, bool)
 
     def __init__(
-        self,
-        title: str,
-        chart: Chart,
-        choice: TitleBox | None = None,
-        *,
-        is_card: bool = True,
-        parent: QWidget | None = None,
+        self, title: str, chart: Chart, unit: str = "", *, is_card: bool = True, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self.chart = chart
-        self._choice = choice
-        self.title = QLabel(title)
-        font = QFont(self.title.font())
-        font.setBold(True)
-        self.title.setFont(font)
+        self._pressed_at: QPoint | None = None
+        self._is_dragged = False
+        self.title = bold_label(title, chart)
         self.title.setTextFormat(Qt.TextFormat.PlainText)
-        self.title.setBuddy(chart)
+        self.unit = muted_label(wraps=False)
+        self.show_unit(unit)
         self.readout = Readout()
         self.enlarge = _head_button("enlarge", "Enlarge", checkable=True)
         self.enlarge.toggled.connect(self.enlarge_toggled)
-        self.more = _head_button("more", "Save, copy, scale")
+        self.more = _head_button("more", "Save, copy, scale, arrange")
         self.more.clicked.connect(lambda: self._pop_up(self.more.mapToGlobal(QPoint(0, self.more.height()))))
-        self._head = self._make_head(choice, is_card)
+        self._head = self._make_head(is_card)
         self._is_card = is_card
         layout = QVBoxLayout(self)
         layout.setContentsMargins(*((1, 4, 1, 4) if is_card else (0, 0, 0, 0)))
@@ -175,22 +171,28 @@ class PlotFrame(QFrame):
         chart.time_axis.cursor_changed.connect(self.read)
         chart.menu_requested.connect(self._pop_up)
 
-    def _make_head(self, choice: TitleBox | None, is_card: bool) -> QHBoxLayout:
+    def _make_head(self, is_card: bool) -> QHBoxLayout:
         head = QHBoxLayout()
         head.setContentsMargins(HEAD_MARGIN, 0, 4 if is_card else HEAD_MARGIN, 0)
         head.setSpacing(2)
         head.addWidget(self.title)
-        if choice is not None:
-            head.addWidget(choice)
-            choice.hide()
-        head.addSpacing(10)
+        head.addSpacing(4)
+        head.addWidget(self.unit)
+        head.addSpacing(6)
         head.addWidget(self.readout, 1)
         if is_card:
             head.addSpacing(6)
+            self.title.setCursor(Qt.CursorShape.OpenHandCursor)
+            self.title.setToolTip("Drag to move this card")
         for button in (self.enlarge, self.more):
             head.addWidget(button)
             button.setVisible(is_card)
         return head
+
+    def show_unit(self, unit: str) -> None:
+        """Names the unit of the values; an empty text takes no room."""
+        self.unit.setText(unit)
+        self.unit.setHidden(not unit)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The card's ground and its hairline."""
@@ -198,16 +200,30 @@ class PlotFrame(QFrame):
         if self._is_card:
             draw_card(self)
 
-    def _pop_up(self, place: QPoint) -> None:
-        title = self._choice.title if self._choice is not None else self.title.text()
-        chart_menu.pop_up(self.chart, title, self, place)
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """A press on the head may become a drag."""
+        in_head = event.position().y() < self.chart.geometry().top()
+        if self._is_card and in_head and event.button() == Qt.MouseButton.LeftButton:
+            self._pressed_at = event.globalPosition().toPoint()
 
-    def show_titles(self, titles: Sequence[str]) -> None:
-        """Offers what can be plotted here; a single quantity needs no list."""
-        if self._choice is not None:
-            self._choice.show_titles(titles)
-            self._choice.setVisible(len(titles) > 1)
-            self.title.setVisible(len(titles) == 1)
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Drags the card."""
+        at = event.globalPosition().toPoint()
+        if self._pressed_at is not None:
+            far = (at - self._pressed_at).manhattanLength() >= QApplication.startDragDistance()
+            self._is_dragged = self._is_dragged or far
+            if self._is_dragged:
+                self.dragged.emit(at, False)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Lets it go."""
+        was_dragged, self._is_dragged, self._pressed_at = self._is_dragged, False, None
+        if was_dragged:
+            self.dragged.emit(event.globalPosition().toPoint(), True)
+
+    def _pop_up(self, place: QPoint) -> None:
+        ask = self.step_chosen.emit if self._is_card else None
+        chart_menu.pop_up(self.chart, self.title.text(), self, place, ask)
 
     def head_height(self) -> int:
         """What stands above the plot."""

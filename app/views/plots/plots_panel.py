@@ -1,47 +1,34 @@
-"""The plots panel: loss, throughput, step time and devices of one run over one time axis."""
+"""The plots panel: a card for each metric of a run, and its devices, over one time axis."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.models.run_data import RunData
 from app.run_data.run_series import ChangeSet, RunSeries
+from app.settings import Settings
+from app.state.chart_cards import LOSS, STEP_TIME, THROUGHPUT
+from app.views.plots.cards_button import CardsButton
 from app.views.plots.chart import Chart
+from app.views.plots.chart_cards import ChartCards
 from app.views.plots.curve_controls import AxisBox, DevicesButton, FitButton, LogBox, SmoothingSlider
 from app.views.plots.device_rows import DeviceRows
 from app.views.plots.plot_frame import PlotFrame
-from app.views.plots.rank_curves import (
-    CurveOptions,
-    EvalPoints,
-    LossCurves,
-    PlainCurves,
-    RankCurves,
-    StepTime,
-    ThroughputCurves,
-)
+from app.views.plots.rank_curves import CurveOptions
 from app.views.plots.time_axis import TimeAxis
-from app.views.plots.title_box import TitleBox
+from app.views.widgets.build import lay_column, lay_row
 from core.formatting import duration
 from core.machine.devices.names import RankNames
 from core.run_folder.state import RunState
 
-STEP_TIME: Final = "Step time"
-MORE_PLOTS: Final = {"Loss scale": "loss_scale", "Gradient norm": "grad_norm", "Learning rate": "lr"}
-"""What else can stand beside the throughput, with the column it is made of."""
-HAVE_PLACES: Final = frozenset((
-    "step", "ts", "attempt", "loss", "val_loss", "tokens_per_s", "samples_per_s", "step_time_s", "data_wait_s",
-    "sync_wait_s", "sync_bytes", "sync_rounds", "device_mem_bytes", "tokens_seen", "epoch", "block_id", "chunk_id",
-))  # fmt: skip
-"""Columns that are drawn elsewhere, or count where the run is; a plot of their own is offered for all others."""
 REDRAW_S: Final = 0.05
 SLOWEST_REDRAW_S: Final = 1.0
 LARGEST_SHARE: Final = 0.05
@@ -51,7 +38,7 @@ PLOTTED: Final = ("rank", "eval", "device/")
 
 
 class PlotsPanel(QWidget):
-    """Loss, throughput, step time and devices of the run in `data`, redrawn at most 20 times a second.
+    """Cards of the metrics and devices of the run in `data`, redrawn at most 20 times a second.
 
     Where that would keep more than a twentieth of a processor busy, it is redrawn less often; once a second at least.
 
@@ -59,19 +46,23 @@ class PlotsPanel(QWidget):
 
     Args:
         data: The run that is shown; the panel follows its signals.
+        settings: Where the arrangement of cards is kept; None: nowhere.
         parent: Qt owner.
+
+    Signals:
+        drawn: All that was new is drawn.
     """
 
-    def __init__(self, data: RunData, parent: QWidget | None = None) -> None:
+    drawn = Signal()
+
+    def __init__(self, data: RunData, settings: Settings | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._data = data
+        self._settings = settings
         self.time_axis = TimeAxis(self)
         self.options = CurveOptions()
         self._stale = True
         self._redrawn_at = 0.0
-        self._own_plots: dict[str, str] = {}
-        self._titles: list[str] = []
-        self._titles_of: tuple[int, int, int] | None = None
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._redraw)
@@ -106,12 +97,27 @@ class PlotsPanel(QWidget):
         self._schedule()
 
     def charts(self) -> list[Chart]:
-        """Every plot, from the top."""
-        return [self.loss.chart, self.throughput.chart, self.step_time.chart, *self.device_rows.charts()]
+        """Every plot that is made, in the order of the cards; devices last."""
+        return [*self.cards.charts(), *self.device_rows.charts()]
 
     def frames(self) -> list[PlotFrame]:
-        """The cards, from the top; not the devices' rows."""
-        return [self.loss, self.throughput, self.step_time]
+        """The cards that are made and shown, in their order; not the devices' rows."""
+        return [self.cards.frames[key] for key in self.cards.shown if key in self.cards.frames]
+
+    @property
+    def loss(self) -> PlotFrame:
+        """The card of the loss."""
+        return self.cards.frame(LOSS)
+
+    @property
+    def throughput(self) -> PlotFrame:
+        """The card of the throughput."""
+        return self.cards.frame(THROUGHPUT)
+
+    @property
+    def step_time(self) -> PlotFrame:
+        """The card of the step time."""
+        return self.cards.frame(STEP_TIME)
 
     def settings(self) -> dict[str, Any]:
         """What a person chose, to be remembered."""
@@ -147,51 +153,20 @@ class PlotsPanel(QWidget):
         self.fit_button.clicked.connect(self.fit)
 
     def _make_plots(self) -> None:
-        axis, options = self.time_axis, self.options
-        self.loss = PlotFrame("Loss", Chart(LossCurves(self._run, options), axis, "Loss plot"))
-        throughput = Chart(ThroughputCurves(self._run, options), axis, "Throughput plot")
-        self.throughput = PlotFrame("Throughput", throughput)
-        self._beside: dict[str, StepTime | RankCurves] = {STEP_TIME: StepTime(self._run, options)}
-        self._beside |= {title: PlainCurves(self._run, options, name) for title, name in MORE_PLOTS.items()}
-        self.beside_box = TitleBox(STEP_TIME)
-        self.beside_box.quantity_chosen.connect(self._on_quantity_chosen)
-        step_time = Chart(self._beside[STEP_TIME], axis, f"{STEP_TIME} plot")
-        self.step_time = PlotFrame(STEP_TIME, step_time, self.beside_box)
-        for frame in self.frames():
-            frame.readout.setMinimumHeight(self.beside_box.sizeHint().height())  # list or no list, the same height
-            frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, frame))
-            frame.chart.where = self._where
+        axis = self.time_axis
         self.device_rows = DeviceRows(self._run, axis)
+        self.cards = ChartCards(self._run, self.options, axis, self.device_rows, self._settings, self)
+        self.cards.made.connect(self._on_card_made)
+        self.cards_button = CardsButton(self.cards)
         self.log_box.toggled.connect(self.loss.chart.set_log)
         self.loss.chart.log_changed.connect(self.log_box.setChecked)
-        self.device_rows.scroll_bar.rangeChanged.connect(self._align_right_edges)
 
     def _lay_out(self) -> None:
-        pair = QHBoxLayout()
-        pair.setSpacing(8)
-        pair.addWidget(self.throughput, 1)
-        pair.addWidget(self.step_time, 1)
-        controls = QHBoxLayout()
-        controls.setContentsMargins(4, 0, 0, 0)
-        controls.setSpacing(12)
-        for control in (self.smoothing, self.axis_box, self.log_box, self.devices_button):
-            controls.addWidget(control)
-        controls.addStretch(1)
-        controls.addWidget(self.fit_button)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(8, 8, 8, 8)
-        layout.setSpacing(8)
-        layout.addLayout(controls)
-        layout.addWidget(self.loss, 5)
-        layout.addLayout(pair, 3)
-        layout.addWidget(self.device_rows)  # its size policy says how much it needs
-
-    def _align_right_edges(self) -> None:
-        """The same time at the same place above and below, also while the rows have a scroll bar."""
-        bar = self.device_rows.scroll_bar
-        taken = bar.sizeHint().width() if bar.maximum() > bar.minimum() else 0
-        for frame in (self.loss, self.step_time):
-            frame.chart.set_right_inset(8.0 + taken)
+        controls = lay_row(
+            None, self.smoothing, self.axis_box, self.log_box, self.devices_button, self.cards_button, None,
+            self.fit_button, spacing=12, margins=(4, 0, 0, 0),
+        )  # fmt: skip
+        lay_column(self, controls, self.cards.grid, spacing=8, margins=(8, 8, 8, 8), grow=self.cards.grid)
 
     def _run(self) -> RunSeries:
         return self._data.series
@@ -213,10 +188,9 @@ class PlotsPanel(QWidget):
 
     def _on_reset(self) -> None:
         self.options.hidden.clear()
-        self._titles_of = None
         self.time_axis.forget()
         self.time_axis.set_cursor(None)
-        for frame in self.frames():
+        for frame in self.cards.frames.values():
             frame.readout.forget_widths()
         for chart in self.charts():
             chart.refit()
@@ -228,61 +202,31 @@ class PlotsPanel(QWidget):
             self._schedule()
 
     def _on_status_changed(self, state: RunState | None) -> None:
-        self._show_empty(_why_empty(state, self._data.is_open))
-        if state is not None and state.devices:
-            self._schedule()
+        self.cards.grid.show_empty(_why_empty(state, self._data.is_open))
+        if state is not None:
+            self.cards.open_recipe(state.recipe)
+            if state.devices:
+                self._schedule()
 
     def _on_progress_changed(self, text: str, done: float | None) -> None:
         if text:
-            self._show_empty(text + ("" if done is None else f": {done:.0%}"))
+            self.cards.grid.show_empty(text + ("" if done is None else f": {done:.0%}"))
         else:
-            self._show_empty(_why_empty(self._data.state, self._data.is_open))
+            self.cards.grid.show_empty(_why_empty(self._data.state, self._data.is_open))
 
-    def _on_enlarge_toggled(self, chosen: PlotFrame, on: bool) -> None:
-        """One card has all the room, or each its own."""
-        for frame in self.frames():
-            frame.setVisible(not on or frame is chosen)
-        self.device_rows.setVisible(not on and bool(self.device_rows.frames))
+    def _on_card_made(self, frame: PlotFrame) -> None:
+        frame.chart.where = self._where
+        frame.chart.empty_text = "No finite values"
+        frame.chart.show_marks(self._run().marks)
 
     def _on_smoothing_changed(self, strength: int) -> None:
         self.options.smoothing = strength
-        for chart in (self.loss.chart, self.throughput.chart):
+        for chart in self.cards.charts():
             chart.refresh()
 
     def _on_options_changed(self) -> None:
-        for chart in (self.loss.chart, self.throughput.chart, self.step_time.chart):
+        for chart in self.cards.charts():
             chart.refit()
-
-    def _on_quantity_chosen(self, title: str) -> None:
-        chart = self.step_time.chart
-        name = self._own_plots.get(title)
-        if name is not None:  # made again: in another run it may be of evaluations
-            kind = EvalPoints if name in self._run().evals.columns else PlainCurves
-            self._beside[title] = kind(self._run, self.options, name)
-        chart.source = self._beside[title]
-        chart.setAccessibleName(f"{title} plot")
-        self.step_time.readout.forget_widths()
-        chart.refit()
-
-    def _plots_beside(self, run: RunSeries) -> list[str]:
-        """What the shown run has for the plot beside its throughput."""
-        ranks = self.options.offered(run)
-        known_by = (sum(len(run.rank(rank).columns) for rank in ranks), len(run.evals.columns), id(run))
-        if known_by == self._titles_of:
-            return self._titles
-        self._titles_of = known_by
-        names = {name for rank in ranks for name in run.rank(rank).columns}
-        known = {title: name for title, name in MORE_PLOTS.items() if name in names}
-        others = (names | set(run.evals.columns)) - HAVE_PLACES - set(MORE_PLOTS.values())
-        self._own_plots = {_titled(name): name for name in sorted(others)}
-        self._titles = [STEP_TIME, *known, *self._own_plots]
-        return self._titles
-
-    def _show_empty(self, loss_text: str) -> None:
-        for chart, text in ((self.loss.chart, loss_text), (self.throughput.chart, ""), (self.step_time.chart, "")):
-            if chart.empty_text != text:
-                chart.empty_text = text
-                chart.refresh()
 
     # --- drawing -----------------------------------------------------------------------------------------
 
@@ -302,7 +246,7 @@ class PlotsPanel(QWidget):
         run, state = self._data.series, self._data.state
         self.device_rows.show_devices(state.devices if state is not None else ())
         self.devices_button.show_ranks(self.options.offered(run))
-        self.step_time.show_titles(self._plots_beside(run))
+        self.cards.follow()
         for chart in self.charts():
             chart.expect_new()
         extent = run.extent(self.time_axis.axis)
@@ -311,6 +255,8 @@ class PlotsPanel(QWidget):
         for chart in self.charts():
             chart.show_marks(run.marks)
             chart.draw_new()
+        if extent is not None:
+            self.drawn.emit()
 
     def showEvent(self, event: QShowEvent) -> None:
         """Catches up on what was missed."""
@@ -322,12 +268,6 @@ class PlotsPanel(QWidget):
         """Stops drawing."""
         self._timer.stop()
         super().hideEvent(event)
-
-
-def _titled(name: str) -> str:
-    """A column's name as a plot's title: "val_accuracy" is "Val accuracy"."""
-    title = name.replace("_", " ").strip()
-    return title[:1].upper() + title[1:]
 
 
 def _why_empty(state: RunState | None, is_open: bool) -> str:

@@ -191,10 +191,10 @@ class MainWindow(QMainWindow):
             from app.views.plots.plots_panel import PlotsPanel
 
             linecache.clearcache()  # 8 MiB of source text: see `Rankdeck.open`
-            self._plots = PlotsPanel(self._data)
+            self._plots = PlotsPanel(self._data, self._settings)
             self._plots.apply_settings(self._plot_settings)
             self._plots.show_names(self._names)
-            self._plots.loss.chart.redrawn.connect(self.plot_drawn)
+            self._plots.drawn.connect(self.plot_drawn)
             layout = self._plots_place.layout()
             if layout is not None:
                 layout.addWidget(self._plots)

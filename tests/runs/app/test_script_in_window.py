@@ -190,8 +190,8 @@ def test_it_runs_and_its_names_are_charted_as_one_says(
         return RunStore.open(rankdeck.showing.run_dir)
 
     run()
-    beside = window.plots.beside_box
-    qtbot.waitUntil(lambda: "My score" in beside.titles, timeout=SOON_MS)
+    cards = window.plots.cards
+    qtbot.waitUntil(lambda: "my_score" in cards.shown, timeout=SOON_MS)
     button = setup.form.rows["charts"].browse
     assert button is not None
     qtbot.mouseClick(button, LEFT)
@@ -206,7 +206,6 @@ def test_it_runs_and_its_names_are_charted_as_one_says(
     store = run()
     assert store.config().options["charts"] == "train_loss=-, my_score=accuracy", "it is kept with the run"
     assert store.config().options["script"] == str(script)
-    qtbot.waitUntil(lambda: "Accuracy" in beside.titles, timeout=SOON_MS)
-    assert "loss" not in rankdeck.data.series.rank(0).columns and "My score" not in beside.titles
-    beside.choose("Accuracy")
-    assert window.plots.step_time.chart.accessibleName() == "Accuracy plot"
+    qtbot.waitUntil(lambda: "accuracy" in cards.shown, timeout=SOON_MS)
+    assert "loss" not in rankdeck.data.series.rank(0).columns and not {"my_score", "loss"} & set(cards.shown)
+    assert cards.frame("accuracy").chart.accessibleName() == "Accuracy plot"

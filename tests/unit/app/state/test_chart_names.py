@@ -39,7 +39,7 @@ def test_a_persons_choice_stands_first_and_hides_what_was_seen() -> None:
 
 @pytest.mark.parametrize(
     ("chart", "place"),
-    [("val_loss", "Loss plot, evaluations"), ("loss", "Loss plot"), (DROP, ""), ("bleu", "its own plot")],
+    [("val_loss", "Loss card, evaluations"), ("loss", "Loss card"), (DROP, ""), ("bleu", "its own card")],
 )
 def test_each_chart_has_its_place(chart: str, place: str) -> None:
     assert place_of(chart) == place

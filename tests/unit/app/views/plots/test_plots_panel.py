@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QImage, QMouseEvent, QPalette, QWheelEvent
-from PySide6.QtWidgets import QApplication, QMenu
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.run_data.metrics_batch import MetricsBatch
@@ -359,11 +359,11 @@ def test_colours_follow_the_palette(make: Make, run: RunStore) -> None:
 def test_an_empty_plot_says_what_it_waits_for(tmp_path: Path, make: Make, qtbot: QtBot) -> None:
     store = make_run(tmp_path / "run", state="starting", phase="rank 1 ready", host=identity.own())
     panel = make(store)
-    assert panel.loss.chart.empty_text == "Starting: rank 1 ready"
+    assert panel.cards.grid.empty.text() == "Starting: rank 1 ready"
     store.write_state(store.stored_state().replace(state="training"))
-    qtbot.waitUntil(lambda: panel.loss.chart.empty_text == "Waiting for the first step")
+    qtbot.waitUntil(lambda: panel.cards.grid.empty.text() == "Waiting for the first step")
     store.write_state(store.stored_state().replace(state="failed"))
-    qtbot.waitUntil(lambda: panel.loss.chart.empty_text == "This run reported no step")
+    qtbot.waitUntil(lambda: panel.cards.grid.empty.text() == "This run reported no step")
 
 
 def test_a_run_of_one_step_and_one_of_gaps(tmp_path: Path, make: Make) -> None:
@@ -402,47 +402,23 @@ def test_everything_has_an_accessible_name(make: Make, run: RunStore) -> None:
         assert control.toolTip()
 
 
-def test_what_the_run_has_beside_its_step_time_can_be_chosen(make: Make, run: RunStore, qtbot: QtBot) -> None:
+def test_every_metric_that_a_run_reports_has_a_card(make: Make, run: RunStore, qtbot: QtBot) -> None:
     panel = make(run)
-    before = image(panel.step_time.chart)
-    assert panel.beside_box.titles[0] == "Step time" and "Loss scale" not in panel.beside_box.titles
-    append(run, 401, 420, loss_scale=65_536.0)
-    qtbot.waitUntil(lambda: "Loss scale" in panel.beside_box.titles)
-    assert panel.beside_box.isVisible() and panel.beside_box.title == "Step time"
-    panel.beside_box.choose("Loss scale")
-    settle(qtbot, panel)
-    assert [reading.text for reading in panel.step_time.chart.readings()] == ["65,536", "65,536"]
-    assert image(panel.step_time.chart) != before
-    panel._data.open(write_lines(run.dir.parent / "other", Shape(steps=40)).dir)
-    qtbot.waitUntil(lambda: panel.beside_box.title == "Step time", timeout=5000)
-    assert panel.step_time.chart.source is panel._beside["Step time"]
-
-
-def test_whatever_else_a_run_reports_has_a_plot_of_its_own(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
-    usual = set(panel.beside_box.titles)
-    append(run, 401, 420, my_score=0.5)
-    line = {
-        "ts": START_S + 22,
-        "event": "eval",
-        "rank": 0,
-        "attempt": 1,
-        "step": 420,
-        "val_loss": 1.0,
-        "val_accuracy": 0.7,
-    }
+    usual = ["loss", "throughput", "step_time", "lr"]
+    assert panel.cards.shown == usual
+    append(run, 401, 420, my_score=0.5, loss_scale=65_536.0)
+    line = {"ts": START_S + 22, "event": "eval", "rank": 0, "attempt": 1, "step": 420, "val_loss": 1.0, "my_score": 0.7}
     with run.metrics.open("ab") as file:
         file.write(json.dumps(line).encode() + b"\n")
-    qtbot.waitUntil(lambda: "Val accuracy" in panel.beside_box.titles)
-    assert set(panel.beside_box.titles) - usual == {"My score", "Val accuracy"}
-    panel.beside_box.choose("My score")
+    qtbot.waitUntil(lambda: panel.cards.shown == [*usual, "loss_scale", "my_score", "eval/my_score"])
     settle(qtbot, panel)
-    assert [reading.text for reading in panel.step_time.chart.readings()] == ["0.500", "0.500"]
-    panel.beside_box.choose("Val accuracy")
-    settle(qtbot, panel)
-    (reading,) = panel.step_time.chart.readings()
-    assert (reading.label, reading.text) == ("eval", "0.700")
-    assert panel.step_time.chart.accessibleName() == "Val accuracy plot"
+    texts = {key: [r.text for r in panel.cards.frame(key).chart.readings()] for key in panel.cards.shown[4:]}
+    assert texts["loss_scale"] == ["65,536", "65,536"] and texts["my_score"] == ["0.500", "0.500"]
+    assert texts["eval/my_score"] == ["0.700"]
+    assert panel.cards.frame("eval/my_score").chart.accessibleName() == "My score (evaluation) plot"
+    panel._data.open(write_lines(run.dir.parent / "other", Shape(steps=40)).dir)
+    qtbot.waitUntil(lambda: panel.cards.shown == usual, timeout=5000)
+    assert "my_score" not in panel.cards.frames
 
 
 def test_what_lies_between_stop_and_resume_is_a_gap_by_time(tmp_path: Path, make: Make) -> None:
@@ -509,7 +485,8 @@ def test_thousands_of_ranks_and_names_hold_nobody_up(tmp_path: Path, make: Make)
     panel = make(store)
     assert len(panel.loss.chart.layers) <= 2 * MOST_RANKS and len(panel.loss.chart.readings()) <= MOST_RANKS
     assert panel.throughput.chart.readings()[0].text == "2,000 tok/s", "the sum is that of all"
-    assert len(panel.beside_box.titles) > 5000 and panel.beside_box.findChildren(QMenu) == []
+    assert len(panel.cards.shown) > 5000 and len(panel.cards.frames) < 20, "charts are made when scrolled to"
+    assert len(panel.cards_button.fill().actions()) < 10, "a list to search in"
 
 
 def test_steps_beyond_what_a_float_counts_are_drawn(tmp_path: Path, make: Make) -> None:

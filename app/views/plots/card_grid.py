@@ -1,0 +1,159 @@
+"""Grid of cards in a scroll area; a card is made when it first comes near what is in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QWidget
+
+from app.state.card_places import GAP, LEAST_HEIGHT, Place, place_cards
+from app.views.plots.device_rows import DeviceRows
+from app.views.widgets.build import muted_label
+
+DROP_EDGE: Final = 2
+
+
+class CardGrid(QScrollArea):
+    """Places cards by their keys. Those out of sight are neither made nor shown, but for a row on both sides: Tab
+    reaches it, and scrolls.
+
+    Args:
+        make: Gives the card of a key, a new one the first time.
+        devices: The last card, while it has something to show.
+        parent: Qt owner.
+    """
+
+    def __init__(self, make: Callable[[str], QWidget], devices: DeviceRows, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._make = make
+        self._devices = devices
+        self._has_devices = False
+        self._keys: list[str] = []
+        self._places: list[Place] = []
+        self._shown: dict[str, QWidget] = {}
+        self._enlarged: str | None = None
+        self.body = _Body()
+        self.empty: QLabel = muted_label()
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.empty.setParent(self.body)
+        devices.setParent(self.body)
+        devices.hide()
+        self.setWidget(self.body)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.verticalScrollBar().setSingleStep(LEAST_HEIGHT // 4)
+        self.verticalScrollBar().valueChanged.connect(self._show_near)
+        self.viewport().setAutoFillBackground(False)
+        self.body.setAutoFillBackground(False)
+        devices.installEventFilter(self)
+
+    # --- from outside ------------------------------------------------------------------------------------
+
+    def show_cards(self, keys: Sequence[str], has_devices: bool) -> None:
+        """Shows these, in this order, and the devices."""
+        if (list(keys), has_devices) != (self._keys, self._has_devices):
+            self._keys, self._has_devices = list(keys), has_devices
+            if self._enlarged is not None and self._enlarged not in self._keys:
+                self._enlarged = None
+            self.lay_out()
+
+    def show_empty(self, text: str) -> None:
+        """What stands in the place of charts while there are none."""
+        if text != self.empty.text():
+            self.empty.setText(text)
+            self.lay_out()
+
+    def enlarge(self, key: str | None) -> None:
+        """One card has all the room; None: each its own."""
+        self._enlarged = key
+        self.lay_out()
+
+    def key_at(self, place: QPoint) -> str | None:
+        """The card at a place on the screen."""
+        at = self.body.mapFromGlobal(place)
+        found = (k for k, p in self._placed() if p.x <= at.x() < p.x + p.width and p.y <= at.y() < p.bottom)
+        return next(found, None)
+
+    def mark_drop(self, key: str | None) -> None:
+        """Draws an edge around the card whose place another would take."""
+        self.body.drop = next((place for known, place in self._placed() if known == key), None)
+        self.body.update()
+
+    def scroll_to(self, key: str) -> None:
+        """Brings a card into sight."""
+        for known, place in self._placed():
+            if known == key:
+                self.verticalScrollBar().setValue(place.y - GAP)
+                self._shown[key].setFocus(Qt.FocusReason.OtherFocusReason)
+
+    # --- laying out --------------------------------------------------------------------------------------
+
+    def lay_out(self) -> None:
+        """Gives each card its place."""
+        view = self.viewport().size()
+        cards = len(self._keys) if self._enlarged is None else 1
+        has_text = not self._keys and bool(self.empty.text())
+        has_devices = self._has_devices and self._enlarged is None
+        needed = self._devices.needed_height if has_devices else None
+        self._places = place_cards(max(cards, int(has_text)), view.width(), view.height(), needed)
+        self.body.resize(view.width(), max((place.bottom for place in self._places), default=0))
+        self.empty.setVisible(has_text)
+        if has_text:
+            _put(self.empty, self._places[0])
+        self._devices.setVisible(has_devices)
+        if has_devices:
+            _put(self._devices, self._places[-1])
+        self._show_near()
+
+    def _placed(self) -> list[tuple[str, Place]]:
+        keys = self._keys if self._enlarged is None else [self._enlarged]
+        return list(zip(keys, self._places, strict=False))
+
+    def _show_near(self) -> None:
+        top = self.verticalScrollBar().value()
+        bottom = top + self.viewport().height()
+        near: dict[str, QWidget] = {}
+        for key, place in self._placed():
+            if place.bottom + place.height > top and place.y - place.height < bottom:
+                card = near[key] = self._make(key)
+                _put(card, place)
+        for key, card in self._shown.items():
+            if key not in near:
+                card.hide()
+        self._shown = near
+        for card in near.values():
+            card.show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Other columns, other heights."""
+        super().resizeEvent(event)
+        self.lay_out()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The devices need more room, or less."""
+        if event.type() == QEvent.Type.LayoutRequest and watched is self._devices:
+            self.lay_out()
+        return super().eventFilter(watched, event)
+
+
+class _Body(QWidget):
+    """What scrolls; draws where a dragged card would go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drop: Place | None = None
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        if self.drop is not None:
+            painter = QPainter(self)
+            place = (self.drop.x - DROP_EDGE, self.drop.y - DROP_EDGE)
+            size = (self.drop.width + 2 * DROP_EDGE, self.drop.height + 2 * DROP_EDGE)
+            painter.fillRect(*place, *size, self.palette().color(QPalette.ColorRole.Highlight))
+
+
+def _put(widget: QWidget, place: Place) -> None:
+    widget.setGeometry(place.x, place.y, place.width, place.height)

@@ -1,0 +1,182 @@
+"""Cards of the shown run: their charts, their order, and what a person hid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from PySide6.QtCore import QObject, QPoint, Signal
+from PySide6.QtWidgets import QWidget
+
+from app.run_data.run_series import RunSeries
+from app.settings import Settings
+from app.state.chart_cards import DEVICES, LOSS, THROUGHPUT, Arrangement, Card, cards_for
+from app.views.plots.card_grid import CardGrid
+from app.views.plots.chart import Chart
+from app.views.plots.device_rows import DeviceRows
+from app.views.plots.plot_frame import PlotFrame
+from app.views.plots.rank_curves import CurveOptions, EvalPoints, LossCurves, PlainCurves, StepTime, ThroughputCurves
+from app.views.plots.source import PlotSource
+from app.views.plots.time_axis import TimeAxis
+
+ALWAYS: Final = {card.key: card for card in cards_for(("loss", "tokens_per_s", "step_time_s"), ())}
+"""Cards that stay made whatever run is shown; nearly every run has them."""
+
+
+class ChartCards(QObject):
+    """Makes and arranges the cards in a `CardGrid`; the arrangement is remembered for each recipe.
+
+    Args:
+        run: Gives the run that is shown just now.
+        options: Shared by the charts.
+        time_axis: Shared by them too.
+        devices: The card of devices.
+        settings: Where arrangements are kept; None: nowhere.
+        parent: Qt owner.
+
+    Signals:
+        made: A frame is new.
+        arranged: Other cards are shown, or in another order.
+    """
+
+    made = Signal(object)
+    arranged = Signal()
+
+    def __init__(
+        self,
+        run: Callable[[], RunSeries],
+        options: CurveOptions,
+        time_axis: TimeAxis,
+        devices: DeviceRows,
+        settings: Settings | None,
+        parent: QWidget,
+    ) -> None:
+        super().__init__(parent)
+        self._run = run
+        self._options = options
+        self._time_axis = time_axis
+        self._devices = devices
+        self._settings = settings
+        self._recipe = ""
+        self._columns: object = None
+        self._found: list[str] = []
+        self.cards: dict[str, Card] = dict(ALWAYS)
+        self.shown: list[str] = []
+        self.arrangement = Arrangement()
+        self.frames: dict[str, PlotFrame] = {}
+        self.grid = CardGrid(self.frame, devices)
+
+    def frame(self, key: str) -> PlotFrame:
+        """The card of a key; made if there is none yet."""
+        if key not in self.frames:
+            card = self.cards[key]
+            chart = Chart(self._source(card), self._time_axis, f"{card.title} plot")
+            frame = self.frames[key] = PlotFrame(card.title, chart, card.unit, parent=self.grid.body)
+            frame.hide()  # the grid shows it, while it has a place there
+            frame.readout.setMinimumHeight(frame.more.sizeHint().height())
+            frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, key))
+            frame.step_chosen.connect(partial(self._on_step_chosen, key))
+            frame.dragged.connect(partial(self._on_dragged, key))
+            self.made.emit(frame)
+        return self.frames[key]
+
+    def charts(self) -> list[Chart]:
+        """Charts that are made, of cards that are shown, in their order."""
+        return [self.frames[key].chart for key in self.shown if key in self.frames]
+
+    def open_recipe(self, recipe: str) -> None:
+        """Takes the arrangement that was left for a recipe."""
+        if recipe != self._recipe:
+            self._recipe = recipe
+            values = self._settings.values(f"cards/{recipe}") if self._settings is not None and recipe else {}
+            self.arrangement = Arrangement.read(values)
+            self._arrange()
+
+    def follow(self) -> None:
+        """Shows a card for each metric that the run has by now."""
+        run = self._run()
+        ranks = self._options.offered(run)
+        known_by = (id(run), *(len(run.rank(rank).columns) for rank in ranks), len(run.evals.columns))
+        if known_by == self._columns:
+            self._arrange()
+            return
+        self._columns = known_by
+        names = {name for rank in ranks for name in run.rank(rank).columns}
+        found = {card.key: card for card in cards_for(names, run.evals.columns)}
+        gone = self.frames.keys() - found.keys() - ALWAYS.keys()
+        for key in self.frames.keys() & found.keys():
+            self.frames[key].show_unit(found[key].unit)
+        self.cards, self._found = ALWAYS | found, list(found)
+        self._arrange()
+        for frame in [self.frames.pop(key) for key in gone]:
+            frame.chart.close_plot()
+            frame.deleteLater()
+
+    def all_keys(self) -> list[str]:
+        """All cards of the run, the hidden ones too, in their order; devices last."""
+        return [*self.arrangement.sort(self._found), *([DEVICES] if self._devices.frames else [])]
+
+    def title(self, key: str) -> str:
+        """What a card is called."""
+        return "Devices" if key == DEVICES else self.cards[key].title
+
+    def set_hidden(self, key: str, hidden: bool) -> None:
+        """Hides a card, or shows it again."""
+        self._change(self.arrangement.hide(key, hidden))
+
+    def move(self, key: str, target: str) -> None:
+        """Puts a card where another is."""
+        self._change(self.arrangement.move(self._found, key, target))
+
+    def forget_arrangement(self) -> None:
+        """All cards in the usual order."""
+        self._change(Arrangement())
+
+    def scroll_to(self, key: str) -> None:
+        """Shows a card, and brings it into sight."""
+        self.set_hidden(key, False)
+        self.grid.scroll_to(key)
+
+    def _change(self, arrangement: Arrangement) -> None:
+        if arrangement != self.arrangement:
+            self.arrangement = arrangement
+            if self._settings is not None and self._recipe:
+                self._settings.set_values(f"cards/{self._recipe}", arrangement.values())
+            self._arrange()
+
+    def _arrange(self) -> None:
+        shown = self.arrangement.shown(self._found)
+        is_new, self.shown = shown != self.shown, shown
+        has_devices = bool(self._devices.frames) and DEVICES not in self.arrangement.hidden
+        self.grid.show_cards(shown, has_devices)
+        if is_new:
+            self.arranged.emit()
+
+    def _source(self, card: Card) -> PlotSource:
+        run, options = self._run, self._options
+        if card.column:
+            return (EvalPoints if card.is_eval else PlainCurves)(run, options, card.column)
+        if card.key == LOSS:
+            return LossCurves(run, options)
+        return ThroughputCurves(run, options) if card.key == THROUGHPUT else StepTime(run, options)
+
+    # --- what happens ------------------------------------------------------------------------------------
+
+    def _on_enlarge_toggled(self, key: str, on: bool) -> None:
+        self.grid.enlarge(key if on else None)
+
+    def _on_step_chosen(self, key: str, step: str) -> None:
+        if step == "hide":
+            self.frames[key].enlarge.setChecked(False)
+            self.set_hidden(key, True)
+            return
+        place = self.shown.index(key) + (1 if step == "right" else -1)
+        if 0 <= place < len(self.shown):
+            self.move(key, self.shown[place])
+
+    def _on_dragged(self, key: str, place: QPoint, done: bool) -> None:
+        target = self.grid.key_at(place)
+        self.grid.mark_drop(None if done or target == key else target)
+        if done and target is not None:
+            self.move(key, target)

@@ -1,0 +1,39 @@
+"""Places of cards at every width."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.state.card_places import GAP, LEAST_HEIGHT, columns_for, place_cards
+
+
+@pytest.mark.parametrize(("width", "columns"), [(400, 1), (760, 2), (1300, 3), (3000, 4)])
+def test_one_to_four_columns_by_width(width: int, columns: int) -> None:
+    assert columns_for(width, 20) == columns
+    assert columns_for(width, 1) == 1
+
+
+@pytest.mark.parametrize("cards", [0, 1, 3, 4, 7, 100])
+@pytest.mark.parametrize("width", [300, 900, 1300, 2500])
+@pytest.mark.parametrize("needed", [None, 150, 700])
+def test_cards_are_of_one_size_and_lie_beside_each_other(cards: int, width: int, needed: int | None) -> None:
+    places = place_cards(cards, width, 600, None if needed is None else lambda _width: needed)
+    assert len(places) == cards + (needed is not None)
+    assert len({(place.width, place.height) for place in places[:cards]}) <= 1
+    for number, one in enumerate(places):
+        assert one.x >= 0 and one.x + one.width <= width and one.height >= min(LEAST_HEIGHT, 600)
+        for other in places[number + 1 :]:
+            beside = one.x + one.width <= other.x or other.x + other.width <= one.x
+            assert beside or one.bottom + GAP <= other.y or other.bottom + GAP <= one.y
+
+
+def test_they_fill_the_view_where_they_fit() -> None:
+    places = place_cards(3, 1000, 600, lambda _width: 200)
+    assert places[-1].bottom in (599, 600) and places[-1].x > 0, "devices fill the last row"
+    assert place_cards(4, 1000, 600, lambda _width: 200)[-1].width == 1000, "or have a row of their own"
+    assert place_cards(40, 1000, 600)[-1].bottom > 600
+
+
+def test_many_devices_have_as_many_rows_as_they_need() -> None:
+    (*_, devices) = place_cards(3, 1000, 500, lambda _width: 480)
+    assert devices.width == 1000 and devices.height >= 480

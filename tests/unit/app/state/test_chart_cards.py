@@ -1,0 +1,53 @@
+"""Cards of a run, and the order a person gave them."""
+
+from __future__ import annotations
+
+from app.state.chart_cards import Arrangement, cards_for
+
+
+def test_the_loss_comes_first_and_every_other_metric_has_a_card() -> None:
+    steps = ["zeta", "ts", "step", "grad_norm", "lr", "step_time_s", "data_wait_s", "tokens_per_s", "loss"]
+    cards = cards_for(steps, ["step", "ts", "val_loss", "val_accuracy"])
+    assert [card.key for card in cards] == [
+        "loss", "throughput", "step_time", "lr", "grad_norm", "eval/val_accuracy", "zeta",
+    ]  # fmt: skip
+    assert [(card.title, card.unit) for card in cards[:2]] == [
+        ("Loss", "nats per token"),
+        ("Throughput", "tokens per second"),
+    ]
+    assert cards[5].is_eval and cards[5].title == "Val accuracy"
+
+
+def test_what_is_not_reported_has_no_card() -> None:
+    assert cards_for(["step", "ts"], []) == []
+    assert [card.key for card in cards_for(["reward"], [])] == ["reward"]
+    (throughput,) = cards_for(["samples_per_s"], [])
+    assert throughput.unit == "samples per second"
+    (loss,) = cards_for([], ["val_loss"])
+    assert loss.unit == "", "a loss per what?"
+
+
+def test_a_metric_of_steps_and_of_evaluations_has_two_cards() -> None:
+    cards = cards_for(["accuracy"], ["accuracy"])
+    assert [(card.key, card.title) for card in cards] == [
+        ("accuracy", "Accuracy"),
+        ("eval/accuracy", "Accuracy (evaluation)"),
+    ]
+
+
+def test_a_moved_card_takes_the_place_of_another() -> None:
+    keys = ["a", "b", "c"]
+    moved = Arrangement().move(keys, "c", "a")
+    assert moved.shown(keys) == ["c", "a", "b"]
+    assert moved.move(keys, "c", "b").shown(keys) == ["a", "b", "c"]
+    assert moved.shown(["a", "new", "c"]) == ["c", "a", "new"], "an unknown one comes last"
+    assert moved.move(["a", "b"], "b", "a").shown(keys) == ["b", "a", "c"]
+    assert moved.move(keys, "x", "a") == moved
+
+
+def test_what_was_arranged_is_read_again() -> None:
+    kept = Arrangement().move(["a", "b"], "b", "a").hide("a")
+    assert kept.shown(["a", "b"]) == ["b"]
+    assert Arrangement.read(kept.values()) == kept
+    assert kept.hide("a", False).shown(["a", "b"]) == ["b", "a"]
+    assert Arrangement.read({"order": "nonsense", "hidden": [1, "a"]}) == Arrangement(hidden=frozenset("a"))
