@@ -18,6 +18,7 @@ from app.controllers.background import OperationRunner, unexpected
 from app.controllers.comparing import Comparing
 from app.controllers.deferred_start import DeferredStart
 from app.controllers.draft_saving import DraftSaving
+from app.controllers.preferences import Preferences
 from app.controllers.run_control import RunControl
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
@@ -81,6 +82,7 @@ class Rankdeck(QObject):
         self.draft_saving = DraftSaving(window.setup, self.settings, self)
         self.files = RunFiles(window, showing, self.runner, self)
         self.comparing = Comparing(window, showing, self.runner, self.runs_dir, self)
+        self.preferences = Preferences(window, self.settings, self.runs_dir, self)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(self._open_the_rest)
 
@@ -128,8 +130,9 @@ def main(argv: Sequence[str]) -> int:
     application = QApplication([sys.argv[0], *argv])
     application.setApplicationName("Rankdeck")
     application.setApplicationVersion(__version__)
-    Theme(application)
-    rankdeck = Rankdeck(user_settings(), default_runs_dir())
+    settings = user_settings()
+    Theme(application).choose(settings.text("theme") or "system")
+    rankdeck = Rankdeck(settings, default_runs_dir())
     sys.excepthook = rankdeck.on_defect
     signal.signal(signal.SIGINT, lambda *_: rankdeck.window.close_now())  # Ctrl+C in the terminal; runs continue
     rankdeck.open()

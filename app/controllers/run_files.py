@@ -1,11 +1,11 @@
-"""Opens a run's folder and the documentation, and reports on exports."""
+"""Opens a run's folder, and reports on exports."""
 
 from __future__ import annotations
 
 import functools
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices
@@ -22,8 +22,6 @@ from core.run_folder.store import RunStore
 if TYPE_CHECKING:
     from core.export.export import Exported
 
-HELP: Final = Path(__file__).resolve().parents[2] / "README.md"
-
 
 class RunFiles(QObject):
     """Carries out the window's actions on the shown run's files; exports go to `exports` in its folder."""
@@ -39,7 +37,6 @@ class RunFiles(QObject):
         self._going: set[tuple[Path, str]] = set()
         actions = window.actions_
         actions.folder.triggered.connect(self._on_folder_requested)
-        actions.help.triggered.connect(lambda: open_path(HELP))
         for kind, action in actions.exports.items():
             action.triggered.connect(functools.partial(self._export, kind))
 

@@ -13,6 +13,7 @@ from app.views.widgets.build import lay_column, muted_label, named, search_line
 from core.compare.comparison import LEAST_RUNS, MOST_RUNS
 
 FOLDER: Final = Qt.ItemDataRole.UserRole
+LINE_GAP: Final = 2
 
 
 class ChooseRunsDialog(QDialog):
@@ -37,6 +38,7 @@ class ChooseRunsDialog(QDialog):
         self.filter = search_line("Filter by name", "Filter runs by name")
         self.filter.textChanged.connect(self._on_filter_changed)
         self.list = named(QListWidget(), "Runs to compare")
+        self.list.setSpacing(LINE_GAP)
         self.list.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         for folder, label in runs:
             item = QListWidgetItem(label)

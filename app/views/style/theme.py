@@ -33,6 +33,10 @@ _DARK: Final = {
 _DISABLED: Final = "#767b81"
 _BOX: Final = "#70767e"
 
+THEMES: Final = {"system": "&System", "light": "&Light", "dark": "&Dark"}
+"""Themes to choose from, and what people call them."""
+_SCHEMES: Final = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
+
 
 class Theme(QObject):
     """Keeps the application's palette with the system's scheme while it runs.
@@ -44,11 +48,21 @@ class Theme(QObject):
     def __init__(self, application: QApplication) -> None:
         super().__init__(application)
         self._application = application
+        self._chosen = "system"
         self._native = sys.platform in ("win32", "darwin")
         if not self._native:
             application.setStyle("Fusion")
             application.styleHints().colorSchemeChanged.connect(self._on_scheme_changed)
             self.set_dark(application.styleHints().colorScheme() == Qt.ColorScheme.Dark)
+
+    def choose(self, name: str) -> None:
+        """One of `THEMES`; any other name means that of the system."""
+        self._chosen = name
+        hints = self._application.styleHints()
+        if self._native:
+            hints.setColorScheme(_SCHEMES.get(name, Qt.ColorScheme.Unknown))
+        else:
+            self.set_dark(_SCHEMES.get(name, hints.colorScheme()) == Qt.ColorScheme.Dark)
 
     def set_dark(self, dark: bool) -> None:
         """Shows everything dark or light; widgets that are open follow."""
@@ -76,7 +90,8 @@ class Theme(QObject):
             self._application.setPalette(boxes, kind)  # type: ignore[arg-type]  # PySide's stub: bytes, which it refuses
 
     def _on_scheme_changed(self, scheme: Qt.ColorScheme) -> None:
-        self.set_dark(scheme == Qt.ColorScheme.Dark)
+        if self._chosen not in _SCHEMES:
+            self.set_dark(scheme == Qt.ColorScheme.Dark)
 
 
 def _dark_palette() -> QPalette:

@@ -29,7 +29,9 @@ class Actions(QObject):
         self.setup = self._action("Set&up", "panel-right", "F9", "Show or hide Setup")
         self.setup.setCheckable(True)
         self.setup.setChecked(True)
-        self.help = self._action("&Help", "help", "F1", "Open the documentation in your browser")
+        self.help = self._action("&Help", "help", "F1", "Show the documentation")
+        self.settings = self._action("Sett&ings…", "", "Ctrl+,", "Theme, smoothing, folder of runs")
+        self.about = self._action("&About Rankdeck", "", "", "Version, licences, links")
 
     def _action(self, text: str, sign: str, key: str, description: str) -> QAction:
         action = QAction(icon(sign), text, self) if sign else QAction(text, self)

@@ -119,7 +119,7 @@ class MainWindow(QMainWindow):
         menu = self._menu(more, actions.replay, actions.log, actions.folder)
         menu.addSeparator()
         menu.addAction(actions.compare)
-        menu.addAction(actions.help)
+        menu.addActions([actions.settings, actions.help, actions.about])
         more.setMenu(menu)
         bar.addWidget(more)
         self.addToolBar(bar)
@@ -156,7 +156,7 @@ class MainWindow(QMainWindow):
 
     def _connect(self) -> None:
         actions = self.actions_
-        for action in (actions.replay, actions.log, actions.folder, actions.compare, actions.help):
+        for action in (actions.replay, actions.log, actions.folder, actions.compare, actions.settings, actions.help):
             self.addAction(action)
         actions.stop.triggered.connect(self._on_stop_triggered)
         self.runs.menu_requested.connect(self.run_menu.popup)

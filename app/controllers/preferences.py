@@ -1,0 +1,92 @@
+"""Settings, About and the documentation: opens their windows and keeps what is chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QApplication
+
+from app.settings import Settings
+from app.views.style.theme import Theme
+from app.views.window.main_window import MainWindow
+from core.errors import RankdeckError
+
+
+class Preferences(QObject):
+    """Carries out *Settings*, *About Rankdeck* and *Help*."""
+
+    def __init__(self, window: MainWindow, settings: Settings, runs_dir: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._window = window
+        self._settings = settings
+        self._runs_dir = runs_dir
+        actions = window.actions_
+        actions.settings.triggered.connect(self.show_settings)
+        actions.about.triggered.connect(self.show_about)
+        actions.help.triggered.connect(self.show_docs)
+
+    def show_settings(self) -> None:
+        """Opens the settings."""
+        from app.views.dialogs.settings_dialog import SettingsDialog
+
+        smoothing = self._window.plots.settings().get("smoothing")
+        strength = smoothing if isinstance(smoothing, int) else 0
+        dialog = SettingsDialog(self._settings.text("theme") or "system", strength, self._runs_dir, self._window)
+        dialog.theme_chosen.connect(self._on_theme_chosen)
+        dialog.smoothing_chosen.connect(self._on_smoothing_chosen)
+        dialog.folder_requested.connect(self._on_folder_requested)
+        dialog.open()
+
+    def show_about(self) -> None:
+        """Opens versions and licences."""
+        from app.views.dialogs.about_dialog import AboutDialog
+
+        dialog = AboutDialog(self._window)
+        dialog.docs_requested.connect(self.show_docs)
+        dialog.open()
+
+    def show_docs(self) -> None:
+        """Opens the documentation, or brings it to the front."""
+        from app.state.docs_pages import DOCS, list_pages
+        from app.views.dialogs.docs_dialog import DocsDialog
+
+        dialog = self._window.findChild(DocsDialog)
+        if dialog is None:
+            pages = list_pages()
+            if not pages:
+                self._window.notice.show_error(
+                    RankdeckError(
+                        f"There are no pages in {DOCS}.",
+                        "Read them in the folder docs of the source code.",
+                        title="The documentation is not installed",
+                    )
+                )
+                return
+            dialog = DocsDialog(pages, self._window)
+        dialog.show()
+        dialog.raise_()
+        dialog.activateWindow()
+
+    def _on_theme_chosen(self, name: str) -> None:
+        self._settings.set_text("theme", name)
+        application = QApplication.instance()
+        theme = application.findChild(Theme) if application is not None else None
+        if theme is not None:
+            theme.choose(name)
+
+    def _on_smoothing_chosen(self, strength: int) -> None:
+        plots = self._window.plots
+        plots.smoothing.set_strength(strength)
+        self._settings.set_values("plots", dict(plots.settings()))
+
+    def _on_folder_requested(self) -> None:
+        if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._runs_dir))):
+            self._window.notice.show_error(
+                RankdeckError(
+                    f"No program opened {self._runs_dir}.",
+                    "Open it in your file manager.",
+                    title="The folder could not be opened",
+                )
+            )

@@ -1,0 +1,51 @@
+"""About Rankdeck: version, licences, links."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QWidget
+
+from app.state.about_text import about_html, about_text
+from app.views.style.icons import app_icon
+from app.views.widgets.build import lay_column, lay_row
+
+ICON_PX: Final = 48
+TEXT_WIDTH: Final = 420
+
+
+class AboutDialog(QDialog):
+    """Versions can be copied for a report.
+
+    Signals:
+        docs_requested: The documentation is to be shown.
+    """
+
+    docs_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("About Rankdeck")
+        sign = QLabel()
+        sign.setPixmap(app_icon().pixmap(ICON_PX, ICON_PX))
+        title = QLabel("Rankdeck")
+        font = title.font()
+        font.setPointSizeF(font.pointSizeF() * 1.6)
+        title.setFont(font)
+        self.text = QLabel(about_html(), wordWrap=True, openExternalLinks=True)
+        self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
+        self.text.setMinimumWidth(TEXT_WIDTH)
+        self.text.setAccessibleName("Version and licences")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        self.copy = QPushButton("&Copy versions")
+        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(about_text()))
+        self.docs = QPushButton("&Documentation")
+        self.docs.clicked.connect(self.docs_requested)
+        for button in (self.copy, self.docs):
+            buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
+        head = lay_row(None, sign, title, None, spacing=12)
+        lay_column(self, head, self.text, None, buttons, spacing=12, margins=(16, 16, 16, 16))

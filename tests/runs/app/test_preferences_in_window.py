@@ -1,0 +1,53 @@
+"""Settings, About and Help, opened from the window's actions."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QApplication
+
+from app.views.dialogs.about_dialog import AboutDialog
+from app.views.dialogs.docs_dialog import DocsDialog
+from app.views.dialogs.settings_dialog import SettingsDialog
+from app.views.style.theme import Theme
+from app.views.style.tones import is_dark
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
+
+pytestmark = OFFSCREEN_NOISE
+
+
+def test_theme_and_smoothing_are_kept(open_window: OpenWindow, qapp: QApplication) -> None:
+    before = QPalette(qapp.palette())
+    theme = Theme(qapp)
+    rankdeck = open_window()
+    window = rankdeck.window
+    window.actions_.settings.trigger()
+    dialog = window.findChild(SettingsDialog)
+    assert dialog is not None and dialog.isVisible()
+    dialog.themes["dark"].click()
+    assert is_dark(qapp.palette())
+    dialog.smoothing.slider.setValue(0)
+    assert window.plots.options.smoothing == 0
+    dialog.close()
+    shut(rankdeck)
+    again = open_window()
+    assert again.settings.text("theme") == "dark"
+    assert again.window.plots.options.smoothing == 0
+    theme.choose("light")
+    assert not is_dark(qapp.palette())
+    qapp.setPalette(before)
+    theme.deleteLater()
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support (raise|propagateSizeHints)", extend=True)
+def test_help_is_a_window_that_opens_once(open_window: OpenWindow) -> None:
+    window = open_window().window
+    window.actions_.about.trigger()
+    about = window.findChild(AboutDialog)
+    assert about is not None
+    about.docs.click()
+    window.actions_.help.trigger()
+    (docs,) = window.findChildren(DocsDialog)
+    assert docs.isVisible()
+    about.close()
+    docs.close()

@@ -1,0 +1,65 @@
+"""Settings, About and the documentation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QAbstractButton
+from pytestqt.qtbot import QtBot
+
+from app.state.docs_pages import DOCS, list_pages
+from app.views.dialogs.about_dialog import AboutDialog
+from app.views.dialogs.docs_dialog import DocsDialog
+from app.views.dialogs.settings_dialog import SettingsDialog
+from core import __version__
+from tests.helpers.window_fixture import OFFSCREEN_NOISE
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+
+
+def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> None:
+    dialog = SettingsDialog("light", 32, tmp_path)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    assert [name for name, radio in dialog.themes.items() if radio.isChecked()] == ["light"]
+    with qtbot.waitSignal(dialog.theme_chosen) as theme:
+        dialog.themes["dark"].click()
+    assert theme.args == ["dark"]
+    assert dialog.smoothing.strength == 32
+    with qtbot.waitSignal(dialog.smoothing_chosen):
+        qtbot.keyClick(dialog.smoothing.slider, Qt.Key.Key_Right)
+    assert dialog.folder.full_text == str(tmp_path)
+    with qtbot.waitSignal(dialog.folder_requested):
+        dialog.open_folder.click()
+    buttons = dialog.findChildren(QAbstractButton)
+    assert all(button.text() or button.accessibleName() for button in buttons)
+
+
+def test_versions_are_shown_and_copied(qtbot: QtBot) -> None:
+    dialog = AboutDialog()
+    qtbot.addWidget(dialog)
+    dialog.show()
+    assert __version__ in dialog.text.text()
+    dialog.copy.click()
+    assert f"Rankdeck {__version__}" in QGuiApplication.clipboard().text()
+    with qtbot.waitSignal(dialog.docs_requested):
+        dialog.docs.click()
+
+
+def test_pages_are_rendered_and_their_links_followed(qtbot: QtBot) -> None:
+    dialog = DocsDialog(list_pages())
+    qtbot.addWidget(dialog)
+    dialog.show()
+    assert dialog.list.currentItem().text() == "Getting started"
+    dialog.text.anchorClicked.emit(QUrl("command-line.md#comparing-runs"))
+    assert dialog.list.currentItem().text() == "Command line"
+    text = dialog.text.toPlainText()
+    assert text.startswith("Command line") and "# Command line" not in text
+    assert dialog.text.textCursor().block().text() == "Comparing runs"
+    dialog.text.anchorClicked.emit(QUrl("decisions/README.md"))  # a page that the list does not have
+    assert "Command line" not in dialog.text.toPlainText()[:40]
+    dialog.show_page(DOCS / "command-line.md")
+    assert dialog.text.toPlainText() == text
