@@ -30,7 +30,7 @@ from app.views.plots.curves_item import CurvesItem
 from app.views.plots.drawing import Area, Layer, Strokes, hairline
 from app.views.plots.marks_item import MarksItem
 from app.views.plots.scale import Scale, fitting
-from app.views.plots.source import PlotSource, Reading, View
+from app.views.plots.source import HidesCurves, PlotSource, Reading, View
 from app.views.plots.time_axis import TimeAxis
 from app.views.plots.view_box import PlotView
 from app.views.plots.wide_layers import WideLayers
@@ -187,6 +187,12 @@ class Chart(pyqtgraph.PlotWidget):
     def readings(self) -> list[Reading]:
         """The values at the crosshair, or the newest ones while there is none."""
         return self.source.readings(self.view(), self.palette(), self.layers)
+
+    def legend(self) -> list[Reading]:
+        """The same with the curves that are hidden, so that they can be shown again."""
+        if isinstance(self.source, HidesCurves):
+            return self.source.legend(self.view(), self.palette(), self.layers)
+        return self.readings()
 
     @property
     def scale(self) -> Scale | None:

@@ -38,10 +38,12 @@ class ChartCards(QObject):
     Signals:
         made: A frame is new.
         arranged: Other cards are shown, or in another order.
+        options_changed: A curve was hidden or shown in a legend.
     """
 
     made = Signal(object)
     arranged = Signal()
+    options_changed = Signal()
 
     def __init__(
         self,
@@ -77,6 +79,7 @@ class ChartCards(QObject):
             frame.readout.setMinimumHeight(frame.more.sizeHint().height())
             frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, key))
             frame.step_chosen.connect(partial(self._on_step_chosen, key))
+            frame.entry_chosen.connect(partial(self._on_entry_chosen, key))
             frame.dragged.connect(partial(self._on_dragged, key))
             self.made.emit(frame)
         return self.frames[key]
@@ -174,6 +177,10 @@ class ChartCards(QObject):
         place = self.shown.index(key) + (1 if step == "right" else -1)
         if 0 <= place < len(self.shown):
             self.move(key, self.shown[place])
+
+    def _on_entry_chosen(self, key: str, curve: str, alone: bool) -> None:
+        self._options.choose(curve, alone, self.frames[key].readout.keys())
+        self.options_changed.emit()
 
     def _on_dragged(self, key: str, place: QPoint, done: bool) -> None:
         target = self.grid.key_at(place)

@@ -120,6 +120,13 @@ class DevicesButton(QPushButton):
         self._menu.addActions(self._rank_actions)
         self.setVisible(len(ranks) > 1)
 
+    def show_hidden(self) -> None:
+        """Ticks the ranks that are drawn, after one was hidden or shown elsewhere."""
+        for rank, action in zip(self._ranks, self._rank_actions, strict=True):
+            action.blockSignals(True)
+            action.setChecked(rank not in self._options.hidden)
+            action.blockSignals(False)
+
     def show_names(self, names: RankNames) -> None:
         """Names the ranks by their devices."""
         self._names = names

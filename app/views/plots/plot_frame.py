@@ -1,106 +1,37 @@
-"""A plot with its head: a title, a line of values that does not dance, and controls."""
+"""A plot with its head: title, unit, legend and buttons."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFontMetricsF, QMouseEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
 from app.views.plots import chart_menu
 from app.views.plots.chart import Chart
-from app.views.plots.drawing import draw_sign
-from app.views.plots.source import Reading
-from app.views.style.fonts import tabular
+from app.views.plots.readout import Readout
 from app.views.style.icons import icon
 from app.views.style.palette import plot_colours
 from app.views.widgets.build import bold_label, muted_label
 
-SWATCH: Final = 8
-GAP: Final = 4
-ENTRY_GAP: Final = 14
 HEAD_MARGIN: Final = 10
 CORNER: Final = 6
 SIGN: Final = 14
 
 
-class Readout(QWidget):
-    """Values in a row. Each keeps the widest place it ever needed; what does not fit is counted: "+ 3"."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._readings: list[Reading] = []
-        self._widths: dict[tuple[int, str], float] = {}
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-
-    def show_readings(self, readings: list[Reading]) -> None:
-        """Shows these values."""
-        if readings == self._readings:
-            return
-        self._readings = readings
-        self.setAccessibleName("; ".join(f"{r.label} {r.headline}".strip() for r in readings))
-        self.setToolTip("\n".join(f"{r.label} {r.headline}".strip() for r in readings))
-        self.update()
-
-    def forget_widths(self) -> None:
-        """Another run: places are measured again."""
-        self._widths.clear()
-
-    def sizeHint(self) -> QSize:
-        """One line."""
-        return QSize(80, int(QFontMetricsF(self.font()).height()) + 2)
+class DeviceTitle(QLabel):
+    """A name that is elided in its middle where it has too little room: its end tells cards of one model apart."""
 
     def minimumSizeHint(self) -> QSize:
-        """One line, however short."""
-        return QSize(0, self.sizeHint().height())
+        """A few letters."""
+        return QSize(self.fontMetrics().averageCharWidth() * 8, super().minimumSizeHint().height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """A swatch, a label and a value for each reading that has room."""
+        """As much of the name as there is room for."""
         painter = QPainter(self)
-        painter.setFont(tabular(self.font()))
-        metrics = QFontMetricsF(painter.font())
-        colours = plot_colours(self.palette())
-        right = float(self.width())
-        widths = (self._measure(*entry, metrics)[0] + ENTRY_GAP for entry in enumerate(self._readings))
-        x = max(0.0, right - sum(widths) + ENTRY_GAP)
-        for number, reading in enumerate(self._readings):
-            width, value_width = self._measure(number, reading, metrics)
-            left = len(self._readings) - number
-            more = f"+ {left}"
-            if x + width + (metrics.horizontalAdvance(more) + ENTRY_GAP if left > 1 else 0) > right:
-                painter.setPen(colours.muted)
-                if x + metrics.horizontalAdvance(more) <= right:
-                    painter.drawText(QRectF(x, 0, right - x, self.height()), Qt.AlignmentFlag.AlignVCenter, more)
-                return
-            self._draw_entry(painter, reading, metrics, x, value_width)
-            x += width + ENTRY_GAP
-
-    def _measure(self, number: int, reading: Reading, metrics: QFontMetricsF) -> tuple[float, float]:
-        key = (number, reading.label)
-        needed = metrics.horizontalAdvance(reading.headline)
-        value_width = max(self._widths.get(key, 0.0), needed)
-        self._widths[key] = value_width
-        label = metrics.horizontalAdvance(reading.label) + GAP if reading.label else 0.0
-        swatch = SWATCH + GAP if reading.colour is not None else 0.0
-        return swatch + label + value_width, value_width
-
-    def _draw_entry(
-        self, painter: QPainter, reading: Reading, metrics: QFontMetricsF, x: float, value_width: float
-    ) -> None:
-        colours = plot_colours(self.palette())
-        if reading.colour is not None:
-            draw_sign(painter, QRectF(x, (self.height() - SWATCH) / 2, SWATCH, SWATCH), reading.colour, reading.is_ring)
-            x += SWATCH + GAP
-        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
-        if reading.label:
-            painter.setPen(colours.muted)
-            width = metrics.horizontalAdvance(reading.label)
-            painter.drawText(QRectF(x, 0, width + 1, self.height()), flags, reading.label)
-            x += width + GAP
-        painter.setPen(colours.text)
-        place = QRectF(x, 0, value_width + 1, self.height())
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, reading.headline)
+        shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideMiddle, self.width())
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter, shown)
 
 
 def draw_card(widget: QWidget) -> None:
@@ -137,12 +68,14 @@ class PlotFrame(QFrame):
     Signals:
         enlarge_toggled: It is to have all the room, or its own again.
         step_chosen: One of `chart_menu.CARD_STEPS`.
+        entry_chosen: As `Readout.entry_chosen`.
         dragged: Its head is held at this place on the screen; the flag: it is let go there.
     """
 
     enlarge_toggled = Signal(bool)
     step_chosen = Signal(str)
     dragged = Signal(QPoint, bool)
+    entry_chosen = Signal(str, bool)
 
     def __init__(
         self, title: str, chart: Chart, unit: str = "", *, is_card: bool = True, parent: QWidget | None = None
@@ -151,11 +84,12 @@ class PlotFrame(QFrame):
         self.chart = chart
         self._pressed_at: QPoint | None = None
         self._is_dragged = False
-        self.title = bold_label(title, chart)
+        self.title = bold_label(title, chart) if is_card else DeviceTitle(title)
         self.title.setTextFormat(Qt.TextFormat.PlainText)
         self.unit = muted_label(wraps=False)
         self.show_unit(unit)
-        self.readout = Readout()
+        self.readout = Readout(keeps_all=not is_card)
+        self.readout.entry_chosen.connect(self.entry_chosen)
         self.enlarge = _head_button("enlarge", "Enlarge", checkable=True)
         self.enlarge.toggled.connect(self.enlarge_toggled)
         self.more = _head_button("more", "Save, copy, scale, arrange")
@@ -232,4 +166,4 @@ class PlotFrame(QFrame):
     def read(self) -> None:
         """Shows the values at the crosshair, or the newest."""
         if self.isVisible():
-            self.readout.show_readings(self.chart.readings())
+            self.readout.show_readings(self.chart.legend())

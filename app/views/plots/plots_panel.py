@@ -157,6 +157,8 @@ class PlotsPanel(QWidget):
         self.device_rows = DeviceRows(self._run, axis)
         self.cards = ChartCards(self._run, self.options, axis, self.device_rows, self._settings, self)
         self.cards.made.connect(self._on_card_made)
+        self.cards.options_changed.connect(self.devices_button.show_hidden)
+        self.cards.options_changed.connect(self._on_options_changed)
         self.cards_button = CardsButton(self.cards)
         self.log_box.toggled.connect(self.loss.chart.set_log)
         self.loss.chart.log_changed.connect(self.log_box.setChecked)
@@ -188,6 +190,7 @@ class PlotsPanel(QWidget):
 
     def _on_reset(self) -> None:
         self.options.hidden.clear()
+        self.options.hidden_curves.clear()
         self.time_axis.forget()
         self.time_axis.set_cursor(None)
         for frame in self.cards.frames.values():

@@ -22,6 +22,8 @@ from core.machine.devices.names import RankNames
 
 FIRST_SMOOTHING = 32
 SMOOTHED = " smoothed"
+EVAL = "eval"
+"""The key of the evaluations."""
 MOST_RANKS = 32
 """Drawn, named and averaged; of more, these are picked evenly. Hundreds of curves cannot be told apart."""
 
@@ -34,12 +36,14 @@ class CurveOptions:
         smoothing: Pixels on each side that count for a point of the bold line; 0 turns smoothing off.
         mean: One curve, the mean over ranks, instead of one a rank.
         hidden: Ranks that are not drawn (and not in the mean).
+        hidden_curves: Keys of other curves that are not drawn.
         names: What ranks are called in a readout.
     """
 
     smoothing: int = FIRST_SMOOTHING
     mean: bool = False
     hidden: set[int] = field(default_factory=set)
+    hidden_curves: set[str] = field(default_factory=set)
     names: RankNames = field(default_factory=RankNames)
 
     def ranks(self, run: RunSeries) -> list[int]:
@@ -50,6 +54,38 @@ class CurveOptions:
         """The ranks to choose from."""
         ranks = run.ranks()
         return ranks[:: -(-len(ranks) // MOST_RANKS)] if len(ranks) > MOST_RANKS else ranks
+
+    def is_hidden(self, key: str) -> bool:
+        """Whether a curve is not drawn."""
+        rank = _rank_in(key)
+        return key in self.hidden_curves if rank is None else rank in self.hidden
+
+    def hide(self, key: str, hidden: bool) -> None:
+        """Hides a curve, or shows it."""
+        rank = _rank_in(key)
+        if rank is None:
+            (self.hidden_curves.add if hidden else self.hidden_curves.discard)(key)
+        else:
+            (self.hidden.add if hidden else self.hidden.discard)(rank)
+
+    def choose(self, key: str, alone: bool, keys: Sequence[str]) -> None:
+        """Hides or shows a curve; or shows it alone, and if it is alone already, all.
+
+        Args:
+            key: The curve.
+            alone: Hide the others.
+            keys: All curves of its chart.
+        """
+        if not alone:
+            self.hide(key, not self.is_hidden(key))
+            return
+        is_alone = [one for one in keys if not self.is_hidden(one)] == [key]
+        for one in keys:
+            self.hide(one, one != key and not is_alone)
+
+
+def _rank_in(key: str) -> int | None:
+    return int(key[5:]) if key.startswith("rank ") else None
 
 
 class RankCurves:
@@ -115,7 +151,25 @@ class RankCurves:
             mean = _mean(values.values())
             return [self._reading(plot_colours(palette).text, "mean", mean, view, layers)] if values else []
         names = self._options.names
-        return [self._reading(rank_colour(r, palette), names.short(r), v, view, layers) for r, v in values.items()]
+        readings = [
+            (r, self._reading(rank_colour(r, palette), names.short(r), v, view, layers)) for r, v in values.items()
+        ]
+        return [replace(reading, key=f"rank {rank}") for rank, reading in readings]
+
+    def legend(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
+        """The readings, with what is hidden at its own place."""
+        shown = self.readings(view, palette, layers)
+        run, options = self._run(), self._options
+        if not options.mean:
+            ranks = [rank for rank in options.offered(run) if rank in options.hidden]
+            hidden = [
+                Reading(rank_colour(r, palette), options.names.short(r), "", key=f"rank {r}", is_hidden=True)
+                for r in ranks
+            ]
+            sums = sum(not reading.key for reading in shown)
+            ranked = [*shown[sums:], *hidden]
+            shown[sums:] = sorted(ranked, key=lambda r: rank if (rank := _rank_in(r.key)) is not None else 1 << 30)
+        return shown
 
     def _reading(self, colour: QColor, label: str, value: float | None, view: View, layers: Sequence[Layer]) -> Reading:
         line = _line_at(layers, label, view.cursor)
@@ -153,6 +207,8 @@ class LossCurves(RankCurves):
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """The curves, and evaluations as joined points over them."""
         layers = super().layers(view, bins, palette)
+        if self._options.is_hidden(EVAL):
+            return layers
         curve, _ = reduce_range(self._run().evals, "val_loss", view.axis, view.low, view.high, bins)
         if len(curve.x):
             middle, colour = (curve.low + curve.high) / 2, plot_colours(palette).eval
@@ -173,10 +229,17 @@ class LossCurves(RankCurves):
         """The losses, and the evaluation before."""
         readings = super().readings(view, palette, layers)
         evals = self._run().evals
-        if evals.rows:
+        if evals.rows and not self._options.is_hidden(EVAL):
             text = self._text(_value(evals, "val_loss", view))
-            readings.append(Reading(plot_colours(palette).eval, "eval", text, is_ring=True))
+            readings.append(Reading(plot_colours(palette).eval, "eval", text, is_ring=True, key=EVAL))
         return readings
+
+    def legend(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
+        """With the evaluations, also while they are hidden."""
+        legend = super().legend(view, palette, layers)
+        if self._run().evals.rows and self._options.is_hidden(EVAL):
+            legend.append(Reading(plot_colours(palette).eval, "eval", "", is_ring=True, key=EVAL, is_hidden=True))
+        return legend
 
 
 class EvalPoints(RankCurves):
@@ -271,28 +334,40 @@ class StepTime:
                 wait += np.nan_to_num(values)
         known = ~np.isnan(x)
         x, total, wait = x[known], total[known], np.fmin(wait, total)[known]
-        areas: list[Layer] = [
-            Area(x, np.zeros(len(x)), wait, colours.wait, "wait s"),
-            Area(x, wait, total, colours.work, "work s"),
-        ]
-        return without_pauses(run, run.clock(), view, areas)
+        nothing = np.zeros(len(x))
+        areas: dict[str, Layer] = {"wait": Area(x, nothing, wait, colours.wait, "wait s")}
+        if self._options.is_hidden("wait"):
+            areas["work"] = Area(x, nothing, total - wait, colours.work, "work s")
+        else:
+            areas["work"] = Area(x, wait, total, colours.work, "work s")
+        shown = [area for key, area in areas.items() if not self._options.is_hidden(key)]
+        return without_pauses(run, run.clock(), view, shown)
 
-    def readings(self, view: View, palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:
+    def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
         """Wait and work, in milliseconds or seconds."""
-        run, colours = self._run(), plot_colours(palette)
+        return [reading for reading in self.legend(view, palette, layers) if not reading.is_hidden]
+
+    def legend(self, view: View, palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:
+        """Both, also while one is hidden."""
+        texts, colours = self._texts(view), plot_colours(palette)
+        return [
+            Reading(colour, key, texts[key], key=key, is_hidden=self._options.is_hidden(key))
+            for key, colour in (("wait", colours.wait), ("work", colours.work))
+            if key in texts
+        ]
+
+    def _texts(self, view: View) -> dict[str, str]:
+        run = self._run()
         ranks = self._options.ranks(run)
         if not any("step_time_s" in run.rank(rank).columns for rank in ranks):
-            return []
+            return {}
         total = _mean(_value(run.rank(rank), "step_time_s", view) for rank in ranks)
         waits = [_mean(_value(run.rank(rank), n, view) for rank in ranks) for n in ("data_wait_s", "sync_wait_s")]
         if total is None:
-            return [Reading(colours.wait, "wait", UNKNOWN), Reading(colours.work, "work", UNKNOWN)]
+            return {"wait": UNKNOWN, "work": UNKNOWN}
         wait = min(total, sum(value for value in waits if value is not None))
         known = any(value is not None for value in waits)
-        return [
-            Reading(colours.wait, "wait", short_duration(wait) if known else UNKNOWN),
-            Reading(colours.work, "work", short_duration(total - wait)),
-        ]
+        return {"wait": short_duration(wait) if known else UNKNOWN, "work": short_duration(total - wait)}
 
     def _mean(self, run: RunSeries, name: str, view: View, bins: int) -> tuple[Floats, Floats]:
         steps = _steps(run, view)

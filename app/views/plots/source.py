@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from PySide6.QtGui import QColor, QPalette
 
@@ -39,6 +39,8 @@ class Reading:
         text: The value with its unit, or an en dash.
         is_ring: Drawn as points, so its sign is a ring.
         smoothed: The value of the bold line there; empty where there is no such line.
+        key: Names its curve, where that can be hidden: "rank 3", "eval"; empty where it cannot.
+        is_hidden: The curve is not drawn.
     """
 
     colour: QColor | None
@@ -46,6 +48,8 @@ class Reading:
     text: str
     is_ring: bool = False
     smoothed: str = ""
+    key: str = ""
+    is_hidden: bool = False
 
     @property
     def headline(self) -> str:
@@ -86,3 +90,11 @@ class PlotSource(LayerSource, Protocol):
             palette: Gives the colours.
             layers: What `layers` gave for the view: the smoothed values are those of its lines.
         """
+
+
+@runtime_checkable
+class HidesCurves(Protocol):
+    """A source whose curves can be hidden one by one."""
+
+    def legend(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
+        """What `readings` gives, and the curves that are hidden, each at its own place."""

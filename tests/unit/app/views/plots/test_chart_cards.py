@@ -133,3 +133,53 @@ def test_cards_out_of_sight_are_made_when_scrolled_to_and_drawn_when_seen(
     assert frame.isVisible() and not frame.visibleRegion().isEmpty()
     qtbot.waitUntil(lambda: "150" in frame.readout.accessibleName())
     assert not panel.cards.frames["m000"].isVisible()
+
+
+def place_of(panel: PlotsPanel, key: str) -> QPoint:
+    readout = panel.loss.readout
+    readout.grab()  # paints, and so places the entries
+    return next(box.center().toPoint() for box, known in readout._boxes if known == key)
+
+
+def test_a_click_on_a_legend_entry_hides_its_curve(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
+    panel.resize(1200, 700)
+    QApplication.processEvents()
+    readout, left = panel.loss.readout, Qt.MouseButton.LeftButton
+    assert readout.keys() == ["rank 0", "rank 1", "eval"]
+    qtbot.mouseClick(readout, left, pos=place_of(panel, "rank 0"))
+    assert panel.options.hidden == {0} and [r.label for r in panel.loss.chart.readings()] == ["rank 1", "eval"]
+    assert [a.isChecked() for a in panel.devices_button._rank_actions] == [False, True], "the menu says the same"
+    assert readout.accessibleName().startswith("rank 0 hidden; rank 1 ")
+    qtbot.mouseClick(readout, left, pos=place_of(panel, "rank 0"))
+    assert panel.options.hidden == set()
+    alt = Qt.KeyboardModifier.AltModifier
+    qtbot.mouseClick(readout, left, alt, pos=place_of(panel, "eval"))
+    assert [r.label for r in panel.loss.chart.readings()] == ["eval"]
+    qtbot.mouseClick(readout, left, alt, pos=place_of(panel, "eval"))
+    assert [r.label for r in panel.loss.chart.readings()] == ["rank 0", "rank 1", "eval"]
+
+
+def test_legend_entries_by_keyboard(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
+    readout = panel.step_time.readout
+    assert readout.focusPolicy() == Qt.FocusPolicy.TabFocus
+    qtbot.keyClick(readout, Qt.Key.Key_Right)
+    qtbot.keyClick(readout, Qt.Key.Key_Space)
+    assert panel.options.hidden_curves == {"work"}
+    assert [layer.label for layer in panel.step_time.chart.layers] == ["wait s"]
+    qtbot.keyClick(readout, Qt.Key.Key_Return)
+    assert panel.options.hidden_curves == {"wait"}
+    assert [r.label for r in panel.step_time.chart.readings()] == ["work"]
+
+
+def test_names_are_shortened_before_values_are_left_out(make_panel: Make, run: RunStore) -> None:
+    panel = make_panel(run)
+    readout = panel.loss.readout
+    for width in (600, 220, 150):
+        readout.resize(width, 20)
+        readout.grab()
+        assert len(readout._boxes) == 3, width
+    readout.resize(90, 20)
+    readout.grab()
+    assert 0 < len(readout._boxes) < 3
