@@ -136,7 +136,7 @@ class CompareDialog(QDialog):
 
     def _lay_out(self) -> None:
         count = len(self.comparison.labels)
-        about = muted_label(f"{count} runs, mean over their devices", wraps=False)
+        about = muted_label(f"{count} runs · mean over devices; throughput: all devices together", wraps=False)
         head = lay_row(None, bold_label("Compare"), about, None, self.refresh, self.copy_text, self.copy_csv, spacing=8)
         charts = QWidget()
         grid = QGridLayout(charts)
