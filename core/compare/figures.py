@@ -138,7 +138,7 @@ def _evals(folder: Path, group: GroupIndex) -> dict[str, list[tuple[float, float
     for name in group.names:
         if name not in ("step", "ts"):
             values = read_rows(group.path(folder, name), first, group.rows - first)
-            found[name] = [pair for pair in zip(steps, values, strict=True) if math.isfinite(pair[1])]
+            found[name] = [pair for pair in zip(steps, values, strict=True) if all(map(math.isfinite, pair))]
     return found
 
 
@@ -227,4 +227,9 @@ def _parsed(text: bytes) -> dict[str, Any] | None:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond 1e308
+        return False

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.compare import figures
-from core.compare.figures import Figures, read_figures, trained_time
+from core.compare.figures import Figures, _is_number, read_figures, trained_time
 from core.metrics import columns
 from core.run_folder.store import RunStore
 
@@ -82,3 +82,17 @@ def test_time_counts_from_each_launch_to_the_last_sign_of_life() -> None:
     assert trained_time([10.0, 50.0], [12.0, 14.0, 51.0]) == 5.0
     assert trained_time([10.0], []) == 0.0
     assert not math.isnan(trained_time([10.0, 10.0], [11.0]) or 0.0)
+
+
+@pytest.mark.parametrize("with_columns", [True, False])
+def test_values_that_are_no_numbers_are_passed_over(tmp_path: Path, with_columns: bool) -> None:
+    evals = [{"step": None, "val_loss": 1.0}, {"step": 2, "val_loss": "low"}, {"step": 3, "val_loss": 2.0}]
+    lines = [_line("eval", 1.0, **values) for values in evals]
+    lines.append(_line("step", "late", step=1, tokens_per_s=None))  # type: ignore[arg-type]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    if with_columns:
+        columns.rebuild(tmp_path)
+    found = read_figures(RunStore(tmp_path))
+    assert found.evals["val_loss"] == [(3.0, 2.0)]
+    assert found.trained_s is None
+    assert not _is_number(10**400) and not _is_number(True) and not _is_number(math.nan) and _is_number(3)
