@@ -1,156 +1,113 @@
-"""The list of runs: live ones on top, then by date. A thread looks every second at what changed."""
+"""The list of runs as Qt models see it, kept current by a thread that looks every second at what changed."""
 
 from __future__ import annotations
 
-import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from app.bridge import Feed, Send
-from core.errors import StateFileError
-from core.run_folder.state import RunState
-from core.run_folder.store import RunEntry, RunStore
+from app.models.run_order import NEWEST, ordered
+from app.models.run_row import RunRow, sentence, tooltip
+from app.models.run_scanner import RunScanner
+from core.run_folder.store import RunEntry
 
 REFRESH_S: Final = 1.0
-ENTRY: Final = Qt.ItemDataRole.UserRole
-"""The role of a row's `RunEntry`; others say its name, and a sentence for tooltips and screen readers."""
+ROW: Final = Qt.ItemDataRole.UserRole
+"""The role of a row's `RunRow`; others say its name, and a sentence for tooltips and screen readers."""
 Index = QModelIndex | QPersistentModelIndex
 
 
-class RunScanner:
-    """Reads the run folders again and again, but only those `state.json` that changed since the last time."""
-
-    def __init__(self, runs_dir: Path) -> None:
-        self.runs_dir = runs_dir
-        self._seen: dict[str, tuple[tuple[int, int], RunState | None, str]] = {}
-
-    def scan(self) -> list[RunEntry]:
-        """Every run, live ones first, then the newest; a damaged one says why, other folders are passed over."""
-        try:
-            with os.scandir(self.runs_dir) as found:
-                folders = [item.path for item in found if item.is_dir()]
-        except OSError:
-            folders = []
-        entries = [entry for folder in folders if (entry := self._entry(folder)) is not None]
-        self._seen = {folder: self._seen[folder] for folder in folders if folder in self._seen}
-        return sorted(entries, key=_order)
-
-    def _entry(self, folder: str) -> RunEntry | None:
-        store = RunStore(Path(folder))
-        try:
-            status = store.state_json.stat()
-        except OSError:
-            if not store.run_toml.exists():
-                return None
-            return RunEntry(store.dir, None, "Its state.json is missing or cannot be read.")
-        stamp = (status.st_mtime_ns, status.st_size)
-        seen = self._seen.get(folder)
-        if seen is None or seen[0] != stamp:
-            try:
-                seen = (stamp, store.stored_state(), "")
-            except StateFileError as error:
-                seen = (stamp, None, error.cause)
-            self._seen[folder] = seen
-        _, state, problem = seen
-        return RunEntry(store.dir, None if state is None else store.seen(state), problem or None)
-
-
-def is_live(entry: RunEntry) -> bool:
-    """Whether a host is at work on it just now."""
-    return entry.state is not None and entry.state.is_live
-
-
-def progress(entry: RunEntry) -> float | None:
-    """How much of the steps is done, 0..1."""
-    if entry.state is None or not entry.state.total_steps:
-        return None
-    return min(1.0, entry.state.step / entry.state.total_steps)
-
-
-def reason(entry: RunEntry) -> str:
-    """Why a run failed, was interrupted or cannot be read; empty for all others."""
-    if entry.state is None:
-        return entry.problem or "It cannot be read."
-    if entry.state.state in ("failed", "interrupted") and entry.state.error:
-        return entry.state.error.get("cause", "")
-    return ""
-
-
-def _order(entry: RunEntry) -> tuple[bool, float, str]:
-    return (not is_live(entry), -entry.state.created if entry.state else 0.0, entry.path.name)
-
-
 class RunListModel(QAbstractListModel):
-    """Qt's view of the entries; selections stay on their run when the order changes."""
+    """Qt's view of the runs; selections stay on their run when the order changes."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._entries: list[RunEntry] = []
+        self._all: list[RunRow] = []
+        self._rows: list[RunRow] = []
+        self._order = NEWEST
 
     def entries(self) -> list[RunEntry]:
-        """The rows, from the top."""
-        return list(self._entries)
+        """Every run, also those that are not shown."""
+        return [row.entry for row in self._all]
+
+    def rows(self) -> list[RunRow]:
+        """The rows that are shown, from the top."""
+        return list(self._rows)
 
     def rowCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else len(self._entries)
+        return 0 if parent is not None and parent.isValid() else len(self._rows)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The name, a sentence, or the entry itself (`ENTRY`)."""
-        if not index.isValid() or index.row() >= len(self._entries):
+        """The name, a sentence, or the row itself (`ROW`)."""
+        if not index.isValid() or index.row() >= len(self._rows):
             return None
-        entry = self._entries[index.row()]
+        row = self._rows[index.row()]
+        if role == ROW:
+            return row
         if role == Qt.ItemDataRole.DisplayRole:
-            return (entry.state.name if entry.state else "") or entry.path.name
-        if role in (Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole):
-            return _sentence(entry)
-        return entry if role == ENTRY else None
+            return row.record.label
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return sentence(row.record)
+        return tooltip(row.record) if role == Qt.ItemDataRole.ToolTipRole else None
 
-    def show(self, entries: list[RunEntry]) -> None:
-        """Takes over a new list: rows that went are removed, new ones inserted, moved ones moved, changed ones told."""
-        wanted = {entry.path for entry in entries}
-        for row in reversed(range(len(self._entries))):
-            if self._entries[row].path not in wanted:
-                self.beginRemoveRows(QModelIndex(), row, row)
-                del self._entries[row]
-                self.endRemoveRows()
-        there = {entry.path for entry in self._entries}
-        for row, entry in enumerate(entries):
-            if entry.path not in there:
-                at = min(row, len(self._entries))
-                self.beginInsertRows(QModelIndex(), at, at)
-                self._entries.insert(at, entry)
+    def show(self, rows: Sequence[RunRow]) -> None:
+        """Takes over what was read; every run is in it."""
+        self._all = list(rows)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Removes rows that went, inserts new ones, moves those that moved, and tells of those that changed."""
+        wanted = ordered(self._all, self._order)
+        self._remove_all_but({row.path for row in wanted})
+        self._insert(wanted)
+        if [row.path for row in self._rows] != [row.path for row in wanted]:
+            self._reorder(wanted)
+        for number, row in enumerate(wanted):
+            if self._rows[number] is not row and self._rows[number] != row:
+                self._rows[number] = row
+                self.dataChanged.emit(self.index(number), self.index(number))
+
+    def _remove_all_but(self, wanted: set[Path]) -> None:
+        end = len(self._rows)
+        while end:  # from the end, each block of neighbours at once
+            if self._rows[end - 1].path in wanted:
+                end -= 1
+                continue
+            start = end - 1
+            while start and self._rows[start - 1].path not in wanted:
+                start -= 1
+            self.beginRemoveRows(QModelIndex(), start, end - 1)
+            del self._rows[start:end]
+            self.endRemoveRows()
+            end = start
+
+    def _insert(self, wanted: Sequence[RunRow]) -> None:
+        there = {row.path for row in self._rows}
+        start = 0
+        while start < len(wanted):
+            end = start
+            while end < len(wanted) and wanted[end].path not in there:
+                end += 1
+            if end > start:
+                at = min(start, len(self._rows))
+                self.beginInsertRows(QModelIndex(), at, at + end - start - 1)
+                self._rows[at:at] = wanted[start:end]
                 self.endInsertRows()
-        if [entry.path for entry in self._entries] != [entry.path for entry in entries]:
-            self._reorder(entries)
-        for row, entry in enumerate(entries):
-            if self._entries[row] != entry:
-                self._entries[row] = entry
-                self.dataChanged.emit(self.index(row), self.index(row))
+            start = end + 1
 
-    def _reorder(self, entries: list[RunEntry]) -> None:
+    def _reorder(self, wanted: Sequence[RunRow]) -> None:
         self.layoutAboutToBeChanged.emit()
-        row_of = {entry.path: row for row, entry in enumerate(entries)}
+        row_of = {row.path: number for number, row in enumerate(wanted)}
         before = self.persistentIndexList()
-        after = [self.index(row_of[self._entries[index.row()].path]) for index in before]
-        kept = {entry.path: entry for entry in self._entries}
-        self._entries = [kept[entry.path] for entry in entries]
+        after = [self.index(row_of[self._rows[index.row()].path]) for index in before]
+        kept = {row.path: row for row in self._rows}
+        self._rows = [kept[row.path] for row in wanted]
         self.changePersistentIndexList(before, after)
         self.layoutChanged.emit()
-
-
-def _sentence(entry: RunEntry) -> str:
-    state = entry.state
-    name = (state.name if state else "") or entry.path.name
-    done = progress(entry)
-    parts = [name, entry.word]
-    if done is not None:
-        parts.append(f"{done:.0%}")
-    if state is not None and state.loss is not None:
-        parts.append(f"loss {state.loss:.3g}")
-    return ", ".join(parts) + (f". {reason(entry)}" if reason(entry) else "")
 
 
 class RunList(Feed):
@@ -172,12 +129,12 @@ class RunList(Feed):
         scanner, soon = RunScanner(runs_dir), self._soon
 
         def work(stopping: threading.Event, send: Send) -> None:
-            sent: list[RunEntry] | None = None
+            sent: list[RunRow] | None = None
             while not stopping.is_set():
                 soon.clear()
-                entries = scanner.scan()
-                if entries != sent and send(entries):
-                    sent = entries
+                rows = scanner.scan()
+                if rows != sent and send(rows):
+                    sent = rows
                 soon.wait(REFRESH_S)
 
         self._start("run list", work)
@@ -196,4 +153,4 @@ class RunList(Feed):
     def _on_item(self, item: object) -> None:
         if isinstance(item, list):
             self.model.show(item)
-            self.listed.emit(item)
+            self.listed.emit([row.entry for row in item])

@@ -37,19 +37,11 @@ def label(state: RunState, notes: RunNotes, now: float | None = None) -> str:
         return notes.name
     if not state.name or state.name == state.run_id:  # of 0.1, or made by hand
         return state.run_id
-    return SEPARATOR.join(part for part in (state.name, _where(state), _when(state.created, now)) if part)
+    return SEPARATOR.join(part for part in (state.name, devices_text(state), begun_text(state.created, now)) if part)
 
 
-def _data(dataset: str) -> str:
-    if "://" in dataset:
-        scheme, _, rest = dataset.partition("://")
-        return (rest or scheme).strip("/")[:MAX_DATA]
-    path = PureWindowsPath(dataset) if re.match(r"[A-Za-z]:[\\/]|\\\\", dataset) else PurePosixPath(dataset)
-    return path.name[:MAX_DATA]
-
-
-def _where(state: RunState) -> str:
-    """The mode and the number of ranks; of one rank, the kind of its device."""
+def devices_text(state: RunState) -> str:
+    """The mode and the number of ranks; of one rank, the kind of its device; empty until that is known."""
     mode = Mode.read(state.mode)
     if state.world_size > 1 and mode is not Mode.AUTO:
         return f"{mode.label} × {state.world_size}"
@@ -58,9 +50,18 @@ def _where(state: RunState) -> str:
     return "1 CPU" if state.devices[0].startswith("cpu") else "1 GPU"
 
 
-def _when(created: float, now: float | None) -> str:
+def begun_text(created: float, now: float | None = None) -> str:
+    """When a run began: the time of day, with the date unless it was today."""
     if not created:
         return ""
     begun, today = time.localtime(created), time.localtime(now)
     is_today = begun[:3] == today[:3]
     return time.strftime("%H:%M" if is_today else "%Y-%m-%d %H:%M", begun)
+
+
+def _data(dataset: str) -> str:
+    if "://" in dataset:
+        scheme, _, rest = dataset.partition("://")
+        return (rest or scheme).strip("/")[:MAX_DATA]
+    path = PureWindowsPath(dataset) if re.match(r"[A-Za-z]:[\\/]|\\\\", dataset) else PurePosixPath(dataset)
+    return path.name[:MAX_DATA]

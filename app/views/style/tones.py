@@ -48,6 +48,18 @@ def tint(palette: QPalette, name: str) -> QColor:
     return blend(tone(palette, name), palette.color(QPalette.ColorRole.Window), 0.14)
 
 
+def chosen_ground(palette: QPalette) -> QColor:
+    """The ground of the chosen row of a list on the window's own: a card, no slab of colour."""
+    if is_dark(palette):
+        return blend(palette.color(QPalette.ColorRole.WindowText), palette.color(QPalette.ColorRole.Window), 0.08)
+    return palette.color(QPalette.ColorRole.Base)
+
+
+def hover_ground(palette: QPalette) -> QColor:
+    """The ground of the row under the mouse: half way to that of the chosen one."""
+    return blend(chosen_ground(palette), palette.color(QPalette.ColorRole.Window), 0.5)
+
+
 def blend(front: QColor, back: QColor, share: float) -> QColor:
     """`share` of `front` over `back`."""
     rest = 1.0 - share

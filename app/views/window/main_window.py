@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QAbstractItemModel, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QPaintEvent
 from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QVBoxLayout, QWidget
 
 from app.models.rank_log import RankLog
 from app.models.run_data import RunData
+from app.models.run_list import RunListModel
 from app.settings import Settings
 from app.state.available_actions import AvailableActions
 from app.state.run_outcome import RunOutcome, run_outcome
@@ -60,7 +61,7 @@ class MainWindow(QMainWindow):
     def __init__(
         self,
         data: RunData,
-        runs: QAbstractItemModel,
+        runs: RunListModel,
         log: RankLog,
         recipes: Sequence[Recipe],
         settings: Settings,

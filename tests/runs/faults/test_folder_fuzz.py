@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import pytest
 
-from app.models.run_list import RunListModel, RunScanner
+from app.models.run_list import RunListModel
+from app.models.run_scanner import RunScanner
 from app.run_data.metrics_batch import parse_lines
 from core.cli import main
 from core.run_folder.store import RunStore
@@ -117,10 +118,10 @@ def check(bad: RunStore, good: RunStore, done: str, capsys: pytest.CaptureFixtur
         assert code == 0 or len(err.splitlines()) >= 3, f"{words} after {done}: {err}"
         if words[0] == "runs":
             assert code == 0 and good.dir.name in out, f"{words} after {done}"
-    entries = {entry.path: entry for entry in RunScanner(bad.dir.parent).scan()}
-    assert entries[good.dir].word == "stopped", done
+    rows = {row.path: row for row in RunScanner(bad.dir.parent).scan()}
+    assert rows[good.dir].entry.word == "stopped", done
     model = RunListModel()
-    model.show(list(entries.values()))
+    model.show(list(rows.values()))
     for row in range(model.rowCount()):
         for role in (0, 3, *range(256, 264)):
             model.data(model.index(row), role)

@@ -11,8 +11,13 @@ from PySide6.QtCore import QPersistentModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
-from app.models.run_list import ENTRY, RunList, RunListModel, RunScanner, progress, reason
+from app.models import run_scanner
+from app.models.run_list import ROW, RunList, RunListModel
+from app.models.run_row import RunRow, progress, reason
+from app.models.run_scanner import RunScanner
 from core.processes import identity
+from core.run_folder.notes import RunNotes, write_notes
+from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
 
@@ -27,8 +32,12 @@ def add_run(runs_dir: Path, name: str, created: float, **fields: object) -> RunS
     return store
 
 
-def names(entries: list[RunEntry]) -> list[str]:
-    return [entry.path.name for entry in entries]
+def names(rows: list[RunRow]) -> list[str]:
+    return [row.path.name for row in rows]
+
+
+def row_of(path: Path, **fields: object) -> RunRow:
+    return RunRow(RunRecord(RunEntry(path, dataclasses.replace(RunState(run_id=path.name), **fields))))
 
 
 def test_live_runs_first_then_the_newest(tmp_path: Path) -> None:
@@ -49,24 +58,24 @@ def test_a_damaged_and_an_interrupted_run_say_why(tmp_path: Path) -> None:
     model.show(RunScanner(tmp_path).scan())
     rows = {model.data(model.index(row)): row for row in range(model.rowCount())}
     dead, half = model.index(rows["dead"]), model.index(rows["half"])
-    assert model.data(dead, ENTRY).word == "interrupted"
-    assert "step 12" in reason(model.data(dead, ENTRY))
-    assert model.data(half, ENTRY).word == "damaged"
-    assert "state.json" in reason(model.data(half, ENTRY))
+    assert model.data(dead, ROW).entry.word == "interrupted"
+    assert "step 12" in reason(model.data(dead, ROW).entry)
+    assert model.data(half, ROW).entry.word == "damaged"
+    assert "state.json" in reason(model.data(half, ROW).entry)
     assert model.data(half, Qt.ItemDataRole.AccessibleTextRole).startswith("half, damaged")
 
 
 def test_only_states_that_changed_are_read_again(tmp_path: Path) -> None:
     store = add_run(tmp_path, "run", 1.0, state="finished", step=5)
     scanner = RunScanner(tmp_path)
-    assert scanner.scan()[0].state.step == 5
+    assert scanner.scan()[0].entry.state.step == 5
     stamp = store.state_json.stat()
     text = store.state_json.read_text(encoding="utf-8").replace('"step": 5', '"step": 6')
     store.state_json.write_text(text, encoding="utf-8", newline="\n")
     os.utime(store.state_json, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
-    assert scanner.scan()[0].state.step == 5  # same time, same size: not read
+    assert scanner.scan()[0].entry.state.step == 5  # same time, same size: not read
     os.utime(store.state_json, ns=(stamp.st_atime_ns, stamp.st_mtime_ns + 10**9))
-    assert scanner.scan()[0].state.step == 6
+    assert scanner.scan()[0].entry.state.step == 6
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -80,26 +89,46 @@ def test_the_model_follows_any_change_of_the_list(seed: int) -> None:
     for _ in range(60):
         paths = chance.sample([Path(f"/runs/{n}") for n in range(8)], chance.randint(0, 8))
         if kept is not None and kept.isValid() and chance.random() < 0.7:
-            keep = model.data(kept, ENTRY).path
+            keep = model.data(kept, ROW).path
             paths = [*[p for p in paths if p != keep], keep]
             chance.shuffle(paths)
-        entries = [RunEntry(p, RunState(run_id=p.name, name=p.name, step=chance.randint(0, 3))) for p in paths]
-        watched = model.data(kept, ENTRY).path if kept is not None and kept.isValid() else None
-        model.show(entries)
-        assert model.entries() == entries
+        rows = [row_of(p, step=chance.randint(0, 3), created=100.0 - n) for n, p in enumerate(paths)]
+        watched = model.data(kept, ROW).path if kept is not None and kept.isValid() else None
+        model.show(rows)
+        assert model.rows() == rows and model.entries() == [row.entry for row in rows]
         if watched in paths:
-            assert model.data(kept, ENTRY).path == watched
-        if entries and (kept is None or not kept.isValid()):
+            assert model.data(kept, ROW).path == watched
+        if rows and (kept is None or not kept.isValid()):
             kept = QPersistentModelIndex(model.index(0))
     assert tester.model() is model
 
 
-def test_progress_and_loss() -> None:
-    model = RunListModel()
-    model.show([RunEntry(Path("/r"), RunState(run_id="r", state="stopped", step=64, total_steps=100, loss=1.8312))])
+def test_a_row_says_its_name_and_a_sentence(tmp_path: Path) -> None:
+    store = add_run(tmp_path, "r", 1.0, state="stopped", step=64, total_steps=100, loss=1.8312)
+    scanner, model = RunScanner(tmp_path), RunListModel()
+    model.show(scanner.scan())
     index = model.index(0)
-    assert progress(model.data(index, ENTRY)) == 0.64
-    assert model.data(index, Qt.ItemDataRole.AccessibleTextRole) == "r, stopped, 64%, loss 1.83"
+    assert progress(model.data(index, ROW).entry) == 0.64
+    assert model.data(index, Qt.ItemDataRole.AccessibleTextRole) == "r, stopped, 64\N{NO-BREAK SPACE}%, loss 1.83"
+    write_notes(store.dir, RunNotes(name="night", note="Warm-up halved.", tags=("lr",)))
+    model.show(scanner.scan())
+    assert model.data(index) == "night"
+    assert model.data(index, Qt.ItemDataRole.ToolTipRole).splitlines()[1:] == ["Tags: lr", "Warm-up halved.", "r"]
+
+
+def test_notes_are_read_again_only_when_their_file_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = add_run(tmp_path, "r", 1.0)
+    write_notes(store.dir, RunNotes(name="one"))
+    read: list[Path] = []
+    real = run_scanner.notes_of
+    monkeypatch.setattr(run_scanner, "notes_of", lambda folder: read.append(folder) or real(folder))
+    scanner = RunScanner(tmp_path)
+    assert [scanner.scan()[0].record.label for _ in range(3)] == ["one"] * 3
+    assert len(read) == 1
+    write_notes(store.dir, RunNotes(name="another"))
+    assert scanner.scan()[0].record.label == "another" and len(read) == 2
+    (store.dir / "notes.json").unlink()
+    assert scanner.scan()[0].record.label == "r"
 
 
 def test_the_list_follows_the_folder(tmp_path: Path, qtbot: QtBot) -> None:
@@ -107,10 +136,10 @@ def test_the_list_follows_the_folder(tmp_path: Path, qtbot: QtBot) -> None:
     runs = RunList()
     with qtbot.waitSignal(runs.listed):
         runs.open(tmp_path)
-    assert names(runs.model.entries()) == ["first"]
+    assert names(runs.model.rows()) == ["first"]
     with qtbot.waitSignal(runs.listed):
         add_run(tmp_path, "second", 2.0, state="finished")
         runs.refresh()
-    assert names(runs.model.entries()) == ["second", "first"]
+    assert names(runs.model.rows()) == ["second", "first"]
     runs.close()
     assert not runs.is_open

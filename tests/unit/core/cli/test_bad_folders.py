@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.models.run_list import RunScanner
+from app.models.run_scanner import RunScanner
 from core.cli import main
 from core.processes.identity import ProcessId, is_alive, own
 from core.run_folder.store import RunStore
@@ -77,7 +77,7 @@ def test_a_state_that_cannot_be_is_damaged_and_the_others_stay(
         assert main([words[0], bad.dir.name, *words[1:]]) == 2, words
         err = capsys.readouterr().err.splitlines()
         assert err[0] == "The state file cannot be used" and len(err) == 3
-    entries = {entry.path.name: entry for entry in RunScanner(bad.dir.parent).scan()}
+    entries = {row.path.name: row.entry for row in RunScanner(bad.dir.parent).scan()}
     assert (entries[bad.dir.name].word, entries[good.dir.name].word) == ("damaged", "stopped")
 
 
