@@ -127,6 +127,31 @@ class Series:
             self._last[name] = float(known[-1]) if len(known) else None
         return self._last[name]
 
+    def mean(self, name: str) -> float | None:
+        """The mean of all known values of a name; None if there is none."""
+        parts = self._summary(name)
+        if parts is None:
+            return None
+        (_, _, means), rest = parts
+        sums, counts = np.append(means * BIN, rest), np.append(np.full(len(means), BIN), np.ones(len(rest)))
+        known = ~np.isnan(sums)
+        return float(sums[known].sum() / counts[known].sum()) if known.any() else None
+
+    def peak(self, name: str) -> float | None:
+        """The highest value of a name; None if there is none."""
+        parts = self._summary(name)
+        highs = np.empty(0) if parts is None else np.append(parts[0][1], parts[1])
+        known = highs[~np.isnan(highs)]
+        return float(known.max()) if len(known) else None
+
+    def _summary(self, name: str) -> tuple[Floats, Floats] | None:
+        """The bins of a column, and the rows behind them."""
+        column = self.columns.get(name)
+        if column is None or not self.rows:
+            return None
+        bins = column.pyramid.level(0)
+        return bins, column.read(bins.shape[1] * BIN, self.rows)
+
     def _forget_answers(self) -> None:
         self._found.clear()
         self._last.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -23,13 +24,20 @@ from core.formatting import UNKNOWN
 QUANTITIES: Final = ("utilisation", "memory", "temperature", "power")
 DASHES: Final[dict[str, tuple[float, ...]]] = {"memory": (), "temperature": (4.0, 3.0), "power": (1.0, 3.0)}
 GIB: Final = 2**30
+LEAST_MEMORY_SHARE: Final = 0.25
 
 
 @dataclass(slots=True)
 class DeviceOptions:
-    """Which quantities are drawn; all of them are always in the readout."""
+    """Which quantities are drawn; all of them are always in the readout.
+
+    Attributes:
+        shown: Quantities.
+        is_over: The run has ended: a readout without a crosshair has means and peaks, not the last sample.
+    """
 
     shown: set[str] = field(default_factory=lambda: {"utilisation", "memory"})
+    is_over: bool = False
 
 
 class DeviceCurves:
@@ -94,6 +102,8 @@ class DeviceCurves:
         """The figures in their own units."""
         run = self._run()
         series, at = run.device(self._uuid), view.cursor
+        if at is None and self._options.is_over:
+            return _summary(series)
         if at is not None and view.axis == "step":
             times = run.times_of(at, at)
             at = times[0] if times is not None else None
@@ -104,6 +114,23 @@ class DeviceCurves:
             if name in series.columns:
                 readings.append(Reading(None, "", _unit(self._value(series, name, at), unit)))
         return readings
+
+    def memory_axis(self) -> str:
+        """How much memory is at the top, where that is not all of the device's; else empty."""
+        series = self._run().device(self._uuid)
+        total = series.last("memory_total_bytes")
+        top = _memory_top(series, total) if total else None
+        if top is None or top == total or "memory" not in self._options.shown:
+            return ""
+        return f"memory: 100 is {top / GIB:g} GiB"
+
+    def measured(self) -> str:
+        """Whose figures these are."""
+        if self._uuid == "host":
+            return "whole machine"
+        if not self._uuid.startswith("cpu:"):
+            return ""
+        return "whole machine" if self._rank is None else "this run's process"
 
     def _times(self, view: View) -> tuple[float, float] | None:
         return (view.low, view.high) if view.axis == "ts" else self._run().times_of(view.low, view.high)
@@ -127,11 +154,39 @@ class DeviceCurves:
         name, whole_name = names[quantity]
         curve, _ = reduce_range(series, name, "ts", *times, bins)
         whole = 100.0 if whole_name is None else series.last(whole_name)
+        if quantity == "memory" and whole:
+            whole = _memory_top(series, whole)
         return curve, 100.0 / whole if whole else None
 
 
 def _busy_name(series: Series) -> str:
     return "utilization_percent" if "utilization_percent" in series.columns else "cpu_percent"
+
+
+def _summary(series: Series) -> list[Reading]:
+    """What a run that is over used: means and peaks."""
+    total = series.last("memory_total_bytes")
+    readings = [
+        Reading(None, "mean", _unit(series.mean(_busy_name(series)), "%")),
+        Reading(None, "peak", _memory(series.peak("memory_used_bytes"), total)),
+    ]
+    if "temperature_celsius" in series.columns:
+        readings.append(Reading(None, "peak", _unit(series.peak("temperature_celsius"), "°C")))
+    if "power_w" in series.columns:
+        readings.append(Reading(None, "mean", _unit(series.mean("power_w"), "W")))
+    return readings
+
+
+def _memory_top(series: Series, total: float) -> float:
+    """The memory at the top of the plot: the device's, or less where a quarter of that was never used.
+
+    A run that uses 0.3 of 24 GiB would be a flat line at the bottom.
+    """
+    peak = series.peak("memory_used_bytes")
+    if not peak or peak >= LEAST_MEMORY_SHARE * total:
+        return total
+    step = 10.0 ** math.floor(math.log10(peak / GIB))
+    return min(total, next(GIB * step * factor for factor in (1, 2, 5, 10) if peak <= GIB * step * factor))
 
 
 def _unit(value: float | None, unit: str) -> str:

@@ -175,12 +175,13 @@ class DeviceRows(QWidget):
             frame.chart.setFixedHeight(plot + labels * (has_labels and is_last))
 
     def _make_row(self, uuid: str, rank: int | None, title: str) -> PlotFrame:
-        chart = Chart(DeviceCurves(self._run, self.options, uuid, rank), self._time_axis, f"Device {title}")
-        frame = PlotFrame(title, chart, is_card=False)
-        font = QFont(frame.title.font())
-        font.setBold(False)
-        frame.title.setFont(font)
-        frame.title.setToolTip(f"{uuid}: not used by this run" if rank is None else f"Rank {rank} trains on {uuid}")
+        source = DeviceCurves(self._run, self.options, uuid, rank)
+        chart = Chart(source, self._time_axis, f"Device {title}")
+        chart.note = source.memory_axis
+        frame = PlotFrame(title, chart, source.measured(), is_card=False)
+        use = f"{uuid}: not used by this run" if rank is None else f"Rank {rank} trains on {uuid}"
+        whose = source.measured() or "whole device, with all programs that use it"
+        frame.title.setToolTip(f"{title}\n{use}\nFigures: {whose}")
         return frame
 
     def _make_head(self) -> QHBoxLayout:

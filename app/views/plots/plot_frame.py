@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
 from app.views.plots import chart_menu
@@ -18,14 +18,16 @@ from app.views.widgets.build import bold_label, muted_label
 HEAD_MARGIN: Final = 10
 CORNER: Final = 6
 SIGN: Final = 14
+LEAST_LETTERS: Final = 16
 
 
 class DeviceTitle(QLabel):
     """A name that is elided in its middle where it has too little room: its end tells cards of one model apart."""
 
     def minimumSizeHint(self) -> QSize:
-        """A few letters."""
-        return QSize(self.fontMetrics().averageCharWidth() * 8, super().minimumSizeHint().height())
+        """Its first and last letters."""
+        least = min(self.sizeHint().width(), self.fontMetrics().averageCharWidth() * LEAST_LETTERS)
+        return QSize(least, super().minimumSizeHint().height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """As much of the name as there is room for."""
@@ -87,15 +89,15 @@ class PlotFrame(QFrame):
         self.title = bold_label(title, chart) if is_card else DeviceTitle(title)
         self.title.setTextFormat(Qt.TextFormat.PlainText)
         self.unit = muted_label(wraps=False)
-        self.show_unit(unit)
+        self.unit.setText(unit)
         self.readout = Readout(keeps_all=not is_card)
         self.readout.entry_chosen.connect(self.entry_chosen)
         self.enlarge = _head_button("enlarge", "Enlarge", checkable=True)
         self.enlarge.toggled.connect(self.enlarge_toggled)
         self.more = _head_button("more", "Save, copy, scale, arrange")
         self.more.clicked.connect(lambda: self._pop_up(self.more.mapToGlobal(QPoint(0, self.more.height()))))
-        self._head = self._make_head(is_card)
         self._is_card = is_card
+        self._head = self._make_head(is_card)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(*((1, 4, 1, 4) if is_card else (0, 0, 0, 0)))
         layout.setSpacing(2)
@@ -126,7 +128,19 @@ class PlotFrame(QFrame):
     def show_unit(self, unit: str) -> None:
         """Names the unit of the values; an empty text takes no room."""
         self.unit.setText(unit)
-        self.unit.setHidden(not unit)
+        self._fit_head()
+
+    def _fit_head(self) -> None:
+        """The unit steps back before values are left out."""
+        buttons = 2 * self.more.sizeHint().width() if self._is_card else 0
+        room = self.width() - self.title.sizeHint().width() - buttons - 3 * HEAD_MARGIN
+        fits = self.unit.sizeHint().width() + self.readout.least_width() <= room
+        self.unit.setVisible(bool(self.unit.text()) and fits)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """More or less room in the head."""
+        super().resizeEvent(event)
+        self._fit_head()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The card's ground and its hairline."""
@@ -167,3 +181,4 @@ class PlotFrame(QFrame):
         """Shows the values at the crosshair, or the newest."""
         if self.isVisible():
             self.readout.show_readings(self.chart.legend())
+            self._fit_head()

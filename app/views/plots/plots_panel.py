@@ -207,6 +207,7 @@ class PlotsPanel(QWidget):
     def _on_status_changed(self, state: RunState | None) -> None:
         self.cards.grid.show_empty(_why_empty(state, self._data.is_open))
         if state is not None:
+            self.device_rows.options.is_over = not state.is_live
             self.cards.open_recipe(state.recipe)
             if state.devices:
                 self._schedule()

@@ -16,7 +16,7 @@ from app.views.style.palette import PlotColours, plot_colours
 SWATCH: Final = 8
 GAP: Final = 4
 ENTRY_GAP: Final = 14
-LABEL_WIDTHS: Final = (1e9, 56.0, 0.0)
+LABEL_WIDTHS: Final = (1e4, 56.0, 0.0)
 """The widest label: first as it is, then elided in its middle, then none; the first that fits is taken."""
 
 
@@ -26,7 +26,7 @@ class Readout(QWidget):
     By keyboard: left and right choose an entry, Space hides or shows it, Enter leaves it alone.
 
     Args:
-        keeps_all: It is at least as wide as all its values.
+        keeps_all: It is at least as wide as all its values without their names.
         parent: Qt owner.
 
     Signals:
@@ -72,13 +72,17 @@ class Readout(QWidget):
         """Another run: places are measured again."""
         self._widths.clear()
 
+    def least_width(self) -> int:
+        """What all values need without their names."""
+        return round(self._needed(LABEL_WIDTHS[-1])) + 1 if self.readings else 0
+
     def sizeHint(self) -> QSize:
         """One line."""
         return QSize(self._needs, int(QFontMetricsF(self.font()).height()) + 2)
 
     def minimumSizeHint(self) -> QSize:
         """One line, however short."""
-        return QSize(self._needs if self._keeps_all else 0, self.sizeHint().height())
+        return QSize(self.least_width() if self._keeps_all else 0, self.sizeHint().height())
 
     # --- drawing -----------------------------------------------------------------------------------------
 

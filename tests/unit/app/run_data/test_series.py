@@ -113,3 +113,12 @@ def test_a_file_that_is_gone_or_short_has_no_bins(tmp_path: Path) -> None:
     assert not np.isnan(means[0]) and np.isnan(means[1:]).all() and len(means) == 3
     (tmp_path / "rank0" / "aux~2.f64").unlink()
     assert np.isnan(Series.of_files(tmp_path, index, BlockCache(4)).columns["aux"].pyramid.level(0)).all()
+
+
+def test_mean_and_peak_of_all_that_is_known() -> None:
+    series = Series()
+    values = np.arange(1000.0)
+    values[-3:] = np.nan
+    series.append(1000, {"busy": values})
+    assert series.mean("busy") == pytest.approx(np.nanmean(values)) and series.peak("busy") == 996
+    assert series.mean("heat") is None and series.peak("heat") is None

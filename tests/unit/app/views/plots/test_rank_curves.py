@@ -173,6 +173,31 @@ def test_a_devices_figures_have_their_own_units() -> None:
     assert at[0].text == "57 %"
 
 
+def test_of_a_run_that_is_over_means_and_peaks_are_read() -> None:
+    run = device_run()
+    idle = {"ts": 1102.0, "event": "device", "rank": -1, "uuid": "GPU-1", "utilization_percent": 0, "power_w": 20}
+    run.apply(parse_lines([json.dumps(idle).encode()]))
+    source = DeviceCurves(lambda: run, DeviceOptions(is_over=True), "GPU-1", 0)
+    assert texts(source.readings(WHOLE, QPalette())) == ["mean 54 %", "peak 12.0 of 48 GiB", "peak 61 °C", "mean 149 W"]
+    assert texts(source.readings(View("step", 1, 100, cursor=37), QPalette()))[0] == "57 %"
+
+
+def test_little_memory_is_not_a_flat_line() -> None:
+    run = RunSeries()
+    lines = [
+        {"ts": float(s), "event": "device", "rank": -1, "uuid": "cpu:0", "memory_used_bytes": s * 2**20 * 3}
+        | {"memory_total_bytes": 24 * 2**30, "utilization_percent": 1}
+        for s in range(101)
+    ]
+    run.apply(parse_lines([json.dumps(line).encode() for line in lines]))
+    source = DeviceCurves(lambda: run, DeviceOptions({"memory"}), "cpu:0", 0)
+    (line,) = source.layers(View("ts", 0, 100), 500, QPalette())
+    assert isinstance(line, Line) and 55 < line.y.max() < 60
+    assert source.memory_axis() == "memory: 100 is 0.5 GiB" and source.measured() == "this run's process"
+    big = device_run()
+    assert DeviceCurves(lambda: big, DeviceOptions(), "GPU-1", 0).memory_axis() == "", "a quarter or more is used"
+
+
 def test_a_device_that_says_little() -> None:
     run = RunSeries()
     run.apply(parse_lines([b'{"ts":1,"event":"device","rank":-1,"uuid":"host","cpu_percent":20}']))
