@@ -56,9 +56,8 @@ class ThemedIconEngine(QIconEngine):
     def _drawn(self, size: QSize, mode: QIcon.Mode, _state: QIcon.State) -> QPixmap:
         palette = QGuiApplication.palette()
         group = QPalette.ColorGroup.Disabled if mode is QIcon.Mode.Disabled else QPalette.ColorGroup.Active
-        role = QPalette.ColorRole.HighlightedText if mode is QIcon.Mode.Selected else QPalette.ColorRole.ButtonText
-        colour = palette.color(group, role)
-        if self._tone is not None and mode not in (QIcon.Mode.Disabled, QIcon.Mode.Selected):
+        colour = palette.color(group, QPalette.ColorRole.ButtonText)  # a chosen row has nearly the ground of the others
+        if self._tone is not None and mode is not QIcon.Mode.Disabled:
             colour = tone(palette, self._tone)
         return _pixmap(self._name, colour.name(), max(1, size.width()), max(1, size.height()))
 

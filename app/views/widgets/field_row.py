@@ -98,7 +98,9 @@ class FieldRow(QObject):
         self.label = QLabel(spec.label, parent)
         self.problem = ProblemLabel(parent)
         self.browse: QToolButton | None = None
+        self._is_wrong = False
         self.editor = self._make_editor(parent)
+        self.editor.installEventFilter(self)
         self.label.setBuddy(self.editor)
         self._help = spec.help + ("" if spec.type in ("bool", "str") else f"\n{_capital(spec.allowed())}.")
         self._show_help("")
@@ -223,10 +225,23 @@ class FieldRow(QObject):
         self.problem.set_problem(error)
         description = self.spec.help if error is None else f"Wrong: {error.cause} {error.window_step}"
         self.editor.setAccessibleDescription(description)
+        self._is_wrong = error is not None
+        self._colour()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self.editor and event.type() == QEvent.Type.PaletteChange:
+            self._colour()
+        return super().eventFilter(watched, event)
+
+    def _colour(self) -> None:
+        """The text of a wrong value, in the error colour of the theme that is on."""
         palette = QPalette()
-        if error is not None:
-            palette.setColor(QPalette.ColorRole.Text, tone(palette, "error"))
-        self.editor.setPalette(palette)
+        if self._is_wrong:
+            palette.setColor(QPalette.ColorRole.Text, tone(QGuiApplication.palette(), "error"))
+        own = self.editor.palette()
+        shown, wanted = own.color(QPalette.ColorRole.Text), palette.color(QPalette.ColorRole.Text)
+        if shown != wanted:  # this changes the palette once more
+            self.editor.setPalette(palette)
 
     def _on_edited(self, *_: object) -> None:
         self.edited.emit(self.spec.name)

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 from PySide6.QtGui import QColor, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QCheckBox, QRadioButton, QWidget
+from PySide6.QtWidgets import QApplication, QCheckBox, QListView, QRadioButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.state.run_summary import RunSummary
@@ -14,8 +14,10 @@ from app.views.style.icons import ICON_DIR, app_icon, icon
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark, muted, tone
 from app.views.widgets.elided_label import ElidedLabel
+from app.views.widgets.field_row import FieldRow
 from app.views.widgets.notice_bar import NoticeBar, Step
 from app.views.window.run_header import RunHeader
+from core.config.run_config import FIELD_BY_NAME
 from core.errors import UsageError
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
@@ -61,13 +63,40 @@ def test_an_empty_box_can_be_seen_on_a_dark_window(theme: Theme, qtbot: QtBot, q
     for box in boxes:
         qtbot.addWidget(box)
     theme.set_dark(True)
+    window, roles = qapp.palette().color(QPalette.ColorRole.Window), QPalette.ColorRole
     for box in boxes:
-        roles = QPalette.ColorRole
         palette = qapp.palette(box)
-        ground, window = palette.color(roles.Base), palette.color(roles.Window)
-        assert contrast(ground, window) >= 3 and contrast(palette.color(roles.Text), ground) >= 3
+        outline = palette.color(roles.Window).darker(127)  # what Fusion draws
+        assert contrast(outline, window) >= 3 and contrast(palette.color(roles.Text), palette.color(roles.Base)) >= 3
     theme.set_dark(False)
     assert {qapp.palette(box).color(QPalette.ColorRole.Base).name() for box in boxes} == {"#ffffff"}
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_chosen_row_is_quiet_and_readable(theme: Theme, qtbot: QtBot, qapp: QApplication, dark: bool) -> None:
+    rows = QListView()
+    qtbot.addWidget(rows)
+    theme.set_dark(dark)
+    palette, roles = qapp.palette(rows), QPalette.ColorRole
+    chosen = palette.color(roles.Highlight)
+    assert 1.05 < contrast(chosen, palette.color(roles.Base)) < 2
+    assert contrast(palette.color(roles.HighlightedText), chosen) >= 4.5
+
+
+def test_a_wrong_value_has_the_error_colour_of_the_theme_that_is_on(theme: Theme, qtbot: QtBot) -> None:
+    form = QWidget()
+    qtbot.addWidget(form)
+    theme.set_dark(False)
+    row = FieldRow(FIELD_BY_NAME["steps"], form)
+    row.mark(UsageError("It is wrong.", "Correct it."))
+    for dark in (False, True, False):
+        theme.set_dark(dark)
+        QApplication.processEvents()
+        palette = row.editor.palette()
+        assert palette.color(QPalette.ColorRole.Text) == tone(QApplication.palette(), "error")
+        assert contrast(palette.color(QPalette.ColorRole.Text), palette.color(QPalette.ColorRole.Base)) >= 4.5
+    row.mark(None)
+    assert row.editor.palette().color(QPalette.ColorRole.Text) == QApplication.palette().color(QPalette.ColorRole.Text)
 
 
 def test_every_icon_can_be_drawn_in_both_themes(theme: Theme) -> None:
