@@ -1,4 +1,4 @@
-"""Places of cards in a grid of one to four columns; cards of one height, devices last."""
+"""Places of cards in a grid of one to four columns; charts of one height, devices last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 GAP: Final = 8
-LEAST_HEIGHT: Final = 172
+LEAST_HEIGHT: Final = 160
 WIDTHS: Final = (640, 1240, 1800)
 """From which width on there are two, three and four columns."""
 
@@ -49,20 +49,17 @@ def place_cards(cards: int, width: int, height: int, devices: Callable[[int], in
     unit = _unit(rows, height)
     rest_width = rest * cell + GAP * (rest - 1)
     shares_row = devices is not None and rest > 0 and devices(rest_width) <= unit
-    lines = 0
+    below = 0
     if devices is not None and not shares_row:
-        needed = devices(width)
-        lines = 1
-        while lines < needed / _unit(rows + lines, height):
-            lines += 1
-        unit = _unit(rows + lines, height)
+        below = max(devices(width), _unit(rows + 1, height))
+        unit = _unit(rows, height - below - GAP)
     places = [
         Place(number % columns * (cell + GAP), number // columns * (unit + GAP), cell, unit) for number in range(cards)
     ]
     if shares_row:
         places.append(Place(width - rest_width, (rows - 1) * (unit + GAP), rest_width, unit))
-    elif lines:
-        places.append(Place(0, rows * (unit + GAP), width, lines * (unit + GAP) - GAP))
+    elif below:
+        places.append(Place(0, rows * (unit + GAP), width, below))
     return places
 
 
