@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QMenu,
     QPushButton,
+    QSizePolicy,
     QSlider,
     QToolButton,
     QWidget,
@@ -60,6 +61,7 @@ class SmoothingSlider(QWidget):
         layout.setSpacing(4)
         for widget in (self.label, self.slider, self.value):
             layout.addWidget(widget)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.set_strength(strength)
         self.slider.valueChanged.connect(self._on_moved)
 

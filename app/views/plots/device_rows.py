@@ -28,7 +28,7 @@ from core.machine.devices.names import label_by_uuid
 
 LEAST_ROW: Final = 24
 LEAST_WITH_LABELS: Final = 30
-LARGEST_ROW: Final = 96
+LARGEST_ROW: Final = 240
 LEAST_COLUMN: Final = 400
 """Room for a name and all its figures."""
 ROWS_IN_ONE_COLUMN: Final = 2

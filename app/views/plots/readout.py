@@ -16,7 +16,7 @@ from app.views.style.palette import PlotColours, plot_colours
 SWATCH: Final = 8
 GAP: Final = 4
 ENTRY_GAP: Final = 14
-LABEL_WIDTHS: Final = (1e4, 56.0, 0.0)
+LABEL_WIDTHS: Final = (1e4, 96.0, 56.0, 0.0)
 """The widest label: first as it is, then elided in its middle, then none; the first that fits is taken."""
 
 
