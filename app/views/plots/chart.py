@@ -12,6 +12,7 @@ import pyqtgraph
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
+    QHideEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -398,7 +399,14 @@ class Chart(pyqtgraph.PlotWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Catches up on what was missed, when it is painted."""
         super().showEvent(event)
+        self.time_axis.link(self.view_box)
+        self._is_stale = True
         self.viewport().update()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Leaves the shared axis until it is shown again."""
+        self.time_axis.unlink(self.view_box)
+        super().hideEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A new size needs other bins, and another place for what stands in it."""

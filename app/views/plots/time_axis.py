@@ -42,14 +42,18 @@ class TimeAxis(QObject):
         self._show(*self.extent)
 
     def link(self, view: PlotView) -> None:
-        """Lets a plot show this axis."""
+        """Lets a plot show this axis, from now on if it did not."""
+        if view in self._views:
+            return
         self._views.append(view)
         self._limit(*self.extent)
         view.setXLink(self._leader)
         view.sigRangeChangedManually.connect(self._on_moved_by_hand)
 
     def unlink(self, view: PlotView) -> None:
-        """The plot goes."""
+        """The plot goes, or is hidden: hundreds of hidden ones would be told of each move."""
+        if view not in self._views:
+            return
         self._views.remove(view)
         view.setXLink(None)
 

@@ -132,7 +132,11 @@ def test_cards_out_of_sight_are_made_when_scrolled_to_and_drawn_when_seen(
     frame = panel.cards.frames["m150"]
     assert frame.isVisible() and not frame.visibleRegion().isEmpty()
     qtbot.waitUntil(lambda: "150" in frame.readout.accessibleName())
-    assert not panel.cards.frames["m000"].isVisible()
+    first = panel.cards.frames["m000"]
+    assert not first.isVisible()
+    assert first.chart.view_box not in panel.time_axis._views, "it is not told of each move"
+    panel.cards.scroll_to("m000")
+    assert first.chart.view_box.viewRange()[0] == [panel.time_axis.low, panel.time_axis.high]
 
 
 def place_of(panel: PlotsPanel, key: str) -> QPoint:
