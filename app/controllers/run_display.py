@@ -59,6 +59,7 @@ class RunDisplay(QObject):
         window, showing, data = self._window, self._showing, self._data
         self._runs.listed.connect(self._on_listed)
         window.runs.run_chosen.connect(showing.show)
+        window.runs.settings_wanted.connect(self._runs.want_settings)
         window.actions_.replay.triggered.connect(showing.show_again)
         showing.shown.connect(window.show_run)
         showing.failed.connect(window.runs.notice.show_error)

@@ -13,6 +13,7 @@ from app.bridge import Feed, Send
 from app.models.run_order import NEWEST, ordered
 from app.models.run_row import RunRow, sentence, tooltip
 from app.models.run_scanner import RunScanner
+from core.run_folder.run_filter import Term
 from core.run_folder.store import RunEntry
 
 REFRESH_S: Final = 1.0
@@ -29,6 +30,7 @@ class RunListModel(QAbstractListModel):
         self._all: list[RunRow] = []
         self._rows: list[RunRow] = []
         self._order = NEWEST
+        self._terms: tuple[Term, ...] = ()
 
     def entries(self) -> list[RunEntry]:
         """Every run, also those that are not shown."""
@@ -37,6 +39,16 @@ class RunListModel(QAbstractListModel):
     def rows(self) -> list[RunRow]:
         """The rows that are shown, from the top."""
         return list(self._rows)
+
+    def set_filter(self, terms: tuple[Term, ...]) -> None:
+        """Shows only the runs for which all terms hold."""
+        self._terms = terms
+        self._arrange()
+
+    def set_order(self, order: str) -> None:
+        """Shows them in one of `ORDERS`."""
+        self._order = order
+        self._arrange()
 
     def rowCount(self, parent: Index | None = None) -> int:
         return 0 if parent is not None and parent.isValid() else len(self._rows)
@@ -61,7 +73,8 @@ class RunListModel(QAbstractListModel):
 
     def _arrange(self) -> None:
         """Removes rows that went, inserts new ones, moves those that moved, and tells of those that changed."""
-        wanted = ordered(self._all, self._order)
+        found = [row for row in self._all if all(term.holds(row.record) for term in self._terms)]
+        wanted = ordered(found, self._order)
         self._remove_all_but({row.path for row in wanted})
         self._insert(wanted)
         if [row.path for row in self._rows] != [row.path for row in wanted]:
@@ -123,10 +136,12 @@ class RunList(Feed):
         super().__init__(parent)
         self.model = RunListModel(self)
         self._soon = threading.Event()
+        self._scanner: RunScanner | None = None
 
     def open(self, runs_dir: Path) -> None:
         """Lists the runs in a folder from now on."""
         scanner, soon = RunScanner(runs_dir), self._soon
+        self._scanner = scanner
 
         def work(stopping: threading.Event, send: Send) -> None:
             sent: list[RunRow] | None = None
@@ -142,6 +157,12 @@ class RunList(Feed):
     def refresh(self) -> None:
         """Looks again now, for example after a run was started."""
         self._soon.set()
+
+    def want_settings(self) -> None:
+        """Reads the runs' settings too from now on, because a filter asks for them."""
+        if self._scanner is not None and not self._scanner.wants_settings:
+            self._scanner.wants_settings = True
+            self.refresh()
 
     def close(self, *, wait: bool = True) -> None:
         """Ends the thread."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from app.models.run_order import ordered
 from app.models.run_row import RunRow
 from core.errors import StateFileError
 from core.run_folder.notes import NOTES, RunNotes
-from core.run_folder.record import RunRecord, notes_of
+from core.run_folder.record import RunRecord, notes_of, settings_of
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
 
@@ -19,12 +20,18 @@ Stamp: TypeAlias = tuple[int, int] | None
 
 
 class RunScanner:
-    """Reads the state and the notes of every run in a folder. For one thread."""
+    """Reads the state and the notes of every run in a folder. For one thread.
+
+    Attributes:
+        wants_settings: Read the settings too, from the next scan on; a thousand of them take a second the first time.
+    """
 
     def __init__(self, runs_dir: Path) -> None:
         self.runs_dir = runs_dir
+        self.wants_settings = False
         self._states: dict[str, tuple[Stamp, RunState | None, str]] = {}
         self._notes: dict[str, tuple[Stamp, RunNotes]] = {}
+        self._settings: dict[str, tuple[Stamp, Mapping[str, Any]]] = {}
 
     def scan(self) -> list[RunRow]:
         """Every run, live ones first, then the newest; a damaged one says why, other folders are passed over."""
@@ -36,11 +43,12 @@ class RunScanner:
         rows = [RunRow(record) for folder in folders if (record := self._record(folder)) is not None]
         self._states = {folder: self._states[folder] for folder in folders if folder in self._states}
         self._notes = {folder: self._notes[folder] for folder in folders if folder in self._notes}
+        self._settings = {folder: self._settings[folder] for folder in folders if folder in self._settings}
         return ordered(rows)
 
     def _record(self, folder: str) -> RunRecord | None:
         entry = self._entry(folder)
-        return None if entry is None else RunRecord(entry, self._notes_of(folder))
+        return None if entry is None else RunRecord(entry, self._notes_of(folder), self._settings_of(folder))
 
     def _entry(self, folder: str) -> RunEntry | None:
         store = RunStore(Path(folder))
@@ -66,6 +74,15 @@ class RunScanner:
         seen = self._notes.get(folder)
         if seen is None or seen[0] != stamp:
             seen = self._notes[folder] = (stamp, notes_of(Path(folder)))
+        return seen[1]
+
+    def _settings_of(self, folder: str) -> Mapping[str, Any]:
+        if not self.wants_settings:
+            return {}
+        stamp = stamp_of(RunStore(Path(folder)).run_toml)
+        seen = self._settings.get(folder)
+        if seen is None or seen[0] != stamp:
+            seen = self._settings[folder] = (stamp, settings_of(Path(folder)))
         return seen[1]
 
 

@@ -12,7 +12,9 @@ from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes, read_notes
 from core.run_folder.store import RunEntry, RunStore
 
-_OF_STATE: Final = ("step", "total_steps", "epoch", "loss", "val_loss", "tokens_per_s", "attempt", "recipe", "mode")
+_STATE_FIELDS: Final = ("step", "total_steps", "epoch", "loss", "val_loss", "tokens_per_s", "attempt", "recipe", "mode")
+OF_STATE: Final = frozenset((*_STATE_FIELDS, "state", "name", "note", "tag", "pinned", "id", "devices"))
+"""Names of values that need no settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class RunRecord:
             }[name]
         if name == "devices":
             return state.world_size if state is not None else None
-        if name in _OF_STATE and state is not None:
+        if name in _STATE_FIELDS and state is not None:
             return getattr(state, name)
         return self.settings.get(name)
 

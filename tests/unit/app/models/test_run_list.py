@@ -15,9 +15,11 @@ from app.models import run_scanner
 from app.models.run_list import ROW, RunList, RunListModel
 from app.models.run_row import RunRow, progress, reason
 from app.models.run_scanner import RunScanner
+from core.config import RunConfig
 from core.processes import identity
 from core.run_folder.notes import RunNotes, write_notes
 from core.run_folder.record import RunRecord
+from core.run_folder.run_filter import parse_filter
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
 
@@ -143,3 +145,32 @@ def test_the_list_follows_the_folder(tmp_path: Path, qtbot: QtBot) -> None:
     assert names(runs.model.rows()) == ["second", "first"]
     runs.close()
     assert not runs.is_open
+
+
+def test_a_filter_hides_rows_and_an_order_moves_them(tmp_path: Path) -> None:
+    model = RunListModel()
+    tester = QAbstractItemModelTester(model)
+    rows = [
+        row_of(tmp_path / name, state="finished", loss=loss, created=float(number))
+        for number, (name, loss) in enumerate({"b-run": 2.0, "a-run": 3.0, "other": 1.0}.items())
+    ]
+    model.show(rows)
+    model.set_filter(parse_filter("run loss>1.5"))
+    assert names(model.rows()) == ["a-run", "b-run"]
+    assert len(model.entries()) == 3, "what is not shown is there"
+    model.set_order("name")
+    model.set_filter(())
+    assert names(model.rows()) == ["a-run", "b-run", "other"]
+    model.set_order("loss")
+    assert names(model.rows()) == ["other", "b-run", "a-run"]
+    tester.deleteLater()
+
+
+def test_settings_are_read_once_they_are_wanted(tmp_path: Path) -> None:
+    RunStore.create(tmp_path, RunConfig(lr=0.25))
+    scanner = RunScanner(tmp_path)
+    (row,) = scanner.scan()
+    assert row.record.value("lr") is None
+    scanner.wants_settings = True
+    (row,) = scanner.scan()
+    assert row.record.value("lr") == 0.25

@@ -30,6 +30,7 @@ from app.views.run_list.runs_panel import INVITATION
 from app.views.widgets.ruled_splitter import RuledSplitter
 from app.views.window.close_question import CloseQuestion
 from core.processes import identity
+from core.run_folder.notes import RunNotes, write_notes
 from core.run_folder.state import RunState
 from tests.helpers.synthetic_run import Shape, make_run, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut, type_into
@@ -213,6 +214,23 @@ def test_a_past_run_is_shown_when_it_is_clicked(open_window: OpenWindow, qtbot: 
     again = open_window()
     qtbot.waitUntil(lambda: again.data.is_caught_up)
     assert again.showing.run_dir == runs_dir / "past"
+
+
+def test_runs_are_found_by_words_and_settings(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
+    for name in ("first", "second"):
+        write_lines(runs_dir / name, Shape(steps=5))
+    write_notes(runs_dir / "second", RunNotes(name="the good one", tags=("night",)))
+    rankdeck = open_window()
+    panel, model = rankdeck.window.runs, rankdeck.runs.model
+    qtbot.waitUntil(lambda: model.rowCount() == 2, timeout=10_000)
+    qtbot.keyClicks(panel.filter, "tag:night")
+    assert [row.record.label for row in model.rows()] == ["the good one"]
+    panel.filter.setText("no such run")
+    assert panel.page.is_empty and "No run matches" in panel.page.note.text()
+    panel.filter.setText("lr>0")
+    qtbot.waitUntil(lambda: model.rowCount() == 2, timeout=10_000)
+    panel.filter.clear()
+    assert not panel.page.is_empty and model.rowCount() == 2
 
 
 def test_a_failed_run_says_why_in_its_row_and_over_the_plots(
