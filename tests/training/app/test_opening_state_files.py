@@ -64,7 +64,7 @@ def planned(dialog: ResumeDialog, place: Path, qtbot: QtBot) -> None:
     if dialog.chunk_size.isVisible():
         assert "25 chunks of 4000 samples" in dialog.notice.text and "the chunk size" in dialog.notice.text
         typed(dialog.chunk_size, str(CHUNK))
-    qtbot.waitUntil(lambda: dialog.go.isEnabled() and "of 12 chunks" in dialog.message.text(), timeout=PLAN_MS)
+    qtbot.waitUntil(lambda: dialog.go.isEnabled() and "samples are trained" in dialog.message.text(), timeout=PLAN_MS)
 
 
 @pytest.fixture
