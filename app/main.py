@@ -17,14 +17,14 @@ from PySide6.QtWidgets import QApplication
 from app.controllers.background import OperationRunner, unexpected
 from app.controllers.comparing import Comparing
 from app.controllers.deferred_start import DeferredStart
+from app.controllers.draft_checks import Drafting
 from app.controllers.draft_saving import DraftSaving
+from app.controllers.new_run import NewRunControl
 from app.controllers.preferences import Preferences
 from app.controllers.run_control import RunControl
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
 from app.controllers.run_operations import Launching
-from app.controllers.setup import SetupControl
-from app.controllers.setup_checks import Drafting
 from app.controllers.shown_run import Showing
 from app.controllers.sync_pricing import Pricing
 from app.models.device_table import DeviceTable, monitor_for
@@ -74,12 +74,12 @@ class Rankdeck(QObject):
 
     def _make_controllers(self) -> None:
         window, table, data, runs, showing = self.window, self.table, self.data, self.runs, self.showing
-        self.setup = SetupControl(window, self.drafting, self.pricing, self.runner, table, self.recipes, data, self)
+        self.new_run = NewRunControl(window, self.drafting, self.pricing, self.runner, table, self.recipes, data, self)
         self.display = RunDisplay(window, data, runs, table, self.ledger, showing, self.launching, self)
         self.control = RunControl(
-            window, self.launching, self.drafting, self.setup, table, runs, showing, self.display, self
+            window, self.launching, self.drafting, self.new_run, table, runs, showing, self.display, self
         )
-        self.draft_saving = DraftSaving(window.setup, self.settings, self)
+        self.draft_saving = DraftSaving(window.new_run, self.settings, self)
         self.files = RunFiles(window, showing, self.runner, self)
         self.comparing = Comparing(window, showing, self.runner, self.runs_dir, self)
         self.preferences = Preferences(window, self.settings, self.runs_dir, self)
@@ -100,7 +100,7 @@ class Rankdeck(QObject):
         self.drafting.open()
         self.recipes.open()
         self.table.open()
-        self.setup.check_draft()
+        self.new_run.check_draft()
         self.control.show_actions()
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ class Rankdeck(QObject):
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.deferred, self.drafting, self.setup, self.pricing, self.files,
+            self.deferred, self.drafting, self.new_run, self.pricing, self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip
             part.close()

@@ -37,7 +37,7 @@ class Settings:
         self._store.setValue(key, value)
 
     def flag(self, name: str, default: bool) -> bool:
-        """A switch, such as whether the setup panel is folded."""
+        """A switch, such as whether the New run sheet is folded."""
         value = self._store.value(f"flags/{name}")
         # The ini format stores text; the registry keeps numbers.
         return default if value is None else str(value).lower() in ("true", "1")

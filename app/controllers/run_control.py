@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
+from app.controllers.draft_checks import Drafting
+from app.controllers.new_run import NewRunControl
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_operations import Launching
-from app.controllers.setup import SetupControl
-from app.controllers.setup_checks import Drafting
 from app.controllers.shown_run import Showing
 from app.models.device_table import DeviceTable
 from app.models.run_list import RunList
 from app.state.available_actions import ActionContext, available_actions
+from app.state.draft import mode_changes
 from app.state.run_summary import RunSummary
-from app.state.setup_form import mode_changes
 from app.views.widgets.notice_bar import Step
 from app.views.window.main_window import MainWindow
 from core.errors import ConfigError, DatasetError, RankdeckError
@@ -38,7 +38,7 @@ class RunControl(QObject):
         window: MainWindow,
         launching: Launching,
         drafting: Drafting,
-        setup: SetupControl,
+        sheet: NewRunControl,
         table: DeviceTable,
         runs: RunList,
         showing: Showing,
@@ -49,7 +49,7 @@ class RunControl(QObject):
         self._window = window
         self._launching = launching
         self._drafting = drafting
-        self._setup = setup
+        self._sheet = sheet
         self._table = table
         self._runs = runs
         self._showing = showing
@@ -82,14 +82,14 @@ class RunControl(QObject):
             shown=self._display.state,
             runs=self._display.entries(),
             checked=self._drafting.latest,
-            ticked=self._window.setup.devices.selected(),
+            ticked=self._window.new_run.devices.selected(),
             busy=self._launching.busy,
             stop_asked=run_dir in self._stops,
             end_asked=self._stops.get(run_dir, False) if run_dir is not None else False,
         )
         available = available_actions(context)
         self._window.show_actions(available)
-        self._window.setup.mode.sync_interval.set_can_measure(available.measure or "")
+        self._window.new_run.mode.sync_interval.set_can_measure(available.measure or "")
 
     def _on_status_shown(self, state: RunState) -> None:
         if not state.is_live and self._showing.run_dir is not None:
@@ -108,7 +108,7 @@ class RunControl(QObject):
     def _on_start_requested(self) -> None:
         checked = self._drafting.latest
         if checked is not None and checked.run is not None:
-            self._window.setup.notice.clear()
+            self._window.new_run.notice.clear()
             self._launching.start(checked.run)
 
     def _on_started(self, run_dir: Path) -> None:
@@ -119,20 +119,20 @@ class RunControl(QObject):
         self._showing.show(run_dir)
 
     def _on_noted(self, notes: Sequence[str]) -> None:
-        self._window.setup.notice.say("info", "Run started, with notes", " ".join(notes))
+        self._window.new_run.notice.say("info", "Run started, with notes", " ".join(notes))
 
     def _on_start_failed(self, error: RankdeckError) -> None:
-        setup = self._window.setup
+        sheet = self._window.new_run
         step = None
         if isinstance(error, MissingPackageError):
-            step = self._setup.install_step(error)
+            step = self._sheet.install_step(error)
         elif isinstance(error, DatasetError):
-            setup.data.show_problem(error)
-            step = Step("Choose &data…", setup.data.choose_file)
+            sheet.data.show_problem(error)
+            step = Step("Choose &data…", sheet.data.choose_file)
         elif isinstance(error, ConfigError):
-            setup.show_refusal(error)
-        self._window.actions_.setup.setChecked(True)
-        setup.notice.show_error(error, step)
+            sheet.show_refusal(error)
+        self._window.actions_.new_run.setChecked(True)
+        sheet.notice.show_error(error, step)
 
     # --- stop and close ----------------------------------------------------------------------------------
 
@@ -174,10 +174,10 @@ class RunControl(QObject):
             return
         from app.views.dialogs.resume_dialog import ResumeDialog  # here, as other dialogs: the window opens without it
 
-        setup = self._window.setup
-        ticked = device_texts(setup.devices.selected())
+        sheet = self._window.new_run
+        ticked = device_texts(sheet.devices.selected())
         dialog = ResumeDialog(
-            self._display.entries(), ticked, mode_changes(setup.draft()), self._table.devices, self._window
+            self._display.entries(), ticked, mode_changes(sheet.draft()), self._table.devices, self._window
         )
         dialog.plan_requested.connect(self._on_plan_requested)
         dialog.resume_requested.connect(self._on_plan_agreed)

@@ -13,9 +13,9 @@ from app.models.device_table import DeviceTable
 from app.models.ledger_data import LedgerData
 from app.models.run_data import RunData
 from app.models.run_list import RunList
+from app.state.draft import draft_from_config
 from app.state.run_notes import RunNotes
 from app.state.run_summary import summarise
-from app.state.setup_form import draft_from_config
 from app.views.window.main_window import MainWindow
 from core.config.run_config import RunConfig
 from core.machine.devices.names import RankNames, device_label
@@ -134,8 +134,8 @@ class RunDisplay(QObject):
             self._window.show_names(names)
 
     def _on_copy_requested(self, config: RunConfig) -> None:
-        self._window.setup.set_draft(draft_from_config(config, self._table.devices))
-        self._window.actions_.setup.setChecked(True)
+        self._window.new_run.set_draft(draft_from_config(config, self._table.devices))
+        self._window.actions_.new_run.setChecked(True)
 
     def _show_live(self) -> None:
         live = self.live_runs()

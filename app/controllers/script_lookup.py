@@ -8,7 +8,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
-from app.state.setup_form import Draft
+from app.state.draft import Draft
 from core.config.fields import FieldValue
 from core.errors import ConfigError, RankdeckError
 from core.machine.interpreters import Interpreter, find_interpreters

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.state.setup_form import CheckedDraft
+from app.state.draft import CheckedDraft
 from core.machine.devices import Device
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
@@ -19,7 +19,7 @@ class ActionContext:
     Attributes:
         shown: State of the run that is shown.
         runs: Every run there is.
-        checked: What Setup holds; None before it was looked at.
+        checked: What New run holds; None before it was looked at.
         ticked: The devices that are ticked.
         busy: What is being done just now ("starting a run"); empty when nothing is.
         stop_asked: The shown run was asked to stop from here.

@@ -36,7 +36,7 @@ class ModeOptions:
     own_program: bool = False
 
     def engine(self, texts: Mapping[str, str]) -> str:
-        """The engine that would shard; `texts` are those of `app.state.setup_form.MODE_FIELDS`."""
+        """The engine that would shard; `texts` are those of `app.state.draft.MODE_FIELDS`."""
         chosen = texts.get("zero_engine", "auto")
         if chosen == "auto":
             return DEEPSPEED if self.deepspeed else TORCH

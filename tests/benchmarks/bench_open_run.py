@@ -158,7 +158,7 @@ def test_first_picture(tmp_path: Path, steps: int) -> None:
 
 @pytest.mark.parametrize("steps", [1000, 1_000_000, 10_000_000])
 def test_first_picture_of_the_whole_window(tmp_path: Path, steps: int) -> None:
-    """With the list of runs, setup, tabs and devices around it, as a person meets it after a restart."""
+    """With the list of runs, sheet, tabs and devices around it, as a person meets it after a restart."""
     place = tmp_path / "runs"
     store = write_columns(place / "run", Shape(steps=steps, ranks=2, eval_every=max(10, steps // 1000)))
     open_once(store.dir, WHOLE)  # warm the disk's cache

@@ -68,6 +68,6 @@ def shut(rankdeck: Rankdeck) -> None:
 
 def type_into(rankdeck: Rankdeck, name: str, text: str, qtbot: QtBot) -> None:
     """Types a value into a field of the form, key by key."""
-    editor: Any = rankdeck.window.setup.form.rows[name].editor
+    editor: Any = rankdeck.window.new_run.form.rows[name].editor
     editor.clear()
     qtbot.keyClicks(editor, text)

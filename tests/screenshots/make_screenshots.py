@@ -1,6 +1,6 @@
 """Takes the pictures of the window that the description shows: `python -m tests.screenshots.make_screenshots [FOLDER]`.
 
-With `modes` after the folder only the two of Setup's modes are taken.
+With `modes` after the folder only the two of New run's modes are taken.
 
 Every picture is of the real window with a real run (two CPU devices, the Python library's own text), so it takes
 about two minutes. Pictures go to `resources/screenshots/` unless a folder is given. For the 150 % picture the
@@ -28,7 +28,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.setup.sync_interval import STOPS
+from app.views.new_run.sync_interval import STOPS
 from app.views.style.theme import Theme
 from app.views.widgets.field_row import FieldRow
 from app.views.window.close_question import CloseQuestion
@@ -107,13 +107,13 @@ def all_pictures(studio: Studio) -> None:
     """Idle, training (light and dark), closing, stopped, resuming, fallback, error."""
     window, actions = studio.window, studio.window.actions_
     studio.rankdeck.open()
-    studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch.text()))
+    studio.wait(lambda: actions.start.isEnabled() and bool(window.new_run.summary.epoch.text()))
     studio.rest(2.5)
     studio.picture("idle-light")
     set_field(studio, "steps", str(STEPS))
     set_field(studio, "eval_every", "40")
     set_field(studio, "checkpoint_every_steps", "50")
-    window.setup.form.more.setChecked(False)
+    window.new_run.form.more.setChecked(False)
     studio.wait(actions.start.isEnabled)
     actions.start.trigger()
     studio.wait(lambda: studio.step() >= PICTURE_AT)
@@ -141,11 +141,11 @@ def all_pictures(studio: Studio) -> None:
     dialog.reject()
     studio.rest(0.2)
     pictures_of_modes(studio)
-    window.setup.mode.radios["ddp"].click()
+    window.new_run.mode.radios["ddp"].click()
     fallback_picture(studio)
     failed_run(studio)
-    window.setup.data.set_path("/data/not there.txt")
-    window.setup.data.edited.emit()
+    window.new_run.data.set_path("/data/not there.txt")
+    window.new_run.data.edited.emit()
     set_field(studio, "lr", "fast")
     window.tabs.setCurrentWidget(window.tabs.alerts)
     studio.rest(2.0)
@@ -155,7 +155,7 @@ def all_pictures(studio: Studio) -> None:
 
 def pictures_of_modes(studio: Studio) -> None:
     """The sync interval with its price, measured for real, and ZeRO's third stage; a run is shown, stopped."""
-    mode = studio.window.setup.mode
+    mode = studio.window.new_run.mode
     mode.radios["independent"].click()
     mode.sync_interval.slider.setValue(STOPS.index(10))
     studio.wait(mode.sync_interval.measure.isEnabled)
@@ -178,10 +178,10 @@ def only_modes(studio: Studio) -> None:
     """A short run, then the pictures of the modes."""
     window, actions = studio.window, studio.window.actions_
     studio.rankdeck.open()
-    studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch.text()))
+    studio.wait(lambda: actions.start.isEnabled() and bool(window.new_run.summary.epoch.text()))
     set_field(studio, "steps", "120")
     set_field(studio, "eval_every", "40")
-    window.setup.form.more.setChecked(False)
+    window.new_run.form.more.setChecked(False)
     studio.wait(actions.start.isEnabled)
     actions.start.trigger()
     studio.wait(lambda: studio.state() == "finished")
@@ -239,7 +239,7 @@ def large_picture(studio: Studio) -> None:
     """The window at 150 %, with a run that is shown from its files."""
     window, actions = studio.window, studio.window.actions_
     studio.rankdeck.open()
-    studio.wait(lambda: actions.start.isEnabled() and bool(window.setup.summary.epoch.text()))
+    studio.wait(lambda: actions.start.isEnabled() and bool(window.new_run.summary.epoch.text()))
     set_field(studio, "steps", "80")
     set_field(studio, "eval_every", "40")
     studio.wait(actions.start.isEnabled)
@@ -255,7 +255,7 @@ def large_picture(studio: Studio) -> None:
 
 def set_field(studio: Studio, name: str, text: str) -> None:
     """Types into a field of the form."""
-    row = studio.window.setup.form.rows[name]
+    row = studio.window.new_run.form.rows[name]
     row.set_text(text)
     row.edited.emit(name)
 

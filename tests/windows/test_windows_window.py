@@ -43,7 +43,7 @@ def test_opened_clicked_typed_into_and_grabbed(open_window: OpenWindow, qtbot: Q
     place = view.visualRect(view.model().index(0, 0)).center()
     qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
     qtbot.waitUntil(lambda: rankdeck.data.is_caught_up, timeout=10_000)
-    picker = window.setup.devices
+    picker = window.new_run.devices
     box = picker.rows()[0].box
     before = box.isChecked()
     qtbot.mouseClick(box, Qt.MouseButton.LeftButton, pos=box.rect().center() - box.rect().center() / 2)
@@ -51,8 +51,8 @@ def test_opened_clicked_typed_into_and_grabbed(open_window: OpenWindow, qtbot: Q
     qtbot.keyClick(box, Qt.Key.Key_Space)
     assert box.isChecked() is before
     type_into(rankdeck, "steps", "12", qtbot)
-    qtbot.waitUntil(lambda: "--steps 12" in window.setup.summary.command.text())
-    qtbot.mouseClick(window.setup.summary.copy, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: "--steps 12" in window.new_run.summary.command.text())
+    qtbot.mouseClick(window.new_run.summary.copy, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: "--steps 12" in QGuiApplication.clipboard().text())
     for row in range(window.tabs.count()):
         window.tabs.setCurrentIndex(row)

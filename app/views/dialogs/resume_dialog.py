@@ -46,7 +46,7 @@ ROWS: Final = (
     ("Chec&kpoint", "Resume from an older checkpoint. Newer ones are set aside, not removed."),
     ("Train u&p to step", "Total number of optimizer steps"),
     ("&Dataset", "Needed only if the dataset has moved, or if the state file doesn't name its path"),
-    ("D&evices", "Select other devices in Setup to use any combination of them."),
+    ("D&evices", "Select other devices in New run to use any combination of them."),
     ("&Mode", "A run can be resumed in any mode, whichever mode it was trained in."),
     ("C&hunk size", "The value that the state file was written with, in samples"),
 )
@@ -59,8 +59,8 @@ class ResumeDialog(QDialog):
 
     Args:
         entries: The runs there are.
-        ticked: Devices that are selected in Setup, as a run's config names them.
-        mode: Mode and settings that are chosen in Setup, as changes of a run (`app.state.setup_form.mode_changes`).
+        ticked: Devices that are selected in New run, as a run's config names them.
+        mode: Mode and settings that are chosen in New run, as changes of a run (`app.state.draft.mode_changes`).
         available: This machine's devices.
 
     Signals:
@@ -313,7 +313,7 @@ def _device_choices(ticked: Sequence[str], available: Sequence[Device]) -> Itera
     labels = {device.uuid: device_label(device) for device in available}
     yield UNCHANGED, None
     if ticked:
-        yield f"selected in Setup: {', '.join(_device_text(text, labels) for text in ticked)}", list(ticked)
+        yield f"selected in New run: {', '.join(_device_text(text, labels) for text in ticked)}", list(ticked)
     for kind, name in (("cuda", "GPUs"), ("cpu", "CPU devices")):
         devices = [device for device in available if device.kind == kind and not device.hidden_by]
         if len(devices) > 1:
@@ -324,7 +324,7 @@ def _device_choices(ticked: Sequence[str], available: Sequence[Device]) -> Itera
 
 def _mode_choices(mode: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str] | None]]:
     yield UNCHANGED, None
-    yield f"as in Setup: {_mode_text(mode)}", dict(mode)
+    yield f"as in New run: {_mode_text(mode)}", dict(mode)
     for changes in MODES:
         yield _mode_text(changes), dict(changes)
 

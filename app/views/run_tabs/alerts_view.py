@@ -45,7 +45,7 @@ def alert_text(event: Mapping[str, Any], names: RankNames) -> str:
     step = "window_step" if source.get("window_step") else "next_step"
     parts = [str(source[key]) for key in ("title", "message", "reason", "cause", step) if source.get(key)]
     if event.get("kind") == NOT_CHARTED and event.get("names"):
-        parts.append("To chart them, open Charts in Setup")
+        parts.append("To chart them, open Charts in New run")
     if parts:
         return " ".join(part if part.endswith((".", ":", "!", "?")) else f"{part}." for part in parts)
     rest = {key: value for key, value in event.items() if key not in ("ts", "event", "rank", "attempt", "step")}

@@ -1,4 +1,4 @@
-"""Config of the shown run: its run.toml with its notes, and a button that copies it to Setup."""
+"""Config of the shown run: its run.toml with its notes, and a button that copies it to New run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ConfigView(QWidget):
     """The text of run.toml, read-only.
 
     Signals:
-        copy_requested: The `RunConfig` that is to fill Setup.
+        copy_requested: The `RunConfig` that is to fill New run.
     """
 
     copy_requested = Signal(object)
@@ -32,8 +32,8 @@ class ConfigView(QWidget):
         self._notes: tuple[str, ...] = ()
         self.notice = NoticeBar()
         self.text = code_box("run.toml", framed=False)
-        self.copy = QPushButton("Cop&y to Setup")
-        self.copy.setToolTip("Fill Setup with this run's settings")
+        self.copy = QPushButton("Cop&y to New run")
+        self.copy.setToolTip("Fill New run with this run's settings")
         self.copy.clicked.connect(self._on_copy_clicked)
         body = QWidget()
         lay_column(body, lay_row(None, None, self.copy, margins=(8, 4, 8, 4)), self.text, grow=self.text)

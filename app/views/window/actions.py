@@ -26,9 +26,9 @@ class Actions(QObject):
             for kind, title in KINDS.items()
         }
         self.log = self._action("&Log", "file", "Ctrl+L", "Show the output of all processes")
-        self.setup = self._action("Set&up", "panel-right", "F9", "Show or hide Setup")
-        self.setup.setCheckable(True)
-        self.setup.setChecked(True)
+        self.new_run = self._action("New r&un", "panel-right", "F9", "Show or hide New run")
+        self.new_run.setCheckable(True)
+        self.new_run.setChecked(True)
         self.help = self._action("&Help", "help", "F1", "Show the documentation")
         self.settings = self._action("Sett&ings…", "", "Ctrl+,", "Theme, smoothing, folder of runs")
         self.about = self._action("&About Rankdeck", "", "", "Version, licences, links")

@@ -1,4 +1,4 @@
-"""The main window: actions and state on top, runs left, plots and tabs in the middle, Setup right."""
+"""The main window: actions and state on top, runs left, plots and tabs in the middle, New run right."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from app.settings import Settings
 from app.state.available_actions import AvailableActions
 from app.state.run_outcome import RunOutcome, run_outcome
 from app.state.run_summary import RunSummary
+from app.views.new_run.new_run_sheet import NewRunSheet
 from app.views.run_list.runs_panel import RunsPanel
 from app.views.run_tabs.run_tabs import RunTabs
-from app.views.setup.setup_panel import SetupPanel
 from app.views.style.icons import app_icon, icon
 from app.views.widgets.build import icon_button, lay_column
 from app.views.widgets.notice_bar import NoticeBar, Step
@@ -75,7 +75,7 @@ class MainWindow(QMainWindow):
         self._outcome_state = ""
         self._may_close = False
         self._stop_is_now = False
-        self._setup_width = PANES[2]
+        self._sheet_width = PANES[2]
         self.actions_ = Actions(self)
         self.header = RunHeader()
         self.notice = NoticeBar()
@@ -88,7 +88,7 @@ class MainWindow(QMainWindow):
         self._names = RankNames()
         self.welcome = Welcome(self.actions_.start)
         self.tabs = RunTabs(log)
-        self.setup = SetupPanel(recipes)
+        self.new_run = NewRunSheet(recipes)
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
         self._make_toolbar()
@@ -112,7 +112,7 @@ class MainWindow(QMainWindow):
         self.header.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         bar.addWidget(self.header)
         bar.addSeparator()
-        bar.addWidget(ActionButton(self.actions_.setup))
+        bar.addWidget(ActionButton(self.actions_.new_run))
         more = icon_button("more", "More actions")
         more.setAutoRaise(True)
         more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -146,7 +146,7 @@ class MainWindow(QMainWindow):
         column = lay_column(centre, self.notice, self.welcome, self._middle, grow=self.welcome)
         column.setStretchFactor(self._middle, 1)
         self._panes = RuledSplitter(Qt.Orientation.Horizontal)
-        for pane in (self.runs, centre, self.setup):
+        for pane in (self.runs, centre, self.new_run):
             self._panes.addWidget(pane)
         self._panes.setStretchFactor(1, 1)
         self._panes.setChildrenCollapsible(False)
@@ -162,23 +162,23 @@ class MainWindow(QMainWindow):
         actions.stop.triggered.connect(self._on_stop_triggered)
         self.runs.menu_requested.connect(self.run_menu.popup)
         actions.log.triggered.connect(lambda: self.tabs.show_log())
-        actions.setup.toggled.connect(self._on_setup_toggled)
-        self.setup.form.more_toggled.connect(functools.partial(self._settings.set_flag, "more_shown"))
+        actions.new_run.toggled.connect(self._on_new_run_toggled)
+        self.new_run.form.more_toggled.connect(functools.partial(self._settings.set_flag, "more_shown"))
 
     def _restore(self) -> None:
         self.restoreGeometry(self._settings.layout("window/geometry"))
         for name, splitter in (("panes", self._panes), ("middle", self._middle)):
             splitter.restoreState(self._settings.layout(f"splitters/{name}"))
-        width = self._settings.values("window").get("setup_width")
-        self._setup_width = width if isinstance(width, int) and width > 0 else PANES[2]
-        self.actions_.setup.setChecked(self._settings.flag("setup_shown", True))
-        self.setup.form.more.setChecked(self._settings.flag("more_shown", False))
+        width = self._settings.values("window").get("sheet_width")
+        self._sheet_width = width if isinstance(width, int) and width > 0 else PANES[2]
+        self.actions_.new_run.setChecked(self._settings.flag("new_run_shown", True))
+        self.new_run.form.more.setChecked(self._settings.flag("more_shown", False))
 
     def remember(self) -> None:
         """Writes sizes and folds into the settings."""
-        if self.setup.isVisible():
-            self._setup_width = self._panes.sizes()[2]
-        self._settings.set_values("window", {"setup_width": self._setup_width})
+        if self.new_run.isVisible():
+            self._sheet_width = self._panes.sizes()[2]
+        self._settings.set_values("window", {"sheet_width": self._sheet_width})
         self._settings.set_layout("window/geometry", self.saveGeometry())
         self._settings.set_layout("splitters/panes", self._panes.saveState())
         self._settings.set_layout("splitters/middle", self._middle.saveState())
@@ -286,14 +286,14 @@ class MainWindow(QMainWindow):
     def _on_stop_triggered(self) -> None:
         self.stop_requested.emit(self._stop_is_now)
 
-    def _on_setup_toggled(self, on: bool) -> None:
+    def _on_new_run_toggled(self, on: bool) -> None:
         sizes = self._panes.sizes()
-        if not on and self.setup.isVisible():
-            self._setup_width = sizes[2]
-        self.setup.setVisible(on)
+        if not on and self.new_run.isVisible():
+            self._sheet_width = sizes[2]
+        self.new_run.setVisible(on)
         if on:
-            self._panes.setSizes([sizes[0], max(1, sizes[1] + sizes[2] - self._setup_width), self._setup_width])
-        self._settings.set_flag("setup_shown", on)
+            self._panes.setSizes([sizes[0], max(1, sizes[1] + sizes[2] - self._sheet_width), self._sheet_width])
+        self._settings.set_flag("new_run_shown", on)
 
     # --- closing -----------------------------------------------------------------------------------------
 

@@ -23,8 +23,8 @@ from PySide6.QtWidgets import QApplication
 
 from app.main import Rankdeck
 from app.settings import settings_in
+from app.views.new_run.device_row import DeviceRow
 from app.views.plots.curve_controls import QuantityBox
-from app.views.setup.device_row import DeviceRow
 from tests.helpers.host_fixture import FakeRun
 from tests.helpers.nvml_sim import NEEDS_SIMULATOR, pretend_cuda_torch, with_gpus
 
@@ -54,12 +54,12 @@ def window(folder: Path) -> Iterator[Rankdeck]:
 
 
 def rows(rankdeck: Rankdeck) -> list[DeviceRow]:
-    picker = rankdeck.window.setup.devices
+    picker = rankdeck.window.new_run.devices
     return [picker.row(device.uuid) for device in rankdeck.table.devices]
 
 
 def ticked(rankdeck: Rankdeck) -> list[str]:
-    return [device.uuid for device in rankdeck.window.setup.devices.selected()]
+    return [device.uuid for device in rankdeck.window.new_run.devices.selected()]
 
 
 def devices_of_the_draft(rankdeck: Rankdeck) -> list[str]:
@@ -83,7 +83,7 @@ def story_lost(folder: Path) -> None:
         assert ada.box.isEnabled() and ada.warning.text() == "" and ticked(rankdeck) == [ADA]
         wait_for(lambda: devices_of_the_draft(rankdeck) == [ADA])
         QTest.keyClick(ada.box, Qt.Key.Key_Space)
-        assert ticked(rankdeck) == [] and rankdeck.window.setup.devices.wished() == [CARD]
+        assert ticked(rankdeck) == [] and rankdeck.window.new_run.devices.wished() == [CARD]
         wait_for(lambda: not card.is_lost)
         assert ticked(rankdeck) == [CARD] and card.warning.text() == ""
     with window(folder) as rankdeck:  # and it is remembered
@@ -108,7 +108,7 @@ def story_late(folder: Path) -> None:
         assert all(device.kind == "cpu" for device in rankdeck.table.devices) and len(ticked(rankdeck)) == 2
         assert "has not answered yet" in str(rankdeck.table.problem)
         wait_for(lambda: rankdeck.table.problem is None)
-        assert sum(not row.is_lost for row in rankdeck.window.setup.devices.rows()) == 1 and ticked(rankdeck)[
+        assert sum(not row.is_lost for row in rankdeck.window.new_run.devices.rows()) == 1 and ticked(rankdeck)[
             0
         ].startswith("GPU-")
 
@@ -134,24 +134,24 @@ def story_no_gpu(folder: Path) -> None:
     """No driver, or one that does not work: why, and slots of the processor."""
     with window(folder) as rankdeck:
         words = {"no_driver": "not running", "zero_gpus": "finds no GPU", "not_working": "does not work"}
-        assert words[folder.name] in rankdeck.window.setup.devices._notice.text()
-        assert rankdeck.window.setup.devices._notice.isVisible()
+        assert words[folder.name] in rankdeck.window.new_run.devices._notice.text()
+        assert rankdeck.window.new_run.devices._notice.isVisible()
         assert ticked(rankdeck) == ["cpu:0", "cpu:1"] and rankdeck.window.actions_.start.isEnabled()
 
 
 def story_cpu_torch(folder: Path) -> None:
     """GPUs that this PyTorch cannot train on: said of each, not ticked, and refused when a person ticks one."""
     with window(folder) as rankdeck:
-        setup = rankdeck.window.setup
+        sheet = rankdeck.window.new_run
         assert [device.uuid for device in rankdeck.table.devices][:3] == [ADA, CARD, "cpu:0"]
         assert ticked(rankdeck) == ["cpu:0", "cpu:1"] and rankdeck.window.actions_.start.isEnabled()
         ada, card, *_ = rows(rankdeck)
         assert all("this PyTorch cannot use it" in row.box.toolTip() for row in (ada, card))
-        assert "cannot use it" in ada.warning.text() and "pip install" in setup.devices._notice.text()
+        assert "cannot use it" in ada.warning.text() and "pip install" in sheet.devices._notice.text()
         ada.box.click()
         wait_for(lambda: not rankdeck.window.actions_.start.isEnabled())
-        assert "is built for the CPU only" in setup.devices.problem.text()
-        assert not setup.devices._notice.isVisible()  # it would say the same
+        assert "is built for the CPU only" in sheet.devices.problem.text()
+        assert not sheet.devices._notice.isVisible()  # it would say the same
         ada.box.click()
         wait_for(lambda: rankdeck.window.actions_.start.isEnabled())
 

@@ -66,15 +66,15 @@ def make_wheel(folder: Path) -> None:
 
 def offered(rankdeck: Rankdeck, qtbot: QtBot) -> InstallDialog:
     """Chooses the recipe and presses the button in the bar that says what is missing."""
-    setup = rankdeck.window.setup
-    setup.recipe.setCurrentIndex(setup.recipe.findData("needy"))
-    qtbot.waitUntil(setup.needs.isVisible, timeout=SOON_MS)
-    assert PACKAGE in setup.needs.text and not rankdeck.window.actions_.start.isEnabled()
+    sheet = rankdeck.window.new_run
+    sheet.recipe.setCurrentIndex(sheet.recipe.findData("needy"))
+    qtbot.waitUntil(sheet.needs.isVisible, timeout=SOON_MS)
+    assert PACKAGE in sheet.needs.text and not rankdeck.window.actions_.start.isEnabled()
     assert PACKAGE in rankdeck.window.actions_.start.toolTip()
-    button = setup.needs.findChild(QPushButton, "step")
+    button = sheet.needs.findChild(QPushButton, "step")
     assert isinstance(button, QPushButton)
     qtbot.mouseClick(button, LEFT)
-    dialog = rankdeck.setup.install_dialog
+    dialog = rankdeck.new_run.install_dialog
     assert dialog is not None and dialog.isVisible()
     return dialog
 
@@ -85,7 +85,7 @@ def test_what_is_missing_is_installed_when_asked_for(open_window: OpenWindow, wh
     dialog = offered(rankdeck, qtbot)
     command = dialog.command.toPlainText()
     assert sys.executable in command and "-m pip install" in command and command.endswith(PACKAGE)
-    assert not dialog.output.isVisible() and not rankdeck.setup.installing.is_going, "nothing runs unasked"
+    assert not dialog.output.isVisible() and not rankdeck.new_run.installing.is_going, "nothing runs unasked"
 
     qtbot.mouseClick(dialog.install, LEFT)  # there is no such package yet
     qtbot.waitUntil(dialog.notice.isVisible, timeout=PIP_MS)
@@ -98,9 +98,9 @@ def test_what_is_missing_is_installed_when_asked_for(open_window: OpenWindow, wh
     qtbot.waitUntil(lambda: dialog.notice.title == "Installed", timeout=PIP_MS)
     assert f"Successfully installed {PACKAGE}" in dialog.output.toPlainText().replace("-", "_")
     qtbot.mouseClick(dialog.cancel, LEFT)
-    assert rankdeck.setup.install_dialog is None
+    assert rankdeck.new_run.install_dialog is None
     qtbot.waitUntil(rankdeck.window.actions_.start.isEnabled, timeout=SOON_MS)
-    assert not rankdeck.window.setup.needs.isVisible()
+    assert not rankdeck.window.new_run.needs.isVisible()
 
 
 @pytest.mark.usefixtures("wheels")
@@ -118,13 +118,13 @@ def test_an_installation_is_cancelled(open_window: OpenWindow, qtbot: QtBot, mon
         assert dialog.isVisible(), "what goes on is not hidden"
         qtbot.mouseClick(dialog.cancel, LEFT)
         qtbot.waitUntil(lambda: dialog.notice.title == "Cancelled", timeout=SOON_MS)
-        assert not rankdeck.setup.installing.is_going and dialog.install.isEnabled()
+        assert not rankdeck.new_run.installing.is_going and dialog.install.isEnabled()
         dialog.reject()
 
 
 def test_deepspeed_is_offered_where_the_mode_wants_it(open_window: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_window()
-    drafting, mode = rankdeck.drafting, rankdeck.window.setup.mode
+    drafting, mode = rankdeck.drafting, rankdeck.window.new_run.mode
     platform = drafting._platform
     assert platform is not None
     drafting._on_platform(dataclasses.replace(platform, deepspeed_version=None))
@@ -132,7 +132,7 @@ def test_deepspeed_is_offered_where_the_mode_wants_it(open_window: OpenWindow, q
     mode.radios["zero"].click()
     assert mode.install.isVisible()
     qtbot.mouseClick(mode.install, LEFT)
-    dialog = rankdeck.setup.install_dialog
+    dialog = rankdeck.new_run.install_dialog
     assert dialog is not None and "deepspeed" in dialog.cause.text() and "deepspeed" in dialog.command.toPlainText()
     dialog.reject()
     drafting._on_platform(dataclasses.replace(platform, deepspeed_version="0.19.8"))
@@ -142,7 +142,7 @@ def test_deepspeed_is_offered_where_the_mode_wants_it(open_window: OpenWindow, q
 def test_a_run_that_lacks_a_package_offers_it_too(open_window: OpenWindow) -> None:
     rankdeck = open_window()
     rankdeck.launching.start_failed.emit(MissingPackageError(("peft",), "The recipe X"))
-    notice = rankdeck.window.setup.notice
+    notice = rankdeck.window.new_run.notice
     button = notice.findChild(QPushButton, "step")
     assert "rankdeck[hf]" in notice.text and isinstance(button, QPushButton) and button.text() == "Insta&ll…"
 

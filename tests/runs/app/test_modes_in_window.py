@@ -16,7 +16,7 @@ pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 
 def test_a_deepspeed_configuration_that_contradicts_the_run_is_marked(open_window: OpenWindow) -> None:
     rankdeck = open_window()
-    mode, start = rankdeck.window.setup.mode, rankdeck.window.actions_.start
+    mode, start = rankdeck.window.new_run.mode, rankdeck.window.actions_.start
     mode.radios["zero"].click()
     config = {**json.loads(own_text(1)), "train_batch_size": 7}
     mode.set_deepspeed(json.dumps(config, indent=2))
@@ -28,36 +28,36 @@ def test_a_deepspeed_configuration_that_contradicts_the_run_is_marked(open_windo
 
 def test_an_outer_optimizer_with_plain_averaging_is_marked(open_window: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_window()
-    setup, start = rankdeck.window.setup, rankdeck.window.actions_.start
-    setup.mode.radios["independent"].click()
-    setup.mode.sync_interval.slider.setValue(3)
-    setup.form.more.setChecked(True)
-    method = setup.form.rows["sync_method"].editor
+    sheet, start = rankdeck.window.new_run, rankdeck.window.actions_.start
+    sheet.mode.radios["independent"].click()
+    sheet.mode.sync_interval.slider.setValue(3)
+    sheet.form.more.setChecked(True)
+    method = sheet.form.rows["sync_method"].editor
     assert isinstance(method, QComboBox) and method.isVisible()
     method.setCurrentIndex(method.findData("average"))
     type_into(rankdeck, "outer_lr", "0.7", qtbot)
-    row = setup.form.rows["outer_lr"]
+    row = sheet.form.rows["outer_lr"]
     assert "no outer optimizer" in row.problem.text() and not row.problem.isHidden() and not start.isEnabled()
-    setup.mode.radios["ddp"].click()
-    assert start.isEnabled() and "outer" not in setup.summary.command.text(), "it means nothing in this mode"
+    sheet.mode.radios["ddp"].click()
+    assert start.isEnabled() and "outer" not in sheet.summary.command.text(), "it means nothing in this mode"
 
 
 def test_merge_rounds_are_not_offered_beside_the_dial(open_window: OpenWindow) -> None:
     rankdeck = open_window()
-    setup = rankdeck.window.setup
-    setup.mode.radios["independent"].click()
-    rounds = setup.mode.merging.rows["merge_every_chunks"]
+    sheet = rankdeck.window.new_run
+    sheet.mode.radios["independent"].click()
+    rounds = sheet.mode.merging.rows["merge_every_chunks"]
     rounds.set_text("4")
     rounds.edited.emit("merge_every_chunks")
-    assert "--merge-every-chunks 4" in setup.summary.command.text()
-    setup.mode.sync_interval.slider.setValue(3)
+    assert "--merge-every-chunks 4" in sheet.summary.command.text()
+    sheet.mode.sync_interval.slider.setValue(3)
     assert not rounds.editor.isVisible()
-    command = setup.summary.command.text()
+    command = sheet.summary.command.text()
     assert "--sync-every 10" in command and "--merge-every-chunks" not in command
 
 
 def test_two_slots_of_the_processor_have_nothing_to_move(open_window: OpenWindow) -> None:
-    mode = open_window().window.setup.mode
+    mode = open_window().window.new_run.mode
     mode.radios["zero"].click()
     box = mode.zero.rows["offload_optimizer"].editor
     assert box.isVisible() and not box.isEnabled() and "CPU devices" in box.toolTip()

@@ -58,7 +58,7 @@ def light(runs_dir: Path) -> None:
 
 
 def choose_light(rankdeck: Rankdeck) -> None:
-    recipe = rankdeck.window.setup.recipe
+    recipe = rankdeck.window.new_run.recipe
     recipe.setCurrentIndex(recipe.findData("light"))
 
 
@@ -74,15 +74,15 @@ def rows(tmp_path: Path) -> Path:
 
 
 def open_preview(rankdeck: Rankdeck, qtbot: QtBot) -> PreviewDialog:
-    qtbot.waitUntil(rankdeck.window.setup.data.preview.isEnabled, timeout=SOON_MS)
-    qtbot.mouseClick(rankdeck.window.setup.data.preview, LEFT)
-    dialog = rankdeck.setup.preview
+    qtbot.waitUntil(rankdeck.window.new_run.data.preview.isEnabled, timeout=SOON_MS)
+    qtbot.mouseClick(rankdeck.window.new_run.data.preview, LEFT)
+    dialog = rankdeck.new_run.preview
     assert dialog is not None and dialog.isVisible()
     return dialog
 
 
 def set_data(rankdeck: Rankdeck, text: str, qtbot: QtBot) -> None:
-    line = rankdeck.window.setup.data.line
+    line = rankdeck.window.new_run.data.line
     line.clear()
     qtbot.keyClicks(line, text)
 
@@ -107,25 +107,25 @@ def test_the_preview_shows_what_the_model_will_see(open_window: OpenWindow, rows
     text = dialog.text.toPlainText()
     assert "Sample 0 (64 tokens)" in text and "Document 1: " in text and "cut into" in text and "is↵a rather" in text
 
-    with qtbot.waitSignal(rankdeck.setup.previewing.found, timeout=LOOK_MS):
+    with qtbot.waitSignal(rankdeck.new_run.previewing.found, timeout=LOOK_MS):
         dialog.column.setFocus()
         dialog.column.setCurrentIndex(dialog.column.findData("title"))
         dialog.column.activated.emit(dialog.column.currentIndex())
-    assert rankdeck.window.setup.draft().fields["text_column"] == "title"
+    assert rankdeck.window.new_run.draft().fields["text_column"] == "title"
     assert "Nr 0" in dialog.text.toPlainText() and "Größe" not in dialog.text.toPlainText()
-    assert "text_column=title" in rankdeck.window.setup.summary.command.text()
+    assert "text_column=title" in rankdeck.window.new_run.summary.command.text()
 
-    rankdeck.window.setup.set_field("text_column", "nothing")
+    rankdeck.window.new_run.set_field("text_column", "nothing")
     qtbot.mouseClick(dialog.again, LEFT)
     qtbot.waitUntil(lambda: not dialog.cancel.isVisible(), timeout=LOOK_MS)
     assert "nothing" in dialog.notice.text
     step = dialog.notice.findChild(type(dialog.again), "step")
     assert step is not None and step.text() == "&Guess the column"
-    with qtbot.waitSignal(rankdeck.setup.previewing.found, timeout=LOOK_MS):
+    with qtbot.waitSignal(rankdeck.new_run.previewing.found, timeout=LOOK_MS):
         qtbot.mouseClick(step, LEFT)
-    assert rankdeck.window.setup.draft().fields["text_column"] == ""
+    assert rankdeck.window.new_run.draft().fields["text_column"] == ""
     dialog.reject()
-    assert rankdeck.setup.preview is None
+    assert rankdeck.new_run.preview is None
 
 
 @pytest.mark.usefixtures("light")
@@ -135,14 +135,14 @@ def test_a_start_on_a_column_that_is_not_there_makes_no_run(
     rankdeck = open_window()
     choose_light(rankdeck)
     set_data(rankdeck, str(rows), qtbot)
-    rankdeck.window.setup.set_field("text_column", "body")
-    start, row = rankdeck.window.actions_.start, rankdeck.window.setup.form.rows["text_column"]
-    qtbot.waitUntil(lambda: start.isEnabled() and "text_column=body" in rankdeck.window.setup.summary.command.text())
+    rankdeck.window.new_run.set_field("text_column", "body")
+    start, row = rankdeck.window.actions_.start, rankdeck.window.new_run.form.rows["text_column"]
+    qtbot.waitUntil(lambda: start.isEnabled() and "text_column=body" in rankdeck.window.new_run.summary.command.text())
     before = sorted(runs_dir.iterdir())
     start.trigger()
     qtbot.waitUntil(lambda: not row.problem.isHidden() and not rankdeck.launching.busy, timeout=LOOK_MS)
     assert "'body'" in row.problem.text() and "review" in row.problem.text()
-    assert rankdeck.window.setup.notice.isVisible() and start.isEnabled()
+    assert rankdeck.window.new_run.notice.isVisible() and start.isEnabled()
     assert sorted(runs_dir.iterdir()) == before and not rankdeck.runs.model.rowCount()
 
 
@@ -151,7 +151,7 @@ def test_a_look_is_cancelled_and_leaves_nothing(open_window: OpenWindow, qtbot: 
     dialog = open_preview(rankdeck, qtbot)
     qtbot.mouseClick(dialog.cancel, LEFT)
     assert dialog.notice.title == "Cancelled" and dialog.again.isEnabled()
-    assert not rankdeck.setup.previewing.is_open
+    assert not rankdeck.new_run.previewing.is_open
     dialog.reject()
 
 
@@ -159,7 +159,7 @@ def test_a_look_is_cancelled_and_leaves_nothing(open_window: OpenWindow, qtbot: 
 def test_data_that_cannot_be_used_cannot_be_previewed(open_window: OpenWindow, tmp_path: Path, qtbot: QtBot) -> None:
     rankdeck = open_window()
     choose_light(rankdeck)
-    data = rankdeck.window.setup.data
+    data = rankdeck.window.new_run.data
     set_data(rankdeck, str(tmp_path / "gone.txt"), qtbot)
     qtbot.waitUntil(lambda: not data.preview.isEnabled(), timeout=SOON_MS)
     assert "Fix the marked" in data.preview.toolTip()
@@ -180,8 +180,8 @@ def test_data_of_the_hub_is_not_counted_in_files(
     rankdeck = open_window()
     set_data(rankdeck, "hf://owner/name", qtbot)
     found = "on the Hugging Face Hub, not downloaded yet"
-    qtbot.waitUntil(lambda: rankdeck.window.setup.data.found.text() == found, timeout=SOON_MS)
-    assert rankdeck.window.setup.summary.epoch.text() == "", "how many steps it has is not known"
+    qtbot.waitUntil(lambda: rankdeck.window.new_run.data.found.text() == found, timeout=SOON_MS)
+    assert rankdeck.window.new_run.summary.epoch.text() == "", "how many steps it has is not known"
     assert data_text("hf://owner/name:en", 0, 2_500_000) == "on the Hugging Face Hub, 2.5 MB on this machine"
     assert (
         data_text("a.txt", 1, 999) == "1 file, 999 bytes" and data_text("a", 1200, 512_300_000) == "1,200 files, 512 MB"

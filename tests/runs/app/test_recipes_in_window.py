@@ -18,20 +18,20 @@ SOON_MS = 10_000
 
 
 def titles(rankdeck: Rankdeck) -> list[str]:
-    combo = rankdeck.window.setup.recipe
+    combo = rankdeck.window.new_run.recipe
     return [combo.itemText(row) for row in range(combo.count())]
 
 
 def test_a_recipe_that_is_dropped_in_appears_with_its_form(open_window: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_window()
-    setup = rankdeck.window.setup
+    sheet = rankdeck.window.new_run
     type_into(rankdeck, "steps", "123", qtbot)
     made = new_recipe("my-model")
     qtbot.waitUntil(lambda: "my-model" in titles(rankdeck), timeout=SOON_MS)
-    assert setup.chosen_recipe() is not None and setup.draft().recipe == "minigpt", "what is chosen stays chosen"
-    assert setup.draft().fields["steps"] == "123"
-    setup.recipe.setCurrentIndex(setup.recipe.findData("my-model"))
-    assert setup.draft().fields["width"] == "64"
+    assert sheet.chosen_recipe() is not None and sheet.draft().recipe == "minigpt", "what is chosen stays chosen"
+    assert sheet.draft().fields["steps"] == "123"
+    sheet.recipe.setCurrentIndex(sheet.recipe.findData("my-model"))
+    assert sheet.draft().fields["width"] == "64"
     qtbot.waitUntil(
         lambda: (
             (latest := rankdeck.drafting.latest) is not None
@@ -45,28 +45,28 @@ def test_a_recipe_that_is_dropped_in_appears_with_its_form(open_window: OpenWind
     manifest = made / "recipe.toml"
     text = manifest.read_text(encoding="utf-8")
     manifest.write_text(text.replace("default = 64", "default = 96"), encoding="utf-8", newline="\n")
-    qtbot.waitUntil(lambda: setup.draft().fields["width"] == "96", timeout=SOON_MS)
-    assert setup.draft().fields["steps"] == "77", "what was typed stays"
+    qtbot.waitUntil(lambda: sheet.draft().fields["width"] == "96", timeout=SOON_MS)
+    assert sheet.draft().fields["steps"] == "77", "what was typed stays"
 
     shutil.rmtree(made)
     qtbot.waitUntil(lambda: "my-model" not in titles(rankdeck), timeout=SOON_MS)
-    assert setup.draft().recipe == "minigpt" and "width" not in setup.draft().fields
+    assert sheet.draft().recipe == "minigpt" and "width" not in sheet.draft().fields
 
 
 def test_a_broken_one_is_shown_with_the_reason(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
     rankdeck = open_window()
-    setup = rankdeck.window.setup
-    assert setup.unusable.text() == ""
+    sheet = rankdeck.window.new_run
+    assert sheet.unusable.text() == ""
     folder = runs_dir / "recipes" / "half"
     folder.mkdir(parents=True)
     (folder / "train.py").write_text("raise SystemExit('imported')", encoding="utf-8")
-    qtbot.waitUntil(lambda: "no recipe.toml" in setup.unusable.text(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: "no recipe.toml" in sheet.unusable.text(), timeout=SOON_MS)
     assert "half (cannot be used)" in titles(rankdeck)
-    item = setup.recipe.model().index(setup.recipe.findData("half"), 0)
+    item = sheet.recipe.model().index(sheet.recipe.findData("half"), 0)
     assert not item.flags() & Qt.ItemFlag.ItemIsEnabled
     text = 'format = "rankdeck-recipe"\nversion = 1\nname = "half"\n'
     (folder / "recipe.toml").write_text(text + "range = 3\n", encoding="utf-8")
-    qtbot.waitUntil(lambda: "unknown key 'range'" in setup.unusable.text(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: "unknown key 'range'" in sheet.unusable.text(), timeout=SOON_MS)
     (folder / "recipe.toml").write_text(text, encoding="utf-8")
-    qtbot.waitUntil(lambda: setup.unusable.text() == "", timeout=SOON_MS)
+    qtbot.waitUntil(lambda: sheet.unusable.text() == "", timeout=SOON_MS)
     assert "half" in titles(rankdeck)

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from app.views.dialogs.charts_dialog import ChartsDialog
-from app.views.setup.script_rows import InterpreterRow
+from app.views.new_run.script_rows import InterpreterRow
 from core.run_folder.store import RunStore
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
@@ -38,7 +38,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def choose_script_recipe(rankdeck: Rankdeck) -> None:
-    recipe = rankdeck.window.setup.recipe
+    recipe = rankdeck.window.new_run.recipe
     recipe.setCurrentIndex(recipe.findData("script"))
 
 
@@ -52,35 +52,35 @@ def pick(name: str, path: Path, rankdeck: Rankdeck, qtbot: QtBot, monkeypatch: p
 
     monkeypatch.setattr(QFileDialog, "getOpenFileName", file)
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(path))
-    button = rankdeck.window.setup.form.rows[name].browse
+    button = rankdeck.window.new_run.form.rows[name].browse
     assert button is not None
     qtbot.mouseClick(button, LEFT)
     return asked
 
 
 def problem(rankdeck: Rankdeck, name: str) -> str:
-    return rankdeck.window.setup.form.rows[name].problem.text()
+    return rankdeck.window.new_run.form.rows[name].problem.text()
 
 
 def editor(rankdeck: Rankdeck, name: str) -> QLineEdit:
-    found = rankdeck.window.setup.form.rows[name].editor
+    found = rankdeck.window.new_run.form.rows[name].editor
     assert isinstance(found, QLineEdit)
     return found
 
 
 def test_the_form_of_a_script_asks_what_a_script_needs(open_window: OpenWindow) -> None:
     rankdeck = open_window()
-    setup = rankdeck.window.setup
+    sheet = rankdeck.window.new_run
     choose_script_recipe(rankdeck)
-    names = list(setup.form.rows)
+    names = list(sheet.form.rows)
     assert names[0] == "script" and "python" in names and "max_restarts" in names
     assert "lr" not in names and "batch_size" not in names, "they mean nothing to a program with its own"
-    assert not setup.data.isVisible()
-    assert setup.mode.radios["ddp"].isEnabled() and not setup.mode.radios["zero"].isEnabled()
-    setup.mode.radios["independent"].click()
-    assert not setup.mode.sync_interval.isVisible() and not setup.mode.merging.isVisible()
-    setup.recipe.setCurrentIndex(setup.recipe.findData("minigpt"))
-    assert setup.data.isVisible() and "lr" in setup.form.rows
+    assert not sheet.data.isVisible()
+    assert sheet.mode.radios["ddp"].isEnabled() and not sheet.mode.radios["zero"].isEnabled()
+    sheet.mode.radios["independent"].click()
+    assert not sheet.mode.sync_interval.isVisible() and not sheet.mode.merging.isVisible()
+    sheet.recipe.setCurrentIndex(sheet.recipe.findData("minigpt"))
+    assert sheet.data.isVisible() and "lr" in sheet.form.rows
 
 
 def test_what_is_wrong_is_marked_at_its_field(
@@ -102,7 +102,7 @@ def test_what_is_wrong_is_marked_at_its_field(
     assert problem(rankdeck, "working_directory") == "" and not start.isEnabled()
     qtbot.keyClicks(editor(rankdeck, "arguments"), "'")
     qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
-    assert "2 processes, one per device" in rankdeck.window.setup.summary.arithmetic.text()
+    assert "2 processes, one per device" in rankdeck.window.new_run.summary.arithmetic.text()
 
 
 def test_pythons_are_offered_and_another_can_be_chosen(
@@ -111,7 +111,7 @@ def test_pythons_are_offered_and_another_can_be_chosen(
     venv.create(script.parent / ".venv", with_pip=False)
     rankdeck = open_window()
     choose_script_recipe(rankdeck)
-    row, starts = rankdeck.window.setup.form.rows["python"], Qt.MatchFlag.MatchStartsWith
+    row, starts = rankdeck.window.new_run.form.rows["python"], Qt.MatchFlag.MatchStartsWith
     assert isinstance(row, InterpreterRow)
     combo = row.editor
     assert isinstance(combo, QComboBox)
@@ -122,7 +122,7 @@ def test_pythons_are_offered_and_another_can_be_chosen(
     assert "torch" in combo.itemText(combo.findText("Rankdeck's own: Python", starts))
     combo.setFocus()
     combo.activated.emit(combo.findText(ours, starts))
-    chosen = rankdeck.window.setup.draft().fields["python"]
+    chosen = rankdeck.window.new_run.draft().fields["python"]
     assert Path(chosen).parent.parent == script.parent / ".venv" and row.note.text().startswith(ours)
     row.line.clear()
     qtbot.keyClicks(row.line, "no/such/python")
@@ -138,30 +138,30 @@ def test_a_script_of_which_nothing_is_charted_shows_its_names_and_numbers(
 ) -> None:
     script.write_text("for i in range(60): print(f'round {i} criterion: {i / 8}')\n", encoding="utf-8", newline="\n")
     rankdeck = open_window()
-    window, setup = rankdeck.window, rankdeck.window.setup
+    window, sheet = rankdeck.window, rankdeck.window.new_run
     choose_script_recipe(rankdeck)
     pick("script", script, rankdeck, qtbot, monkeypatch)
-    setup.devices.select([device.uuid for device in rankdeck.table.devices if device.kind == "cpu"][:1])
-    setup.devices.selection_changed.emit()
+    sheet.devices.select([device.uuid for device in rankdeck.table.devices if device.kind == "cpu"][:1])
+    sheet.devices.selection_changed.emit()
     qtbot.waitUntil(window.actions_.start.isEnabled, timeout=SOON_MS)
     window.actions_.start.trigger()
     qtbot.waitUntil(lambda: (s := rankdeck.data.state) is not None and s.state == "finished", timeout=RUN_MS)
     alerts = window.tabs.alerts.table
     qtbot.waitUntil(lambda: alerts.rowCount() == 1, timeout=SOON_MS)
     item = alerts.item(0, 3)
-    assert item is not None and "To chart them, open Charts in Setup." in item.text() and "--map" not in item.text()
+    assert item is not None and "To chart them, open Charts in New run." in item.text() and "--map" not in item.text()
     assert not window.header.step.isVisible(), "never step 0"
-    button = setup.form.rows["charts"].browse
+    button = sheet.form.rows["charts"].browse
     assert button is not None
     qtbot.mouseClick(button, LEFT)
-    dialog = setup.findChild(ChartsDialog)
+    dialog = sheet.findChild(ChartsDialog)
     assert dialog is not None and not dialog.table.isColumnHidden(1)
     numbers = dialog.table.item(row_of(dialog, "criterion"), 1)
     assert numbers is not None and numbers.text() == "7.25, 7.375"
     dialog.choose(row_of(dialog, "criterion"), "loss")
     dialog.choose(row_of(dialog, "round"), "step")
     qtbot.mouseClick(dialog.use, LEFT)
-    assert setup.draft().fields["charts"] == "criterion=loss, round=step"
+    assert sheet.draft().fields["charts"] == "criterion=loss, round=step"
 
 
 def row_of(dialog: ChartsDialog, printed: str) -> int:
@@ -174,11 +174,11 @@ def test_it_runs_and_its_names_are_charted_as_one_says(
     open_window: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rankdeck = open_window()
-    window, setup = rankdeck.window, rankdeck.window.setup
+    window, sheet = rankdeck.window, rankdeck.window.new_run
     choose_script_recipe(rankdeck)
     pick("script", script, rankdeck, qtbot, monkeypatch)
-    setup.devices.select([device.uuid for device in rankdeck.table.devices if device.kind == "cpu"][:1])
-    setup.devices.selection_changed.emit()
+    sheet.devices.select([device.uuid for device in rankdeck.table.devices if device.kind == "cpu"][:1])
+    sheet.devices.selection_changed.emit()
 
     def run() -> RunStore:
         before = rankdeck.showing.run_dir
@@ -192,16 +192,16 @@ def test_it_runs_and_its_names_are_charted_as_one_says(
     run()
     cards = window.plots.cards
     qtbot.waitUntil(lambda: "my_score" in cards.shown, timeout=SOON_MS)
-    button = setup.form.rows["charts"].browse
+    button = sheet.form.rows["charts"].browse
     assert button is not None
     qtbot.mouseClick(button, LEFT)
-    dialog = setup.findChild(ChartsDialog)
+    dialog = sheet.findChild(ChartsDialog)
     assert dialog is not None and dialog.isVisible()
     assert dialog.combo(row_of(dialog, "train_loss")).itemText(0) == "as printed (loss)"
     dialog.choose(row_of(dialog, "my_score"), "accuracy")
     dialog.choose(row_of(dialog, "train_loss"), "-")
     qtbot.mouseClick(dialog.use, LEFT)
-    assert setup.draft().fields["charts"] == "train_loss=-, my_score=accuracy"
+    assert sheet.draft().fields["charts"] == "train_loss=-, my_score=accuracy"
 
     store = run()
     assert store.config().options["charts"] == "train_loss=-, my_score=accuracy", "it is kept with the run"

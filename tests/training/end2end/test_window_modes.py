@@ -34,7 +34,7 @@ def text(tmp_path: Path) -> Path:
 
 def choose_zero(rankdeck: Rankdeck, stage: int, engine: str = "torch") -> None:
     """Picks ZeRO, a stage, and an engine."""
-    mode = rankdeck.window.setup.mode
+    mode = rankdeck.window.new_run.mode
     mode.radios["zero"].click()
     for name, value in (("zero_stage", str(stage)), ("zero_engine", engine)):
         editor = mode.zero.rows[name].editor
@@ -56,8 +56,8 @@ def finished(rankdeck: Rankdeck, qtbot: QtBot, steps: int) -> None:
         qtbot.waitUntil(lambda rank=rank: steps_shown(rankdeck, rank) == list(range(1, steps + 1)), timeout=10_000)
 
 
-def resume_in_setups_mode(rankdeck: Rankdeck, qtbot: QtBot, words: str) -> int:
-    """Stops the run, resumes it in Setup's mode after its plan said so; returns the step it was stopped at."""
+def resume_in_the_sheets_mode(rankdeck: Rankdeck, qtbot: QtBot, words: str) -> int:
+    """Stops the run, resumes it in New run's mode after its plan said so; returns the step it was stopped at."""
     actions = rankdeck.window.actions_
     actions.stop.trigger()
     qtbot.waitUntil(lambda: state_of(rankdeck) == "stopped", timeout=TRAIN_MS)
@@ -88,31 +88,31 @@ def test_zero_stage_2_and_a_dial_of_ten_steps(open_window: OpenWindow, qtbot: Qt
     assert rankdeck.window.tabs.config.text.toPlainText().startswith("# The model has ")
 
     type_into(rankdeck, "steps", "20", qtbot)
-    rankdeck.window.setup.mode.radios["independent"].click()
-    rankdeck.window.setup.mode.sync_interval.slider.setValue(3)
-    assert "--sync-every 10" in rankdeck.window.setup.summary.command.text()
+    rankdeck.window.new_run.mode.radios["independent"].click()
+    rankdeck.window.new_run.mode.sync_interval.slider.setValue(3)
+    assert "--sync-every 10" in rankdeck.window.new_run.summary.command.text()
     start(rankdeck, qtbot)
     finished(rankdeck, qtbot, 20)
     assert rankdeck.data.state.mode == "independent"
     qtbot.waitUntil(lambda: "Synchronised" in rankdeck.window.tabs.config.text.toPlainText())
 
 
-def test_a_stopped_run_goes_on_in_the_mode_that_is_chosen_in_setup(
+def test_a_stopped_run_goes_on_in_the_mode_that_is_chosen_in_new_run(
     open_window: OpenWindow, qtbot: QtBot, text: Path
 ) -> None:
     rankdeck = open_window()
     set_up(rankdeck, text, qtbot, steps="5000", eval_every="1000")
-    rankdeck.window.setup.mode.radios["ddp"].click()
+    rankdeck.window.new_run.mode.radios["ddp"].click()
     start(rankdeck, qtbot)
     qtbot.waitUntil(lambda: len(steps_shown(rankdeck, 1)) >= 10, timeout=TRAIN_MS)
     choose_zero(rankdeck, 1, ENGINE)
-    resume_in_setups_mode(rankdeck, qtbot, "ZeRO on CPU 0, CPU 1")
+    resume_in_the_sheets_mode(rankdeck, qtbot, "ZeRO on CPU 0, CPU 1")
     assert rankdeck.data.state is not None and rankdeck.data.state.mode == "zero"
     assert rankdeck.data.state.fallback is None, "the engine that was chosen shards"
     assert rankdeck.showing.run_dir is not None
     assert f'zero_engine = "{ENGINE}"' in (rankdeck.showing.run_dir / "run.toml").read_text(encoding="utf-8")
-    rankdeck.window.setup.mode.radios["independent"].click()
-    stopped_at = resume_in_setups_mode(rankdeck, qtbot, "parallel-independent on CPU 0, CPU 1")
+    rankdeck.window.new_run.mode.radios["independent"].click()
+    stopped_at = resume_in_the_sheets_mode(rankdeck, qtbot, "parallel-independent on CPU 0, CPU 1")
     assert rankdeck.data.state.mode == "independent"
     assert steps_shown(rankdeck, 0)[:stopped_at] == list(range(1, stopped_at + 1)), "no step missing or twice"
     run_dir = rankdeck.showing.run_dir

@@ -37,14 +37,14 @@ FORM = {
 
 
 def set_up(rankdeck: Rankdeck, text: Path, qtbot: QtBot, **more: str) -> None:
-    """Fills Setup the way a person does."""
-    setup = rankdeck.window.setup
-    setup.form.more.setChecked(True)
-    setup.data.line.setText(str(text))  # keyClicks knows no letters outside ASCII
-    setup.data.line.textEdited.emit(str(text))
+    """Fills New run the way a person does."""
+    sheet = rankdeck.window.new_run
+    sheet.form.more.setChecked(True)
+    sheet.data.line.setText(str(text))  # keyClicks knows no letters outside ASCII
+    sheet.data.line.textEdited.emit(str(text))
     for name, value in {**FORM, **more}.items():
         type_into(rankdeck, name, value, qtbot)
-    for row in setup.devices.rows():
+    for row in sheet.devices.rows():
         if row.box.isChecked() != (row.device.uuid in ("cpu:0", "cpu:1")):
             row.box.click()
 
@@ -69,7 +69,7 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     rankdeck = open_window()
     window, actions = rankdeck.window, rankdeck.window.actions_
     set_up(rankdeck, text, qtbot, steps="4000", checkpoint_every_steps="20")
-    window.setup.mode.radios["ddp"].click()
+    window.new_run.mode.radios["ddp"].click()
     qtbot.waitUntil(actions.start.isEnabled)
     actions.start.trigger()
     assert window.header.state.text() == "Starting", "something is seen to happen at once"
@@ -118,8 +118,8 @@ def test_a_run_goes_on_without_the_window_and_is_found_again(
     text.write_text("she sells sea shells by the sea shore\n" * 1500, encoding="utf-8")
     first = open_window()
     set_up(first, text, qtbot, steps="5000")
-    first.window.setup.mode.radios["independent"].click()
-    merge = first.window.setup.mode.merging.rows["merge_policy"].editor
+    first.window.new_run.mode.radios["independent"].click()
+    merge = first.window.new_run.mode.merging.rows["merge_policy"].editor
     assert isinstance(merge, QComboBox)
     merge.setCurrentIndex(merge.findData("none"))
     qtbot.waitUntil(first.window.actions_.start.isEnabled)

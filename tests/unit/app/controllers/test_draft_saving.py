@@ -1,4 +1,4 @@
-"""Drafts of Setup are on the disk soon after each edit, for each recipe."""
+"""Drafts of New run are on the disk soon after each edit, for each recipe."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pytestqt.qtbot import QtBot
 
 from app.controllers.draft_saving import DraftSaving
 from app.settings import Settings, settings_in
-from app.views.setup.setup_panel import SetupPanel
+from app.views.new_run.new_run_sheet import NewRunSheet
 from core.recipes.catalog import find_recipes
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 
 
-def opened(settings: Settings, qtbot: QtBot) -> tuple[SetupPanel, DraftSaving]:
-    panel = SetupPanel(find_recipes())
+def opened(settings: Settings, qtbot: QtBot) -> tuple[NewRunSheet, DraftSaving]:
+    panel = NewRunSheet(find_recipes())
     qtbot.addWidget(panel)
     saving = DraftSaving(panel, settings, panel)
     saving.open()
     return panel, saving
 
 
-def choose(panel: SetupPanel, recipe: str) -> None:
+def choose(panel: NewRunSheet, recipe: str) -> None:
     panel.recipe.setCurrentIndex(panel.recipe.findData(recipe))
 
 
@@ -50,13 +50,13 @@ def test_a_window_that_is_killed_loses_no_setting(qtbot: QtBot, tmp_path: Path) 
 
 def test_a_recipe_that_is_gone_for_now_keeps_its_draft(qtbot: QtBot, tmp_path: Path) -> None:
     settings = settings_in(tmp_path / "settings.ini")
-    settings.set_values("setup", {"recipe": "own_recipe", "fields": {"steps": "5"}})
+    settings.set_values("draft", {"recipe": "own_recipe", "fields": {"steps": "5"}})
     panel, saving = opened(settings, qtbot)
     assert panel.recipe.currentData() == "minigpt"
     panel.set_field("steps", "6")
     saving.save()
     assert settings.values("drafts")["own_recipe"]["fields"] == {"steps": "5"}
-    assert settings.values("setup")["fields"]["steps"] == "6"
+    assert settings.values("draft")["fields"]["steps"] == "6"
 
 
 def test_settings_of_a_run_do_not_push_out_what_was_set(qtbot: QtBot, tmp_path: Path) -> None:

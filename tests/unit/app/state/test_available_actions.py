@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.state.available_actions import ActionContext, available_actions
-from app.state.setup_form import Draft, check_draft
+from app.state.draft import Draft, check_draft
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.recipes.catalog import get_recipe
@@ -21,13 +21,13 @@ def going(**changes: object) -> RunState:
     return RunState("r", "r", "training", devices=("cpu:0",), step=5, total_steps=10).replace(**changes)
 
 
-def test_nothing_shown_and_a_good_setup() -> None:
+def test_nothing_shown_and_a_good_draft() -> None:
     actions = available_actions(ActionContext(checked=GOOD, ticked=[SLOT]))
     assert actions.start is None and actions.resume is None
     assert actions.stop == "No run is selected." and actions.replay == "No run is selected."
 
 
-def test_a_wrong_setup_says_what_is_wrong() -> None:
+def test_a_wrong_draft_says_what_is_wrong() -> None:
     assert available_actions(ActionContext(checked=BAD)).start == "No device is selected."
     assert available_actions(ActionContext()).start == "Checking settings…"
 

@@ -43,13 +43,13 @@ def test_first_start_has_the_demo_filled_in_and_invites(open_window: OpenWindow)
     window = rankdeck.window
     assert window.runs.page.is_empty and "downloads nothing" in INVITATION
     assert window.welcome.isVisible() and "Python's standard library" in window.welcome.plan.text()
-    assert window.setup.data.path() == "stdlib://"
-    assert window.setup.devices.selected()
+    assert window.new_run.data.path() == "stdlib://"
+    assert window.new_run.devices.selected()
     assert window.actions_.start.isEnabled(), window.actions_.start.toolTip()
 
 
 @pytest.mark.parametrize("steps", [300, 0], ids=["with steps", "without a step"])
-def test_the_shown_run_is_drawn_before_setup_looks_around(
+def test_the_shown_run_is_drawn_before_new_run_looks_around(
     steps: int, qtbot: QtBot, tmp_path: Path, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = write_lines(runs_dir / "past", Shape(steps=steps)) if steps else make_run(runs_dir / "past")
@@ -91,27 +91,27 @@ def test_what_cannot_be_done_says_why(open_window: OpenWindow, qtbot: QtBot) -> 
 
 def test_a_wrong_value_is_marked_at_its_field_at_once(open_window: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_window()
-    row = rankdeck.window.setup.form.rows["steps"]
+    row = rankdeck.window.new_run.form.rows["steps"]
     type_into(rankdeck, "steps", "0", qtbot)
     assert "below 1" in row.problem.text() and not row.problem.isHidden()
     assert "below 1" in row.editor.accessibleDescription()
     type_into(rankdeck, "steps", "12", qtbot)
     assert row.problem.isHidden()
-    assert "--steps 12" in rankdeck.window.setup.summary.command.text()
+    assert "--steps 12" in rankdeck.window.new_run.summary.command.text()
 
 
 def test_the_third_batch_number_is_computed_and_greyed(open_window: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_window()
-    setup = rankdeck.window.setup
-    ranks = len(setup.devices.selected())
-    setup.mode.radios["ddp"].click()
+    sheet = rankdeck.window.new_run
+    ranks = len(sheet.devices.selected())
+    sheet.mode.radios["ddp"].click()
     type_into(rankdeck, "batch_size", "4", qtbot)
     type_into(rankdeck, "global_batch_size", str(4 * ranks * 3), qtbot)
-    accumulation = setup.form.rows["grad_accum_steps"].editor
+    accumulation = sheet.form.rows["grad_accum_steps"].editor
     assert isinstance(accumulation, QLineEdit)
     assert accumulation.text() == "" and accumulation.placeholderText() == "3"
-    assert setup.summary.arithmetic.text().startswith(f"Global batch {12 * ranks} = 4 × {ranks} × 3")
-    qtbot.waitUntil(lambda: "steps per epoch" in setup.summary.epoch.text())
+    assert sheet.summary.arithmetic.text().startswith(f"Global batch {12 * ranks} = 4 × {ranks} × 3")
+    qtbot.waitUntil(lambda: "steps per epoch" in sheet.summary.epoch.text())
 
 
 def test_keys_do_what_they_say(open_window: OpenWindow) -> None:
@@ -125,7 +125,7 @@ def test_keys_do_what_they_say(open_window: OpenWindow) -> None:
 
 def test_space_toggles_a_device(open_window: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_window()
-    picker = rankdeck.window.setup.devices
+    picker = rankdeck.window.new_run.devices
     device = picker.selected()[0]
     before = len(picker.selected())
     box = picker.row(device.uuid).box
@@ -178,23 +178,23 @@ def test_a_disabled_action_of_the_menu_has_a_reason(open_window: OpenWindow) -> 
     assert disabled and all("Unavailable:" in action.toolTip() for action in disabled)
 
 
-def test_sizes_and_setup_are_remembered(open_window: OpenWindow, qtbot: QtBot) -> None:
+def test_sizes_and_sheet_are_remembered(open_window: OpenWindow, qtbot: QtBot) -> None:
     first = open_window()
     first.window.resize(1024, 640)  # the offscreen screen is small, and a window is restored within its screen
     first.window.findChildren(RuledSplitter)[0].setSizes([220, 400, 350])
     sizes = first.window.findChildren(RuledSplitter)[0].sizes()
     type_into(first, "steps", "77", qtbot)
-    first.window.setup.mode.radios["independent"].click()
-    first.window.actions_.setup.setChecked(False)
-    ticked = [device.uuid for device in first.window.setup.devices.selected()]
+    first.window.new_run.mode.radios["independent"].click()
+    first.window.actions_.new_run.setChecked(False)
+    ticked = [device.uuid for device in first.window.new_run.devices.selected()]
     shut(first)
     second = open_window().window
-    assert second.setup.form.rows["steps"].text() == "77"
-    assert second.setup.mode.mode() == "independent"
-    assert second.setup.isHidden()
-    second.actions_.setup.setChecked(True)
+    assert second.new_run.form.rows["steps"].text() == "77"
+    assert second.new_run.mode.mode() == "independent"
+    assert second.new_run.isHidden()
+    second.actions_.new_run.setChecked(True)
     assert second.findChildren(RuledSplitter)[0].sizes()[2] == sizes[2]
-    assert [device.uuid for device in second.setup.devices.selected()] == ticked
+    assert [device.uuid for device in second.new_run.devices.selected()] == ticked
 
 
 def test_a_past_run_is_shown_when_it_is_clicked(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QComboBox, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.state.setup_form import Draft, mode_changes
+from app.state.draft import Draft, mode_changes
 from app.views.dialogs.resume_dialog import ResumeDialog
 from core.errors import RankdeckError
 from core.machine.devices import Device, DeviceMonitor
@@ -135,7 +135,7 @@ def test_a_state_file_can_be_named(place: Path, runs_dir: Path, qtbot: QtBot) ->
     assert not dialog.go.isEnabled()
 
 
-def test_the_mode_of_setup_can_be_chosen_and_the_plan_follows(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+def test_the_mode_of_new_run_can_be_chosen_and_the_plan_follows(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
     texts = {"zero_stage": "2", "zero_engine": "torch", "offload_optimizer": "false"}
     chosen = mode_changes(Draft(mode="zero", mode_fields=texts))
@@ -143,7 +143,7 @@ def test_the_mode_of_setup_can_be_chosen_and_the_plan_follows(place: Path, runs_
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
-    assert dialog.mode.itemText(1) == "as in Setup: ZeRO, stage 2" and "Devices: DDP on" in dialog.message.text()
+    assert dialog.mode.itemText(1) == "as in New run: ZeRO, stage 2" and "Devices: DDP on" in dialog.message.text()
     pick(dialog.mode, 1)
     assert not dialog.go.isEnabled(), "the plan is void until it is asked for again"
     qtbot.waitUntil(dialog.go.isEnabled)
@@ -154,7 +154,7 @@ def test_the_mode_of_setup_can_be_chosen_and_the_plan_follows(place: Path, runs_
     assert asked.args[0].config.zero_stage == 2
 
 
-def test_how_and_how_often_ranks_meet_comes_from_setup_too(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+def test_how_and_how_often_ranks_meet_comes_from_new_run_too(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir, mode="independent")
     draft = Draft(
         mode="independent", mode_fields={"sync_every": "50"}, fields={"sync_method": "diloco", "outer_lr": "0.5"}
@@ -184,13 +184,13 @@ def test_devices_and_mode_are_chosen_in_the_dialog(place: Path, runs_dir: Path, 
     devices = [dialog.devices.itemText(row) for row in range(dialog.devices.count())]
     assert devices == [
         "unchanged",
-        "selected in Setup: 2 CPU devices",
+        "selected in New run: 2 CPU devices",
         "GPU 0 · RTX 4090",
         "all 2 CPU devices",
         "CPU 0",
     ]
     modes = [dialog.mode.itemText(row) for row in range(dialog.mode.count())]
-    assert modes[:4] == ["unchanged", "as in Setup: DDP", "automatic", "DDP"] and "ZeRO, stage 3" in modes
+    assert modes[:4] == ["unchanged", "as in New run: DDP", "automatic", "DDP"] and "ZeRO, stage 3" in modes
     assert dialog.asked()[1] == {}
     pick(dialog.mode, modes.index("ZeRO, stage 2"))
     assert dialog.asked()[1] == {"mode": "zero", "zero_stage": "2"}

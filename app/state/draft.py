@@ -1,4 +1,4 @@
-"""Contents of the setup panel, as text and ticks, turned into a `RunConfig` or into its errors."""
+"""Contents of the New run sheet, as text and ticks, turned into a `RunConfig` or into its errors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ HOW: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The setup panel's content. It may be wrong anywhere; `check_draft` says where.
+    """The sheet panel's content. It may be wrong anywhere; `check_draft` says where.
 
     Attributes:
         recipe: The recipe's name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.views.setup.device_picker import DevicePicker, short_uuids
+from app.views.new_run.device_picker import DevicePicker, short_uuids
 from core.machine.devices import POWER_CAP, Device, DeviceSample
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 

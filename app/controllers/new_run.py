@@ -1,4 +1,4 @@
-"""Control of Setup: checks of its draft, devices, the price of synchronising, previews, missing packages."""
+"""Control of New run: checks of its draft, devices, the price of synchronising, previews, missing packages."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from app.controllers.background import Operation, OperationRunner
+from app.controllers.draft_checks import DatasetSize, Drafting
 from app.controllers.install import Installing
 from app.controllers.preview import Previewing
 from app.controllers.script_lookup import Scripting
-from app.controllers.setup_checks import DatasetSize, Drafting
 from app.controllers.sync_pricing import Pricing
 from app.models.device_table import DeviceTable
 from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
 from app.state.chart_names import names_in, unread_numbers
+from app.state.draft import CheckedDraft, plan_text
 from app.state.preview_text import data_text
-from app.state.setup_form import CheckedDraft, plan_text
 from app.views.widgets.notice_bar import Step
 from app.views.window.main_window import MainWindow
 from core.data.dataset import NO_DATASET
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from app.views.dialogs.preview_dialog import PreviewDialog
 
 
-class SetupControl(QObject):
-    """Keeps Setup current, and carries out what it asks for."""
+class NewRunControl(QObject):
+    """Keeps New run current, and carries out what it asks for."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class SetupControl(QObject):
     ) -> None:
         super().__init__(parent)
         self._window = window
-        self._setup = window.setup
+        self._sheet = window.new_run
         self._drafting = drafting
         self._pricing = pricing
         self._runner = runner
@@ -62,30 +62,30 @@ class SetupControl(QObject):
         self.install_dialog: InstallDialog | None = None
         self._requires: tuple[str, ...] | None = None
         self._needs: dict[str, MissingPackageError] = {}
-        recipes.listed.connect(self._setup.set_recipes)
+        recipes.listed.connect(self._sheet.set_recipes)
         self._connect()
 
     def _connect(self) -> None:
-        setup, drafting, pricing = self._setup, self._drafting, self._pricing
+        sheet, drafting, pricing = self._sheet, self._drafting, self._pricing
         self._table.devices_changed.connect(self._on_devices_changed)
-        self._table.sampled.connect(setup.devices.show_samples)
-        setup.draft_changed.connect(self.check_draft)
+        self._table.sampled.connect(sheet.devices.show_samples)
+        sheet.draft_changed.connect(self.check_draft)
         drafting.checked.connect(self._on_checked)
-        drafting.mode_options_changed.connect(setup.mode.set_options)
+        drafting.mode_options_changed.connect(sheet.mode.set_options)
         drafting.dataset_found.connect(self._on_dataset_found)
         drafting.dataset_failed.connect(self._on_dataset_failed)
         self.scripting.judged.connect(functools.partial(drafting.set_problems, "script"))
-        self.scripting.interpreters_found.connect(setup.show_interpreters)
-        setup.charts_requested.connect(self._on_charts_requested)
-        setup.data.preview_requested.connect(self._on_preview_requested)
+        self.scripting.interpreters_found.connect(sheet.show_interpreters)
+        sheet.charts_requested.connect(self._on_charts_requested)
+        sheet.data.preview_requested.connect(self._on_preview_requested)
         self.previewing.failed.connect(self._on_preview_failed)
-        setup.mode.install_requested.connect(self._on_deepspeed_requested)
+        sheet.mode.install_requested.connect(self._on_deepspeed_requested)
         self.installing.installed.connect(self._on_installed)
-        interval = setup.mode.sync_interval
+        interval = sheet.mode.sync_interval
         interval.measure_requested.connect(pricing.measure)
         pricing.price_changed.connect(interval.show_price)
         pricing.measuring_changed.connect(interval.show_measuring)
-        pricing.failed.connect(setup.notice.show_error)
+        pricing.failed.connect(sheet.notice.show_error)
         self._data.changed.connect(self._on_data_changed)
         self._data.reset.connect(self._on_data_changed)
 
@@ -98,10 +98,10 @@ class SetupControl(QObject):
     # --- the draft ---------------------------------------------------------------------------------------
 
     def check_draft(self) -> None:
-        """Checks what Setup holds, as after an edit."""
-        setup = self._setup
-        draft, recipe, devices = setup.draft(), setup.chosen_recipe(), setup.devices.selected()
-        setup.notice.clear()
+        """Checks what New run holds, as after an edit."""
+        sheet = self._sheet
+        draft, recipe, devices = sheet.draft(), sheet.chosen_recipe(), sheet.devices.selected()
+        sheet.notice.clear()
         self._drafting.update(draft, recipe, devices)
         self.scripting.update(draft, recipe)
         requires = recipe.requires if recipe is not None else ()
@@ -110,41 +110,41 @@ class SetupControl(QObject):
             self._look_for_packages()
         if recipe is not None and recipe.self_contained:
             self._set_need("data", None)
-        self._pricing.update(devices, setup.mode.sync_interval.every())
+        self._pricing.update(devices, sheet.mode.sync_interval.every())
         self._pricing.show_run(self._data.series)
 
     def _on_devices_changed(self) -> None:
-        self._setup.devices.set_devices(self._table.devices, self._table.problem, self._table.no_cuda)
+        self._sheet.devices.set_devices(self._table.devices, self._table.problem, self._table.no_cuda)
         self.check_draft()
 
     def _on_checked(self, checked: CheckedDraft, steps_per_epoch: int | None) -> None:
-        setup = self._setup
-        setup.show_checked(checked)
-        setup.summary.show_checked(checked, steps_per_epoch, len(setup.devices.selected()))
-        self._window.welcome.show_plan(plan_text(checked, setup.devices.selected()))
+        sheet = self._sheet
+        sheet.show_checked(checked)
+        sheet.summary.show_checked(checked, steps_per_epoch, len(sheet.devices.selected()))
+        self._window.welcome.show_plan(plan_text(checked, sheet.devices.selected()))
         why_not = None
         if checked.config is None:
             why_not = "Fix the marked settings first."
         elif checked.config.dataset_file == NO_DATASET:
             why_not = "This recipe generates its own samples."
-        setup.data.set_preview(why_not)
+        sheet.data.set_preview(why_not)
 
     def _on_dataset_found(self, size: DatasetSize) -> None:
         self._set_need("data", None)
-        self._setup.data.show_problem(None)
-        self._setup.data.show_found(data_text(size.path, size.files, size.size_bytes))
+        self._sheet.data.show_problem(None)
+        self._sheet.data.show_found(data_text(size.path, size.files, size.size_bytes))
 
     def _on_dataset_failed(self, error: RankdeckError) -> None:
         self._set_need("data", error)
-        self._setup.data.show_problem(error)
+        self._sheet.data.show_problem(error)
 
     def _on_data_changed(self, *_: object) -> None:
-        if self._setup.mode.sync_interval.isVisible():
+        if self._sheet.mode.sync_interval.isVisible():
             self._pricing.show_run(self._data.series)
 
     def _on_charts_requested(self) -> None:
         events = self._data.series.events
-        self._setup.choose_charts(names_in(events), unread_numbers(events))
+        self._sheet.choose_charts(names_in(events), unread_numbers(events))
 
     # --- the preview of the data -------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class SetupControl(QObject):
             return
         from app.views.dialogs.preview_dialog import PreviewDialog  # here: the window opens without it
 
-        dialog = PreviewDialog(self._setup.data.path(), self._setup.window())
+        dialog = PreviewDialog(self._sheet.data.path(), self._sheet.window())
         dialog.look_requested.connect(self._look)
         dialog.cancel_requested.connect(self.previewing.cancel)
         dialog.column_chosen.connect(lambda name: self._set_and_look(TEXT_COLUMN, name))
@@ -166,7 +166,7 @@ class SetupControl(QObject):
         self._look(False)
 
     def _look(self, read_all: bool) -> None:
-        latest, recipe, dialog = self._drafting.latest, self._setup.chosen_recipe(), self.preview
+        latest, recipe, dialog = self._drafting.latest, self._sheet.chosen_recipe(), self.preview
         if dialog is None or recipe is None:
             return
         if latest is None or latest.config is None:
@@ -175,12 +175,12 @@ class SetupControl(QObject):
                 wrong or ConfigError("", "Some settings are missing or invalid.", "Fix the marked settings.")
             )
             return
-        dialog.set_can_choose(TEXT_COLUMN in self._setup.form.rows)
+        dialog.set_can_choose(TEXT_COLUMN in self._sheet.form.rows)
         dialog.show_looking()
         self.previewing.look(latest.config, recipe, self._table.devices, read_all=read_all)
 
     def _set_and_look(self, field: str, text: str) -> None:
-        self._setup.set_field(field, text)
+        self._sheet.set_field(field, text)
         self._look(False)
 
     def _on_preview_failed(self, error: RankdeckError) -> None:
@@ -189,7 +189,7 @@ class SetupControl(QObject):
 
     def _step_after(self, error: RankdeckError) -> Step | None:
         """The button that does what an error's next step says, where one can."""
-        names = self._setup.form.rows
+        names = self._sheet.form.rows
         if isinstance(error, MissingPackageError):
             return self.install_step(error)
         if isinstance(error, DownloadNeededError) and ALLOW_DOWNLOAD in names:
@@ -208,7 +208,7 @@ class SetupControl(QObject):
         return Step("Insta&ll…", lambda: self._offer(error.packages, error.cause))
 
     def _look_for_packages(self) -> None:
-        recipe, requires = self._setup.chosen_recipe(), self._requires or ()
+        recipe, requires = self._sheet.chosen_recipe(), self._requires or ()
         what = f"The recipe {recipe.title}" if recipe is not None else "The recipe"
 
         def work() -> MissingPackageError | None:
@@ -219,13 +219,13 @@ class SetupControl(QObject):
             self._set_need("recipe", error)
             self._drafting.set_problems("packages", {} if error is None else {"recipe": error})
 
-        self._runner.run(Operation(work, looked, self._setup.notice.show_error, topic="packages"))
+        self._runner.run(Operation(work, looked, self._sheet.notice.show_error, topic="packages"))
 
     def _set_need(self, source: str, error: RankdeckError | None) -> None:
         self._needs.pop(source, None)
         if isinstance(error, MissingPackageError):
             self._needs[source] = error
-        bar, shown = self._setup.needs, next(iter(self._needs.values()), None)
+        bar, shown = self._sheet.needs, next(iter(self._needs.values()), None)
         if shown is None:
             bar.clear()
         else:
@@ -242,7 +242,7 @@ class SetupControl(QObject):
         from app.views.dialogs.install_dialog import InstallDialog  # here: the window opens without it
 
         offer = offer_for(packages)
-        dialog = InstallDialog(cause, offer, self.preview or self._setup.window())
+        dialog = InstallDialog(cause, offer, self.preview or self._sheet.window())
         dialog.install_requested.connect(lambda: self.installing.install(offer))
         dialog.cancel_requested.connect(self.installing.cancel)
         dialog.finished.connect(self._on_install_closed)

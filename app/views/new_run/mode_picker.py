@@ -9,11 +9,11 @@ from typing import Final
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QButtonGroup, QLabel, QPushButton, QRadioButton, QWidget
 
+from app.state.draft import default_mode_texts, fields_of_mode
 from app.state.mode_options import ModeOptions
-from app.state.setup_form import default_mode_texts, fields_of_mode
-from app.views.setup.mode_fields import INDENT, ModeFields
-from app.views.setup.recipe_form import LABEL_WIDTH
-from app.views.setup.sync_interval import SyncInterval
+from app.views.new_run.mode_fields import INDENT, ModeFields
+from app.views.new_run.recipe_form import LABEL_WIDTH
+from app.views.new_run.sync_interval import SyncInterval
 from app.views.widgets.build import lay_column, lay_row, muted_label
 from app.views.widgets.field_row import ProblemLabel
 from core.config.mode import Mode

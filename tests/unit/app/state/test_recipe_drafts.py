@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from app.state.setup_drafts import RecipeDrafts
-from app.state.setup_form import Draft
+from app.state.draft import Draft
+from app.state.recipe_drafts import RecipeDrafts
 
 
 def test_each_recipe_keeps_its_own_draft() -> None:

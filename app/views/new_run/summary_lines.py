@@ -1,4 +1,4 @@
-"""Summary below Setup: batch arithmetic, steps per epoch, and the command line that starts the same run."""
+"""Summary below New run: batch arithmetic, steps per epoch, and the command line that starts the same run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QFontDatabase, QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QStyle, QWidget
 
-from app.state.setup_form import CheckedDraft
+from app.state.draft import CheckedDraft
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.style.tones import rule

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from app.state.setup_form import Draft
+from app.state.draft import Draft
 
 
 class RecipeDrafts:

@@ -1,4 +1,4 @@
-"""Setup: devices by UUID, modes with reasons, fields with their problems."""
+"""New run sheet: devices by UUID, modes with reasons, fields with their problems."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QScrollArea
 from pytestqt.qtbot import QtBot
 
+from app.state.draft import OF_MODE, Draft, check_draft, draft_from_config, plan_text
 from app.state.mode_options import ModeOptions
-from app.state.setup_form import OF_MODE, Draft, check_draft, draft_from_config, plan_text
 from app.views.dialogs.deepspeed_dialog import DeepSpeedDialog
-from app.views.setup.setup_panel import SetupPanel
+from app.views.new_run.new_run_sheet import NewRunSheet
 from app.views.widgets.field_row import FieldRow
 from core.errors import ConfigError
 from core.machine.devices import Device
@@ -29,8 +29,8 @@ MERGING = {"merge_policy": "none", "merge_every_chunks": "4"}
 
 
 @pytest.fixture
-def panel(qtbot: QtBot) -> SetupPanel:
-    made = SetupPanel(find_recipes())
+def panel(qtbot: QtBot) -> NewRunSheet:
+    made = NewRunSheet(find_recipes())
     qtbot.addWidget(made)
     return made
 
@@ -41,17 +41,17 @@ def choose(row: FieldRow, value: str) -> None:
     row.editor.setCurrentIndex(row.editor.findData(value))
 
 
-def uuids(panel: SetupPanel) -> list[str]:
+def uuids(panel: NewRunSheet) -> list[str]:
     return [device.uuid for device in panel.devices.selected()]
 
 
-def test_devices_chosen_before_they_are_known_are_ticked_when_they_turn_up(panel: SetupPanel) -> None:
+def test_devices_chosen_before_they_are_known_are_ticked_when_they_turn_up(panel: NewRunSheet) -> None:
     panel.set_draft(Draft(devices=("GPU-b",)))
     panel.devices.set_devices([A, B], None)
     assert uuids(panel) == ["GPU-b"]
 
 
-def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: SetupPanel) -> None:
+def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: NewRunSheet) -> None:
     panel.show()
     panel.devices.set_devices([A, B], None)
     panel.data.show_found("653 files, 11 MB")
@@ -68,7 +68,7 @@ def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: 
     assert panel.data.line.text() == "stdlib://" and panel.data.found.isVisible()
 
 
-def test_what_stands_under_zero_follows_stage_and_engine(panel: SetupPanel) -> None:
+def test_what_stands_under_zero_follows_stage_and_engine(panel: NewRunSheet) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent", "zero", "fsdp")))
     assert not panel.mode.zero.isVisible() and not panel.mode.deepspeed.isVisible()
@@ -83,7 +83,7 @@ def test_what_stands_under_zero_follows_stage_and_engine(panel: SetupPanel) -> N
     assert (held["zero_stage"], held["zero_engine"]) == ("3", "torch")
 
 
-def test_fsdp_has_a_button_and_settings_of_its_own(panel: SetupPanel, qtbot: QtBot) -> None:
+def test_fsdp_has_a_button_and_settings_of_its_own(panel: NewRunSheet, qtbot: QtBot) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2))
     radio, zero = panel.mode.radios["fsdp"], panel.mode.zero
@@ -103,7 +103,7 @@ def test_fsdp_has_a_button_and_settings_of_its_own(panel: SetupPanel, qtbot: QtB
     assert not radio.isEnabled() and radio.toolTip() == "This recipe doesn't support this mode."
 
 
-def test_the_sync_interval_goes_from_every_step_to_never(panel: SetupPanel) -> None:
+def test_the_sync_interval_goes_from_every_step_to_never(panel: NewRunSheet) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent")))
     panel.mode.radios["independent"].click()
@@ -119,7 +119,7 @@ def test_the_sync_interval_goes_from_every_step_to_never(panel: SetupPanel) -> N
     assert interval.every() == 37 and interval.value.text() == "every 37 steps"
 
 
-def test_what_means_nothing_here_says_why(panel: SetupPanel) -> None:
+def test_what_means_nothing_here_says_why(panel: NewRunSheet) -> None:
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero"), on_cpu=True, deepspeed=False))
     panel.mode.radios["zero"].click()
     box, engine = panel.mode.zero.rows["offload_optimizer"].editor, panel.mode.zero.rows["zero_engine"].editor
@@ -137,7 +137,7 @@ def test_what_means_nothing_here_says_why(panel: SetupPanel) -> None:
     assert not box.isEnabled() and "stage 1 keeps" in box.toolTip()
 
 
-def test_variables_are_typed_one_a_line(panel: SetupPanel) -> None:
+def test_variables_are_typed_one_a_line(panel: NewRunSheet) -> None:
     recipe = get_recipe("minigpt")
     panel.devices.set_devices([A, B], None)
     panel.devices.select(("GPU-a", "GPU-b"))
@@ -158,7 +158,7 @@ def test_variables_are_typed_one_a_line(panel: SetupPanel) -> None:
     assert "MASTER_PORT cannot be set" in row.problem.text()
 
 
-def test_low_level_settings_are_rows_of_the_form(panel: SetupPanel) -> None:
+def test_low_level_settings_are_rows_of_the_form(panel: NewRunSheet) -> None:
     chosen = {"backend": "gloo", "collective_timeout_s": "60", "find_unused_parameters": "true"}
     cuda = Platform("linux", "2.13.0+cu128", "12.8", 8)
     chosen |= {"broadcast_buffers": "false", "cudnn_benchmark": "true", "expandable_segments": "true"}
@@ -176,7 +176,7 @@ def test_low_level_settings_are_rows_of_the_form(panel: SetupPanel) -> None:
     assert "under Linux only" in problem.cause
 
 
-def test_settings_of_other_modes_are_left_out(panel: SetupPanel) -> None:
+def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
     panel.show()
     panel.form.more.setChecked(True)
     panel.mode.set_options(ModeOptions("ddp", 2))
@@ -194,7 +194,7 @@ def test_settings_of_other_modes_are_left_out(panel: SetupPanel) -> None:
     assert shown() == set()
 
 
-def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: SetupPanel) -> None:
+def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: NewRunSheet) -> None:
     panel.resize(320, 600)
     panel.show()
     panel.mode.set_options(ModeOptions("independent", 2))
@@ -208,7 +208,7 @@ def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: SetupPanel) -> None
     )
 
 
-def test_the_recommended_mode_is_shown_until_one_is_picked(panel: SetupPanel) -> None:
+def test_the_recommended_mode_is_shown_until_one_is_picked(panel: NewRunSheet) -> None:
     panel.mode.set_options(ModeOptions("independent", 2, ("single", "ddp", "independent")))
     assert panel.mode.radios["independent"].isChecked() and panel.mode.mode() == "auto"
     assert "(recommended)" in panel.mode.radios["independent"].text()
@@ -217,7 +217,7 @@ def test_the_recommended_mode_is_shown_until_one_is_picked(panel: SetupPanel) ->
     assert panel.mode.mode() == "ddp" and panel.draft().mode == "ddp"
 
 
-def test_averaging_carries_its_warning_and_merging_is_only_for_independent(panel: SetupPanel) -> None:
+def test_averaging_carries_its_warning_and_merging_is_only_for_independent(panel: NewRunSheet) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent")))
     assert not panel.mode.merging.isVisible()
@@ -227,7 +227,7 @@ def test_averaging_carries_its_warning_and_merging_is_only_for_independent(panel
     assert panel.mode._average_warning.isVisible() and panel.draft().mode_fields["merge_policy"] == "average"
 
 
-def test_a_problem_under_more_unfolds_it(panel: SetupPanel) -> None:
+def test_a_problem_under_more_unfolds_it(panel: NewRunSheet) -> None:
     assert not panel.form.more.isChecked()
     panel.show_problems({"seed": ConfigError("seed", "Seed (seed): -1 is below 0.", "Give more.")})
     assert panel.form.more.isChecked()
@@ -236,7 +236,7 @@ def test_a_problem_under_more_unfolds_it(panel: SetupPanel) -> None:
     assert panel.form.rows["seed"].problem.isHidden()
 
 
-def test_a_refused_start_brings_its_field_into_sight(panel: SetupPanel, qtbot: QtBot) -> None:
+def test_a_refused_start_brings_its_field_into_sight(panel: NewRunSheet, qtbot: QtBot) -> None:
     panel.resize(360, 420)
     panel.show()
     row = panel.form.rows["text_column"]
@@ -248,7 +248,7 @@ def test_a_refused_start_brings_its_field_into_sight(panel: SetupPanel, qtbot: Q
     panel.show_refusal(ConfigError("devices", "None is ticked.", "Tick one."))  # no field of the form
 
 
-def test_a_file_can_be_dropped(panel: SetupPanel, tmp_path: Path, qtbot: QtBot) -> None:
+def test_a_file_can_be_dropped(panel: NewRunSheet, tmp_path: Path, qtbot: QtBot) -> None:
     file = tmp_path / "ein Täxt.txt"
     file.write_text("x", encoding="utf-8")
     data = QMimeData()
@@ -261,7 +261,7 @@ def test_a_file_can_be_dropped(panel: SetupPanel, tmp_path: Path, qtbot: QtBot) 
     assert Path(panel.draft().dataset) == file
 
 
-def test_the_draft_comes_back_as_it_went(panel: SetupPanel) -> None:
+def test_the_draft_comes_back_as_it_went(panel: NewRunSheet) -> None:
     panel.devices.set_devices([A, B], None)
     draft = Draft(dataset="a.txt", devices=("GPU-b",), mode="independent", mode_fields=MERGING)
     panel.set_draft(draft)
@@ -272,7 +272,7 @@ def test_the_draft_comes_back_as_it_went(panel: SetupPanel) -> None:
     assert {name: held.mode_fields[name] for name in MERGING} == MERGING
 
 
-def test_the_summary_shows_the_arithmetic_and_copies_the_command(panel: SetupPanel) -> None:
+def test_the_summary_shows_the_arithmetic_and_copies_the_command(panel: NewRunSheet) -> None:
     checked = check_draft(Draft(), get_recipe("minigpt"), [A, B], LINUX)
     panel.summary.show_checked(checked, 1234)
     assert panel.summary.arithmetic.text() == "Global batch 16 = 8 × 2 × 1"
@@ -285,7 +285,7 @@ def test_the_summary_shows_the_arithmetic_and_copies_the_command(panel: SetupPan
     assert "Fix the marked" in panel.summary.copy.toolTip()
 
 
-def test_a_click_on_the_count_of_wrong_settings_goes_to_the_first(panel: SetupPanel, qtbot: QtBot) -> None:
+def test_a_click_on_the_count_of_wrong_settings_goes_to_the_first(panel: NewRunSheet, qtbot: QtBot) -> None:
     panel.show()
     qtbot.waitExposed(panel)
     panel.activateWindow()
@@ -296,7 +296,7 @@ def test_a_click_on_the_count_of_wrong_settings_goes_to_the_first(panel: SetupPa
     qtbot.waitUntil(lambda: panel.focusWidget() is panel.form.rows["lr"].editor)
 
 
-def test_deepspeed_settings_can_be_changed_and_put_back(panel: SetupPanel, qtbot: QtBot) -> None:
+def test_deepspeed_settings_can_be_changed_and_put_back(panel: NewRunSheet, qtbot: QtBot) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero")))
     panel.mode.radios["zero"].click()

@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from app.state.setup_form import Draft, check_draft, default_texts, draft_from_config, form_fields
+from app.state.draft import Draft, check_draft, default_texts, draft_from_config, form_fields
 from core.cli.parser import parse
 from core.config.run_config import FIELD_BY_NAME
 from core.launch.command_line import request_from_arguments

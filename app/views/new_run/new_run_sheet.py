@@ -1,4 +1,4 @@
-"""Setup, the right panel: the next run, and its batch arithmetic, which is always in sight."""
+"""New run sheet: the next run, and its batch arithmetic, which is always in sight."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Final
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QVBoxLayout, QWidget
 
-from app.state.setup_drafts import RecipeDrafts
-from app.state.setup_form import CheckedDraft, Draft, default_texts, form_fields, settings_without_meaning
-from app.views.setup.data_field import DataField
-from app.views.setup.device_picker import DevicePicker
-from app.views.setup.mode_picker import ModePicker
-from app.views.setup.recipe_form import RecipeForm
-from app.views.setup.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
-from app.views.setup.summary_lines import SummaryLines
+from app.state.draft import CheckedDraft, Draft, default_texts, form_fields, settings_without_meaning
+from app.state.recipe_drafts import RecipeDrafts
+from app.views.new_run.data_field import DataField
+from app.views.new_run.device_picker import DevicePicker
+from app.views.new_run.mode_picker import ModePicker
+from app.views.new_run.recipe_form import RecipeForm
+from app.views.new_run.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
+from app.views.new_run.summary_lines import SummaryLines
 from app.views.widgets.build import bold_label, lay_column, muted_label, named, narrow, scrolled
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import ConfigError, RankdeckError
@@ -27,7 +27,7 @@ from core.recipes.user_script import RECIPE as USER_SCRIPT
 MIN_WIDTH: Final = 320
 
 
-class SetupPanel(QWidget):
+class NewRunSheet(QWidget):
     """Recipe, data, devices, mode and fields. It holds a `Draft`; whether that is right is decided elsewhere.
 
     Attributes:

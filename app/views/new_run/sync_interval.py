@@ -9,7 +9,7 @@ from typing import Final
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QLabel, QPushButton, QSlider, QWidget
 
-from app.views.setup.mode_fields import INDENT
+from app.views.new_run.mode_fields import INDENT
 from app.views.widgets.build import label_grid, muted_label, named
 from core.config.run_config import FIELD_BY_NAME
 

@@ -10,7 +10,7 @@ from typing import Final
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QWidget
 
-from app.views.setup.device_row import DeviceRow
+from app.views.new_run.device_row import DeviceRow
 from app.views.widgets.build import lay_column, muted_label
 from app.views.widgets.field_row import ProblemLabel
 from core.errors import RankdeckError

@@ -1,4 +1,4 @@
-"""Checks drafts of Setup: what is wrong with them, the batch arithmetic, the dataset's size."""
+"""Checks drafts of New run: what is wrong with them, the batch arithmetic, the dataset's size."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
+from app.state.draft import CheckedDraft, Draft, check_draft
 from app.state.mode_options import ModeOptions
-from app.state.setup_form import CheckedDraft, Draft, check_draft
 from core.config.mode import Mode
 from core.data.dataset import check_packages_for, is_hub, list_formats
 from core.data.hub import HubName, cached_text_bytes
