@@ -22,8 +22,9 @@ from app.run_data.run_series import RunSeries
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
 from app.views.plots.device_curves import QUANTITIES, DeviceCurves, DeviceOptions
-from app.views.plots.plot_frame import PlotFrame, draw_card
+from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.time_axis import TimeAxis
+from app.views.widgets.card import draw_card
 from core.machine.devices.names import label_by_uuid
 
 LEAST_ROW: Final = 24

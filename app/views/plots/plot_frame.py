@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
@@ -12,11 +12,10 @@ from app.views.plots import chart_menu
 from app.views.plots.chart import Chart
 from app.views.plots.readout import Readout
 from app.views.style.icons import icon
-from app.views.style.palette import plot_colours
 from app.views.widgets.build import bold_label, muted_label
+from app.views.widgets.card import draw_card
 
 HEAD_MARGIN: Final = 10
-CORNER: Final = 6
 SIGN: Final = 14
 LEAST_LETTERS: Final = 16
 
@@ -34,16 +33,6 @@ class DeviceTitle(QLabel):
         painter = QPainter(self)
         shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideMiddle, self.width())
         painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter, shown)
-
-
-def draw_card(widget: QWidget) -> None:
-    """A ground with round corners and a hairline, in a paint event."""
-    painter = QPainter(widget)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    colours = plot_colours(widget.palette())
-    painter.setPen(colours.grid)
-    painter.setBrush(colours.ground)
-    painter.drawRoundedRect(QRectF(widget.rect()).adjusted(0.5, 0.5, -0.5, -0.5), CORNER, CORNER)
 
 
 def _head_button(sign: str, name: str, *, checkable: bool = False) -> QToolButton:
