@@ -46,10 +46,12 @@ def test_a_card_follows_the_theme_and_shows_its_edge(qtbot: QtBot, qapp: QApplic
     card = Card(edge="error")
     qtbot.addWidget(card)
     card.resize(80, 40)
+    card.show()
     grounds: list[QColor] = []
     try:
         for dark in (False, True):
             theme.set_dark(dark)
+            qapp.processEvents()
             picture = card.grab().toImage()
             assert picture.pixelColor(1, 20).name() == tone(card.palette(), "error").name()
             grounds.append(picture.pixelColor(40, 20))
