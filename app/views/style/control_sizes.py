@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeAlias
 
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtWidgets import (
@@ -20,12 +21,15 @@ from PySide6.QtWidgets import (
 
 from app.views.style.control_drawing import THUMB, TRACK
 
+Room: TypeAlias = tuple[int, int] | None
 HEIGHT: Final = 32
 """Of buttons, lists and lines to write in: they stand beside each other."""
 ROW: Final = 28
 """Of menu entries, headers of tables, tool buttons with text."""
 INDENT: Final = 6
-"""From the edge of a field to its text, beyond what Fusion leaves."""
+"""From the edge of a list's line to its text, beyond what Fusion leaves."""
+FIELD_FRAME: Final = 6
+"""From the edge of a line to write in to its text."""
 MENU_SIGN: Final = 14
 """Room for the chevron of a button that opens a menu."""
 SCROLL_BAR: Final = 12
@@ -57,22 +61,40 @@ def is_framed(option: QStyleOption) -> bool:
 
 def more_room(kind: QStyle.ContentsType, option: QStyleOption, widget: QWidget | None) -> tuple[int, int] | None:
     """How much wider a control is than in Fusion, and how high at least; None where it is as large."""
-    types = QStyle.ContentsType
-    if kind in (types.CT_PushButton, types.CT_SpinBox):
-        return 0, HEIGHT
-    if kind is types.CT_ComboBox:
-        return INDENT, HEIGHT
-    if kind is types.CT_LineEdit:
-        return (2 * INDENT, HEIGHT) if is_framed(option) else None
-    if kind is types.CT_HeaderSection:
-        return 0, ROW
-    if kind is types.CT_MenuItem and isinstance(option, QStyleOptionMenuItem):
-        return None if option.menuItemType is QStyleOptionMenuItem.MenuItemType.Separator else (8, ROW)
-    if kind is types.CT_ToolButton and _has_text(option):
-        return 8 + (MENU_SIGN if opens_menu(option, widget) else 0), ROW
-    if kind is types.CT_ItemViewItem and _is_list_of_choices(widget):
-        return 0, ROW
-    return None
+    room = _ROOM.get(kind)
+    return room(option, widget) if callable(room) else room
+
+
+def _line_room(option: QStyleOption, _widget: QWidget | None) -> Room:
+    return (0, HEIGHT) if is_framed(option) else None
+
+
+def _entry_room(option: QStyleOption, _widget: QWidget | None) -> Room:
+    is_rule = (
+        isinstance(option, QStyleOptionMenuItem) and option.menuItemType is QStyleOptionMenuItem.MenuItemType.Separator
+    )
+    return None if is_rule else (8, ROW)
+
+
+def _tool_room(option: QStyleOption, widget: QWidget | None) -> Room:
+    return (8 + (MENU_SIGN if opens_menu(option, widget) else 0), ROW) if _has_text(option) else None
+
+
+def _row_room(_option: QStyleOption, widget: QWidget | None) -> Room:
+    return (0, ROW) if _is_list_of_choices(widget) else None
+
+
+_T: Final = QStyle.ContentsType
+_ROOM: Final[dict[QStyle.ContentsType, Room | Callable[[QStyleOption, QWidget | None], Room]]] = {
+    _T.CT_PushButton: (0, HEIGHT),
+    _T.CT_SpinBox: (0, HEIGHT),
+    _T.CT_ComboBox: (INDENT, HEIGHT),
+    _T.CT_HeaderSection: (0, ROW),
+    _T.CT_LineEdit: _line_room,
+    _T.CT_MenuItem: _entry_room,
+    _T.CT_ToolButton: _tool_room,
+    _T.CT_ItemViewItem: _row_room,
+}
 
 
 def _is_list_of_choices(widget: QWidget | None) -> bool:
