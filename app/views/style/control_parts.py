@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from PySide6.QtCore import QPoint, QRect, QRectF, Qt
 from PySide6.QtGui import QPainter, QPalette
 from PySide6.QtWidgets import (
@@ -40,8 +38,6 @@ from app.views.style.control_drawing import (
 from app.views.style.control_sizes import MENU_SIGN, is_framed, thin
 from app.views.style.tones import accent_text, card_edge, muted, tone
 
-PRIMARY: Final = "primary"
-"""A push button with this property set is filled with the accent, as a dialog's default button is."""
 _S = QStyle.StateFlag
 
 
@@ -62,9 +58,8 @@ def has_keyboard(option: QStyleOption) -> bool:
     return bool(option.state & _S.State_HasFocus) and bool(option.state & _S.State_KeyboardFocusChange)
 
 
-def is_primary(option: QStyleOption, widget: QWidget | None) -> bool:
-    if widget is not None and widget.property(PRIMARY):
-        return True
+def is_primary(option: QStyleOption) -> bool:
+    """Whether it is the default button of a dialog."""
     default = QStyleOptionButton.ButtonFeature.DefaultButton
     return isinstance(option, QStyleOptionButton) and bool(option.features & default)
 
@@ -73,7 +68,7 @@ def paint_nothing(_painter: QPainter, _option: QStyleOption, _widget: QWidget | 
     """Where Windows 11 draws nothing."""
 
 
-def paint_push_button(painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
+def paint_push_button(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
     features = option.features if isinstance(option, QStyleOptionButton) else QStyleOptionButton.ButtonFeature.None_
     on, pressed = bool(option.state & _S.State_On), bool(option.state & _S.State_Sunken)
     if features & QStyleOptionButton.ButtonFeature.Flat:
@@ -81,7 +76,7 @@ def paint_push_button(painter: QPainter, option: QStyleOption, widget: QWidget |
             flat_button(painter, option.rect, option.palette, pressed=pressed, on=on)
     else:
         level = Level.PRESSED if on and is_enabled(option) else level_at(option)
-        button(painter, option.rect, option.palette, level, primary=is_primary(option, widget))
+        button(painter, option.rect, option.palette, level, primary=is_primary(option))
     if has_keyboard(option):
         focus_frame(painter, option.rect, option.palette)
 
@@ -229,14 +224,14 @@ def without_slab(painter: QPainter, option: QStyleOptionMenuItem) -> QStyleOptio
     return plain
 
 
-def with_text_colour(option: QStyleOption, widget: QWidget | None) -> QStyleOption:
+def with_text_colour(option: QStyleOption) -> QStyleOption:
     """Tabs that are not chosen step back; a primary button's text stands out from the accent."""
     roles = QPalette.ColorRole
     palette = QPalette(option.palette)
     if isinstance(option, QStyleOptionTab):
         if is_enabled(option) and not option.state & _S.State_Selected:
             palette.setColor(roles.WindowText, muted(palette))
-    elif is_enabled(option) and is_primary(option, widget):
+    elif is_enabled(option) and is_primary(option):
         palette.setColor(roles.ButtonText, accent_text(palette))
     option.palette = palette
     return option

@@ -136,7 +136,7 @@ class ControlStyle(QProxyStyle):
         if element is _C.CE_MenuItem and isinstance(option, QStyleOptionMenuItem):
             option = without_slab(painter, option)
         elif element is _C.CE_TabBarTabLabel or element is _C.CE_PushButtonLabel:
-            option = with_text_colour(option, widget)
+            option = with_text_colour(option)
         elif element is _C.CE_ToolButtonLabel and opens_menu(option, widget):
             option.rect = option.rect.adjusted(0, 0, -MENU_SIGN, 0)
         elif element is _C.CE_ProgressBarContents and isinstance(option, QStyleOptionProgressBar):

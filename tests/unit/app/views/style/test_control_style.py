@@ -29,7 +29,6 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.views.style.control_parts import PRIMARY
 from app.views.style.control_sizes import HEIGHT
 from app.views.style.control_style import ControlStyle
 from app.views.style.theme import Theme
@@ -87,7 +86,7 @@ def test_only_the_primary_button_has_the_accent(theme: Theme, qtbot: QtBot, qapp
     theme.set_dark(dark)
     accent = tone(qapp.palette(), "accent")
     plain, primary = QPushButton("Export"), QPushButton("Start")
-    primary.setProperty(PRIMARY, True)
+    primary.setDefault(True)
     assert not near(painted(plain, qtbot), accent)
     image = painted(primary, qtbot)
     assert len(near(image, accent)) > image.width() * image.height() / 2
