@@ -11,8 +11,9 @@ from PySide6.QtGui import QColor, QPalette
 
 _TONES: Final[dict[str, tuple[str, str]]] = {
     # Okabe–Ito hues, darkened for white and lightened for black until text in them has a contrast of at least 4.5.
-    "accent": ("#0067a3", "#5cb8ee"),
-    "info": ("#0067a3", "#5cb8ee"),
+    "accent": ("#005fb8", "#60cdff"),
+    "accent_text": ("#ffffff", "#000000"),
+    "info": ("#005fb8", "#60cdff"),
     "success": ("#00734f", "#35c49a"),
     "warning": ("#8a5a00", "#e9ab2f"),
     "error": ("#b3400a", "#f08a5d"),
@@ -26,7 +27,13 @@ def is_dark(palette: QPalette) -> bool:
 
 
 def tone(palette: QPalette, name: str) -> QColor:
-    """The colour of "accent", "info", "success", "warning" or "error" on this palette; "muted" for lesser text."""
+    """The colour of a tone on this palette.
+
+    Args:
+        palette: Light or dark.
+        name: "accent", "info", "success", "warning" or "error"; "accent_text" for what stands on the accent; "muted"
+            for lesser text.
+    """
     if name == "muted":
         return muted(palette)
     light, dark = _TONES[name]
@@ -36,6 +43,16 @@ def tone(palette: QPalette, name: str) -> QColor:
 def muted(palette: QPalette) -> QColor:
     """Text that steps back: still at least 4.5 to 1 against the ground."""
     return blend(palette.color(QPalette.ColorRole.WindowText), palette.color(QPalette.ColorRole.Window), 0.68)
+
+
+def accent_text(palette: QPalette) -> QColor:
+    """Text and signs on the accent's ground."""
+    return tone(palette, "accent_text")
+
+
+def card_edge(palette: QPalette) -> QColor:
+    """The hairline around a card, a list, a menu."""
+    return blend(palette.color(QPalette.ColorRole.WindowText), palette.color(QPalette.ColorRole.Base), 0.1)
 
 
 def rule(palette: QPalette) -> QColor:
