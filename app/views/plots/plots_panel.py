@@ -20,9 +20,9 @@ from app.views.plots.cards_button import CardsButton
 from app.views.plots.chart import Chart
 from app.views.plots.chart_cards import ChartCards
 from app.views.plots.curve_controls import AxisBox, DevicesButton, FitButton, LogBox, SmoothingSlider
+from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_rows import DeviceRows
 from app.views.plots.plot_frame import PlotFrame
-from app.views.plots.rank_curves import CurveOptions
 from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import lay_column, lay_row
 from core.formatting import duration
