@@ -111,7 +111,7 @@ class Chart(pyqtgraph.PlotWidget):
         self.plotItem.hideButtons()
         menu = self.plotItem.ctrlMenu  # has no owner, and is not shown: ours has fewer words
         menu.setParent(self, menu.windowFlags())
-        for name in ("top", "right"):  # hidden, yet pyqtgraph makes their labels anew with each change of range
+        for name in ("top", "right"):  # hidden, yet pyqtgraph makes their labels with each change of range
             self.plotItem.getAxis(name).unlinkFromView()
         for axis in (self._value_axis, self._time_ticks):
             axis.setZValue(-1000)

@@ -19,7 +19,7 @@ from app.views.plots.source import Reading, View
 from app.views.style.palette import plot_colours, rank_colour
 
 EVAL: Final = "eval"
-"""The key of the evaluations; of those of one rank among several "eval 1"."""
+"""The key of the evaluations; "eval 1" where each device has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,8 @@ class EvalPoints(RankCurves):
             curve = _curve(run, one.series, self._metric, view, bins)
             if len(curve.x):
                 star = _place(*best, self._metric, view.axis) if best is not None and best[0] in one.series else None
-                points = Points(
-                    curve.x, (curve.low + curve.high) / 2, one.colour, self._column + one.label.removeprefix(EVAL), star
-                )
+                label = self._column + one.label.removeprefix(EVAL)
+                points = Points(curve.x, (curve.low + curve.high) / 2, one.colour, label, star)
                 layers += without_pauses(run, one.series[0], view, [points])
         return layers
 

@@ -50,8 +50,8 @@ class PlotsPanel(QWidget):
         parent: Qt owner.
 
     Attributes:
-        controls: One row of what applies to all charts. It has no place in the panel: whoever shows the panel gives it
-            one, and shows it.
+        controls: One row of what applies to all charts. It has no place in the panel: the window gives it one, and
+            shows it.
 
     Signals:
         drawn: All that was new is drawn.

@@ -27,7 +27,7 @@ LINES = [
     _line("eval", 102.5, step=2, val_loss=4.0),
     _line("eval", 102.6, step=2, val_loss=5.0) | {"rank": 1},  # ranks that train independently
     _line("eval", 103.5, step=3, val_loss=3.0),
-    _line("eval", 103.6, step=3, val_loss=3.2) | {"rank": 1},
+    _line("eval", 103.5, step=3, val_loss=3.1) | {"rank": 1},
     _line("launch", 500.0, resumed_from={"0": 2}),
     _line("step", 501.0, step=3, loss=None, tokens_per_s=30.0),
     _line("device", 501.0, uuid="GPU-1", power_w=100.0),
