@@ -14,7 +14,7 @@ from app.run_data.marks import Mark, marks_of
 from app.run_data.metrics_batch import Event, MetricsBatch, Rewound
 from app.run_data.pyramid import Floats
 from app.run_data.series import Series, XAxis
-from core.metrics.column_group import EVAL_GROUP, rank_group
+from core.metrics.column_group import EVAL_GROUP, eval_group, rank_group
 from core.metrics.column_index import ColumnsIndex
 
 MAP_POINTS = 1024
@@ -49,7 +49,8 @@ class RunSeries:
     """One run's numbers and events, in the order in which they were reported.
 
     Attributes:
-        groups: Series by name: "rank0", …; "device/<uuid>" and "device/host"; "eval".
+        groups: Series by name: "rank0", …; "device/<uuid>" and "device/host"; "eval",
+            "eval/rank1".
         events: Every line that is neither a step nor a device sample, of all attempts.
         damaged_lines: Lines of the file that could not be understood.
         launches: When each attempt was started.
@@ -89,8 +90,17 @@ class RunSeries:
 
     @property
     def evals(self) -> Series:
-        """Evaluations: `step`, `ts`, `val_loss`, …."""
+        """Evaluations of the run, or of rank 0 where ranks evaluate by themselves: `step`, `ts`, `val_loss`, …."""
         return self.groups.get(EVAL_GROUP) or Series()
+
+    def evaluations(self) -> dict[int, Series]:
+        """Evaluations by the rank that reported them."""
+        found = {rank: self.groups.get(eval_group(rank)) for rank in self._evaluating_ranks()}
+        return {rank: series for rank, series in found.items() if series is not None and series.rows}
+
+    def _evaluating_ranks(self) -> list[int]:
+        first = f"{EVAL_GROUP}/rank"
+        return [0, *sorted(int(name.removeprefix(first)) for name in self.groups if name.startswith(first))]
 
     def events_of(self, kind: str) -> list[Event]:
         """All events of a kind, oldest first."""
@@ -203,7 +213,8 @@ class RunSeries:
             if rank_group(rank) in self.groups:
                 self.groups[rank_group(rank)].truncate_after(step)
         if steps:
-            self.evals.truncate_after(max(steps.values()))
+            for series in self.evaluations().values():
+                series.truncate_after(max(steps.values()))
 
 
 def _launches(events: Iterable[Event]) -> list[float]:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeGuard
 import orjson
 
 from core.errors import RankdeckError
-from core.metrics.column_group import EVAL_GROUP, group_for, resumed_steps
+from core.metrics.column_group import group_for, is_eval_group, resumed_steps
 from core.metrics.column_index import (
     EVENTS_NAME,
     ColumnsIndex,
@@ -92,14 +92,15 @@ def trained_time(launches: list[float], times: list[float]) -> float | None:
 def _of_columns(folder: Path, index: ColumnsIndex) -> Figures:
     figures = Figures()
     for name, group in index.groups.items():
-        if name != EVAL_GROUP and group.rows:
+        if not is_eval_group(name) and group.rows:
             figures.groups[name] = GroupFigures(
                 {column: _value(folder, group, column, group.rows - 1) for column in group.names},
                 {column: _mean(folder, group, column) for column in AVERAGED if column in group.names},
             )
-    evals = index.groups.get(EVAL_GROUP)
-    if evals is not None and "step" in evals.names:
-        figures.evals = _evals(folder, evals)
+    for name in filter(is_eval_group, index.groups):
+        if "step" in index.groups[name].names:
+            for metric, pairs in _evals(folder, index.groups[name]).items():
+                figures.evals[metric] = sorted(figures.evals.get(metric, []) + pairs)
     launches: list[float] = []
     times: list[float] = []
     for line in _events(folder / EVENTS_NAME, index.events_bytes):
@@ -193,7 +194,7 @@ def _take(figures: Figures, sums: dict[tuple[str, str], list[float]], line: dict
     if name is None:
         return
     numbers = {key: float(value) for key, value in line.items() if _is_number(value)}
-    if name == EVAL_GROUP:
+    if is_eval_group(name):
         for key, value in numbers.items():
             if "step" in numbers and key not in ("step", "ts", "rank", "attempt"):
                 figures.evals.setdefault(key, []).append((numbers["step"], value))

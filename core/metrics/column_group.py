@@ -35,7 +35,17 @@ def group_for(line: Mapping[str, Any]) -> str | None:
         return rank_group(line.get("rank", 0))
     if event == "device":
         return f"device/{line.get('uuid') or 'host'}"
-    return EVAL_GROUP if event == EVAL_GROUP else None
+    return eval_group(line.get("rank")) if event == EVAL_GROUP else None
+
+
+def eval_group(rank: object) -> str:
+    """The group of a rank's evaluations. Rank 0 evaluates for all, unless ranks train independently."""
+    return f"{EVAL_GROUP}/rank{rank}" if isinstance(rank, int) and rank > 0 else EVAL_GROUP
+
+
+def is_eval_group(name: str) -> bool:
+    """Whether a group holds evaluations."""
+    return name == EVAL_GROUP or name.startswith(f"{EVAL_GROUP}/")
 
 
 def resumed_steps(line: Mapping[str, Any]) -> dict[str, int]:

@@ -34,7 +34,7 @@ class GroupIndex:
     """One group of columns: all of the same length.
 
     Attributes:
-        name: "rank0", "device/GPU-…", "device/host", "eval".
+        name: "rank0", "device/GPU-…", "device/host", "eval", "eval/rank1", ….
         folder: Its folder's name under `columns/`.
         rows: Rows that count; a file may be longer, never shorter.
         names: Its columns.

@@ -4,10 +4,10 @@ Everything here is derived: lost, stale or damaged columns are made again from `
 opens the run, or by ``python -m core.metrics.columns RUN_DIR``, which prints how far it is, 0 to 1, one number a line.
 
 The run host appends to the columns what it appends to the file. Lines ``event: "step"`` go to the group
-``rank<r>``, ``device`` to ``device/<uuid>`` or ``device/host``, ``eval`` to ``eval``; all that are neither step nor
-device are also kept byte for byte in `events.jsonl`. When a resumed attempt begins, rows of steps that it trains
-again are taken back, so the columns hold the curve that led to the weights. The layout of the files is described in
-`core.metrics.column_index` and `core.metrics.column_group`.
+``rank<r>``, ``device`` to ``device/<uuid>`` or ``device/host``, ``eval`` to ``eval``, or to ``eval/rank<r>`` for ranks
+from 1 on; all that are neither step nor device are also kept byte for byte in `events.jsonl`. When a resumed attempt
+begins, rows of steps that it trains again are taken back, so the columns hold the curve that led to the weights. The
+layout of the files is described in `core.metrics.column_index` and `core.metrics.column_group`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import orjson
 
 from core.errors import RankdeckError
 from core.files.atomic import explain, replace_with_retry
-from core.metrics.column_group import EVAL_GROUP, ColumnGroup, group_for, rank_group, resumed_steps
+from core.metrics.column_group import ColumnGroup, group_for, is_eval_group, rank_group, resumed_steps
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, GroupIndex, read_index, safe_stem, tail_sha256
 from core.metrics.metrics_file import MetricsTail
 
@@ -252,8 +252,9 @@ class _Columns:
         for rank, step in steps.items():
             if rank_group(rank) in self._groups:
                 self._groups[rank_group(rank)].truncate_after(step)
-        if steps and EVAL_GROUP in self._groups:
-            self._groups[EVAL_GROUP].truncate_after(max(steps.values()))
+        if steps:
+            for name in filter(is_eval_group, self._groups):
+                self._groups[name].truncate_after(max(steps.values()))
 
     def _group(self, name: str | None) -> ColumnGroup | None:
         """A group by name, made if it is new; None when there are too many."""

@@ -43,6 +43,12 @@ class PlotAxis(pyqtgraph.AxisItem):
         self.colours = colours
         self.update()
 
+    def show_ticks(self, on: bool) -> None:
+        """Draws ticks and labels, or nothing."""
+        if on != self.is_shown:
+            self.is_shown = on
+            self.update()
+
     def labelled(self, length: float) -> list[tuple[float, str]]:
         """The ticks on `length` pixels, with what stands beside them."""
         low, high = self.range

@@ -83,6 +83,7 @@ class Chart(pyqtgraph.PlotWidget):
         self.note: Callable[[], str] = str
         self.took_s = self._made_in_s = 0.0
         self.layers: list[Layer] = []
+        self._marks: Sequence[Mark] = ()
         self._shows_time_labels = True
         self._scale: Scale | None = None
         self._chosen_scale: Scale | None = None
@@ -110,6 +111,8 @@ class Chart(pyqtgraph.PlotWidget):
         self.plotItem.hideButtons()
         menu = self.plotItem.ctrlMenu  # has no owner, and is not shown: ours has fewer words
         menu.setParent(self, menu.windowFlags())
+        for name in ("top", "right"):  # hidden, yet pyqtgraph makes their labels with each change of range
+            self.plotItem.getAxis(name).unlinkFromView()
         for axis in (self._value_axis, self._time_ticks):
             axis.setZValue(-1000)
         self.curves = CurvesItem(self.view_box)
@@ -137,8 +140,12 @@ class Chart(pyqtgraph.PlotWidget):
             self._draw()
 
     def show_marks(self, marks: Sequence[Mark]) -> None:
-        """Draws what happened to the run, behind the curves."""
-        self.marks.show_marks(marks, self.time_axis.axis, plot_colours(self.palette()), tabular(self.font()))
+        """Draws what happened to the run, behind the curves, from now on."""
+        self._marks = marks
+        self._place_marks()
+
+    def _place_marks(self) -> None:
+        self.marks.show_marks(self._marks, self.time_axis.axis, plot_colours(self.palette()), tabular(self.font()))
 
     def refit(self) -> None:
         """Other curves, another run, another axis: everything is measured again."""
@@ -268,17 +275,19 @@ class Chart(pyqtgraph.PlotWidget):
         self._is_stale = False
         if self._is_new:
             self._wide.forget()
+            self._place_marks()
         bins = min(MOST_BINS, max(16, int(2 * self.plot_area().width() * self.devicePixelRatioF())))
         self.layers = self._wide.of(self.source, self.view(), bins, self.palette(), self.time_axis.extent)
         self._measure()
         self._keep_scale = False
         for axis in (self._value_axis, self._time_ticks):
-            axis.is_shown = self._scale is not None
+            axis.show_ticks(self._scale is not None)
         self._value_axis.unit = self.source.unit
         if self._scale is not None:
             self.view_box.show_values(self._scale.low, self._scale.high)
         self.curves.show_layers(self.layers, self._scale, plot_colours(self.palette()))
-        self.viewport().update()
+        # What changed asks to be painted itself: asking for the viewport, too, would have most of it painted twice.
+        self.view_box.updateMatrix()
         self.redrawn.emit()
         if self._is_new:
             self._is_new = False

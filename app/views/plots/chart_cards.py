@@ -14,10 +14,13 @@ from app.settings import Settings
 from app.state.chart_cards import DEVICES, LOSS, THROUGHPUT, Arrangement, Card, cards_for
 from app.views.plots.card_grid import CardGrid
 from app.views.plots.chart import Chart
+from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_rows import DeviceRows
+from app.views.plots.eval_curves import EvalPoints, LossCurves
 from app.views.plots.plot_frame import PlotFrame
-from app.views.plots.rank_curves import CurveOptions, EvalPoints, LossCurves, PlainCurves, StepTime, ThroughputCurves
+from app.views.plots.rank_curves import PlainCurves, ThroughputCurves
 from app.views.plots.source import PlotSource
+from app.views.plots.step_time import StepTime
 from app.views.plots.time_axis import TimeAxis
 
 ALWAYS: Final = {card.key: card for card in cards_for(("loss", "tokens_per_s", "step_time_s"), ())}

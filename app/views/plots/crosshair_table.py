@@ -58,7 +58,7 @@ class CrosshairTable(QWidget):
         """The widths of names, smoothed and reported values; smoothed is 0 where no curve has a bold line."""
         label = max((metrics.horizontalAdvance(r.label) for r in self.rows), default=0.0)
         smoothed = max((metrics.horizontalAdvance(r.smoothed) for r in self.rows), default=0.0)
-        value = max((metrics.horizontalAdvance(r.text) for r in self.rows), default=0.0)
+        value = max((metrics.horizontalAdvance(_value(r)) for r in self.rows), default=0.0)
         if not smoothed:
             return label, 0.0, value
         return (
@@ -115,8 +115,12 @@ class CrosshairTable(QWidget):
             painter.setPen(colours.text)
             left = PADDING + SIGN + 6
             painter.drawText(QRectF(left, y, right - left, line), Qt.AlignmentFlag.AlignVCenter, row.label)
-            draw_values(row.smoothed, row.text)
+            draw_values(row.smoothed, _value(row))
         if self._left_out:
             painter.setPen(colours.muted)
             rest = QRectF(PADDING, y + line, self.width(), line)
             painter.drawText(rest, Qt.AlignmentFlag.AlignVCenter, f"+ {self._left_out} more")
+
+
+def _value(reading: Reading) -> str:
+    return f"{reading.text} ★" if reading.is_best else reading.text

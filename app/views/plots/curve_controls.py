@@ -20,9 +20,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.run_data.series import XAxis
+from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_curves import DASHES, QUANTITIES, DeviceOptions
 from app.views.plots.drawing import hairline
-from app.views.plots.rank_curves import CurveOptions
 from app.views.style.fonts import tabular
 from app.views.style.palette import faint, plot_colours, rank_colour
 from core.machine.devices.names import RankNames

@@ -39,6 +39,10 @@ class MarksItem(pyqtgraph.GraphicsObject):
             self.marks, self._axis, self._colours, self._font = marks, axis, colours, font
             self.update()
 
+    def place(self, mark: Mark) -> float:
+        """Where a mark stands on the axis that is shown."""
+        return mark.step if self._axis == "step" else mark.ts
+
     def boundingRect(self) -> QRectF:
         """The whole view."""
         rect: QRectF = self._view.rect()
@@ -55,8 +59,7 @@ class MarksItem(pyqtgraph.GraphicsObject):
         painter.setFont(self._font)
         metrics = QFontMetricsF(self._font)
         for mark in self.marks:
-            at = mark.step if self._axis == "step" else mark.ts
-            x = area.left() + (at - low) / (high - low) * area.width()
+            x = area.left() + (self.place(mark) - low) / (high - low) * area.width()
             if not area.left() - 1 <= x <= area.right() + 1 or x - taken[mark.kind] < APART:
                 continue
             taken[mark.kind] = x

@@ -20,9 +20,9 @@ from app.views.plots.cards_button import CardsButton
 from app.views.plots.chart import Chart
 from app.views.plots.chart_cards import ChartCards
 from app.views.plots.curve_controls import AxisBox, DevicesButton, FitButton, LogBox, SmoothingSlider
+from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_rows import DeviceRows
 from app.views.plots.plot_frame import PlotFrame
-from app.views.plots.rank_curves import CurveOptions
 from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import lay_column, lay_row
 from core.formatting import duration
@@ -48,6 +48,10 @@ class PlotsPanel(QWidget):
         data: The run that is shown; the panel follows its signals.
         settings: Where the arrangement of cards is kept; None: nowhere.
         parent: Qt owner.
+
+    Attributes:
+        controls: One row of what applies to all charts. It has no place in the panel: the window gives it one, and
+            shows it.
 
     Signals:
         drawn: All that was new is drawn.
@@ -164,11 +168,13 @@ class PlotsPanel(QWidget):
         self.loss.chart.log_changed.connect(self.log_box.setChecked)
 
     def _lay_out(self) -> None:
-        controls = lay_row(
-            None, self.smoothing, self.axis_box, self.log_box, self.devices_button, self.cards_button, None,
-            self.fit_button, spacing=12, margins=(4, 0, 0, 0),
+        self.controls = QWidget(self)
+        self.controls.hide()
+        lay_row(
+            self.controls, self.smoothing, self.axis_box, self.log_box, self.devices_button, self.cards_button,
+            self.fit_button, spacing=12,
         )  # fmt: skip
-        lay_column(self, controls, self.cards.grid, spacing=8, margins=(8, 8, 8, 8), grow=self.cards.grid)
+        lay_column(self, self.cards.grid, margins=(8, 8, 8, 8), grow=self.cards.grid)
 
     def _run(self) -> RunSeries:
         return self._data.series

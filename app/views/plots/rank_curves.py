@@ -1,91 +1,26 @@
-"""Plots with a curve for each rank: loss, throughput, and the step's time in parts."""
+"""Charts with a curve for each rank: a metric as it was reported, smoothed, and the throughput."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from PySide6.QtGui import QColor, QPalette
 
 from app.run_data.curves import EMPTY, Curve, mean_of, one_a_pixel, reduce_range
-from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
-from app.run_data.series import Series, XAxis
+from app.run_data.series import Series
 from app.run_data.smoothing import half_width_rows, smoothed
-from app.views.plots.drawing import Area, Layer, Line, Points, Strokes, broken
+from app.views.plots.curve_options import CurveOptions, rank_in
+from app.views.plots.drawing import Layer, Line, Strokes, broken
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
 from app.views.style.palette import faint, plot_colours, rank_colour
-from core.formatting import UNKNOWN, number, rate, short_duration
-from core.machine.devices.names import RankNames
+from core.formatting import number, rate
 
-FIRST_SMOOTHING = 32
-SMOOTHED = " smoothed"
-EVAL = "eval"
-"""The key of the evaluations."""
-MOST_RANKS = 32
-"""Drawn, named and averaged; of more, these are picked evenly. Hundreds of curves cannot be told apart."""
-
-
-@dataclass(slots=True)
-class CurveOptions:
-    """What a person chose for all plots with ranks.
-
-    Attributes:
-        smoothing: Pixels on each side that count for a point of the bold line; 0 turns smoothing off.
-        mean: One curve, the mean over ranks, instead of one a rank.
-        hidden: Ranks that are not drawn (and not in the mean).
-        hidden_curves: Keys of other curves that are not drawn.
-        names: What ranks are called in a readout.
-    """
-
-    smoothing: int = FIRST_SMOOTHING
-    mean: bool = False
-    hidden: set[int] = field(default_factory=set)
-    hidden_curves: set[str] = field(default_factory=set)
-    names: RankNames = field(default_factory=RankNames)
-
-    def ranks(self, run: RunSeries) -> list[int]:
-        """The ranks that are drawn."""
-        return [rank for rank in self.offered(run) if rank not in self.hidden]
-
-    def offered(self, run: RunSeries) -> list[int]:
-        """The ranks to choose from."""
-        ranks = run.ranks()
-        return ranks[:: -(-len(ranks) // MOST_RANKS)] if len(ranks) > MOST_RANKS else ranks
-
-    def is_hidden(self, key: str) -> bool:
-        """Whether a curve is not drawn."""
-        rank = _rank_in(key)
-        return key in self.hidden_curves if rank is None else rank in self.hidden
-
-    def hide(self, key: str, hidden: bool) -> None:
-        """Hides a curve, or shows it."""
-        rank = _rank_in(key)
-        if rank is None:
-            (self.hidden_curves.add if hidden else self.hidden_curves.discard)(key)
-        else:
-            (self.hidden.add if hidden else self.hidden.discard)(rank)
-
-    def choose(self, key: str, alone: bool, keys: Sequence[str]) -> None:
-        """Hides or shows a curve; or shows it alone, and if it is alone already, all.
-
-        Args:
-            key: The curve.
-            alone: Hide the others.
-            keys: All curves of its chart.
-        """
-        if not alone:
-            self.hide(key, not self.is_hidden(key))
-            return
-        is_alone = [one for one in keys if not self.is_hidden(one)] == [key]
-        for one in keys:
-            self.hide(one, one != key and not is_alone)
-
-
-def _rank_in(key: str) -> int | None:
-    return int(key[5:]) if key.startswith("rank ") else None
+SMOOTHED: Final = " smoothed"
 
 
 class RankCurves:
@@ -115,7 +50,7 @@ class RankCurves:
 
     def rows(self, view: View) -> int:
         """Those of the longest rank."""
-        return _rows(self._run().clock(), view)
+        return rows_in(self._run().clock(), view)
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Faint strokes of every rank first, then every line, so that no line is hidden by another rank's noise."""
@@ -148,7 +83,7 @@ class RankCurves:
         """Each rank's reported and smoothed value, or the means of them."""
         values = self._values(view)
         if self._options.mean:
-            mean = _mean(values.values())
+            mean = mean_of_values(values.values())
             return [self._reading(plot_colours(palette).text, "mean", mean, view, layers)] if values else []
         names = self._options.names
         readings = [
@@ -168,7 +103,7 @@ class RankCurves:
             ]
             sums = sum(not reading.key for reading in shown)
             ranked = [*shown[sums:], *hidden]
-            shown[sums:] = sorted(ranked, key=lambda r: rank if (rank := _rank_in(r.key)) is not None else 1 << 30)
+            shown[sums:] = sorted(ranked, key=lambda r: rank if (rank := rank_in(r.key)) is not None else 1 << 30)
         return shown
 
     def _reading(self, colour: QColor, label: str, value: float | None, view: View, layers: Sequence[Layer]) -> Reading:
@@ -177,7 +112,7 @@ class RankCurves:
 
     def _values(self, view: View) -> dict[int, float | None]:
         run, name = self._run(), self.name
-        return {rank: _value(run.rank(rank), name, view) for rank in self._options.ranks(run)}
+        return {rank: value_of(run.rank(rank), name, view) for rank in self._options.ranks(run)}
 
     def _text(self, value: float | None) -> str:
         return number(value)
@@ -198,77 +133,6 @@ class PlainCurves(RankCurves):
             self._options = shared
 
 
-class LossCurves(RankCurves):
-    """The loss of each rank, and the evaluations."""
-
-    def __init__(self, run: Callable[[], RunSeries], options: CurveOptions) -> None:
-        super().__init__(run, options, ("loss",))
-
-    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
-        """The curves, and evaluations as joined points over them."""
-        layers = super().layers(view, bins, palette)
-        if self._options.is_hidden(EVAL):
-            return layers
-        curve, _ = reduce_range(self._run().evals, "val_loss", view.axis, view.low, view.high, bins)
-        if len(curve.x):
-            middle, colour = (curve.low + curve.high) / 2, plot_colours(palette).eval
-            points = Points(curve.x, middle, colour, "evaluation", self._best(view.axis))
-            layers += without_pauses(self._run(), self._run().evals, view, [points])
-        return layers
-
-    def _best(self, axis: XAxis) -> tuple[float, float] | None:
-        """Where the lowest loss was evaluated; None before the second evaluation."""
-        evals = self._run().evals
-        values = evals.columns["val_loss"].read(0, evals.rows)
-        if np.isfinite(values).sum() < 2:
-            return None
-        row = int(np.nanargmin(np.where(np.isfinite(values), values, np.nan)))
-        return float(evals.columns[axis].read(row, row + 1)[0]), float(values[row])
-
-    def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
-        """The losses, and the evaluation before."""
-        readings = super().readings(view, palette, layers)
-        evals = self._run().evals
-        if evals.rows and not self._options.is_hidden(EVAL):
-            text = self._text(_value(evals, "val_loss", view))
-            readings.append(Reading(plot_colours(palette).eval, "eval", text, is_ring=True, key=EVAL))
-        return readings
-
-    def legend(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
-        """With the evaluations, also while they are hidden."""
-        legend = super().legend(view, palette, layers)
-        if self._run().evals.rows and self._options.is_hidden(EVAL):
-            legend.append(Reading(plot_colours(palette).eval, "eval", "", is_ring=True, key=EVAL, is_hidden=True))
-        return legend
-
-
-class EvalPoints(RankCurves):
-    """What an evaluation measured, besides the loss: joined points."""
-
-    def __init__(self, run: Callable[[], RunSeries], options: CurveOptions, name: str) -> None:
-        super().__init__(run, options, (name,))
-
-    def rows(self, view: View) -> int:
-        """Evaluations."""
-        return _rows(self._run().evals, view)
-
-    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
-        """The evaluations."""
-        curve, _ = reduce_range(self._run().evals, self._names[0], view.axis, view.low, view.high, bins)
-        if not len(curve.x):
-            return []
-        points = Points(curve.x, (curve.low + curve.high) / 2, plot_colours(palette).eval, self._names[0])
-        return without_pauses(self._run(), self._run().evals, view, [points])
-
-    def readings(self, view: View, palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:
-        """The evaluation before."""
-        evals = self._run().evals
-        if not evals.rows:
-            return []
-        text = self._text(_value(evals, self._names[0], view))
-        return [Reading(plot_colours(palette).eval, "eval", text, is_ring=True)]
-
-
 class ThroughputCurves(RankCurves):
     """Tokens a second of each rank; the sum over ranks in the readout."""
 
@@ -280,7 +144,7 @@ class ThroughputCurves(RankCurves):
     def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
         """All ranks together, then each."""
         run, name, hidden = self._run(), self.name, self._options.hidden
-        values = [_value(run.rank(rank), name, view) for rank in run.ranks() if rank not in hidden]
+        values = [value_of(run.rank(rank), name, view) for rank in run.ranks() if rank not in hidden]
         known = [value for value in values if value is not None]
         if not values:
             return []
@@ -305,79 +169,6 @@ class ThroughputCurves(RankCurves):
         return rate(value, "").strip()
 
 
-class StepTime:
-    """How long a step takes: waiting (for data, for other ranks) at the bottom, working on top; the mean over ranks."""
-
-    floor: float | None = 0.0
-    unit = "s"
-    fixed_scale: Scale | None = None
-
-    def __init__(self, run: Callable[[], RunSeries], options: CurveOptions) -> None:
-        self._run = run
-        self._options = options
-
-    def rows(self, view: View) -> int:
-        """Those of the longest rank."""
-        return _rows(self._run().clock(), view)
-
-    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
-        """Two areas, one on the other."""
-        run, colours = self._run(), plot_colours(palette)
-        parts = {name: self._mean(run, name, view, bins // 2) for name in ("step_time_s", "data_wait_s", "sync_wait_s")}
-        x, total = parts["step_time_s"]
-        if not len(x):
-            return []
-        wait = np.zeros(len(x))
-        for name in ("data_wait_s", "sync_wait_s"):
-            wait_x, values = parts[name]
-            if len(wait_x) == len(x):
-                wait += np.nan_to_num(values)
-        known = ~np.isnan(x)
-        x, total, wait = x[known], total[known], np.fmin(wait, total)[known]
-        nothing = np.zeros(len(x))
-        areas: dict[str, Layer] = {"wait": Area(x, nothing, wait, colours.wait, "wait s")}
-        if self._options.is_hidden("wait"):
-            areas["work"] = Area(x, nothing, total - wait, colours.work, "work s")
-        else:
-            areas["work"] = Area(x, wait, total, colours.work, "work s")
-        shown = [area for key, area in areas.items() if not self._options.is_hidden(key)]
-        return without_pauses(run, run.clock(), view, shown)
-
-    def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
-        """Wait and work, in milliseconds or seconds."""
-        return [reading for reading in self.legend(view, palette, layers) if not reading.is_hidden]
-
-    def legend(self, view: View, palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:
-        """Both, also while one is hidden."""
-        texts, colours = self._texts(view), plot_colours(palette)
-        return [
-            Reading(colour, key, texts[key], key=key, is_hidden=self._options.is_hidden(key))
-            for key, colour in (("wait", colours.wait), ("work", colours.work))
-            if key in texts
-        ]
-
-    def _texts(self, view: View) -> dict[str, str]:
-        run = self._run()
-        ranks = self._options.ranks(run)
-        if not any("step_time_s" in run.rank(rank).columns for rank in ranks):
-            return {}
-        total = _mean(_value(run.rank(rank), "step_time_s", view) for rank in ranks)
-        waits = [_mean(_value(run.rank(rank), n, view) for rank in ranks) for n in ("data_wait_s", "sync_wait_s")]
-        if total is None:
-            return {"wait": UNKNOWN, "work": UNKNOWN}
-        wait = min(total, sum(value for value in waits if value is not None))
-        known = any(value is not None for value in waits)
-        return {"wait": short_duration(wait) if known else UNKNOWN, "work": short_duration(total - wait)}
-
-    def _mean(self, run: RunSeries, name: str, view: View, bins: int) -> tuple[Floats, Floats]:
-        steps = _steps(run, view)
-        if steps is None:
-            return np.empty(0), np.empty(0)
-        curves = [reduce_range(run.rank(rank), name, "step", *steps, bins)[0] for rank in self._options.ranks(run)]
-        mean = mean_of(curves, bounds=False)
-        return mean.x if view.axis == "step" else run.time_positions(mean.x), mean.mean
-
-
 def without_pauses(run: RunSeries, series: Series, view: View, layers: list[Layer]) -> list[Layer]:
     """On the time axis, nothing is drawn while the run was not going.
 
@@ -395,7 +186,7 @@ def mean_curve(
     run: RunSeries, options: CurveOptions, name: str, view: View, bins: int, half_width: float
 ) -> tuple[Curve, Curve]:
     """The mean over ranks, aligned by step whatever the axis is, and its smoothed line."""
-    steps = _steps(run, view)
+    steps = steps_in(run, view)
     if steps is None:
         return EMPTY, EMPTY
     curves: list[Curve] = []
@@ -407,11 +198,11 @@ def mean_curve(
         lines.append(_bold(series, name, curve, first, half_width, bins))
     mean, line = mean_of(curves), mean_of(lines, bounds=False)
     if view.axis == "ts":
-        return _by_time(run, mean), _by_time(run, line)
+        return by_time(run, mean), by_time(run, line)
     return mean, line
 
 
-def _by_time(run: RunSeries, curve: Curve) -> Curve:
+def by_time(run: RunSeries, curve: Curve) -> Curve:
     """A curve over steps where they have a time; a rank may have reached steps that the longest one never did."""
     x = run.time_positions(curve.x)
     there = ~np.isnan(x)
@@ -425,11 +216,13 @@ def _bold(series: Series, name: str, curve: Curve, first: int, half_width: float
     return Curve(thin.x, line, line, line, thin.width)
 
 
-def _steps(run: RunSeries, view: View) -> tuple[float, float] | None:
+def steps_in(run: RunSeries, view: View) -> tuple[float, float] | None:
+    """The steps that a view shows; None while there is none."""
     return (view.low, view.high) if view.axis == "step" else run.steps_of(view.low, view.high)
 
 
-def _rows(series: Series, view: View) -> int:
+def rows_in(series: Series, view: View) -> int:
+    """How many rows of a series a view shows."""
     first, last = series.rows_between(view.axis, view.low, view.high)
     return last - first
 
@@ -443,10 +236,12 @@ def _line_at(layers: Sequence[Layer], label: str, cursor: float | None) -> float
     return float(line.y[known[-1]]) if len(known) else None
 
 
-def _value(series: Series, name: str, view: View) -> float | None:
+def value_of(series: Series, name: str, view: View) -> float | None:
+    """The value at the crosshair, or the newest without one."""
     return series.last(name) if view.cursor is None else series.value_at(name, view.axis, view.cursor)
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
+def mean_of_values(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are known; None where none is."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None

@@ -13,8 +13,9 @@ from app.run_data.curves import Curve, reduce_range
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from app.run_data.smoothing import half_width_rows
+from app.views.plots.curve_options import CurveOptions
 from app.views.plots.drawing import Layer, Line, Points, Strokes
-from app.views.plots.rank_curves import CurveOptions, mean_curve
+from app.views.plots.rank_curves import mean_curve
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
 from app.views.style.palette import faint, rank_colour

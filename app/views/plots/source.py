@@ -39,8 +39,9 @@ class Reading:
         text: The value with its unit, or an en dash.
         is_ring: Drawn as points, so its sign is a ring.
         smoothed: The value of the bold line there; empty where there is no such line.
-        key: Names its curve, where that can be hidden: "rank 3", "eval"; empty where it cannot.
+        key: Names its curve, where that can be hidden: "rank 3", "eval", "eval 3"; empty where it cannot.
         is_hidden: The curve is not drawn.
+        is_best: The value is the best of its curve.
     """
 
     colour: QColor | None
@@ -50,6 +51,7 @@ class Reading:
     smoothed: str = ""
     key: str = ""
     is_hidden: bool = False
+    is_best: bool = False
 
     @property
     def headline(self) -> str:

@@ -25,7 +25,9 @@ LINES = [
     *(_line("step", 100.0 + step, step=step, loss=9.0 / step, tokens_per_s=10.0 * step) for step in (1, 2, 3)),
     _line("device", 102.0, uuid="GPU-1", power_w=200.0),
     _line("eval", 102.5, step=2, val_loss=4.0),
+    _line("eval", 102.6, step=2, val_loss=5.0) | {"rank": 1},  # ranks that train independently
     _line("eval", 103.5, step=3, val_loss=3.0),
+    _line("eval", 103.5, step=3, val_loss=3.1) | {"rank": 1},
     _line("launch", 500.0, resumed_from={"0": 2}),
     _line("step", 501.0, step=3, loss=None, tokens_per_s=30.0),
     _line("device", 501.0, uuid="GPU-1", power_w=100.0),
@@ -45,7 +47,7 @@ def test_columns_and_lines_say_the_same(store: RunStore, with_columns: bool) -> 
     if with_columns:
         columns.rebuild(store.dir)
     found = read_figures(store)
-    assert found.evals["val_loss"] == [(2.0, 4.0), (3.0, 3.5)]  # step 3 was trained again
+    assert found.evals["val_loss"] == [(2.0, 4.0), (2.0, 5.0), (3.0, 3.5)]  # step 3 was trained again
     assert found.groups["device/GPU-1"].means["power_w"] == 150.0
     assert found.groups["rank0"].last["step"] == 3
     assert found.trained_s == pytest.approx(3.5 + 4.0)  # not the pause between the attempts

@@ -17,8 +17,8 @@ from app.run_data.metrics_batch import MetricsBatch
 from app.run_data.run_series import ChangeSet
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import QuantityBox
+from app.views.plots.curve_options import MOST_RANKS
 from app.views.plots.drawing import Line, Points
-from app.views.plots.rank_curves import MOST_RANKS
 from app.views.style.palette import plot_colours, rank_colour
 from core.machine.devices.names import RankNames
 from core.processes import identity

@@ -12,10 +12,13 @@ from pytestqt.qtbot import QtBot
 
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
+from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_curves import DeviceCurves, DeviceOptions
 from app.views.plots.drawing import Area, Line, Points, Strokes
-from app.views.plots.rank_curves import CurveOptions, LossCurves, StepTime, ThroughputCurves
+from app.views.plots.eval_curves import LossCurves
+from app.views.plots.rank_curves import ThroughputCurves
 from app.views.plots.source import View
+from app.views.plots.step_time import StepTime
 from app.views.style.palette import rank_colour
 from core.formatting import short_duration
 

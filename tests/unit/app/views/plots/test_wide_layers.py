@@ -11,9 +11,11 @@ from PySide6.QtGui import QPalette
 
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series, XAxis
+from app.views.plots.curve_options import CurveOptions
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
-from app.views.plots.rank_curves import CurveOptions, LossCurves, StepTime
+from app.views.plots.eval_curves import LossCurves
 from app.views.plots.source import LayerSource, View
+from app.views.plots.step_time import StepTime
 from app.views.plots.wide_layers import WideLayers
 
 ROWS = 60_000
