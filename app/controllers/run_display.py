@@ -71,6 +71,8 @@ class RunDisplay(QObject):
         data.status_changed.connect(self._on_status_changed)
         data.changed.connect(self._on_data_changed)
         data.reset.connect(self._on_data_changed)
+        data.reset.connect(window.tabs.log.clear_events)
+        data.changed.connect(lambda change: window.tabs.log.add_events(change.events))
         data.failed.connect(window.notice.show_error)
         self._table.devices_changed.connect(self._show_names)
         showing.shown.connect(self._show_names)

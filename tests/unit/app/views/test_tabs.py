@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.models.ledger_data import LedgerSnapshot
-from app.models.rank_log import MAX_LINES, RankLog
-from app.views.run_tabs.alerts_view import AlertsView, alert_text
+from app.models.rank_log import LEVEL_ROLE, MAX_LINES, RankLog
+from app.state.event_text import alert_text
+from app.views.run_tabs.alerts_view import AlertsView
 from app.views.run_tabs.ledger_view import LedgerView
 from app.views.run_tabs.log_view import LogView
 from app.views.run_tabs.samples_view import SHOWN_AT_ONCE, SamplesView
@@ -36,7 +38,7 @@ def log(qapp: QApplication) -> Iterator[RankLog]:
 def view(log: RankLog, qtbot: QtBot) -> LogView:
     made = LogView(log)
     qtbot.addWidget(made)
-    made.log_chosen.connect(lambda path: log.open(path) if path is not None else log.close())
+    made.log_chosen.connect(lambda choice: log.open(choice) if choice is not None else log.close())
     made.resize(500, 200)
     made.show()
     return made
@@ -76,9 +78,45 @@ def test_the_log_is_searched_round_and_round(view: LogView, log: RankLog, qtbot:
     view.search.setText("nowhere")
     assert not view.find_next()
     view.choose("rank1.log")
-    assert log.path == tmp_path / "rank1.log"
+    assert log.choice is not None and log.choice.logs == (tmp_path / "rank1.log",)
     view.show_names(RankNames(("cpu:0", "cpu:1"), {}))
-    assert view.source.currentText() == "CPU 1 (rank 1)"
+    assert view.source.currentText() == "CPU 1"
+
+
+def test_the_log_offers_everything_the_host_and_each_device_by_name(view: LogView, tmp_path: Path) -> None:
+    view.show_names(RankNames(("GPU-1", "cpu:0"), {"GPU-1": "GPU 0 · RTX 4090"}))
+    view.set_sources([tmp_path / "rank0.log", tmp_path / "rank1.log", tmp_path / "host.log"])
+    assert [view.source.itemText(row) for row in range(view.source.count())] == [
+        "All",
+        "Host",
+        "GPU 0 · RTX 4090",
+        "CPU 0",
+    ]
+    view.choose("rank1.log")
+    assert view.page.note.text() == "This device has printed nothing."
+
+
+def test_the_log_of_a_run_that_prints_nothing_has_the_hosts_events(
+    view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path
+) -> None:
+    view.set_sources([tmp_path / "rank0.log", tmp_path / "host.log"])
+    view.add_events(
+        [
+            {"event": "commit", "step": 25, "checkpoint": 1, "ts": 1.0},
+            {"event": "sample", "step": 25, "text": "once", "ts": 1.0},
+            {"event": "failed", "title": "CPU 0: out of memory", "ts": 2.0},
+        ]
+    )
+    assert [log.model.line(row) for row in range(log.model.rowCount())] == [
+        "Step 25: checkpoint 1 saved.",
+        "CPU 0: out of memory.",
+    ]
+    assert not view.page.is_empty and log.model.index(1).data(LEVEL_ROLE) == "error"
+    view.copy.click()
+    assert QGuiApplication.clipboard().text().splitlines()[0].endswith("Host  Step 25: checkpoint 1 saved.")
+    assert not view.lines.grab().isNull()
+    view.clear_events()
+    qtbot.waitUntil(lambda: log.model.rowCount() == 0 and view.page.is_empty)
 
 
 def test_a_log_of_100_mb_keeps_a_bounded_tail(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:
