@@ -14,9 +14,9 @@ from core.machine.devices.names import RankNames
 Level = Literal["info", "warning", "error"]
 HOST: Final = -1
 _HOST_LINE: Final = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[.,](\d{3}) ([A-Z]+) ([\w.]+): (.*)")
-_RANK: Final = re.compile(r"\brank (\d+)\b")
+_RANK: Final = re.compile(r"\brank\s(\d+)\b")
 _REPORTED_AS_EVENT: Final = re.compile(
-    r"state: .* → (?!training)|the run is |a stop is asked for|a checkpoint is begun|rank \d+ has made step|phase: -$"
+    r"state:\s.*→\s(?!training)|the\srun\sis\s|a\sstop\sis\sasked|a\scheckpoint\sis\sbegun|rank\s\d+\shas\smade|phase:\s-$"
 )
 _LEVELS: Final[dict[str, Level]] = {"WARNING": "warning", "ERROR": "error", "CRITICAL": "error"}
 _ERROR: Final = re.compile(

@@ -26,7 +26,7 @@ READ_BYTES: Final = 1 << 18
 POLL_S: Final = 0.25
 SENT_AT_ONCE: Final = 2_000
 INSERTED_SINGLY: Final = 64
-"""Up to so many lines that come late are put in their place; more of them make the list anew, without a selection."""
+"""Late lines up to this number are inserted one by one; more of them reset the list, which drops the selection."""
 LEVEL_ROLE: Final = Qt.ItemDataRole.UserRole
 PREFIX_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 _ESCAPES: Final = re.compile(

@@ -114,6 +114,7 @@ class LogView(QWidget):
         self.search.returnPressed.connect(self._on_return_pressed)
         self.follow.toggled.connect(self._on_follow_toggled)
         self._log.appended.connect(self._on_appended)
+        self.lines.verticalScrollBar().rangeChanged.connect(self._on_range_changed)
         self._log.model.modelReset.connect(self._on_appended)
         self.lines.verticalScrollBar().actionTriggered.connect(self._on_scrolled)
         for keys, slot in (("Ctrl+F", self.search.setFocus), ("Ctrl+C", self._copy)):
@@ -172,9 +173,10 @@ class LogView(QWidget):
             if choice.is_all:
                 text, tip = "All", "The host's events and what every device prints, by time"
             elif choice.rank is not None:
-                text, tip = self._names.full(choice.rank), f"Rank {choice.rank}: {choice.logs[0].name}"
+                text = self._names.full(choice.rank)
+                tip = f"{self._names.with_rank(choice.rank)}: {choice.logs[0].name}"
                 if devices.count(text) > 1:
-                    text += f" (rank {choice.rank})"
+                    text = self._names.with_rank(choice.rank)
             self.source.setItemText(row, text)
             self.source.setItemData(row, tip, Qt.ItemDataRole.ToolTipRole)
 
@@ -216,6 +218,11 @@ class LogView(QWidget):
         self.page.set_empty(self._log.model.rowCount() == 0, SILENT if is_device else NOTHING)
         if self.follow.isChecked():
             self.lines.scrollToBottom()
+
+    def _on_range_changed(self, _first: int, last: int) -> None:
+        """Lines are laid out later than they come, and in a hidden tab only once it is shown."""
+        if self.follow.isChecked():
+            self.lines.verticalScrollBar().setValue(last)
 
     def _on_scrolled(self, _action: int) -> None:
         bar = self.lines.verticalScrollBar()
