@@ -145,7 +145,7 @@ def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
     blocks = (BlockProgress(0, 4, {0: 0, 1: 1}, {2: 0}), BlockProgress(1, 2, {0: 1}, {}))
     view.show_snapshot(LedgerSnapshot(progress, blocks, 7, 100, 400))
     assert not view.page.is_empty
-    for part in ("Epoch 2 of 2: 50 % trained", "920 samples trained", "checkpoint 7 saved"):
+    for part in ("Epoch 2 of 2: 50\N{NO-BREAK SPACE}% trained", "920 samples trained", "checkpoint 7 saved"):
         assert part in view.headline.text()
     left, width = view.strip._span(blocks[0])
     words = [view.strip.tooltip_at(QPoint(left + round((n + 0.5) * width / 4), 10)) for n in range(4)]
@@ -155,8 +155,11 @@ def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
         "Samples from 200: in progress on CPU 0 (rank 0)",
         "Samples from 300: remaining",
     ]
-    assert "each cell is 100 samples" in view.legend.text()
+    assert "Each cell is 100 samples." in view.legend.text()
     assert view.strip.tooltip_at(QPoint(0, 10)) == "" and not view.strip.grab().isNull()
+    assert view.resume.text() == "Resume continues from checkpoint 7; 3 of 6 chunks are done; none is trained twice."
+    view.add_events([{"event": "commit", "checkpoint": 7, "step": 1610}])
+    assert view.resume.text().startswith("Resume continues at step 1,610; ")
     view.notice.show_error(StateFileError("It is cut in half.", "Move it away."))
     assert view.notice.text == "It is cut in half. Move it away."
     view.show_snapshot(None)
@@ -173,6 +176,29 @@ def test_a_ledger_of_100000_chunks_is_painted_in_its_strips(qtbot: QtBot) -> Non
         "Samples from 990,0"
     )
     assert not view.strip.grab().isNull()
+
+
+def test_a_ledger_of_10000_blocks_is_a_map_that_fits_some_screens(qtbot: QtBot) -> None:
+    view = LedgerView()
+    qtbot.addWidget(view)
+    view.resize(900, 300)
+    view.show()
+    progress = LedgerProgress(0, None, 100_000, 50_000, 1, 10**7, 5 * 10**6, 5 * 10**6, False)
+    full = dict.fromkeys(range(10), 0)
+    blocks = tuple(BlockProgress(b, 10, full if b < 5000 else {}, {0: 1} if b == 5000 else {}) for b in range(10_000))
+    view.show_snapshot(LedgerSnapshot(progress, blocks, None, 100, 1000))
+    assert view.strip.is_map and view.strip.height() < 10 * view.height()
+    assert view.strip.tooltip_at(QPoint(13, 5)) == "Samples from 0: 10 of 10 chunks trained"
+    row, column = divmod(5000, view.strip._columns())
+    going = view.strip.tooltip_at(QPoint(13 + 14 * column, 5 + 14 * row))
+    assert going == "Samples from 5,000,000: 0 of 10 chunks trained, 1 in progress"
+    assert view.strip.tooltip_at(QPoint(2, 5)) == ""
+    shot = view.strip.grab().toImage()
+    ratio = shot.devicePixelRatio()
+    last = round(ratio * (view.strip.height() - 8))
+    colours = {shot.pixelColor(round(ratio * 14), y).name() for y in (round(ratio * 6), last)}
+    assert len(colours) == 2
+    assert view.resume.text() == "Nothing is saved yet: a resumed run would start from the beginning."
 
 
 def samples(first: int, last: int) -> list[dict[str, object]]:
