@@ -13,6 +13,7 @@ from app.models.device_table import DeviceTable
 from app.models.ledger_data import LedgerData
 from app.models.run_data import RunData
 from app.models.run_list import RunList
+from app.run_data.run_series import ChangeSet
 from app.state.draft import draft_from_config
 from app.state.run_notes import RunNotes
 from app.state.run_summary import summarise
@@ -71,6 +72,9 @@ class RunDisplay(QObject):
         data.status_changed.connect(self._on_status_changed)
         data.changed.connect(self._on_data_changed)
         data.reset.connect(self._on_data_changed)
+        data.reset.connect(window.tabs.log.clear_events)
+        data.reset.connect(window.tabs.ledger.clear_events)
+        data.changed.connect(self._on_events)
         data.failed.connect(window.notice.show_error)
         self._table.devices_changed.connect(self._show_names)
         showing.shown.connect(self._show_names)
@@ -124,6 +128,10 @@ class RunDisplay(QObject):
         self._window.show_notes(self._notes.of(self._data.series))
         self._window.tabs.samples.show_samples(self._data.samples)
         self._window.tabs.alerts.show_events(self._data.series.events)
+
+    def _on_events(self, change: ChangeSet) -> None:
+        for view in (self._window.tabs.log, self._window.tabs.ledger):
+            view.add_events(change.events)
 
     def _show_names(self, *_: object) -> None:
         state = self._data.state

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from app.models.ledger_data import LedgerData
-from app.models.rank_log import RankLog
+from app.models.rank_log import LogChoice, RankLog
 from app.models.run_data import RunData
 from app.settings import Settings
 from core.config.run_config import RunConfig
@@ -74,12 +74,12 @@ class Showing(QObject):
         if self.run_dir is not None:
             self.show(self.run_dir)
 
-    def show_log(self, path: Path | None) -> None:
-        """Follows one process's log."""
-        if path is None:
+    def show_log(self, choice: LogChoice | None) -> None:
+        """Follows the part of the log that is chosen."""
+        if choice is None:
             self._log.close(wait=False)
-        elif path != self._log.path:
-            self._log.open(path)
+        elif choice != self._log.choice:
+            self._log.open(choice)
 
     def close(self) -> None:
         """Ends reading."""

@@ -15,41 +15,21 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state.chart_names import NOT_CHARTED
+from app.state.event_text import ALERT_LEVELS, alert_text
 from app.views.style.icons import icon
 from app.views.widgets.build import lay_column
 from app.views.widgets.empty_note import WithNote
-from core.config.mode import Mode, mode_label
 from core.formatting import UNKNOWN, clock, count
-from core.machine.devices.names import RankNames, label_by_uuid
+from core.machine.devices.names import RankNames
 
 NOTHING: Final = "Nothing to report."
 SHOWN: Final = 500
 DEVICE_COLUMN: Final = 2
-KINDS: Final = {"alert": "warning", "retry": "warning", "fallback": "warning", "failed": "error"}
 
 
 def is_alert(event: Mapping[str, Any]) -> bool:
     """Whether an event of metrics.jsonl belongs into this list."""
-    return event.get("event") in KINDS
-
-
-def alert_text(event: Mapping[str, Any], names: RankNames) -> str:
-    """What an event says, in one line."""
-    if event.get("event") == "fallback":
-        return _fallback_text(event, names)
-    if event.get("event") == "retry":
-        return f"{event.get('reason', '')} Retrying.".strip()
-    error = event.get("error")
-    source: Mapping[str, Any] = error if isinstance(error, Mapping) else event
-    step = "window_step" if source.get("window_step") else "next_step"
-    parts = [str(source[key]) for key in ("title", "message", "reason", "cause", step) if source.get(key)]
-    if event.get("kind") == NOT_CHARTED and event.get("names"):
-        parts.append("To chart them, open Charts in New run")
-    if parts:
-        return " ".join(part if part.endswith((".", ":", "!", "?")) else f"{part}." for part in parts)
-    rest = {key: value for key, value in event.items() if key not in ("ts", "event", "rank", "attempt", "step")}
-    return ", ".join(f"{key}: {value}" for key, value in rest.items()) or str(event.get("event"))
+    return event.get("event") in ALERT_LEVELS
 
 
 def alert_ranks(event: Mapping[str, Any]) -> list[int]:
@@ -57,20 +37,6 @@ def alert_ranks(event: Mapping[str, Any]) -> list[int]:
     named = event.get("ranks")
     ranks = named if isinstance(named, list) else [event.get("rank")]
     return [rank for rank in ranks if isinstance(rank, int) and rank >= 0]
-
-
-def _fallback_text(event: Mapping[str, Any], names: RankNames) -> str:
-    if event.get("engine"):
-        return f"DeepSpeed could not start, so PyTorch's engine is used instead. {event.get('reason', '')}".strip()
-    devices = event.get("devices")
-    if event.get("mode") == Mode.INDEPENDENT:
-        asked = mode_label(str(event.get("was")), "The selected mode")
-        text = f"{asked} could not start, so each device trains its own model, and the best one is kept."
-        return f"{text} {event.get('reason', '')}".strip()
-    alone = f" ({label_by_uuid(str(devices[0]), names.labels)})" if isinstance(devices, list) and devices else ""
-    was = mode_label(str(event.get("was")))
-    mode = f"{was[0].upper()}{was[1:]} could not start, so the run" if was else "The run"
-    return f"{mode} continued on one device{alone}. {event.get('reason', '')}".strip()
 
 
 class AlertsView(QWidget):
@@ -122,7 +88,7 @@ class AlertsView(QWidget):
 
     def _fill(self, row: int, event: Mapping[str, Any]) -> None:
         step = event.get("step")
-        kind = KINDS[str(event["event"])]
+        kind = ALERT_LEVELS[str(event["event"])]
         ranks = alert_ranks(event)
         devices = ", ".join(map(self._names.short, ranks)) or "all"
         at = count(step) if isinstance(step, int) else UNKNOWN

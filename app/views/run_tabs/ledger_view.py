@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
-from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QToolTip, QWidget
 
 from app.models.ledger_data import LedgerSnapshot
 from app.views.style.fonts import tabular
 from app.views.style.palette import faint, rank_colour
-from app.views.style.tones import rule
+from app.views.style.tones import rule, tone
 from app.views.widgets.build import lay_column, muted_label, scrolled
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
-from core.formatting import count
+from core.formatting import count, percent
 from core.ledger.ledger import BlockProgress
 from core.machine.devices.names import RankNames
 
 NOTHING: Final = "Data progress appears once the data is prepared: what is trained, in progress and remaining."
 LEGEND: Final = "▮ trained, in the device's colour   ▨ in progress   ▯ remaining"
+MAP_LEGEND: Final = "Each square is one block, filled as far as it is trained; a frame means in progress."
 ROW: Final = 20
 MARGIN: Final = 12
 STRIP: Final = 12
 MAX_CELL: Final = 24
+MAP_FROM: Final = 200
+"""From so many blocks on, each is one square of a map: strips of 10,000 blocks would fill 250 screens."""
+SQUARE: Final = 12
+SQUARE_STEP: Final = 14
 
 
 class LedgerStrip(QWidget):
-    """One strip a block, a cell a chunk: filled is done, striped in work (both in the device's colour), empty to do."""
+    """One strip a block, a cell a chunk: filled is done, striped in work (both in the device's colour), empty to do.
+
+    From `MAP_FROM` blocks on it is a map of squares, one a block.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -49,22 +56,58 @@ class LedgerStrip(QWidget):
         self._chunk_size = chunk_size
         self._samples_per_block = samples_per_block or chunk_size
         self._widest = self._label(max((block.block_id for block in blocks), default=0))
-        self.setFixedHeight(max(1, len(blocks)) * ROW + 4)
+        self._fit_height()
         self.update()
+
+    @property
+    def is_map(self) -> bool:
+        """Whether each block is one square."""
+        return len(self._blocks) >= MAP_FROM
+
+    def _fit_height(self) -> None:
+        rows = -(-len(self._blocks) // self._columns()) if self.is_map else 0
+        self.setFixedHeight(rows * SQUARE_STEP + 8 if self.is_map else max(1, len(self._blocks)) * ROW + 4)
+
+    def _columns(self) -> int:
+        return max(1, (self.width() - 2 * MARGIN) // SQUARE_STEP)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self.is_map:
+            self._fit_height()
 
     def set_names(self, names: RankNames) -> None:
         """Names the devices that train."""
         self._names = names
 
     def sizeHint(self) -> QSize:
-        return QSize(240, max(1, len(self._blocks)) * ROW + 4)
+        return QSize(240, self.height())
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
+        if self.is_map:
+            self._paint_map(painter, event.rect())
+            return
         first = max(0, event.rect().top() // ROW)
         last = min(len(self._blocks), event.rect().bottom() // ROW + 1)
         for row in range(first, last):
             self._paint_block(painter, row)
+
+    def _paint_map(self, painter: QPainter, shown: QRect) -> None:
+        columns, empty = self._columns(), rule(self.palette())
+        full = tone(self.palette(), "accent")
+        first = max(0, (shown.top() - 4) // SQUARE_STEP) * columns
+        last = min(len(self._blocks), ((shown.bottom() - 4) // SQUARE_STEP + 1) * columns)
+        for number in range(first, last):
+            block = self._blocks[number]
+            row, column = divmod(number, columns)
+            square = QRect(MARGIN + column * SQUARE_STEP, 4 + row * SQUARE_STEP, SQUARE, SQUARE)
+            painter.fillRect(square, empty)
+            filled = len(block.done) * SQUARE // max(1, block.chunks)
+            painter.fillRect(square.adjusted(0, SQUARE - filled, 0, 0), full)
+            if block.in_progress:
+                painter.setPen(full)
+                painter.drawRect(square.adjusted(0, 0, -1, -1))
 
     def _paint_block(self, painter: QPainter, row: int) -> None:
         block = self._blocks[row]
@@ -120,7 +163,9 @@ class LedgerStrip(QWidget):
         return super().event(event)
 
     def tooltip_at(self, at: QPoint) -> str:
-        """Describes the chunk at a place; empty where there is none."""
+        """Describes the chunk at a place, or in a map the block; empty where there is none."""
+        if self.is_map:
+            return self._block_at(at)
         row = at.y() // ROW
         if not 0 <= row < len(self._blocks):
             return ""
@@ -138,21 +183,34 @@ class LedgerStrip(QWidget):
         first = block.block_id * self._samples_per_block + chunk * self._chunk_size
         return f"Samples from {count(first)}: {state}"
 
+    def _block_at(self, at: QPoint) -> str:
+        column, row = (at.x() - MARGIN) // SQUARE_STEP, (at.y() - 4) // SQUARE_STEP
+        number = row * self._columns() + column
+        if not (0 <= column < self._columns() and 0 <= number < len(self._blocks)):
+            return ""
+        block = self._blocks[number]
+        going = f", {len(block.in_progress)} in progress" if block.in_progress else ""
+        return f"Samples from {self._label(block.block_id)}: {len(block.done)} of {block.chunks} chunks trained{going}"
+
 
 class LedgerView(QWidget):
     """Epoch, checkpoint and the strips of the run that is shown."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._snapshot: LedgerSnapshot | None = None
+        self._steps: dict[int, int] = {}
         self.notice = NoticeBar()
         self.headline = QLabel(wordWrap=True)
         self.headline.setFont(tabular(self.headline.font()))
         self.headline.setContentsMargins(MARGIN, 8, MARGIN, 4)
+        self.resume = QLabel(wordWrap=True)
+        self.resume.setContentsMargins(MARGIN, 0, MARGIN, 4)
         self.legend = muted_label(LEGEND)
         self.legend.setContentsMargins(MARGIN, 0, MARGIN, 4)
         self.strip = LedgerStrip()
         scroll, body = scrolled(self.strip), QWidget()
-        lay_column(body, self.headline, self.legend, scroll, grow=scroll)
+        lay_column(body, self.headline, self.resume, self.legend, scroll, grow=scroll)
         self.page = WithNote(body, NOTHING)
         lay_column(self, self.notice, self.page, grow=self.page)
 
@@ -160,22 +218,58 @@ class LedgerView(QWidget):
         """Names the devices that train."""
         self.strip.set_names(names)
 
+    def clear_events(self) -> None:
+        """Forgets the steps of the checkpoints: another run is shown."""
+        self._steps.clear()
+
+    def add_events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Learns from the events of checkpoints at which step each was made."""
+        made = [event for event in events if event.get("event") == "commit"]
+        for event in made:
+            number, step = event.get("checkpoint", event.get("generation")), event.get("step")  # 0.1
+            if isinstance(number, int) and isinstance(step, int):
+                self._steps[number] = step
+        if made and self._snapshot is not None:
+            self.resume.setText(resume_text(self._snapshot, self._steps))
+
     def show_snapshot(self, snapshot: LedgerSnapshot | None) -> None:
         """Shows a ledger, or the empty state."""
         self.notice.clear()
         self.page.set_empty(snapshot is None)
+        self._snapshot = snapshot
         if snapshot is None:
             self.strip.set_blocks(())
             return
         done = snapshot.progress
         epochs = f" of {done.epochs}" if done.epochs else ""
         kept = "no checkpoint yet" if snapshot.checkpoint is None else f"checkpoint {snapshot.checkpoint} saved"
-        share = math.floor(100 * done.chunks_done / max(1, done.chunks_total))
-        cell = f"each cell is {count(snapshot.chunk_size)} samples" if snapshot.blocks else ""
+        share = percent(done.chunks_done / max(1, done.chunks_total))
         self.headline.setText(
-            f"Epoch {done.epoch + 1}{epochs}: {share} % trained · {count(done.samples_trained)} samples trained in "
+            f"Epoch {done.epoch + 1}{epochs}: {share} trained · {count(done.samples_trained)} samples trained in "
             f"total · {kept}"
         )
-        self.legend.setText("   ".join(filter(None, (LEGEND, cell))))
-        self.strip.setAccessibleDescription(self.headline.text())
+        self.resume.setText(resume_text(snapshot, self._steps))
         self.strip.set_blocks(snapshot.blocks, snapshot.chunk_size, snapshot.samples_per_block)
+        size = f"Each cell is {count(snapshot.chunk_size)} samples." if snapshot.blocks else ""
+        self.legend.setText(MAP_LEGEND if self.strip.is_map else "   ".join(filter(None, (LEGEND, size))))
+        self.strip.setAccessibleDescription(f"{self.headline.text()}. {self.resume.text()}")
+
+
+def resume_text(snapshot: LedgerSnapshot, steps: Mapping[int, int]) -> str:
+    """Where a resumed run would continue, and that it trains nothing twice.
+
+    Args:
+        snapshot: The ledger.
+        steps: The step of each checkpoint that is known.
+    """
+    done = snapshot.progress
+    if done.finished:
+        return "Every chunk is trained. To train further, resume with more epochs or steps."
+    if snapshot.checkpoint is None:
+        return "Nothing is saved yet: a resumed run would start from the beginning."
+    step = steps.get(snapshot.checkpoint)
+    place = f"from checkpoint {snapshot.checkpoint}" if step is None else f"at step {count(step)}"
+    return (
+        f"Resume continues {place}; {count(done.chunks_done)} of {count(done.chunks_total)} chunks "
+        f"{'is' if done.chunks_done == 1 else 'are'} done; none is trained twice."
+    )

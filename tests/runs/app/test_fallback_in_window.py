@@ -55,7 +55,7 @@ def test_a_rank_that_dies_before_the_first_step(
     assert "The process on CPU 1, before its first" in said
 
     notice.findChild(QAbstractButton, "step").click()
-    assert window.tabs.currentWidget() is window.tabs.log and window.tabs.log.source.currentText() == "CPU 1 (rank 1)"
+    assert window.tabs.currentWidget() is window.tabs.log and window.tabs.log.source.currentText() == "CPU 1"
     lines = rankdeck.log.model
     qtbot.waitUntil(lambda: any("fails at ready" in lines.line(row) for row in range(lines.rowCount())))
 

@@ -107,7 +107,7 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     snapshot = rankdeck.ledger.snapshot
     qtbot.waitUntil(lambda: rankdeck.ledger.snapshot is not None and rankdeck.ledger.snapshot.checkpoint is not None)
     assert snapshot is not None and window.tabs.samples.text.toPlainText().startswith("step ")
-    qtbot.waitUntil(lambda: window.tabs.log.source.count() == 3)
+    qtbot.waitUntil(lambda: window.tabs.log.source.count() == 4)
 
 
 @pytest.mark.usefixtures("quick_hosts")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -9,9 +12,19 @@ from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
 from app.models import rank_log
-from app.models.rank_log import LogTail, RankLog, RankLogModel, printed
+from app.models.log_line import LogLine
+from app.models.rank_log import LogChoice, LogTail, RankLog, RankLogModel, printed
+from core.machine.devices.names import RankNames
 
 pytestmark = pytest.mark.windows
+
+
+def lines(numbers: Iterable[int]) -> list[LogLine]:
+    return [LogLine(str(n), order=float(n)) for n in numbers]
+
+
+def texts(model: RankLogModel) -> list[str]:
+    return [model.line(row) for row in range(model.rowCount())]
 
 
 @pytest.mark.parametrize(
@@ -69,17 +82,17 @@ def test_the_model_keeps_the_last_lines(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(rank_log, "MAX_LINES", 10)
     model = RankLogModel()
     tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
-    model.append([str(n) for n in range(7)])
-    model.append([str(n) for n in range(7, 14)])
+    model.append(lines(range(7)))
+    model.append(lines(range(7, 14)))
     assert [model.line(row) for row in range(model.rowCount())] == [str(n) for n in range(4, 14)]
-    model.append([str(n) for n in range(100)])
+    model.append(lines(range(100)))
     assert (model.rowCount(), model.line(0)) == (10, "90")
     assert tester.model() is model
 
 
 def test_find_goes_round_in_both_directions() -> None:
     model = RankLogModel()
-    model.append(["Error one", "fine", "error two", "fine too"])
+    model.append([LogLine(text) for text in ("Error one", "fine", "error two", "fine too")])
     assert model.find("error") == 0
     assert model.find("error", 1) == 2
     assert model.find("error", 3) == 0
@@ -97,9 +110,65 @@ def test_following_a_file(tmp_path: Path, qtbot: QtBot) -> None:
     path.write_bytes(b"one\n")
     log = RankLog()
     with qtbot.waitSignal(log.appended):
-        log.open(path)
+        log.open(LogChoice((path,)))
     with qtbot.waitSignal(log.appended), path.open("ab") as file:
         file.write(b"two\nthree\n")
     assert [log.model.line(row) for row in range(log.model.rowCount())] == ["one", "two", "three"]
     log.close()
     assert log.model.rowCount() == 0
+
+
+def test_late_lines_come_to_their_place_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = RankLogModel()
+    tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    model.append(lines([1, 2, 6]))
+    model.append(lines([0, 4, 7]))
+    assert texts(model) == ["0", "1", "2", "4", "6", "7"]
+    monkeypatch.setattr(rank_log, "INSERTED_SINGLY", 1)
+    model.append(lines([3, 5]))
+    assert texts(model) == [str(n) for n in range(8)]
+    assert tester.model() is model
+
+
+HOST_LOG = """\
+2026-05-01 10:00:00.000 INFO core.host.metrics.status: phase: planning
+2026-05-01 10:00:02.000 INFO core.host.attempt: rank 1 is process 77 on cpu:1
+"""
+
+
+def test_all_puts_the_hosts_log_its_events_and_the_output_of_ranks_in_one_list(tmp_path: Path, qtbot: QtBot) -> None:
+    host, rank = tmp_path / "host.log", tmp_path / "rank1.log"
+    host.write_text(HOST_LOG, encoding="utf-8")
+    rank.write_text("hello\n", encoding="utf-8")
+    began = time.mktime((2026, 5, 1, 10, 0, 0, 0, 0, -1))
+    os.utime(rank, (began + 3, began + 3))
+    log = RankLog()
+    log.show_names(RankNames(("cpu:0", "cpu:1")))
+    log.open(LogChoice((rank, host)))
+    qtbot.waitUntil(lambda: log.model.rowCount() == 3)
+    log.add_events([LogLine("Step 1: evaluated.", began + 1, order=began + 1)])
+    shown = [log.model.shown(row) for row in range(log.model.rowCount())]
+    assert shown == [
+        "10:00:00  Host   Planning",
+        "10:00:01  Host   Step 1: evaluated.",
+        "10:00:02  Host   CPU 1 is process 77 on cpu:1",
+        "          CPU 1  hello",
+    ]
+    log.open(LogChoice((rank,)))
+    qtbot.waitUntil(lambda: log.model.rowCount() == 1)
+    assert log.model.shown(0) == "hello", "the output of one device stands as it was printed"
+    log.open(LogChoice((host,)))
+    qtbot.waitUntil(lambda: log.model.rowCount() == 3)
+    log.set_events(())
+    qtbot.waitUntil(lambda: log.model.rowCount() == 2)
+    log.close()
+
+
+def test_a_printed_line_has_the_time_at_which_it_was_seen(tmp_path: Path, qtbot: QtBot) -> None:
+    log = RankLog()
+    log.open(LogChoice((tmp_path / "rank0.log", tmp_path / "host.log")))
+    qtbot.wait(50)
+    (tmp_path / "rank0.log").write_text("hello\n", encoding="utf-8")
+    qtbot.waitUntil(lambda: log.model.rowCount() == 1)
+    assert log.model.shown(0).split()[1:] == ["rank", "0", "hello"] and log.model.shown(0)[2] == ":"
+    log.close()

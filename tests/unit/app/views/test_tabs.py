@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.models.ledger_data import LedgerSnapshot
-from app.models.rank_log import MAX_LINES, RankLog
-from app.views.run_tabs.alerts_view import AlertsView, alert_text
+from app.models.rank_log import LEVEL_ROLE, MAX_LINES, RankLog
+from app.state.event_text import alert_text
+from app.views.run_tabs.alerts_view import AlertsView
 from app.views.run_tabs.ledger_view import LedgerView
 from app.views.run_tabs.log_view import LogView
 from app.views.run_tabs.samples_view import SHOWN_AT_ONCE, SamplesView
@@ -36,7 +38,7 @@ def log(qapp: QApplication) -> Iterator[RankLog]:
 def view(log: RankLog, qtbot: QtBot) -> LogView:
     made = LogView(log)
     qtbot.addWidget(made)
-    made.log_chosen.connect(lambda path: log.open(path) if path is not None else log.close())
+    made.log_chosen.connect(lambda choice: log.open(choice) if choice is not None else log.close())
     made.resize(500, 200)
     made.show()
     return made
@@ -76,9 +78,45 @@ def test_the_log_is_searched_round_and_round(view: LogView, log: RankLog, qtbot:
     view.search.setText("nowhere")
     assert not view.find_next()
     view.choose("rank1.log")
-    assert log.path == tmp_path / "rank1.log"
+    assert log.choice is not None and log.choice.logs == (tmp_path / "rank1.log",)
     view.show_names(RankNames(("cpu:0", "cpu:1"), {}))
-    assert view.source.currentText() == "CPU 1 (rank 1)"
+    assert view.source.currentText() == "CPU 1"
+
+
+def test_the_log_offers_everything_the_host_and_each_device_by_name(view: LogView, tmp_path: Path) -> None:
+    view.show_names(RankNames(("GPU-1", "cpu:0"), {"GPU-1": "GPU 0 · RTX 4090"}))
+    view.set_sources([tmp_path / "rank0.log", tmp_path / "rank1.log", tmp_path / "host.log"])
+    assert [view.source.itemText(row) for row in range(view.source.count())] == [
+        "All",
+        "Host",
+        "GPU 0 · RTX 4090",
+        "CPU 0",
+    ]
+    view.choose("rank1.log")
+    assert view.page.note.text() == "This device has printed nothing."
+
+
+def test_the_log_of_a_run_that_prints_nothing_has_the_hosts_events(
+    view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path
+) -> None:
+    view.set_sources([tmp_path / "rank0.log", tmp_path / "host.log"])
+    view.add_events(
+        [
+            {"event": "commit", "step": 25, "checkpoint": 1, "ts": 1.0},
+            {"event": "sample", "step": 25, "text": "once", "ts": 1.0},
+            {"event": "failed", "title": "CPU 0: out of memory", "ts": 2.0},
+        ]
+    )
+    assert [log.model.line(row) for row in range(log.model.rowCount())] == [
+        "Step 25: checkpoint 1 saved.",
+        "CPU 0: out of memory.",
+    ]
+    assert not view.page.is_empty and log.model.index(1).data(LEVEL_ROLE) == "error"
+    view.copy.click()
+    assert QGuiApplication.clipboard().text().splitlines()[0].endswith("Host  Step 25: checkpoint 1 saved.")
+    assert not view.lines.grab().isNull()
+    view.clear_events()
+    qtbot.waitUntil(lambda: log.model.rowCount() == 0 and view.page.is_empty)
 
 
 def test_a_log_of_100_mb_keeps_a_bounded_tail(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:
@@ -107,7 +145,7 @@ def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
     blocks = (BlockProgress(0, 4, {0: 0, 1: 1}, {2: 0}), BlockProgress(1, 2, {0: 1}, {}))
     view.show_snapshot(LedgerSnapshot(progress, blocks, 7, 100, 400))
     assert not view.page.is_empty
-    for part in ("Epoch 2 of 2: 50 % trained", "920 samples trained", "checkpoint 7 saved"):
+    for part in ("Epoch 2 of 2: 50\N{NO-BREAK SPACE}% trained", "920 samples trained", "checkpoint 7 saved"):
         assert part in view.headline.text()
     left, width = view.strip._span(blocks[0])
     words = [view.strip.tooltip_at(QPoint(left + round((n + 0.5) * width / 4), 10)) for n in range(4)]
@@ -117,8 +155,11 @@ def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
         "Samples from 200: in progress on CPU 0 (rank 0)",
         "Samples from 300: remaining",
     ]
-    assert "each cell is 100 samples" in view.legend.text()
+    assert "Each cell is 100 samples." in view.legend.text()
     assert view.strip.tooltip_at(QPoint(0, 10)) == "" and not view.strip.grab().isNull()
+    assert view.resume.text() == "Resume continues from checkpoint 7; 3 of 6 chunks are done; none is trained twice."
+    view.add_events([{"event": "commit", "checkpoint": 7, "step": 1610}])
+    assert view.resume.text().startswith("Resume continues at step 1,610; ")
     view.notice.show_error(StateFileError("It is cut in half.", "Move it away."))
     assert view.notice.text == "It is cut in half. Move it away."
     view.show_snapshot(None)
@@ -135,6 +176,29 @@ def test_a_ledger_of_100000_chunks_is_painted_in_its_strips(qtbot: QtBot) -> Non
         "Samples from 990,0"
     )
     assert not view.strip.grab().isNull()
+
+
+def test_a_ledger_of_10000_blocks_is_a_map_that_fits_some_screens(qtbot: QtBot) -> None:
+    view = LedgerView()
+    qtbot.addWidget(view)
+    view.resize(900, 300)
+    view.show()
+    progress = LedgerProgress(0, None, 100_000, 50_000, 1, 10**7, 5 * 10**6, 5 * 10**6, False)
+    full = dict.fromkeys(range(10), 0)
+    blocks = tuple(BlockProgress(b, 10, full if b < 5000 else {}, {0: 1} if b == 5000 else {}) for b in range(10_000))
+    view.show_snapshot(LedgerSnapshot(progress, blocks, None, 100, 1000))
+    assert view.strip.is_map and view.strip.height() < 10 * view.height()
+    assert view.strip.tooltip_at(QPoint(13, 5)) == "Samples from 0: 10 of 10 chunks trained"
+    row, column = divmod(5000, view.strip._columns())
+    going = view.strip.tooltip_at(QPoint(13 + 14 * column, 5 + 14 * row))
+    assert going == "Samples from 5,000,000: 0 of 10 chunks trained, 1 in progress"
+    assert view.strip.tooltip_at(QPoint(2, 5)) == ""
+    shot = view.strip.grab().toImage()
+    ratio = shot.devicePixelRatio()
+    last = round(ratio * (view.strip.height() - 8))
+    colours = {shot.pixelColor(round(ratio * 14), y).name() for y in (round(ratio * 6), last)}
+    assert len(colours) == 2
+    assert view.resume.text() == "Nothing is saved yet: a resumed run would start from the beginning."
 
 
 def samples(first: int, last: int) -> list[dict[str, object]]:

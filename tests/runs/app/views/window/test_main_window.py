@@ -250,9 +250,9 @@ def test_a_failed_run_says_why_in_its_row_and_over_the_plots(
     qtbot.waitUntil(lambda: notice.title == "CPU 1: out of memory")
     assert notice.text == "It needed 3 GB. Halve the micro-batch."
     log = rankdeck.window.tabs.log
-    qtbot.waitUntil(lambda: log.source.count() == 3)
+    qtbot.waitUntil(lambda: log.source.count() == 4)
     notice.findChild(QAbstractButton, "step").click()
-    assert rankdeck.window.tabs.currentWidget() is log and "rank 1" in log.source.currentText()
+    assert rankdeck.window.tabs.currentWidget() is log and log.source.currentData().rank == 1
 
 
 def test_closing_asks_once_while_a_run_is_going(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
