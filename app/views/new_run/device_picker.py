@@ -23,7 +23,7 @@ from core.machine.devices.defaults import default_devices, in_use_by, reasons_ag
 LOOKING: Final = "Looking for devices…"
 OWN_INTERPRETER: Final = "Only a script with its own Python interpreter can train on it."
 NO_CUDA: Final = "This PyTorch is built for the CPU only. Training on a GPU needs its CUDA build."
-NONE_FREE: Final = "No GPU is free. Select one to share it with what uses it, or train on CPU devices."
+NONE_FREE: Final = "No GPU is free. Select one all the same, or train on CPU devices."
 
 Row = DeviceRow | CpuSlot
 
@@ -245,13 +245,16 @@ class DevicePicker(QWidget):
         gpus = [device for device in self._devices if device.kind == "cuda" and not device.hidden_by]
         is_cpu_build = self._cuda_build is None and bool(gpus)
         error = None if self.is_looking else self._error
-        self.problem.set_problem(error)
         usable = self._usable()
         none_free = bool(usable) and not self.selected() and all(in_use_by(self._sample(gpu)) for gpu in usable)
+        if none_free and error is not None:  # the reason why nothing is selected, instead of that it is not
+            self.problem.say(f"⚠ {NONE_FREE}", "warning")
+        else:
+            self.problem.set_problem(error)
         texts = [
             LOOKING if self.is_looking else self._found_problem,
             NO_CUDA if is_cpu_build and not any(device.kind == "cuda" for device in self.selected()) else "",
-            NONE_FREE if none_free else "",
+            NONE_FREE if none_free and error is None else "",
         ]
         text = " ".join(part for part in texts if part)
         self._notice.setText(text)

@@ -10,7 +10,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QStyle, QWidget
 
 from app.views.style.fonts import tabular
-from app.views.widgets.build import label_grid, muted_label
+from app.views.widgets.build import lay_column, lay_row, muted_label
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.field_row import ToneLabel
@@ -97,15 +97,11 @@ class DeviceRow(Card):
         self.set_device(device)
 
     def _lay_out(self) -> None:
-        grid = label_grid(self, line_spacing=2)
-        grid.setContentsMargins(*EDGES)
-        grid.setColumnMinimumWidth(0, MARGIN - grid.horizontalSpacing())
-        grid.addWidget(self.box, 0, 0, 1, 2)
-        grid.addWidget(self._total, 0, 2)
-        grid.addWidget(self._memory, 1, 1, 1, 2)
-        grid.addWidget(self.status, 2, 1)
-        grid.addWidget(self._figures, 2, 2)
-        grid.addWidget(self.warning, 3, 1, 1, 2)
+        name = lay_row(None, self.box, self._total, spacing=8, grow=self.box)
+        memory = lay_row(None, self._memory, self._figures, spacing=8, grow=self._memory)
+        lines = lay_column(None, memory, self.status, self.warning, spacing=2)
+        lines.setContentsMargins(MARGIN, 0, 0, 0)
+        lay_column(self, name, lines, spacing=2, margins=EDGES)
 
     @property
     def is_lost(self) -> bool:
@@ -166,6 +162,7 @@ class DeviceRow(Card):
         )
         status = "" if trouble else _status(sample, self._against)
         self.status.set_full_text(status)
+        self.status.setVisible(bool(status) or not text)
         self._figures.setText(_figures(sample))
         used, total = sample.memory_used_bytes, sample.memory_total_bytes or self.device.memory_bytes
         self._memory.set_share(used / total if used is not None and total else None)

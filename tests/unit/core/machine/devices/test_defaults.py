@@ -48,9 +48,14 @@ def test_eight_busy_cards_and_a_small_one_leave_nothing_ticked() -> None:
 
 
 def test_free_cards_of_the_better_half_are_ticked() -> None:
-    ada, rtx, small, taken = card(0, 48), card(1, 24), card(2, 23), card(3, 48)
+    ada, rtx, small, taken = card(0, 48), card(1, 24), card(2, 16), card(3, 48)
     samples = by_uuid(*(sample(one) for one in (ada, rtx, small)), sample(taken, busy=99.0))
     assert default_devices([ada, rtx, small, taken, *SLOTS], samples, cuda_build=CUDA) == ("GPU-0", "GPU-1")
+
+
+def test_a_24_gb_card_is_half_of_a_48_gb_card() -> None:
+    ada, rtx = (Device(f"GPU-{mib}", "cuda", 0, "Card", mib << 20, (8, 9)) for mib in (49_140, 24_564))
+    assert default_devices([ada, rtx], {}, cuda_build=CUDA) == (ada.uuid, rtx.uuid)
 
 
 def test_a_card_that_is_not_sampled_yet_counts_as_free() -> None:
