@@ -223,13 +223,9 @@ class DevicePicker(QWidget):
 
     # --- what is shown -----------------------------------------------------------------------------------
 
-    def row(self, uuid: str) -> DeviceRow:
-        """The card of a GPU."""
-        return self._rows[uuid]
-
-    def slot(self, uuid: str) -> CpuSlot:
-        """The check box of a CPU device."""
-        return self.cpu.slots[uuid]
+    def row(self, uuid: str) -> Row:
+        """The card of a GPU, or the slot of a CPU device."""
+        return self._rows.get(uuid) or self.cpu.slots[uuid]
 
     def rows(self) -> list[Row]:
         """GPUs in the order shown, then CPU devices."""

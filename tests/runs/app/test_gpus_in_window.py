@@ -113,7 +113,7 @@ def story_late(folder: Path) -> None:
         assert "has not answered yet" in str(rankdeck.table.problem)
         wait_for(lambda: rankdeck.table.problem is None)
         assert len(rows(rankdeck)) == 1 and ticked(rankdeck)[0].startswith("GPU-") and len(ticked(rankdeck)) == 1
-        assert rankdeck.window.new_run.devices.slot("cpu:0").box.isVisible()  # and the processor stays on offer
+        assert rankdeck.window.new_run.devices.row("cpu:0").box.isVisible()  # and the processor stays on offer
 
 
 def story_bare(folder: Path) -> None:
@@ -213,7 +213,7 @@ def story_busy(folder: Path) -> None:
         assert len(ticked(rankdeck)) == 8
         picker.free.click()
         assert ticked(rankdeck) == []
-        picker.slot("cpu:0").box.click()
+        picker.row("cpu:0").box.click()
         wait_for(rankdeck.window.actions_.start.isEnabled)
 
 

@@ -120,11 +120,11 @@ def test_a_name_is_shown_as_it_stands(picker: DevicePicker) -> None:
 def test_cpu_devices_stay_on_offer_below_gpus_that_turn_up_late(picker: DevicePicker) -> None:
     picker.set_devices(SLOTS, "The NVIDIA driver has not answered yet.")
     assert uuids(picker) == ["cpu:0", "cpu:1"]
-    picker.slot("cpu:2").box.click()
+    picker.row("cpu:2").box.click()
     picker.set_devices([A, B, *SLOTS], None)
     assert uuids(picker) == ["GPU-a", "GPU-b"], "a choice among CPU devices alone was none against GPUs"
     assert [row.device.uuid for row in picker.rows()] == ["GPU-a", "GPU-b", "cpu:0", "cpu:1", "cpu:2"]
-    picker.slot("cpu:1").box.click()
+    picker.row("cpu:1").box.click()
     picker.set_devices([A, B, *SLOTS], "one more sentence")
     assert uuids(picker) == ["GPU-a", "GPU-b", "cpu:1"]
     assert picker.wished() == ["GPU-a", "GPU-b", "cpu:1"]
@@ -209,7 +209,7 @@ def test_the_processor_says_the_machines_load_once(picker: DevicePicker) -> None
     picker.set_devices(SLOTS, None)
     picker.show_samples([DeviceSample(slot.uuid, 1.0, 37.0, 11 * 2**30, 24 * 2**30) for slot in SLOTS])
     assert picker.cpu.load.text() == "machine 37 %  11 / 24 GiB"
-    assert picker.slot("cpu:0").box.text() == "CPU 0"
+    assert picker.row("cpu:0").box.text() == "CPU 0"
 
 
 def test_a_gpu_that_was_chosen_is_not_replaced_by_the_processor(picker: DevicePicker) -> None:
