@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 
@@ -26,11 +26,17 @@ from core.data.dataset import NO_DATASET
 from core.data.formats import TEXT_COLUMN
 from core.data.hub import ALLOW_DOWNLOAD, DownloadNeededError
 from core.errors import ConfigError, RankdeckError
-from core.machine.packages import MissingPackageError, missing_packages, offer_for
+from core.machine.cuda_torch import cuda_torch_offer
+from core.machine.packages import MissingPackageError, Offer, missing_packages, offer_for
 
 if TYPE_CHECKING:
     from app.views.dialogs.install_dialog import InstallDialog
     from app.views.dialogs.preview_dialog import PreviewDialog
+
+CUDA_CAUSE: Final = (
+    "Rankdeck's Python has a build of PyTorch for the CPU only. A CUDA build takes its place; the download is about "
+    "3 GB. Stop runs that train on this machine first: they use the build that is replaced."
+)
 
 
 class NewRunControl(QObject):
@@ -80,6 +86,7 @@ class NewRunControl(QObject):
         sheet.data.preview_requested.connect(self._on_preview_requested)
         self.previewing.failed.connect(self._on_preview_failed)
         sheet.mode.install_requested.connect(self._on_deepspeed_requested)
+        sheet.devices.cuda_requested.connect(self._on_cuda_requested)
         self.installing.installed.connect(self._on_installed)
         interval = sheet.mode.sync_interval
         interval.measure_requested.connect(pricing.measure)
@@ -114,7 +121,8 @@ class NewRunControl(QObject):
         self._pricing.show_run(self._data.series)
 
     def _on_devices_changed(self) -> None:
-        self._sheet.devices.set_devices(self._table.devices, self._table.problem, self._table.no_cuda)
+        table = self._table
+        self._sheet.devices.set_devices(table.devices, table.problem, table.no_cuda, table.cuda_build)
         self.check_draft()
 
     def _on_checked(self, checked: CheckedDraft, steps_per_epoch: int | None) -> None:
@@ -235,13 +243,19 @@ class NewRunControl(QObject):
         missing = MissingPackageError(("deepspeed",), "ZeRO by DeepSpeed")
         self._offer(missing.packages, missing.cause)
 
+    def _on_cuda_requested(self) -> None:
+        gpus = [device for device in self._table.devices if device.kind == "cuda"]
+        self._open_install(cuda_torch_offer(self._table.driver, gpus), CUDA_CAUSE)
+
     def _offer(self, packages: Sequence[str], cause: str) -> None:
+        self._open_install(offer_for(packages), cause)
+
+    def _open_install(self, offer: Offer, cause: str) -> None:
         if self.install_dialog is not None:
             self.install_dialog.raise_()
             return
         from app.views.dialogs.install_dialog import InstallDialog  # here: the window opens without it
 
-        offer = offer_for(packages)
         dialog = InstallDialog(cause, offer, self.preview or self._sheet.window())
         dialog.install_requested.connect(lambda: self.installing.install(offer))
         dialog.cancel_requested.connect(self.installing.cancel)
@@ -253,6 +267,7 @@ class NewRunControl(QObject):
         dialog.open()
 
     def _on_installed(self) -> None:
+        self._table.look_again()
         self._drafting.look_again()
         self._look_for_packages()
         if self.preview is not None:

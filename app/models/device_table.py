@@ -25,12 +25,16 @@ class DeviceReading:
     Attributes:
         problem: Why there are no GPUs to see (no driver …); None if nothing is wrong.
         no_cuda: Why this PyTorch can train on no GPU; None if it can.
+        cuda_build: The CUDA version of this PyTorch; None for a CPU build, empty where there is no PyTorch.
+        driver: The NVIDIA driver's version; None without one.
     """
 
     devices: tuple[Device, ...]
     samples: tuple[DeviceSample, ...]
     problem: str | None
     no_cuda: str | None = None
+    cuda_build: str | None = ""
+    driver: str | None = None
 
 
 class DeviceTable(Feed):
@@ -52,8 +56,15 @@ class DeviceTable(Feed):
         self.devices: list[Device] = []
         self.problem: str | None = None
         self.no_cuda: str | None = None
+        self.cuda_build: str | None = ""
+        self.driver: str | None = None
         self.is_known = False
         self._make_monitor = make_monitor
+        self._platform_changed = threading.Event()
+
+    def look_again(self) -> None:
+        """Reads again which PyTorch is installed, from the next reading on."""
+        self._platform_changed.set()
 
     def open(self) -> None:
         """Starts reading."""
@@ -64,6 +75,9 @@ class DeviceTable(Feed):
             monitor = make_monitor(platform)
             try:
                 while not stopping.is_set():
+                    if self._platform_changed.is_set():
+                        self._platform_changed.clear()
+                        platform = this_platform()
                     send(_read(monitor, platform))
                     stopping.wait(SAMPLE_S)
             finally:
@@ -81,20 +95,22 @@ class DeviceTable(Feed):
     def _on_item(self, item: object) -> None:
         if not isinstance(item, DeviceReading):
             return
-        shown = (self.devices, self.problem, self.no_cuda)
-        changed = not self.is_known or (list(item.devices), item.problem, item.no_cuda) != shown
+        shown = (self.devices, self.problem, self.no_cuda, self.cuda_build)
+        changed = not self.is_known or (list(item.devices), item.problem, item.no_cuda, item.cuda_build) != shown
         self.is_known = True
         self.devices, self.problem, self.no_cuda = list(item.devices), item.problem, item.no_cuda
+        self.cuda_build, self.driver = item.cuda_build, item.driver
         if changed:
             self.devices_changed.emit()
         self.sampled.emit(item.samples)
 
 
-def monitor_for(platform: Platform) -> DeviceMonitor:
-    """A monitor that offers CPU devices beside GPUs that this PyTorch cannot train on."""
-    return DeviceMonitor(cpu_too=platform.is_cpu_only)
+def monitor_for(_platform: Platform) -> DeviceMonitor:
+    """A monitor that offers CPU devices beside GPUs, and tells who uses those."""
+    return DeviceMonitor(cpu_too=True, with_processes=True)
 
 
 def _read(monitor: DeviceMonitor, platform: Platform) -> DeviceReading:
     devices, samples = tuple(monitor.devices()), tuple(monitor.sample())
-    return DeviceReading(devices, samples, monitor.problem, why_no_cuda(devices, platform))
+    build = platform.cuda_build if platform.torch_version is not None else ""
+    return DeviceReading(devices, samples, monitor.problem, why_no_cuda(devices, platform), build, monitor.driver)

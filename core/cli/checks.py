@@ -17,8 +17,9 @@ import psutil
 from core.client import find_leftovers
 from core.errors import RankdeckError
 from core.formatting import gibibytes
-from core.launch.mode import GOOD_TORCH, check_cuda, check_gloo
+from core.launch.mode import check_cuda, check_gloo
 from core.launch.preflight import check_folder, check_torch
+from core.machine.cuda_torch import GOOD_TORCH
 from core.machine.devices import DeviceMonitor
 from core.machine.packages import installed_requires, installed_version
 from core.machine.platform import Platform

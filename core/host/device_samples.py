@@ -57,7 +57,10 @@ class DeviceSampler:
         due = time.monotonic()
         while not self._closing.wait(max(0.0, due - time.monotonic())):
             due = max(due + EVERY_S, time.monotonic())
-            lines = [s.as_dict() for s in self._monitor.sample() if s.uuid in self._uuids]
+            # A slot whose process is not known yet has the machine's figures: in its curve they would be a peak of
+            # memory that no rank ever used.
+            samples = [s for s in self._monitor.sample() if s.uuid in self._uuids and not s.is_whole_machine]
+            lines = [sample.as_dict() for sample in samples]
             lines.append({"uuid": HOST, **self._monitor.host().as_dict()})
             if not self._closing.is_set():
                 self._on_samples(lines)

@@ -14,13 +14,13 @@ from core.config import RunConfig
 from core.config.mode import Mode
 from core.config.sync import resolve_synchronisation
 from core.errors import ConfigError, PreflightError
+from core.machine.cuda_torch import GOOD_TORCH
 from core.machine.devices.device import Device
 from core.machine.devices.resolve import check_clear, resolve_devices
 from core.machine.packages import MissingPackageError
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe
 
-GOOD_TORCH: Final = "2.13.0"
 CUDA_TORCH: Final = (
     f"Install a CUDA build: pip install --force-reinstall torch=={GOOD_TORCH} --index-url "
     "https://download.pytorch.org/whl/cu130 (cu126 where the driver is older than 580)"
@@ -94,11 +94,13 @@ def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
     """
     gpus = [device for device in devices if device.kind == "cuda" and not device.hidden_by]
     if gpus and platform.is_cpu_only:
-        raise PreflightError(
+        error = PreflightError(
             f"torch {platform.torch_version} is built for the CPU only and cannot train on {gpus[0].name}.",
             f"{CUDA_TORCH}.",
             title="This PyTorch cannot use a GPU",
         )
+        error.window_step = "Install its CUDA build, or select CPU devices."
+        raise error
 
 
 def recipe_platform(recipe: Recipe, platform: Platform) -> Platform:

@@ -4,77 +4,116 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
+from app.views.new_run.cpu_group import CpuGroup, CpuSlot
 from app.views.new_run.device_row import DeviceRow
-from app.views.widgets.build import lay_column, muted_label
+from app.views.style.fonts import tabular
+from app.views.widgets.build import lay_column, lay_row, muted_label
+from app.views.widgets.buttons import Chip, chip
 from app.views.widgets.field_row import ProblemLabel
 from core.errors import RankdeckError
 from core.machine.devices import Device, DeviceSample
+from core.machine.devices.defaults import default_devices, in_use_by, reasons_against, usable_gpus
 
-NO_CUDA: Final = "this PyTorch cannot use it; only a script with its own Python interpreter can"
+LOOKING: Final = "Looking for devices…"
+OWN_INTERPRETER: Final = "Only a script with its own Python interpreter can train on it."
+NO_CUDA: Final = "This PyTorch is built for the CPU only. Training on a GPU needs its CUDA build."
+NONE_FREE: Final = "No GPU is free. Select one all the same, or train on CPU devices."
+
+Row = DeviceRow | CpuSlot
 
 
 class DevicePicker(QWidget):
-    """A row for each device. What is wished for is kept by UUID, whatever order the driver gives.
+    """A card for each GPU, and one for the processor. What is wished for is kept by UUID, whatever the driver's order.
 
     What is ticked trains: a device that cannot be used just now loses its tick, and has it again when it is back.
+    Before anybody chose, `core.machine.devices.defaults` decides; it decides again when devices come or go, not when a
+    card becomes busy, which may be this window's own run.
+
+    Signals:
+        selection_changed: Other devices are ticked.
+        cuda_requested: A person asks for the CUDA build of PyTorch.
     """
 
     selection_changed = Signal()
+    cuda_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._rows: dict[str, DeviceRow] = {}
+        self._devices: list[Device] = []
+        self._samples: dict[str, DeviceSample] = {}
         self._wanted: set[str] | None = None
-        self._no_cuda = False
-        self._wrong = ""
-        self._notice = muted_label("Looking for devices…")
+        self._chosen_without_gpu = False
+        self._defaults: tuple[str, ...] = ()
+        self._judged: dict[str, DeviceSample] = {}
+        self._cuda_build: str | None = ""
+        self._found_problem = ""
+        self._error: RankdeckError | None = None
+        self.is_looking = True
+        self._notice = muted_label(LOOKING)
         self._notice.setTextFormat(Qt.TextFormat.PlainText)
+        self._count = muted_label(wraps=False)
+        self._count.setFont(tabular(self._count.font()))
+        self.all = self._chip("All", "Select every device that can train", self._choose_all)
+        self.free = self._chip("Free", "Select the GPUs that no other program uses", self._choose_free)
+        self.none = self._chip("None", "Select no device", lambda: self.select(()))
+        self.get_cuda = QPushButton("Install CUDA build…")
+        self.get_cuda.setToolTip("Install the build of PyTorch that can train on this machine's GPUs")
+        self.get_cuda.clicked.connect(self.cuda_requested)
+        self.get_cuda.hide()
+        self.cpu = CpuGroup()
+        self.cpu.toggled.connect(self._on_toggled)
         self.problem = ProblemLabel()
-        self._column = lay_column(self, self._notice, self.problem, spacing=8)
+        self._chips = QWidget()
+        lay_row(self._chips, self._count, None, self.all, self.free, self.none, spacing=8)
+        self._chips.hide()
+        self._cards = lay_column(None, spacing=8)
+        cuda = lay_row(None, self.get_cuda, None)
+        lay_column(self, self._chips, self._notice, cuda, self._cards, self.cpu, self.problem, spacing=8)
 
-    def set_devices(self, devices: Sequence[Device], problem: str | None, no_cuda: str | None = None) -> None:
+    def set_devices(
+        self,
+        devices: Sequence[Device],
+        problem: str | None,
+        no_cuda: str | None = None,
+        cuda_build: str | None = "",
+    ) -> None:
         """Shows what the monitor found. A GPU that is gone stays, marked as lost; ticks stay on their UUID.
 
         Args:
             devices: All of them.
             problem: Why there is no GPU, or fewer than expected.
-            no_cuda: Why this PyTorch can train on no GPU: none is ticked unless a person does.
+            no_cuda: Why this PyTorch can train on no GPU.
+            cuda_build: As `core.machine.devices.defaults` takes it.
         """
         before = self.selected()
-        self._no_cuda = no_cuda is not None
-        known = {device.uuid: device for device in devices}
-        self._part_with({uuid for uuid in self._rows if uuid not in known})
-        short = short_uuids([*self._rows, *known])
-        for place, device in enumerate(devices):
+        self.is_looking = False
+        self._devices = list(devices)
+        self._cuda_build = None if no_cuda else cuda_build
+        self._found_problem = problem or ""
+        gpus = {device.uuid: device for device in devices if device.kind == "cuda"}
+        for uuid in self._rows.keys() - gpus.keys():
+            self._rows[uuid].set_absent()
+            self._samples.pop(uuid, None)
+            self._cards.removeWidget(self._rows[uuid])
+            self._cards.addWidget(self._rows[uuid])
+        short = short_uuids([*self._rows, *gpus])
+        for place, device in enumerate(gpus.values()):
             row = self._rows.get(device.uuid) or self._add(device)
             row.set_device(device, short[device.uuid])
-            row.set_caution(NO_CUDA if self._no_cuda and device.kind == "cuda" else "")
-            self._column.insertWidget(1 + place, row)
-        self._notice.setText(" ".join(text for text in (problem, no_cuda) if text))
-        self._show_notice()
-        self._chain_tabs(list(known))
-        self._tick()
+            self._cards.insertWidget(place, row)
+        self.cpu.set_devices([device for device in devices if device.kind == "cpu"])
+        self._chain_tabs()
+        self._decide()
+        self._show()
         if self.selected() != before:
             self.selection_changed.emit()
-
-    def _part_with(self, missing: set[str]) -> None:
-        """CPU devices are only offered while there is no GPU, so those are not missed."""
-        for uuid in missing:
-            if self._rows[uuid].device.kind == "cuda":
-                self._rows[uuid].set_absent()
-                self._column.removeWidget(self._rows[uuid])
-                self._column.insertWidget(self._column.count() - 1, self._rows[uuid])
-                continue
-            row = self._rows.pop(uuid)
-            self._column.removeWidget(row)
-            row.hide()
-            row.deleteLater()
 
     def _add(self, device: Device) -> DeviceRow:
         row = DeviceRow(device, self)
@@ -82,26 +121,18 @@ class DevicePicker(QWidget):
         self._rows[device.uuid] = row
         return row
 
-    def _tick(self) -> None:
-        """What is wished for, as far as it can be used."""
-        for row in self._rows.values():
-            row.tick(self._is_wished(row.device) and not row.is_lost)
+    def _chip(self, text: str, tip: str, choose: Callable[[], object]) -> Chip:
+        button = chip(text, tip)
+        button.setAccessibleName(f"{text} devices")
+        button.clicked.connect(choose)
+        return button
 
-    def _is_wished(self, device: Device) -> bool:
-        """Before anybody chose: every GPU, or the first two CPU devices, so that the demo shows several ranks."""
-        usable = [row.device for row in self._rows.values() if not row.device.hidden_by]
-        has_gpu = not self._no_cuda and any(device.kind == "cuda" for device in usable)
-        wanted = self._wanted
-        if wanted and has_gpu and all(uuid.startswith("cpu:") for uuid in wanted):
-            wanted = None  # chosen while no GPU was to be had
-        if wanted is not None:
-            return device.uuid in wanted
-        return has_gpu if device.kind == "cuda" else device.index < 2 and not has_gpu
-
-    def _chain_tabs(self, uuids: Sequence[str]) -> None:
-        boxes = [self._rows[uuid].box for uuid in uuids]
-        for first, second in itertools.pairwise(boxes):
+    def _chain_tabs(self) -> None:
+        order: list[QWidget] = [self.all, self.free, self.none, self.get_cuda, *(row.box for row in self.rows())]
+        for first, second in itertools.pairwise(order):
             QWidget.setTabOrder(first, second)
+
+    # --- what is ticked ----------------------------------------------------------------------------------
 
     def show_samples(self, samples: Sequence[DeviceSample]) -> None:
         """Shows the newest figures of each device."""
@@ -109,51 +140,134 @@ class DevicePicker(QWidget):
         for sample in samples:
             row = self._rows.get(sample.uuid)
             if row is not None and not row.is_absent:
+                self._samples[sample.uuid] = sample
                 row.show_sample(sample)
-        self._tick()
+        slot = next((sample for sample in samples if sample.uuid in self.cpu.slots), None)
+        if slot is not None:
+            self.cpu.show_sample(slot)
+        self._judge()
+        self._show()
         if self.selected() != before:
             self.selection_changed.emit()
+
+    def _judge(self) -> None:
+        """Decides again where a GPU has its first figures. One that is lost stays wished for: it may come back."""
+        new = {
+            uuid: sample
+            for uuid, sample in self._samples.items()
+            if uuid not in self._judged and not sample.is_unusable and _says_something(sample)
+        }
+        if new:
+            self._judged.update(new)
+            self._decide()
+
+    def _decide(self) -> None:
+        """Chooses defaults by the first figures of each GPU."""
+        self._defaults = default_devices(self._devices, self._judged, cuda_build=self._cuda_build)
+        if self._chosen_without_gpu and self._usable():
+            self._wanted, self._chosen_without_gpu = None, False
+
+    def _usable(self) -> list[Device]:
+        return usable_gpus(self._devices, self._samples, self._cuda_build)
+
+    def _show(self) -> None:
+        """Ticks what is wished for, as far as it can be used, and says why the rest is not."""
+        against = reasons_against(self._devices, self._samples, cuda_build=self._cuda_build)
+        for uuid, row in self._rows.items():
+            reason = against.get(uuid, "")
+            row.set_against(reason, OWN_INTERPRETER if reason.startswith("needs") else "")
+        for one in self.rows():
+            one.tick(self._is_wished(one.device) and not one.is_lost)
+        self._show_notice()
+
+    def _is_wished(self, device: Device) -> bool:
+        if self._wanted is not None:
+            return device.uuid in self._wanted
+        return device.uuid in self._defaults
 
     def selected(self) -> list[Device]:
         """The ticked devices, in the order shown."""
         return [row.device for row in self.rows() if row.box.isChecked() and not row.is_lost]
 
     def wished(self) -> list[str]:
-        """UUIDs of what is chosen, also of what cannot be used just now: to be remembered."""
+        """UUIDs of what a person chose, also of what cannot be used just now: to be remembered. Defaults are not."""
+        if self._wanted is None:
+            return []
         shown = [row.device.uuid for row in self.rows() if self._is_wished(row.device)]
-        return shown + sorted((self._wanted or set()) - self._rows.keys())
+        return shown + sorted(self._wanted - self._rows.keys() - self.cpu.slots.keys())
 
     def select(self, uuids: Sequence[str]) -> None:
         """Ticks exactly these; those that are not known yet are ticked when they turn up."""
         self._wanted = set(uuids)
-        self._tick()
+        self._chosen_without_gpu = False
+        self._show()
         self.selection_changed.emit()
 
-    def row(self, uuid: str) -> DeviceRow:
-        """The row of a device."""
-        return self._rows[uuid]
+    def _choose_all(self) -> None:
+        gpus = self._usable()
+        self.select([device.uuid for device in gpus] or list(self.cpu.slots))
+
+    def _choose_free(self) -> None:
+        samples = self._samples
+        self.select([gpu.uuid for gpu in self._usable() if gpu.uuid not in samples or not in_use_by(samples[gpu.uuid])])
+
+    def _on_toggled(self) -> None:
+        rows = {row.device.uuid: row for row in self.rows()}
+        shown = {uuid for uuid, row in rows.items() if not row.is_lost}
+        ticked = {uuid for uuid in shown if rows[uuid].box.isChecked()}
+        gone = {uuid for uuid, row in rows.items() if row.is_lost and self._is_wished(row.device)}
+        self._wanted = ticked | gone | ((self._wanted or set()) - rows.keys())
+        self._chosen_without_gpu = not self._rows
+        self._show_notice()
+        self.selection_changed.emit()
+
+    # --- what is shown -----------------------------------------------------------------------------------
+
+    def row(self, uuid: str) -> Row:
+        """The card of a GPU, or the slot of a CPU device."""
+        return self._rows.get(uuid) or self.cpu.slots[uuid]
+
+    def rows(self) -> list[Row]:
+        """GPUs in the order shown, then CPU devices."""
+        places = {self._cards.indexOf(row): row for row in self._rows.values()}
+        return [*(places[place] for place in sorted(places)), *self.cpu.slots.values()]
 
     def show_problem(self, error: RankdeckError | None) -> None:
-        """Marks the choice as wrong, with the reason."""
-        self.problem.set_problem(error)
-        self._wrong = error.cause if error is not None else ""
+        """Marks the choice as wrong, with the reason; not while devices are looked for, when nothing can be chosen."""
+        self._error = error
         self._show_notice()
 
     def _show_notice(self) -> None:
-        text = self._notice.text()
-        self._notice.setVisible(bool(text) and not (self._wrong and self._wrong in text))  # once is enough
+        gpus = [device for device in self._devices if device.kind == "cuda" and not device.hidden_by]
+        is_cpu_build = self._cuda_build is None and bool(gpus)
+        error = None if self.is_looking else self._error
+        usable = self._usable()
+        none_free = bool(usable) and not self.selected() and all(in_use_by(self._sample(gpu)) for gpu in usable)
+        if none_free and error is not None:  # the reason why nothing is selected, instead of that it is not
+            self.problem.say(f"⚠ {NONE_FREE}", "warning")
+        else:
+            self.problem.set_problem(error)
+        texts = [
+            LOOKING if self.is_looking else self._found_problem,
+            NO_CUDA if is_cpu_build and not any(device.kind == "cuda" for device in self.selected()) else "",
+            NONE_FREE if none_free and error is None else "",
+        ]
+        text = " ".join(part for part in texts if part)
+        self._notice.setText(text)
+        self._notice.setVisible(bool(text) and not (error is not None and error.cause in text))  # once is enough
+        self.get_cuda.setVisible(is_cpu_build)
+        self.free.setVisible(bool(usable))
+        self._chips.setVisible(not self.is_looking)
+        count = sum(not row.is_lost for row in self.rows())
+        self._count.setText(f"{len(self.selected())} of {count} selected")
 
-    def rows(self) -> list[DeviceRow]:
-        """The rows in the order shown."""
-        places = {self._column.indexOf(row): row for row in self._rows.values()}
-        return [places[place] for place in sorted(places)]
+    def _sample(self, gpu: Device) -> DeviceSample:
+        return self._samples.get(gpu.uuid) or DeviceSample(gpu.uuid, 0.0)
 
-    def _on_toggled(self) -> None:
-        shown = {uuid for uuid, row in self._rows.items() if not row.is_lost}
-        ticked = {uuid for uuid in shown if self._rows[uuid].box.isChecked()}
-        gone = {uuid for uuid, row in self._rows.items() if row.is_lost and self._is_wished(row.device)}
-        self._wanted = ticked | gone | ((self._wanted or set()) - self._rows.keys())
-        self.selection_changed.emit()
+
+def _says_something(sample: DeviceSample) -> bool:
+    """Whether it can be told from it if a GPU is free."""
+    return sample.utilization_percent is not None or sample.memory_used_bytes is not None
 
 
 def short_uuids(uuids: Sequence[str]) -> dict[str, str]:

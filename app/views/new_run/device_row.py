@@ -1,4 +1,4 @@
-"""One device of the list: its check box, its figures, and what keeps it from training."""
+"""One GPU of the list as a card: its check box, its figures, who uses it, and what keeps it from training."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QStyle, QWidget
 
 from app.views.style.fonts import tabular
-from app.views.widgets.build import label_grid, lay_row, muted_label
+from app.views.widgets.build import lay_column, lay_row, muted_label
+from app.views.widgets.card import Card
+from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.field_row import ToneLabel
-from app.views.widgets.gauges import Meter, Sparkline
+from app.views.widgets.gauges import Meter
 from core.formatting import UNKNOWN, gibibytes
 from core.machine.devices import POWER_CAP, Device, DeviceSample
 from core.machine.devices.names import device_label
@@ -24,10 +26,12 @@ FIGURE_SPACE: Final = "\u2007"
 BOX_GAP: Final = 8
 MARGIN: Final = 24
 """How far the figures stand in from the check box."""
+EDGES: Final = (12, 8, 12, 8)
+WIDEST_FIGURES: Final = "100 %  99 °C  999 W"
 
 
 class NameBox(QCheckBox):
-    """A check box whose name is cut with an ellipsis where the panel is narrow; its full name is for screen readers."""
+    """A check box whose name is elided in its middle where the panel is narrow; screen readers have the full name."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -48,16 +52,19 @@ class NameBox(QCheckBox):
 
     def _elide(self) -> None:
         room = self.width() - self.style().pixelMetric(QStyle.PixelMetric.PM_IndicatorWidth) - BOX_GAP
-        name = self.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideRight, max(16, room))
+        name = self.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideMiddle, max(16, room))
         self.setText(name.replace("&", "&&"))  # a name has no mnemonics
 
 
-class DeviceRow(QWidget):
-    """One device. The box's label names it; what it does stands under it.
+class DeviceRow(Card):
+    """One GPU. The box's label names it; how full it is, who uses it and its figures stand under it.
 
     Attributes:
         is_absent: The driver does not list it any more.
         is_lost: It cannot train just now: it is absent, hidden, fell off the bus, or its driver does not answer.
+
+    Signals:
+        toggled: A person ticked it or not.
     """
 
     toggled = Signal()
@@ -69,46 +76,32 @@ class DeviceRow(QWidget):
         self._sample: DeviceSample | None = None
         self._short_uuid = ""
         self._held = ""
+        self._against = ""
         self._caution = ""
         self._quiet = 0
         self.box = NameBox()
         self.box.setObjectName(f"device_{device.uuid}")
         self.box.toggled.connect(self._on_toggled)
-        self._uuid = muted_label(wraps=False)
-        self._uuid.setTextFormat(Qt.TextFormat.PlainText)
-        self._memory_text = QLabel()
+        self._total = QLabel()
         self._memory = Meter()
-        self._spark = Sparkline()
+        self.status = ElidedLabel()
+        self.status.setForegroundRole(muted_label().foregroundRole())
         self._figures = QLabel(UNKNOWN)
-        for label in (self._figures, self._memory_text):
+        for label in (self._figures, self._total):
             label.setFont(tabular(label.font()))
             label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        # The row keeps its shape while the figures run.
+        self._figures.setMinimumWidth(self._figures.fontMetrics().horizontalAdvance(WIDEST_FIGURES))
         self.warning = ToneLabel()
         self._lay_out()
         self.set_device(device)
 
     def _lay_out(self) -> None:
-        grid = label_grid(self, line_spacing=2)
-        if self.device.kind == "cuda":
-            grid.addLayout(lay_row(None, self.box, self._uuid, spacing=8, grow=self.box), 0, 0, 1, 3)
-            grid.setColumnMinimumWidth(0, MARGIN - grid.horizontalSpacing())
-            grid.addWidget(self._memory, 1, 1)
-            grid.addWidget(self._memory_text, 1, 2)
-            grid.addWidget(self._spark, 2, 1)
-            grid.addWidget(self._figures, 2, 2)
-            template = "100 %  99 °C  9999 W"
-        else:
-            grid.setColumnMinimumWidth(0, 104)
-            grid.addWidget(self.box, 0, 0)
-            grid.addWidget(self._spark, 0, 1)
-            grid.addWidget(self._figures, 0, 2)
-            for unused in (self._uuid, self._memory, self._memory_text):
-                unused.setParent(self)
-                unused.hide()
-            template = "100 %"
-        grid.addWidget(self.warning, 3, 1, 1, 2)
-        # The row keeps its shape while the figures run.
-        self._figures.setMinimumWidth(self._figures.fontMetrics().horizontalAdvance(template))
+        name = lay_row(None, self.box, self._total, spacing=8, grow=self.box)
+        memory = lay_row(None, self._memory, self._figures, spacing=8, grow=self._memory)
+        lines = lay_column(None, memory, self.status, self.warning, spacing=2)
+        lines.setContentsMargins(MARGIN, 0, 0, 0)
+        lay_column(self, name, lines, spacing=2, margins=EDGES)
 
     @property
     def is_lost(self) -> bool:
@@ -121,16 +114,19 @@ class DeviceRow(QWidget):
         self._short_uuid = short_uuid or self._short_uuid or device.uuid[:12]
         if self.is_absent:  # it is back, and what was known of it is old
             self.is_absent, self._sample = False, None
-        is_gpu = device.kind == "cuda"
         self.box.set_name(device_label(device))
-        self._uuid.setText(self._short_uuid if is_gpu else "")
-        self.box.setAccessibleName(f"GPU {device.index}, {device.name}, {self._short_uuid}" if is_gpu else device.name)
+        self.box.setAccessibleName(f"GPU {device.index}, {device.name}, {self._short_uuid}")
         self._show()
 
-    def set_caution(self, caution: str) -> None:
-        """Says what speaks against training on it; empty: nothing does."""
-        if caution != self._caution:
-            self._caution = caution
+    def set_against(self, against: str, caution: str = "") -> None:
+        """Says why it is not ticked by default, in a phrase; empty: nothing speaks against it.
+
+        Args:
+            against: The phrase.
+            caution: More of it, for the tooltip.
+        """
+        if (against, caution) != (self._against, self._caution):
+            self._against, self._caution = against, caution
             self._show()
 
     def set_absent(self) -> None:
@@ -141,7 +137,6 @@ class DeviceRow(QWidget):
     def show_sample(self, sample: DeviceSample) -> None:
         """Shows the newest figures."""
         self._sample = sample
-        self._spark.append(sample.utilization_percent)
         worries = [reason for reason in sample.throttle_reasons if reason != POWER_CAP]
         self._quiet = 0 if worries else self._quiet + 1
         if worries:
@@ -161,37 +156,44 @@ class DeviceRow(QWidget):
             sample = DeviceSample(self.device.uuid, 0.0, error=LOST)
         hidden = f"hidden by {self.device.hidden_by}" if self.device.hidden_by else ""
         trouble = sample.error or hidden
-        is_error = self.is_lost and not hidden
-        text = trouble or self._caution or self._held
-        self.warning.say(f"⚠ {text[0].upper()}{text[1:]}" if text else "", "error" if is_error else "warning")
-        self._figures.setText(_figures(sample, self.device.kind))
+        text = trouble or self._held
+        self.warning.say(
+            f"⚠ {text[0].upper()}{text[1:]}" if text else "", "error" if self.is_lost and not hidden else "warning"
+        )
+        status = "" if trouble else _status(sample, self._against)
+        self.status.set_full_text(status)
+        self.status.setVisible(bool(status) or not text)
+        self._figures.setText(_figures(sample))
         used, total = sample.memory_used_bytes, sample.memory_total_bytes or self.device.memory_bytes
         self._memory.set_share(used / total if used is not None and total else None)
-        bare = UNKNOWN if used is None else gibibytes(used).removesuffix(" GiB")
-        self._memory_text.setText(f"{bare} / {gibibytes(total)}")
-        for part in (self.box, self._uuid, self._memory_text, self._figures):
+        self._total.setText(gibibytes(total))
+        for part in (self.box, self._total, self.status, self._figures):
             part.setEnabled(not self.is_lost)
-        figures = [self._figures.text().replace(FIGURE_SPACE, "")]
-        if self.device.kind == "cuda" and used is not None:
-            figures.append(f"memory {self._memory_text.text().replace('/', 'of')}")
-        parts = [*figures, *sample.throttle_reasons, self._caution, trouble]
+        memory = f"memory {_amount(used)} of {gibibytes(total)}" if used is not None else ""
+        figures = self._figures.text().replace(FIGURE_SPACE, "")
+        parts = [figures, memory, status, *sample.throttle_reasons, self._caution, trouble]
         self.box.setAccessibleDescription(". ".join(part for part in parts if part))
-        self._tell(sample, trouble)
+        self._tell(sample, memory, status, trouble)
 
-    def _tell(self, sample: DeviceSample, trouble: str) -> None:
-        lines = [self.device.name, self.device.uuid]
+    def _tell(self, sample: DeviceSample, memory: str, status: str, trouble: str) -> None:
         more = [
+            memory,
             f"power limit {sample.power_limit_w:.0f} W" if sample.power_limit_w is not None else "",
             f"fan {sample.fan_percent:.0f} %" if sample.fan_percent is not None else "",
             f"{sample.sm_clock_mhz:,.0f} MHz" if sample.sm_clock_mhz is not None else "",
         ]
-        lines += [", ".join(part for part in more if part), *sample.throttle_reasons]
+        processes = [
+            f"{process.name or 'unnamed'} (pid {process.pid}): {gibibytes(process.memory_bytes)}"
+            for process in sample.processes
+        ]
+        lines = [self.device.name, self.device.uuid, status, ", ".join(part for part in more if part)]
+        lines += [*sample.throttle_reasons, *processes[:8]]
         if self.is_lost:
             lines.append(f"Cannot be selected: {trouble}")
         elif trouble or self._caution:
             lines.append(trouble or self._caution)
         tip = plain_tip("\n".join(line for line in lines if line))
-        for part in (self, self.box):
+        for part in (self, self.box, self.status):
             part.setToolTip(tip)
 
     def _on_toggled(self, _on: bool) -> None:
@@ -203,11 +205,25 @@ def plain_tip(text: str) -> str:
     return "<qt>" + html.escape(text).replace("\n", "<br>") + "</qt>" if "<" in text else text
 
 
-def _figures(sample: DeviceSample, kind: str) -> str:
+def _status(sample: DeviceSample, against: str) -> str:
+    """Whether it is free, and what else speaks for or against it."""
+    screen = "drives the screen" if sample.drives_screen else ""
+    state = against if against.startswith(("in use", "needs")) else "free" if sample.ts else ""
+    parts = [state, against if against != state else "", screen]
+    return " · ".join(part for part in parts if part)
+
+
+def _amount(used: float) -> str:
+    return gibibytes(used).removesuffix(" GiB")
+
+
+def _figures(sample: DeviceSample) -> str:
     """Padded, so that they stand below those of the row above."""
-    parts = [_one(sample.utilization_percent, "%")]
-    if kind == "cuda":
-        parts += [_one(sample.temperature_celsius, "°C", 2), _one(sample.power_w, "W", 3)]
+    parts = [
+        _one(sample.utilization_percent, "%", 3),
+        _one(sample.temperature_celsius, "°C", 2),
+        _one(sample.power_w, "W", 3),
+    ]
     return "  ".join(parts)
 
 

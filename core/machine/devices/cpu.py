@@ -105,6 +105,7 @@ class HostReader:
                     utilization_percent=host.cpu_percent,
                     memory_used_bytes=host.memory_used_bytes,
                     memory_total_bytes=host.memory_total_bytes,
+                    is_whole_machine=True,
                 )
             share_of_cores = self._cores / len(trees.keys)
             try:

@@ -38,6 +38,21 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceProcess:
+    """A process that computes on a GPU.
+
+    Attributes:
+        pid: Its number.
+        name: Of its program ("python"); empty where it cannot be read, as for processes outside a container.
+        memory_bytes: What it holds of the GPU's memory; None where the driver does not say (Windows' WDDM).
+    """
+
+    pid: int
+    name: str = ""
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceSample:
     """One reading of a device. What it does not support, or did not answer, is None.
 
@@ -48,6 +63,9 @@ class DeviceSample:
         error: Why there are no figures: "GPU is lost", "has not answered for 6 s" …
         is_unusable: Nothing can train on it just now: it is gone, or its driver does not answer. A card that merely
             gives no figures can.
+        processes: What computes on it, the largest first; empty for a CPU slot, and unless a monitor is asked for it.
+        is_whole_machine: A CPU slot's figures are those of the machine: no process is known to train on the slot.
+        drives_screen: A display is connected to it; None when the driver does not say, or was not asked.
     """
 
     uuid: str
@@ -63,11 +81,16 @@ class DeviceSample:
     throttle_reasons: tuple[str, ...] = ()
     error: str | None = None
     is_unusable: bool = False
+    processes: tuple[DeviceProcess, ...] = ()
+    drives_screen: bool | None = None
+    is_whole_machine: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for a `device` line of metrics.jsonl; what is not known is left out."""
         values = dataclasses.asdict(self)
         del values["is_unusable"]  # `error` says it
+        del values["is_whole_machine"]  # such figures stand in the line of the host
+        del values["processes"], values["drives_screen"]  # other people's programs do not belong in a run's folder
         values["throttle_reasons"] = list(self.throttle_reasons)
         return {name: value for name, value in values.items() if value is not None}
 

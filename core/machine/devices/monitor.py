@@ -22,10 +22,10 @@ PATIENCE: Final = 4.0
 class _Gpu:
     """One GPU and the thread that reads it."""
 
-    def __init__(self, device: Device, hang_s: float) -> None:
+    def __init__(self, device: Device, hang_s: float, with_processes: bool) -> None:
         self.device = device
         self._hang_s = hang_s
-        self.reader = GpuReader(device)
+        self.reader = GpuReader(device, with_processes=with_processes)
         self.thread: DriverThread[DeviceSample] = DriverThread(f"rankdeck-nvml-{device.index}", self.reader.read)
 
     def sample(self, ticket: int, deadline: float) -> DeviceSample:
@@ -55,18 +55,21 @@ class DeviceMonitor:
         sample_limit_s: Longest wait for all GPUs' figures together.
         hang_s: A reading that takes longer is reported as a GPU that does not answer; up to then the reading before
             is shown.
-        cpu_too: List CPU devices beside GPUs, for a PyTorch that can train on no GPU.
+        cpu_too: List CPU devices beside GPUs.
+        with_processes: Say of each GPU which processes compute on it, and whether it drives a screen.
     """
 
     def __init__(
         self,
         *,
         cpu_too: bool = False,
+        with_processes: bool = False,
         first_look_limit_s: float = FIRST_LOOK_LIMIT_S,
         sample_limit_s: float = SAMPLE_LIMIT_S,
         hang_s: float = HANG_S,
     ) -> None:
         self._cpu_too = cpu_too
+        self._with_processes = with_processes
         self._first_look_limit_s = first_look_limit_s
         self._hang_s = hang_s
         self._sample_limit_s = sample_limit_s
@@ -153,7 +156,7 @@ class DeviceMonitor:
             self._look.wait(self._look_ticket, self._first_look_deadline)
             before = {gpu.device.uuid: gpu for gpu in self._gpus or []}
             now = self._found(hidden=False)
-            self._gpus = [before.get(device.uuid) or _Gpu(device, self._hang_s) for device in now]
+            self._gpus = [before.get(device.uuid) or self._gpu(device) for device in now]
             for uuid in before.keys() - {device.uuid for device in now}:
                 before[uuid].thread.close(time.monotonic())
 
@@ -173,5 +176,8 @@ class DeviceMonitor:
         with self._lock:
             if self._gpus is None and self._look.wait(self._look_ticket, self._first_look_deadline):
                 found = [] if self._closed else self._found(hidden=False)
-                self._gpus = [_Gpu(device, self._hang_s) for device in found]
+                self._gpus = [self._gpu(device) for device in found]
             return self._gpus
+
+    def _gpu(self, device: Device) -> _Gpu:
+        return _Gpu(device, self._hang_s, self._with_processes)

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import pynvml
 
-from core.machine.devices.device import Device, DeviceSample
+from core.machine.devices.device import Device, DeviceProcess, DeviceSample
+from core.machine.devices.gpu_processes import ProcessNames
 from core.machine.devices.visible import visible_gpus
 
 _GONE: Final = {
@@ -29,6 +30,9 @@ _PLAUSIBLE_BYTES: Final = 1 << 50
 """NVML says "not available" as 2**64 - 1."""
 POWER_CAP: Final = "power cap: the card draws all it may"
 """Normal for a busy card: a note, not a warning."""
+PROCESSES_EVERY_S: Final = 2.0
+"""Who uses a card changes slowly, and each look names processes of other users."""
+MOST_PROCESSES: Final = 64
 _SLOWDOWN: Final = 0x0008
 # nvml.h, nvmlClocksEventReasons. "idle" and a clock that a user set are not a problem, so they are not in it.
 _REASONS: Final = (
@@ -128,12 +132,21 @@ def _mig_device(uuid: str) -> Device | None:
 class GpuReader:
     """Reads one GPU. Used by one thread.
 
+    Args:
+        device: The GPU.
+        with_processes: Read which processes compute on it and whether it drives a screen, too.
+
     Attributes:
         asking: The NVML function that is being called now, to name what hangs.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, *, with_processes: bool = False) -> None:
         self._device = device
+        self._with_processes = with_processes
+        self._names = ProcessNames()
+        self._processes: tuple[DeviceProcess, ...] = ()
+        self._drives_screen: bool | None = None
+        self._next_look = 0.0
         self._handle: Any = None
         self._power_limit_w: float | None = None
         self._refusal = ""
@@ -180,6 +193,8 @@ class GpuReader:
         if reasons is None:  # the function's name in drivers before 535
             reasons = self._value(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons)
         nothing = all(figure is None for figure in (used, utilization, temperature, power_w, clock))
+        refusal = self._refusal
+        self._read_use()
         return DeviceSample(
             uuid=self._device.uuid,
             ts=started,
@@ -192,8 +207,27 @@ class GpuReader:
             fan_percent=self._figure(pynvml.nvmlDeviceGetFanSpeed),
             sm_clock_mhz=clock,
             throttle_reasons=throttle_reasons(int(reasons or 0)),
-            error=_no_figures(self._refusal) if nothing else None,
+            error=_no_figures(refusal) if nothing else None,
+            processes=self._processes,
+            drives_screen=self._drives_screen,
         )
+
+    def _read_use(self) -> None:
+        """Who computes on it, and whether a display is connected, from time to time."""
+        now = time.monotonic()
+        if not self._with_processes or now < self._next_look:
+            return
+        self._next_look = now + PROCESSES_EVERY_S
+        # Not nvmlDeviceGetRunningProcessDetailList: the bindings raise where Windows hides processes' memory.
+        listed = self._value(pynvml.nvmlDeviceGetComputeRunningProcesses) or []
+        found = [(int(one.pid), _process_bytes(one.usedGpuMemory)) for one in listed]
+        found.sort(key=lambda one: -(one[1] or 0))
+        names = self._names.read([pid for pid, _ in found[:MOST_PROCESSES]])
+        self._processes = tuple(DeviceProcess(pid, names.get(pid, ""), used) for pid, used in found[:MOST_PROCESSES])
+        active = self._value(pynvml.nvmlDeviceGetDisplayActive)
+        if active is None:
+            active = self._value(pynvml.nvmlDeviceGetDisplayMode)
+        self._drives_screen = None if active is None else bool(active)
 
     def _figure(self, function: Callable[..., Any], *arguments: Any) -> float | None:
         value = self._value(function, *arguments)
@@ -244,6 +278,10 @@ def _memory(handle: Any) -> tuple[int | None, int | None]:
         return None, None
     used, total = int(info.used), int(info.total)
     return used if used < _PLAUSIBLE_BYTES else None, total if 0 < total < _PLAUSIBLE_BYTES else None
+
+
+def _process_bytes(used: int | None) -> int | None:
+    return int(used) if used is not None and used < _PLAUSIBLE_BYTES else None
 
 
 def _no_figures(why: str) -> str:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import psutil
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
@@ -25,6 +26,7 @@ from app.main import Rankdeck
 from app.settings import settings_in
 from app.views.new_run.device_row import DeviceRow
 from app.views.plots.curve_controls import QuantityBox
+from core.machine.devices.gpu_processes import plain_name
 from tests.helpers.host_fixture import FakeRun
 from tests.helpers.nvml_sim import NEEDS_SIMULATOR, pretend_cuda_torch, with_gpus
 
@@ -55,7 +57,7 @@ def window(folder: Path) -> Iterator[Rankdeck]:
 
 def rows(rankdeck: Rankdeck) -> list[DeviceRow]:
     picker = rankdeck.window.new_run.devices
-    return [picker.row(device.uuid) for device in rankdeck.table.devices]
+    return [picker.row(device.uuid) for device in rankdeck.table.devices if device.kind == "cuda"]
 
 
 def ticked(rankdeck: Rankdeck) -> list[str]:
@@ -74,6 +76,8 @@ def story_lost(folder: Path) -> None:
         assert ada.box.text() == "GPU 0 · RTX 6000 Ada Generation" and card.box.text() == "GPU 1 · RTX 4090"
         assert ADA in ada.box.toolTip() and "GPU-6ada6000" in ada.box.accessibleName()
         wait_for(lambda: "61 °C  287 W. memory 12 of 48 GiB" in ada.box.accessibleDescription())
+        assert "in use" in ada.status.full_text and "in use" in card.status.full_text
+        rankdeck.window.new_run.devices.all.click()
         first = ada.box.accessibleDescription()
         wait_for(lambda: ada.box.accessibleDescription() != first)  # it is live
         wait_for(lambda: devices_of_the_draft(rankdeck) == [ADA, CARD])
@@ -108,9 +112,8 @@ def story_late(folder: Path) -> None:
         assert all(device.kind == "cpu" for device in rankdeck.table.devices) and len(ticked(rankdeck)) == 2
         assert "has not answered yet" in str(rankdeck.table.problem)
         wait_for(lambda: rankdeck.table.problem is None)
-        assert sum(not row.is_lost for row in rankdeck.window.new_run.devices.rows()) == 1 and ticked(rankdeck)[
-            0
-        ].startswith("GPU-")
+        assert len(rows(rankdeck)) == 1 and ticked(rankdeck)[0].startswith("GPU-") and len(ticked(rankdeck)) == 1
+        assert rankdeck.window.new_run.devices.row("cpu:0").box.isVisible()  # and the processor stays on offer
 
 
 def story_bare(folder: Path) -> None:
@@ -127,7 +130,8 @@ def story_bare(folder: Path) -> None:
         assert "R&D sample of a name" in hot.box.toolTip()
         wait_for(lambda: "…" in hot.box.text())
         wait_for(lambda: "Gives no figures (Not Supported)" in mute.warning.text())
-        assert mute.box.isEnabled() and mute.box.isChecked() and len(ticked(rankdeck)) == 5
+        assert mute.box.isEnabled() and mute.box.isChecked()
+        assert not hot.box.isChecked() and "in use" in hot.status.full_text and len(ticked(rankdeck)) == 4
 
 
 def story_no_gpu(folder: Path) -> None:
@@ -146,8 +150,13 @@ def story_cpu_torch(folder: Path) -> None:
         assert [device.uuid for device in rankdeck.table.devices][:3] == [ADA, CARD, "cpu:0"]
         assert ticked(rankdeck) == ["cpu:0", "cpu:1"] and rankdeck.window.actions_.start.isEnabled()
         ada, card, *_ = rows(rankdeck)
-        assert all("this PyTorch cannot use it" in row.box.toolTip() for row in (ada, card))
-        assert "cannot use it" in ada.warning.text() and "pip install" in sheet.devices._notice.text()
+        assert all("own Python interpreter can train on it" in row.box.toolTip() for row in (ada, card))
+        assert ada.status.full_text.startswith("needs a CUDA build of PyTorch")
+        assert "built for the CPU only" in sheet.devices._notice.text() and sheet.devices.get_cuda.isVisible()
+        sheet.devices.get_cuda.click()
+        dialog = rankdeck.new_run.install_dialog
+        assert dialog is not None and "torch==2.13.0+cu130" in dialog.command.toPlainText()
+        dialog.reject()
         ada.box.click()
         wait_for(lambda: not rankdeck.window.actions_.start.isEnabled())
         assert "is built for the CPU only" in sheet.devices.problem.text()
@@ -191,6 +200,35 @@ def story_eight(folder: Path) -> None:
         run.stop(now=True).end()
 
 
+def story_busy(folder: Path) -> None:
+    """Eight cards that others train on and a small old one: nothing is ticked, and each says why."""
+    with window(folder) as rankdeck:
+        picker = rankdeck.window.new_run.devices
+        wait_for(lambda: ticked(rankdeck) == [])
+        name = f"{plain_name(psutil.Process(os.getppid()).name())} (pid {os.getppid()})"
+        assert [row.status.full_text for row in rows(rankdeck)[:8]] == [f"in use by {name}, 69 GiB"] * 8
+        assert rows(rankdeck)[8].status.full_text == "needs a build of PyTorch for CUDA 12.6 · drives the screen"
+        wait_for(lambda: "No GPU is free" in picker.problem.text() and not rankdeck.window.actions_.start.isEnabled())
+        picker.all.click()
+        assert len(ticked(rankdeck)) == 8
+        picker.free.click()
+        assert ticked(rankdeck) == []
+        picker.row("cpu:0").box.click()
+        wait_for(rankdeck.window.actions_.start.isEnabled)
+
+
+def story_shared(folder: Path) -> None:
+    """Who uses cards: a desktop does not count, two processes do, and the large one is named."""
+    with window(folder) as rankdeck:
+        ada, shared, small, desktop = rows(rankdeck)
+        wait_for(lambda: not shared.box.isChecked())
+        assert ticked(rankdeck) == [ada.device.uuid, desktop.device.uuid]
+        assert ada.status.full_text == "free · drives the screen" and desktop.status.full_text == "free"
+        assert f"(pid {os.getppid()}) and 1 other, 20 GiB" in shared.status.full_text
+        assert f"(pid {os.getpid()}): 0.3 GiB" in shared.box.toolTip()
+        assert small.status.full_text == "free · 2.0 GiB is less than half of the best card"
+
+
 def story_training(folder: Path) -> None:
     """A run on slots of the processor beside GPUs: both are plotted, each under its name."""
     with window(folder) as rankdeck:
@@ -226,6 +264,8 @@ TOLD: Final = (
     ("cpu_torch", "two_workstation"),
     ("hidden", "unlike"),
     ("eight", "eight"),
+    ("busy", "busy"),
+    ("shared", "shared"),
     ("training", "lost_for_good"),
 )
 

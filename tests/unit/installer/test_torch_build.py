@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from core.launch.mode import CUDA_TORCH, GOOD_TORCH
+from core.launch.mode import CUDA_TORCH
+from core.machine.cuda_torch import GOOD_TORCH
 from installer.torch_build import (
     CUDA_13_DRIVER,
     PYTORCH_INDEX,

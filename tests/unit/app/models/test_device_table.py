@@ -16,6 +16,7 @@ OTHER = Device("GPU-2", "cuda", 1, "RTX 4090", 24 << 30)
 class FakeMonitor:
     def __init__(self) -> None:
         self.problem: str | None = None
+        self.driver: str | None = "580.65"
         self.closed = False
         self._ticks = itertools.count()
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from pytestqt.qtbot import QtBot
 
 from app.views.new_run.device_picker import DevicePicker, short_uuids
-from core.machine.devices import POWER_CAP, Device, DeviceSample
+from core.errors import ConfigError
+from core.machine.devices import POWER_CAP, Device, DeviceProcess, DeviceSample
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -74,21 +77,25 @@ def test_a_card_that_cannot_be_used_loses_its_tick_and_gets_it_back(picker: Devi
 def test_a_card_that_gives_no_figures_says_so_and_can_be_ticked(picker: DevicePicker) -> None:
     picker.set_devices([A], None)
     row = picker.row("GPU-a")
-    picker.show_samples([DeviceSample("GPU-a", 0.0, 50.0, 2**34)])
+    picker.show_samples([DeviceSample("GPU-a", 0.0, 46.0, 2**30)])
     picker.show_samples([DeviceSample("GPU-a", 1.0, error="gives no figures (Not Supported)")])
     assert (
         row.warning.text() == "⚠ Gives no figures (Not Supported)"
         and row.box.isEnabled()
         and uuids(picker) == ["GPU-a"]
     )
-    assert "50" not in row.box.accessibleDescription() and "– %" in row.box.accessibleDescription()
+    assert "46" not in row.box.accessibleDescription() and "– %" in row.box.accessibleDescription()
 
 
 def test_figures_that_are_not_known_are_dashes(picker: DevicePicker) -> None:
     picker.set_devices([A], None)
     row = picker.row("GPU-a")
     picker.show_samples([DeviceSample("GPU-a", 0.0, 97.2, 2**34, 3 * 2**34, None, 288.4)])
-    assert row.box.accessibleDescription() == "97 %  – °C  288 W. memory 16 of 48 GiB" and row.warning.text() == ""
+    assert (
+        row.box.accessibleDescription()
+        == "97 %  – °C  288 W. memory 16 of 48 GiB. in use by a program that is not listed, 16 GiB"
+        and row.warning.text() == ""
+    )
 
 
 def test_throttling_says_why_and_does_not_come_and_go(picker: DevicePicker) -> None:
@@ -110,12 +117,99 @@ def test_a_name_is_shown_as_it_stands(picker: DevicePicker) -> None:
     assert box.text() == "GPU 0 · <b>R&&D</b>" and "&lt;b&gt;R&amp;D" in box.toolTip()
 
 
-def test_cpu_slots_make_room_for_gpus_that_turn_up_late(picker: DevicePicker) -> None:
+def test_cpu_devices_stay_on_offer_below_gpus_that_turn_up_late(picker: DevicePicker) -> None:
     picker.set_devices(SLOTS, "The NVIDIA driver has not answered yet.")
     assert uuids(picker) == ["cpu:0", "cpu:1"]
     picker.row("cpu:2").box.click()
-    picker.set_devices([A, B], None)
-    assert [row.device.uuid for row in picker.rows()] == uuids(picker) == ["GPU-a", "GPU-b"]
+    picker.set_devices([A, B, *SLOTS], None)
+    assert uuids(picker) == ["GPU-a", "GPU-b"], "a choice among CPU devices alone was none against GPUs"
+    assert [row.device.uuid for row in picker.rows()] == ["GPU-a", "GPU-b", "cpu:0", "cpu:1", "cpu:2"]
+    picker.row("cpu:1").box.click()
+    picker.set_devices([A, B, *SLOTS], "one more sentence")
+    assert uuids(picker) == ["GPU-a", "GPU-b", "cpu:1"]
+    assert picker.wished() == ["GPU-a", "GPU-b", "cpu:1"]
+
+
+def test_nothing_is_wrong_while_devices_are_looked_for(picker: DevicePicker) -> None:
+    picker.show()
+    assert picker.is_looking
+    picker.show_problem(ConfigError("devices", "No device is selected.", "Select one."))
+    assert not picker.problem.isVisible() and picker._notice.text() == "Looking for devices…"
+    picker.set_devices([], None)
+    assert not picker.is_looking and picker.problem.isVisible()
+
+
+def busy(device: Device, gib: float = 20) -> DeviceSample:
+    python = DeviceProcess(123, "python", int(gib * 2**30))
+    return DeviceSample(device.uuid, 1.0, 98.0, int(gib * 2**30), device.memory_bytes, 71, 288, processes=(python,))
+
+
+def idle(device: Device, **more: Any) -> DeviceSample:
+    return DeviceSample(device.uuid, 1.0, 1.0, 2**28, device.memory_bytes, 41, 28, **more)
+
+
+def test_a_card_says_who_uses_it_and_is_not_ticked(picker: DevicePicker, qtbot: QtBot) -> None:
+    picker.resize(520, 400)
+    picker.set_devices([A, B, *SLOTS], None)
+    with qtbot.waitSignal(picker.selection_changed):
+        picker.show_samples([busy(A), idle(B, drives_screen=True)])
+    assert uuids(picker) == ["GPU-b"] and picker.wished() == [], "a default is not remembered"
+    assert picker.row("GPU-a").status.full_text == "in use by python (pid 123), 20 GiB"
+    assert picker.row("GPU-b").status.full_text == "free · drives the screen"
+    assert "in use by python" in picker.row("GPU-a").box.accessibleDescription()
+
+
+def test_a_default_that_becomes_busy_stays_ticked(picker: DevicePicker) -> None:
+    """The run that a person started on it uses it; the next one is to train there too."""
+    picker.set_devices([A, B, *SLOTS], None)
+    picker.show_samples([idle(A), idle(B)])
+    picker.show_samples([busy(A), busy(B)])
+    assert uuids(picker) == ["GPU-a", "GPU-b"]
+    picker.show_samples([busy(A), DeviceSample("GPU-b", 2.0, error="GPU is lost", is_unusable=True)])
+    assert uuids(picker) == ["GPU-a"]
+
+
+def test_where_no_gpu_is_free_none_is_ticked_and_it_says_so(picker: DevicePicker) -> None:
+    picker.show()
+    picker.set_devices([A, B, *SLOTS], None)
+    picker.show_samples([busy(A), busy(B)])
+    assert uuids(picker) == [] and "No GPU is free" in picker._notice.text()
+    picker.row("GPU-b").box.click()
+    assert uuids(picker) == ["GPU-b"] and not picker._notice.isVisible()
+
+
+def test_chips_choose_all_free_or_none(picker: DevicePicker) -> None:
+    picker.set_devices([A, B, *SLOTS], None)
+    picker.show_samples([busy(A), idle(B)])
+    picker.all.click()
+    assert uuids(picker) == ["GPU-a", "GPU-b"]
+    picker.free.click()
+    assert uuids(picker) == ["GPU-b"]
+    picker.none.click()
+    assert uuids(picker) == []
+    picker.set_devices(SLOTS, "No NVIDIA driver is installed.")
+    picker.all.click()
+    assert uuids(picker) == ["cpu:0", "cpu:1", "cpu:2"]
+
+
+def test_a_cpu_build_of_pytorch_says_so_with_a_button(picker: DevicePicker, qtbot: QtBot) -> None:
+    picker.show()
+    picker.set_devices([A, *SLOTS], None, "torch 2.13.0+cpu is built for the CPU only.", None)
+    assert uuids(picker) == ["cpu:0", "cpu:1"]
+    picker.show_samples([idle(A)])
+    assert picker.row("GPU-a").status.full_text == "needs a CUDA build of PyTorch"
+    assert picker.get_cuda.isVisible() and "CUDA build" in picker._notice.text()
+    with qtbot.waitSignal(picker.cuda_requested):
+        picker.get_cuda.click()
+    picker.set_devices([A, *SLOTS], None, None, "13.0")
+    assert uuids(picker) == ["GPU-a"] and not picker.get_cuda.isVisible()
+
+
+def test_the_processor_says_the_machines_load_once(picker: DevicePicker) -> None:
+    picker.set_devices(SLOTS, None)
+    picker.show_samples([DeviceSample(slot.uuid, 1.0, 37.0, 11 * 2**30, 24 * 2**30) for slot in SLOTS])
+    assert picker.cpu.load.text() == "machine 37 %  11 / 24 GiB"
+    assert picker.row("cpu:0").box.text() == "CPU 0"
 
 
 def test_a_gpu_that_was_chosen_is_not_replaced_by_the_processor(picker: DevicePicker) -> None:

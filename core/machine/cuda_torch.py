@@ -1,0 +1,48 @@
+"""CUDA build of PyTorch for this machine's GPUs, as a command for pip. Nothing is installed here.
+
+torch 2.13 is built for CUDA 12.6 (Maxwell to Hopper) and 13.0 (Turing to Blackwell); 13.0 needs driver 580:
+https://github.com/pytorch/pytorch/blob/main/RELEASE.md
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+from core.machine.devices.device import Device
+from core.machine.packages import Offer
+
+GOOD_TORCH: Final = "2.13.0"
+INDEX: Final = "https://download.pytorch.org/whl"
+_CUDA_13_DRIVER: Final = 580
+_TURING: Final = (7, 5)
+
+
+def cuda_tag(driver: str | None, devices: Iterable[Device]) -> str:
+    """``cu130``, or ``cu126`` for a driver before 580 or a card before Turing.
+
+    Args:
+        driver: The NVIDIA driver's version; None where it is not known.
+        devices: The GPUs that are to train.
+    """
+    major = re.match(r"\d+", driver or "")
+    is_old_driver = major is not None and int(major[0]) < _CUDA_13_DRIVER
+    capabilities = [device.compute_capability for device in devices if device.compute_capability is not None]
+    return "cu126" if is_old_driver or min(capabilities, default=_TURING) < _TURING else "cu130"
+
+
+def cuda_torch_offer(driver: str | None, devices: Iterable[Device]) -> Offer:
+    """The command that puts a CUDA build in the place of this interpreter's torch.
+
+    The build's local version (``2.13.0+cu130``) is named, so that pip replaces a CPU build of the same number and
+    leaves everything else as it is. pip unpacks the new build before it removes the old one.
+
+    Args:
+        driver: As in `cuda_tag`.
+        devices: As in `cuda_tag`.
+    """
+    tag = cuda_tag(driver, devices)
+    pip = (sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
+    return Offer(("torch",), (), (*pip, f"torch=={GOOD_TORCH}+{tag}", "--index-url", f"{INDEX}/{tag}"))

@@ -1,0 +1,40 @@
+"""The command that brings a CUDA build of PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.machine.cuda_torch import INDEX, cuda_tag, cuda_torch_offer
+from core.machine.devices import Device
+from installer import torch_build
+
+pytestmark = pytest.mark.windows
+
+
+def card(capability: tuple[int, int] | None) -> Device:
+    return Device("GPU-1", "cuda", 0, "Card", 2**34, capability)
+
+
+@pytest.mark.parametrize(
+    ("driver", "capability", "tag"),
+    [
+        ("580.65.06", (8, 9), "cu130"),
+        ("579.99", (8, 9), "cu126"),
+        ("581.57", (5, 0), "cu126"),
+        (None, None, "cu130"),
+        ("unknown", (7, 5), "cu130"),
+    ],
+)
+def test_the_build_fits_driver_and_card_and_is_the_installers(
+    driver: str | None, capability: tuple[int, int] | None, tag: str
+) -> None:
+    assert cuda_tag(driver, [card(capability)]) == tag
+    major = int(driver.split(".")[0]) if driver and driver[0].isdigit() else None
+    lowest = float(f"{capability[0]}.{capability[1]}") if capability else None
+    assert torch_build.cuda_tag(torch_build.NvidiaDriver(major, lowest)) == tag
+
+
+def test_the_offer_replaces_torch_alone() -> None:
+    argv = cuda_torch_offer("580.65", [card((9, 0))]).argv
+    assert argv[-3:] == ("torch==2.13.0+cu130", "--index-url", f"{torch_build.PYTORCH_INDEX}/cu130")
+    assert INDEX == torch_build.PYTORCH_INDEX and "--force-reinstall" not in argv
