@@ -49,6 +49,10 @@ class PlotsPanel(QWidget):
         settings: Where the arrangement of cards is kept; None: nowhere.
         parent: Qt owner.
 
+    Attributes:
+        controls: One row of what applies to all charts. It has no place in the panel: whoever shows the panel gives it
+            one, and shows it.
+
     Signals:
         drawn: All that was new is drawn.
     """
@@ -164,11 +168,13 @@ class PlotsPanel(QWidget):
         self.loss.chart.log_changed.connect(self.log_box.setChecked)
 
     def _lay_out(self) -> None:
-        controls = lay_row(
-            None, self.smoothing, self.axis_box, self.log_box, self.devices_button, self.cards_button, None,
-            self.fit_button, spacing=12, margins=(4, 0, 0, 0),
+        self.controls = QWidget(self)
+        self.controls.hide()
+        lay_row(
+            self.controls, self.smoothing, self.axis_box, self.log_box, self.devices_button, self.cards_button,
+            self.fit_button, spacing=12,
         )  # fmt: skip
-        lay_column(self, controls, self.cards.grid, spacing=8, margins=(8, 8, 8, 8), grow=self.cards.grid)
+        lay_column(self, self.cards.grid, margins=(8, 8, 8, 8), grow=self.cards.grid)
 
     def _run(self) -> RunSeries:
         return self._data.series

@@ -198,7 +198,9 @@ class MainWindow(QMainWindow):
             self._plots.drawn.connect(self.plot_drawn)
             layout = self._plots_place.layout()
             if layout is not None:
+                layout.addWidget(self._plots.controls, 0, Qt.AlignmentFlag.AlignRight)
                 layout.addWidget(self._plots)
+            self._plots.controls.show()
             self._plots.show()
         return self._plots
 
