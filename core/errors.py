@@ -6,12 +6,30 @@ the words. Code that can name a next step raises one of these; anything else tha
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+_ENDS: Final = (".", "!", "?", ":", "…")
+_CLOSING: Final = "”\"'’)»"
 
 
 def with_option(next_step: str, option: str) -> str:
     """A next step as the command line words it: "Choose another folder: --run-dir PATH"."""
     return f"{next_step.rstrip('.')}: {option}" if option else next_step
+
+
+def full_stop(text: str) -> str:
+    """The sentence with its stop; what a library or a script says often has none."""
+    text = text.strip()
+    return text if not text or text.rstrip(_CLOSING).endswith(_ENDS) else f"{text}."
+
+
+def sentences(*parts: str | None) -> str:
+    """Joins the parts of a message, such as cause and next step, with a stop between them; empty ones are left out.
+
+    The last part ends as it was given: a next step may end in a command to copy.
+    """
+    given = [part.strip() for part in parts if part and part.strip()]
+    return " ".join([*map(full_stop, given[:-1]), *given[-1:]])
 
 
 class RankdeckError(Exception):
@@ -45,7 +63,7 @@ class RankdeckError(Exception):
         return parts if self.window_step == self.next_step else {**parts, "window_step": self.window_step}
 
     def __str__(self) -> str:
-        return f"{self.title}: {self.cause} {self.next_step}"
+        return f"{self.title}: {sentences(self.cause, self.next_step)}"
 
 
 class UsageError(RankdeckError):

@@ -93,3 +93,13 @@ def moment(unix_s: float) -> str:
 def clock(unix_s: object) -> str:
     """Local time of day to the second."""
     return time.strftime("%H:%M:%S", time.localtime(unix_s)) if isinstance(unix_s, int | float) else UNKNOWN
+
+
+def percent(share: float) -> str:
+    """A share of one as "98 %"; "0 %" and "100 %" only where it is exactly that."""
+    if not math.isfinite(share):
+        return UNKNOWN
+    whole = round(100 * share)
+    if 0 < share < 1:
+        whole = min(99, max(1, whole))
+    return f"{whole}{_NO_BREAK}%"

@@ -10,7 +10,7 @@ import psutil
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
 
 from app.controllers.background import Operation, OperationRunner
-from core.errors import RankdeckError
+from core.errors import RankdeckError, full_stop
 from core.machine.packages import Offer, missing_packages
 
 END_LIMIT_MS: Final = 3000
@@ -136,8 +136,7 @@ def explain(output: str, code: int) -> InstallError:
             "Run Rankdeck in its own environment: python installer/bootstrap.py run",
         )
     lines = [line.strip() for line in output.splitlines() if line.strip().startswith("ERROR:")]
-    reason = lines[-1].removeprefix("ERROR:").strip() if lines else f"pip ended with exit code {code}"
-    reason += "" if reason.endswith((".", "!", "?")) else "."
+    reason = full_stop(lines[-1].removeprefix("ERROR:") if lines else f"pip ended with exit code {code}")
     if any(word in output for word in ("ConnectionError", "NewConnectionError", "Temporary failure", "getaddrinfo")):
         return InstallError(
             f"The package index could not be reached. {reason}", "Check the network, then install again."

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.config.mode import Mode
+from core.errors import sentences
 from core.run_folder.state import RunState
 
 
@@ -45,13 +46,13 @@ def run_outcome(state: RunState) -> RunOutcome | None:
         title, what = _fallen_back(state)
         text = state.fallback
         if state.state != "finished":
-            text += f" To try {what} again, {again}."
+            text = sentences(text, f"To try {what} again, {again}.")
         return RunOutcome("warning", title, text, _log_in(state.fallback))
     return None
 
 
 def _cause_and_step(error: Mapping[str, str]) -> str:
-    return " ".join(part for part in (error.get("cause"), error.get("window_step") or error.get("next_step")) if part)
+    return sentences(error.get("cause"), error.get("window_step") or error.get("next_step"))
 
 
 def _fallen_back(state: RunState) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from core.cli.progress_line import RunProgress
 from core.cli.terminal import Terminal
 from core.client import stop_run
 from core.config.mode import Mode
-from core.errors import RankdeckError, StateFileError
+from core.errors import RankdeckError, StateFileError, sentences
 from core.formatting import UNKNOWN, count, number
 from core.metrics.metrics_file import MetricsTail
 from core.parsing import ParseError, parse_json
@@ -184,7 +184,7 @@ class StopLadder:
         except RankdeckError as error:
             # It has just ended by itself, or its host is still starting: then the next Ctrl+C asks again.
             if self._store.state().is_live:
-                self._terminal.warn(f"{error.cause} {error.next_step}")
+                self._terminal.warn(sentences(error.cause, error.next_step))
         return False
 
     def _asked(self) -> str:
@@ -223,7 +223,7 @@ def event_text(line: Mapping[str, Any]) -> str:
         parts = [str(line[name]) for name in ("message", "cause", "next_step") if line.get(name)]
         if line.get("kind") == "not_charted" and isinstance(line.get("names"), dict) and line["names"]:
             parts.append(f"For example: --map {next(iter(line['names']))}=loss")
-        return f"Alert: {line.get('title') or 'attention'}. {' '.join(parts)}".rstrip()
+        return sentences(f"Alert: {line.get('title') or 'attention'}.", *parts)
     return ""
 
 

@@ -13,7 +13,7 @@ from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
 from core.cli.train import RUN_FAILED, exit_code, report_ending, run_error
 from core.client import end_leftovers, find_leftovers, stop_run, wait_for_end
-from core.errors import RankdeckError, UsageError
+from core.errors import RankdeckError, UsageError, sentences
 from core.export.lines import MetricsLines
 from core.formatting import UNKNOWN, byte_size, count, moment, number
 from core.launch.command_line import command_text, to_command_line
@@ -98,7 +98,7 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say(f"It fell back: {state.fallback}")
     if state.error is not None:
         error = run_error(state, store)
-        terminal.say(f"{error.title}: {error.cause} {error.next_step}")
+        terminal.say(str(error))
     return 0
 
 
@@ -154,7 +154,7 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return 0
     error = run_error(state, store)
     if arguments.now and state.state == "stopped":  # just what was asked for
-        terminal.say(f"{error.cause} {error.next_step}")
+        terminal.say(sentences(error.cause, error.next_step))
         return 0
     terminal.error(error)
     return state.exit_code or RUN_FAILED

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from core.errors import sentences
 from core.processes import describe_exit, ended_by_force
 from core.protocol.messages import RankFailed
 
@@ -91,16 +92,14 @@ def describe(root: RankFailure, failures: Sequence[RankFailure], resume: str) ->
         resume: The sentence that says where a resumed run would continue.
     """
     followers = [failure.device for failure in failures if failure.rank != root.rank]
-    secondary = f" {_processes_on(followers)} ended because of it." if followers else ""
+    secondary = f"{_processes_on(followers)} ended because of it." if followers else ""
     log = f"{root.log.parent.name}/{root.log.name}"
     if root.report is not None:
         title = f"{root.device}: {root.report.title}"
-        cause = root.report.cause
-        if secondary and not cause.endswith((".", "!", "?", "…", "”")):  # a script's own exception ends as it likes
-            cause += "."
-        error = {"title": title, "cause": cause + secondary, "next_step": _joined(root.report.next_step, resume)}
+        cause = sentences(root.report.cause, secondary)
+        error = {"title": title, "cause": cause, "next_step": sentences(root.report.next_step, resume)}
         if root.report.window_step:
-            error["window_step"] = _joined(root.report.window_step, resume)
+            error["window_step"] = sentences(root.report.window_step, resume)
         return {**error, "log": log}
     at = f"after step {root.step}" if root.step else f"before its first step{f' ({root.phase})' if root.phase else ''}"
     if root.finding:
@@ -112,8 +111,8 @@ def describe(root: RankFailure, failures: Sequence[RankFailure], resume: str) ->
         cause += f" Its last output: “{root.tail[-1]}”."
     return {
         "title": f"{_processes_on([root.device])} exited unexpectedly",
-        "cause": cause + secondary,
-        "next_step": _joined(f"Look at {log}.", resume),
+        "cause": sentences(cause, secondary),
+        "next_step": sentences(f"Look at {log}.", resume),
         "log": log,
     }
 
@@ -133,7 +132,3 @@ def last_lines(log: Path) -> tuple[str, ...]:
         return ()
     lines = [line.strip()[:500] for line in text.splitlines() if not _OUR_NOISE.match(line)]
     return tuple(lines[-_TAIL_LINES:])
-
-
-def _joined(*sentences: str) -> str:
-    return " ".join(sentence.strip() for sentence in sentences if sentence.strip())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from core.checkpoints.store import Checkpoint
+from core.errors import sentences
 from core.host.failures import RankFailure
 
 EXIT_FAILED: Final = 1
@@ -98,4 +99,4 @@ def with_unkillable(error: Mapping[str, str] | None, pids: tuple[int, ...]) -> d
     which = f"Process {', '.join(map(str, pids))} did not exit, even when killed (the driver may hang)."
     if error is None:
         return {"title": "A process could not be ended", "cause": which, "next_step": "Restart the machine to end it."}
-    return {**error, "cause": f"{error['cause']} {which}"}
+    return {**error, "cause": sentences(error["cause"], which)}

@@ -41,7 +41,7 @@ from core.config.config_file import MAX_FILE_BYTES
 from core.config.fields import FieldSpec, FieldType, FieldValue, Picks
 from core.config.mode import RESOLVED_MODES, Mode, mode_choices
 from core.config.run_config import FIELD_BY_NAME, RunConfig
-from core.errors import ConfigError
+from core.errors import ConfigError, sentences
 from core.parsing import ParseError, decode_utf8, parse_toml
 from core.paths import PACKAGE_FOLDER
 from core.recipes.options_class import find_difference
@@ -320,7 +320,7 @@ def _defaults(table: object) -> dict[str, FieldValue]:
     try:
         return {name: FIELD_BY_NAME[name].check(value) for name, value in table.items()}
     except ConfigError as error:
-        raise _ManifestError(f"[defaults]: {error.cause} {error.next_step}") from None
+        raise _ManifestError(f"[defaults]: {sentences(error.cause, error.next_step)}") from None
 
 
 def _fields(tables: object) -> tuple[FieldSpec, ...]:
@@ -356,7 +356,9 @@ def _spec(number: int, table: Mapping[str, Any]) -> FieldSpec:
     try:
         default = "" if spec.type == "str" and spec.default == "" else spec.check(spec.default)
     except ConfigError as error:
-        raise _ManifestError(f"{where}: the default cannot be used. {error.cause} {error.next_step}") from None
+        raise _ManifestError(
+            f"{where}: the default cannot be used. {sentences(error.cause, error.next_step)}"
+        ) from None
     return dataclasses.replace(spec, default=default)
 
 

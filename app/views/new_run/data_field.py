@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
 from app.views.widgets.field_row import ProblemLabel
 from core.data.dataset import STDLIB
-from core.errors import RankdeckError
+from core.errors import RankdeckError, sentences
 
 _ASKED: Final = "Text file or folder (drop one here)"
 _NOT_ASKED: Final = "not needed"
@@ -82,7 +82,9 @@ class DataField(QWidget):
         self.problem.set_problem(error)
         if error is not None:
             self.show_found("")
-        self.line.setAccessibleDescription("" if error is None else f"Wrong: {error.cause} {error.next_step}")
+        self.line.setAccessibleDescription(
+            "" if error is None else f"Wrong: {sentences(error.cause, error.window_step)}"
+        )
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         urls = event.mimeData().urls()

@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 
 from app.views.plots import chart_export
 from app.views.plots.chart import Chart
-from core.errors import RankdeckError
+from core.errors import RankdeckError, full_stop
 
 KINDS: Final = {"png": "Pictures (*.png)", "svg": "Drawings (*.svg)", "csv": "Tables (*.csv)"}
 
@@ -94,7 +94,7 @@ def _save(chart: Chart, title: str, kind: str, parent: QWidget) -> None:
         else:
             chart_export.save_picture(chart, title, path)
     except RankdeckError as error:
-        QMessageBox.warning(parent, error.title, f"{error.cause}\n\n{error.next_step}")
+        QMessageBox.warning(parent, error.title, f"{full_stop(error.cause)}\n\n{error.window_step}")
 
 
 class RangeDialog(QDialog):

@@ -20,6 +20,7 @@ from app.views.style.icons import icon
 from app.views.widgets.build import lay_column
 from app.views.widgets.empty_note import WithNote
 from core.config.mode import Mode, mode_label
+from core.errors import full_stop, sentences
 from core.formatting import UNKNOWN, clock, count
 from core.machine.devices.names import RankNames, label_by_uuid
 
@@ -47,7 +48,7 @@ def alert_text(event: Mapping[str, Any], names: RankNames) -> str:
     if event.get("kind") == NOT_CHARTED and event.get("names"):
         parts.append("To chart them, open Charts in New run")
     if parts:
-        return " ".join(part if part.endswith((".", ":", "!", "?")) else f"{part}." for part in parts)
+        return full_stop(sentences(*parts))
     rest = {key: value for key, value in event.items() if key not in ("ts", "event", "rank", "attempt", "step")}
     return ", ".join(f"{key}: {value}" for key, value in rest.items()) or str(event.get("event"))
 

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 from app.views.style.tones import tone
 from app.views.widgets.build import icon_button, lay_row, muted_label, narrow
 from core.config.fields import FieldSpec
-from core.errors import RankdeckError
+from core.errors import RankdeckError, sentences
 
 _BOX_LINES: Final = 3
 
@@ -63,7 +63,7 @@ class ProblemLabel(ToneLabel):
 
     def set_problem(self, error: RankdeckError | None) -> None:
         """Shows an error's cause and next step, or nothing."""
-        text = "" if error is None else f"✕ {_capital(_short(error))} {error.window_step}".strip()
+        text = "" if error is None else f"✕ {sentences(_capital(_short(error)), error.window_step)}"
         self.say(re.sub(r"\d{7,}", lambda number: f"{int(number[0]):,}", text), "error")
 
 
@@ -223,7 +223,7 @@ class FieldRow(QObject):
     def mark(self, error: RankdeckError | None) -> None:
         """Marks the field as wrong, with the reason, or as right."""
         self.problem.set_problem(error)
-        description = self.spec.help if error is None else f"Wrong: {error.cause} {error.window_step}"
+        description = self.spec.help if error is None else f"Wrong: {sentences(error.cause, error.window_step)}"
         self.editor.setAccessibleDescription(description)
         self._is_wrong = error is not None
         self._colour()

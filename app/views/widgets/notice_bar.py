@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QWidget
 from app.views.style.icons import icon
 from app.views.style.tones import tint, tone
 from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row
-from core.errors import RankdeckError
+from core.errors import RankdeckError, sentences
 
 _SIGN: Final = {"error": "error", "warning": "warning", "info": "info", "success": "state-finished"}
 _ICON_PX: Final = 20
@@ -73,7 +73,7 @@ class NoticeBar(QFrame):
 
     def show_error(self, error: RankdeckError, step: Step | None = None) -> None:
         """Says what went wrong, why, and what to do."""
-        self.say("error", error.title, f"{error.cause} {error.window_step}".strip(), step)
+        self.say("error", error.title, sentences(error.cause, error.window_step), step)
 
     def say(self, kind: str, title: str, text: str, step: Step | None = None) -> None:
         """Shows a message; `kind` is "error", "warning", "info" or "success"."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import ConfigError, RankdeckError, UsageError
+from core.errors import ConfigError, RankdeckError, UsageError, full_stop, sentences
 
 pytestmark = pytest.mark.windows
 
@@ -25,3 +25,27 @@ def test_a_step_without_an_option_is_the_same_in_both() -> None:
         "next_step": "Free some space.",
     }
     assert ConfigError("lr", "It is text.", "Give a number.", option="--lr X").next_step == "Give a number: --lr X"
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (("No module named x", "Install it."), "No module named x. Install it."),
+        (("It is full.", "Free some space."), "It is full. Free some space."),
+        (("It said “no.”", "Ask again."), "It said “no.” Ask again."),
+        (("", "Free some space."), "Free some space."),
+        (("Is it there?", None, "Run it: rankdeck resume x"), "Is it there? Run it: rankdeck resume x"),
+    ],
+)
+def test_a_stop_stands_between_cause_and_next_step(parts: tuple[str | None, ...], message: str) -> None:
+    assert sentences(*parts) == message
+
+
+def test_a_sentence_gets_the_stop_it_lacks() -> None:
+    assert full_stop("out of memory ") == "out of memory." and full_stop("Why?") == "Why?" and full_stop("") == ""
+
+
+def test_the_text_of_an_error_has_a_stop_between_cause_and_next_step() -> None:
+    assert str(UsageError("out of memory", "Choose a smaller batch.")) == (
+        "Invalid request: out of memory. Choose a smaller batch."
+    )

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from core.formatting import byte_size, clock, count, duration, gibibytes, moment, number, rate, short_duration
+from core.formatting import byte_size, clock, count, duration, gibibytes, moment, number, percent, rate, short_duration
 
 pytestmark = pytest.mark.windows
 
@@ -62,3 +62,11 @@ def test_times() -> None:
     ]
     assert moment(0) == "–" and len(moment(1e9)) == len("2001-09-09 01:46")
     assert clock("x") == "–" and len(clock(1e9)) == len("01:46:40")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0 %"), (1.0, "100 %"), (0.0004, "1 %"), (0.9999, "99 %"), (0.976, "98 %"), (math.nan, "–")],
+)
+def test_a_share_is_nothing_or_everything_only_when_it_is(share: float, text: str) -> None:
+    assert percent(share).replace("\N{NO-BREAK SPACE}", " ") == text
