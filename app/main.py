@@ -15,12 +15,14 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
 from app.controllers.background import OperationRunner, unexpected
+from app.controllers.beginning import Beginning
 from app.controllers.comparing import Comparing
 from app.controllers.deferred_start import DeferredStart
 from app.controllers.draft_checks import Drafting
 from app.controllers.draft_saving import DraftSaving
 from app.controllers.new_run import NewRunControl
 from app.controllers.preferences import Preferences
+from app.controllers.renaming import Renaming
 from app.controllers.run_control import RunControl
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
@@ -53,7 +55,7 @@ class Rankdeck(QObject):
         self.runner = OperationRunner(self)
         self._make_models()
         self._make_operations()
-        self.window = MainWindow(self.data, self.runs.model, self.log, find_recipes(), settings)
+        self.window = MainWindow(self.data, self.runs.model, self.log, self.recipes.recipes, settings)
         self._make_controllers()
         self.window.closed.connect(self.close)
 
@@ -63,7 +65,7 @@ class Rankdeck(QObject):
         self.table = DeviceTable(monitor_for, self)
         self.ledger = LedgerData(self)
         self.log = RankLog(self)
-        self.recipes = RecipeList(self)
+        self.recipes = RecipeList(find_recipes(), self)
 
     def _make_operations(self) -> None:
         self.launching = Launching(self.runner, self.runs_dir, self)
@@ -75,11 +77,16 @@ class Rankdeck(QObject):
     def _make_controllers(self) -> None:
         window, table, data, runs, showing = self.window, self.table, self.data, self.runs, self.showing
         self.new_run = NewRunControl(window, self.drafting, self.pricing, self.runner, table, self.recipes, data, self)
-        self.display = RunDisplay(window, data, runs, table, self.ledger, showing, self.launching, self)
+        self.display = RunDisplay(
+            window, data, runs, table, self.ledger, showing, self.launching,
+            self.recipes, self.runner, self,
+        )  # fmt: skip
         self.control = RunControl(
             window, self.launching, self.drafting, self.new_run, table, runs, showing, self.display, self
         )
         self.draft_saving = DraftSaving(window.new_run, self.settings, self)
+        self.beginning = Beginning(window, self.launching, self.table, self.runner, self.runs_dir, self)
+        self.renaming = Renaming(window, showing, runs, self.runner, self)
         self.files = RunFiles(window, showing, self.runner, self)
         self.comparing = Comparing(window, showing, self.runner, self.runs_dir, self)
         self.preferences = Preferences(window, self.settings, self.runs_dir, self)
@@ -101,6 +108,7 @@ class Rankdeck(QObject):
         self.recipes.open()
         self.table.open()
         self.new_run.check_draft()
+        self.beginning.open()
         self.control.show_actions()
 
     def close(self) -> None:

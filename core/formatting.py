@@ -39,12 +39,18 @@ def count(value: int | None) -> str:
 
 def rate(value: float | None, unit: str) -> str:
     """A rate with k, M or G: "312 k tok/s"."""
+    figure, prefix = scaled(value)
+    return f"{figure}{_NO_BREAK if prefix else ' '}{prefix}{unit}"
+
+
+def scaled(value: float | None) -> tuple[str, str]:
+    """A large number and its prefix, for the front of a unit: ``("312", "k ")``; three digits, the prefix may be ""."""
     if value is None or not math.isfinite(value):
-        return f"{UNKNOWN} {unit}"
+        return UNKNOWN, ""
     for limit, step, prefix in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if abs(value) >= limit:
-            return f"{number(value / step)}{_NO_BREAK}{prefix} {unit}"
-    return f"{number(value)} {unit}"
+            return number(value / step), f"{prefix} "
+    return number(value), ""
 
 
 def gibibytes(value: float | None) -> str:
@@ -88,6 +94,14 @@ def short_duration(seconds: float) -> str:
 def moment(unix_s: float) -> str:
     """Local date and time to the minute; a dash for zero."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_s)) if unix_s else UNKNOWN
+
+
+def day_time(unix_s: float, now: float) -> str:
+    """Local time of day to the minute; with the weekday or the date unless it is the same day as `now`."""
+    at, today = time.localtime(unix_s), time.localtime(now)
+    if at[:3] == today[:3]:
+        return time.strftime("%H:%M", at)
+    return time.strftime("%a %H:%M" if abs(unix_s - now) < 6 * 86_400 else "%Y-%m-%d", at)
 
 
 def clock(unix_s: object) -> str:

@@ -18,7 +18,7 @@ from app.models.device_table import DeviceTable
 from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
 from app.state.chart_names import names_in, unread_numbers
-from app.state.draft import CheckedDraft, plan_text
+from app.state.draft import CheckedDraft
 from app.state.preview_text import data_text
 from app.views.widgets.notice_bar import Step
 from app.views.window.main_window import MainWindow
@@ -129,7 +129,6 @@ class NewRunControl(QObject):
         sheet = self._sheet
         sheet.show_checked(checked)
         sheet.summary.show_checked(checked, steps_per_epoch, len(sheet.devices.selected()))
-        self._window.welcome.show_plan(plan_text(checked, sheet.devices.selected()))
         why_not = None
         if checked.config is None:
             why_not = "Fix the marked settings first."

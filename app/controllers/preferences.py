@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.settings import Settings
 from app.views.style.theme import Theme
+from app.views.style.tones import is_dark
 from app.views.window.main_window import MainWindow
 from core.errors import RankdeckError
 
@@ -25,6 +26,7 @@ class Preferences(QObject):
         actions = window.actions_
         actions.settings.triggered.connect(self.show_settings)
         actions.about.triggered.connect(self.show_about)
+        actions.theme.triggered.connect(self._on_theme_switched)
         actions.help.triggered.connect(self.show_docs)
 
     def show_settings(self) -> None:
@@ -68,6 +70,9 @@ class Preferences(QObject):
         dialog.show()
         dialog.raise_()
         dialog.activateWindow()
+
+    def _on_theme_switched(self) -> None:
+        self._on_theme_chosen("light" if is_dark(self._window.palette()) else "dark")
 
     def _on_theme_chosen(self, name: str) -> None:
         self._settings.set_text("theme", name)

@@ -17,10 +17,9 @@ from app.models.device_table import DeviceTable
 from app.models.run_list import RunList
 from app.state.available_actions import ActionContext, available_actions
 from app.state.draft import mode_changes
-from app.state.run_summary import RunSummary
 from app.views.widgets.notice_bar import Step
 from app.views.window.main_window import MainWindow
-from core.errors import ConfigError, DatasetError, RankdeckError
+from core.errors import ConfigError, DatasetError, RankdeckError, sentences
 from core.machine.devices import device_texts
 from core.machine.packages import MissingPackageError
 from core.resume.plan import ResumePlan
@@ -64,6 +63,7 @@ class RunControl(QObject):
         window.actions_.start.triggered.connect(self._on_start_requested)
         window.stop_requested.connect(self._on_stop_requested)
         window.actions_.resume.triggered.connect(self._on_resume_requested)
+        window.actions_.resume_file.triggered.connect(self._on_resume_file_requested)
         window.stop_and_close_requested.connect(self._on_stop_and_close)
         launching.busy_changed.connect(self._on_busy_changed)
         launching.started.connect(self._on_started)
@@ -97,10 +97,7 @@ class RunControl(QObject):
         self.show_actions()
 
     def _on_busy_changed(self, busy: str) -> None:
-        if busy:
-            self._window.show_summary(RunSummary("starting", detail="checking data and devices"), "")
-        else:
-            self._display.show_summary()
+        self._window.show_busy(bool(busy))
         self.show_actions()
 
     # --- start -------------------------------------------------------------------------------------------
@@ -116,10 +113,11 @@ class RunControl(QObject):
             self.dialog.accept()
         self._stops.pop(run_dir, None)
         self._runs.refresh()
+        self._window.actions_.new_run.setChecked(False)
         self._showing.show(run_dir)
 
     def _on_noted(self, notes: Sequence[str]) -> None:
-        self._window.new_run.notice.say("info", "Run started, with notes", " ".join(notes))
+        self._window.notice.say("info", "Run started, with notes", sentences(*notes))
 
     def _on_start_failed(self, error: RankdeckError) -> None:
         sheet = self._window.new_run
@@ -169,9 +167,21 @@ class RunControl(QObject):
     # --- resume ------------------------------------------------------------------------------------------
 
     def _on_resume_requested(self) -> None:
+        dialog = self._open_dialog()
+        state, run_dir = self._display.state, self._showing.run_dir
+        if dialog is not None and run_dir is not None and state is not None and not state.is_live:
+            dialog.choose(str(run_dir))
+
+    def _on_resume_file_requested(self) -> None:
+        dialog = self._open_dialog()
+        if dialog is not None:
+            dialog.open_file.click()
+
+    def _open_dialog(self) -> ResumeDialog | None:
+        """A new dialog; None where there is one already, which is brought to the front."""
         if self.dialog is not None:
             self.dialog.raise_()
-            return
+            return None
         from app.views.dialogs.resume_dialog import ResumeDialog  # here, as other dialogs: the window opens without it
 
         sheet = self._window.new_run
@@ -186,9 +196,7 @@ class RunControl(QObject):
         self._launching.plan_failed.connect(dialog.show_error)
         self.dialog = dialog
         dialog.open()
-        state, run_dir = self._display.state, self._showing.run_dir
-        if run_dir is not None and state is not None and not state.is_live:
-            dialog.choose(str(run_dir))
+        return dialog
 
     def _on_plan_requested(self, text: str, changes: dict[str, object]) -> None:
         self._launching.plan(text, changes, self._table.devices)

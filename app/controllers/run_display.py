@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.controllers.background import Operation, OperationRunner
 from app.controllers.run_operations import Launching
 from app.controllers.shown_run import Showing
 from app.models.device_table import DeviceTable
 from app.models.ledger_data import LedgerData
+from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
 from app.models.run_list import RunList
 from app.run_data.run_series import ChangeSet
 from app.state.draft import draft_from_config
+from app.state.hero_figures import hero_figures, heroes_of
 from app.state.run_notes import RunNotes
+from app.state.run_outcome import ModelFile, run_outcome
 from app.state.run_summary import summarise
 from app.views.window.main_window import MainWindow
 from core.config.run_config import RunConfig
 from core.machine.devices.names import RankNames, device_label
 from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.run_folder.naming import label
+from core.run_folder.notes import RunNotes as UserNotes
 from core.run_folder.state import RunState
-from core.run_folder.store import RunEntry
+from core.run_folder.store import RunEntry, RunStore
+
+FIGURES_MS: Final = 250
+"""Figures that change more often than four times a second cannot be read."""
+AGES_MS: Final = 10_000
+"""How long ago the checkpoint was made, while nothing else happens."""
 
 
 class RunDisplay(QObject):
@@ -43,9 +56,18 @@ class RunDisplay(QObject):
         ledger: LedgerData,
         showing: Showing,
         launching: Launching,
+        recipes: RecipeList,
+        runner: OperationRunner,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
+        self._recipes = recipes
+        self._runner = runner
+        self._model_of: tuple[Path, float] | None = None
+        self._figures_due = QTimer(self, singleShot=True, interval=FIGURES_MS)
+        self._figures_due.timeout.connect(self._show_figures)
+        self._ages = QTimer(self, interval=AGES_MS)
+        self._ages.timeout.connect(self._show_figures)
         self._window = window
         self._data = data
         self._runs = runs
@@ -62,7 +84,7 @@ class RunDisplay(QObject):
         window.runs.run_chosen.connect(showing.show)
         window.runs.settings_wanted.connect(self._runs.want_settings)
         window.actions_.replay.triggered.connect(showing.show_again)
-        showing.shown.connect(window.show_run)
+        showing.shown.connect(self._on_shown)
         showing.failed.connect(window.runs.notice.show_error)
         showing.logs_changed.connect(window.tabs.log.set_sources)
         showing.config_read.connect(window.tabs.config.show_config)
@@ -103,28 +125,75 @@ class RunDisplay(QObject):
         return live
 
     def show_summary(self) -> None:
-        """Shows the run's state and figures in the toolbar, unless a run is being started."""
-        if self._launching.busy:
+        """Shows the run's name, state and progress in its header."""
+        state, run_dir = self._data.state, self._showing.run_dir
+        if run_dir is None:
             return
+        recipe = self._recipes.named(state.recipe) if state is not None else None
+        recipe_title, name = recipe.title if recipe is not None else "", self.name_of(run_dir)
+        summary = summarise(state, self._data.series, self._names.labels, recipe_title, name)
+        self._window.show_summary(summary, name)
+
+    def name_of(self, run_dir: Path) -> str:
+        """What a run is called: as in the list, or before it stands there by its state."""
+        record = self._runs.model.record(run_dir)
+        if record is not None:
+            return record.label
+        return run_dir.name if self._data.state is None else label(self._data.state, UserNotes())
+
+    def _show_figures(self) -> None:
+        state, series = self._data.state, self._data.series
+        self._figures_due.stop()
+        if state is None or self._showing.run_dir is None:
+            self._ages.stop()
+            return
+        self.show_summary()
+        recipe = self._recipes.named(state.recipe)
+        named = recipe.heroes if recipe is not None else ()
+        heroes = heroes_of(named, series, is_script=state.recipe == USER_SCRIPT)
+        self._window.show_figures(hero_figures(heroes, series, state, self._names, time.time()))
+        self._show_outcome(state)
+        if state.is_live != self._ages.isActive():
+            self._ages.start() if state.is_live else self._ages.stop()
+
+    def _show_outcome(self, state: RunState) -> None:
+        if state.state == "finished" and not self._data.is_caught_up:
+            return  # what was best is not known yet
+        self._window.show_outcome(run_outcome(state, self._data.series), state.state)
         run_dir = self._showing.run_dir
-        names = {device.uuid: device.name for device in self._table.devices}
-        summary = summarise(self._data.state, self._data.series, names)
-        self._window.show_summary(summary, run_dir.name if run_dir is not None else "")
+        if state.state != "finished" or run_dir is None or self._model_of == (run_dir, state.updated):
+            return
+        self._model_of = (run_dir, state.updated)
+        model = RunStore(run_dir).model
+
+        def work() -> ModelFile | None:
+            return ModelFile(model.name, str(model.parent), model.stat().st_size) if model.is_file() else None
+
+        def found(made: ModelFile | None) -> None:
+            if run_dir == self._showing.run_dir:
+                self._window.outcome.show_model(made)
+
+        self._runner.run(Operation(work, found, self._window.notice.show_error, topic="model file"))
 
     def _on_listed(self, _entries: Sequence[RunEntry]) -> None:
         self._show_live()
+        self.show_summary()
         self._window.runs.show_current(self._showing.run_dir)
+
+    def _on_shown(self, run_dir: Path | None) -> None:
+        self._model_of = None
+        self._window.show_run(run_dir)
 
     def _on_status_changed(self, state: RunState) -> None:
         self._show_names()
-        self.show_summary()
-        self._window.show_outcome(state)
+        self._show_figures()
         self._show_live()
         self._runs.refresh()
         self.status_shown.emit(state)
 
     def _on_data_changed(self, *_: object) -> None:
-        self.show_summary()
+        if not self._figures_due.isActive():
+            self._figures_due.start()
         self._window.show_notes(self._notes.of(self._data.series))
         self._window.tabs.samples.show_samples(self._data.samples)
         self._window.tabs.alerts.show_events(self._data.series.events)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QUrl
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.shown_run import Showing
@@ -37,12 +37,22 @@ class RunFiles(QObject):
         self._going: set[tuple[Path, str]] = set()
         actions = window.actions_
         actions.folder.triggered.connect(self._on_folder_requested)
+        actions.copy_path.triggered.connect(self._on_copy_path_requested)
+        window.outcome.copy_requested.connect(self._copy)
         for kind, action in actions.exports.items():
             action.triggered.connect(functools.partial(self._export, kind))
 
     def _on_folder_requested(self) -> None:
         if self._showing.run_dir is not None:
             open_path(self._showing.run_dir)
+
+    def _on_copy_path_requested(self) -> None:
+        if self._showing.run_dir is not None:
+            self._copy(str(self._showing.run_dir))
+
+    def _copy(self, path: str) -> None:
+        QGuiApplication.clipboard().setText(path)
+        self._window.notice.say("info", "Path copied", path)
 
     def _export(self, kind: str) -> None:
         """Begins; does nothing where just this is going on already."""

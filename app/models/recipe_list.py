@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.bridge import Feed, Send
 from core.recipes.catalog import find_recipes, recipes_stamp
+from core.recipes.manifest import Recipe
 
 REFRESH_S: Final = 1.0
 
@@ -21,6 +23,14 @@ class RecipeList(Feed):
     """
 
     listed = Signal(object)
+
+    def __init__(self, recipes: Sequence[Recipe] = (), parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.recipes = list(recipes)
+
+    def named(self, name: str) -> Recipe | None:
+        """The recipe of that name that can be used; None where there is none."""
+        return next((recipe for recipe in self.recipes if recipe.name == name and not recipe.problem), None)
 
     def open(self) -> None:
         """Looks every second from now on."""
@@ -37,4 +47,6 @@ class RecipeList(Feed):
         self._start("recipe list", work)
 
     def _on_item(self, item: object) -> None:
+        if isinstance(item, list):
+            self.recipes = item
         self.listed.emit(item)

@@ -13,6 +13,7 @@ from app.bridge import Feed, Send
 from app.models.run_order import NEWEST, ordered
 from app.models.run_row import RunRow, sentence, tooltip
 from app.models.run_scanner import RunScanner
+from core.run_folder.record import RunRecord
 from core.run_folder.run_filter import Term
 from core.run_folder.store import RunEntry
 
@@ -39,6 +40,10 @@ class RunListModel(QAbstractListModel):
     def rows(self) -> list[RunRow]:
         """The rows that are shown, from the top."""
         return list(self._rows)
+
+    def record(self, run_dir: Path) -> RunRecord | None:
+        """What is known of the run in a folder; None before it was listed."""
+        return next((row.record for row in self._all if row.path == run_dir), None)
 
     def set_filter(self, terms: tuple[Term, ...]) -> None:
         """Shows only the runs for which all terms hold."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
-from core.formatting import UNKNOWN, duration, number
+from core.formatting import UNKNOWN, duration, number, percent
 from core.run_folder.naming import SEPARATOR, begun_text, devices_text
 from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry
-
-_NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,7 @@ def sentence(record: RunRecord) -> str:
     done = progress(entry)
     parts = [record.label, entry.word]
     if done is not None:
-        parts.append(_percent(done))
+        parts.append(percent(done))
     if entry.state is not None and entry.state.loss is not None:
         parts.append(f"loss {number(entry.state.loss)}")
     if record.notes.pinned:
@@ -116,12 +113,8 @@ def _stage(entry: RunEntry) -> str:
         return ""
     done = progress(entry)
     if entry.word == "training":
-        return f"step {entry.state.step:,}" if done is None else _percent(done)
-    return f"{entry.word} at {_percent(done)}" if entry.word == "stopped" and done is not None else entry.word
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}{_NO_BREAK}%"
+        return f"step {entry.state.step:,}" if done is None else percent(done)
+    return f"{entry.word} at {percent(done)}" if entry.word == "stopped" and done is not None else entry.word
 
 
 def _short(seconds: float) -> str:

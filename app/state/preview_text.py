@@ -7,7 +7,7 @@ from typing import Any
 
 from core.config.mode import mode_label
 from core.data.dataset import is_hub
-from core.formatting import byte_size
+from core.formatting import byte_size, percent
 
 Found = Mapping[str, Any]
 
@@ -88,7 +88,7 @@ def _column_name(name: object) -> str:
 def _column_label(item: Mapping[str, Any]) -> str:
     if not item["text_share"]:
         return f"{item['name']} (no text)"
-    share = "" if item["text_share"] > 0.995 else f"text in {item['text_share']:.0%} of rows, "
+    share = "" if item["text_share"] > 0.995 else f"text in {percent(item['text_share'])} of rows, "
     return f"{item['name']} ({share}{item['mean_chars']:,.0f} characters on average)"
 
 

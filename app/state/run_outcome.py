@@ -1,25 +1,33 @@
-"""Run outcome: the message that explains a failure, an interruption or a fallback."""
+"""Run outcome: how a run ended, or what a person must know while it trains, and the next step."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
+
+from app.run_data.run_series import RunSeries
+from app.state.run_summary import seconds_run
 from core.config.mode import Mode
-from core.errors import sentences
+from core.errors import full_stop, sentences
+from core.formatting import byte_size, duration, number
 from core.run_folder.state import RunState
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """Title, cause and next step, for the bar over the plots.
+    """Title, cause and next step, for the card over the tabs.
 
     Attributes:
-        kind: "error" or "warning".
+        kind: "success", "error" or "warning".
         text: Cause and next step.
         log: Name of the log that says more ("rank1.log"); None where no single process is to blame.
-        resumes: The next step is to resume it; otherwise it is to look into the log.
+        resumes: A next step is to resume it.
+        has_log: A next step is to look into the log.
+        resume_step: Of the checkpoint that it resumes from; None where that is not known.
     """
 
     kind: str
@@ -27,32 +35,88 @@ class RunOutcome:
     text: str
     log: str | None = None
     resumes: bool = False
+    has_log: bool = True
+    resume_step: int | None = None
 
 
-def run_outcome(state: RunState) -> RunOutcome | None:
-    """Why a run failed or was interrupted, or that it fell back; None when there is nothing to tell."""
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """What training made.
+
+    Attributes:
+        name: Of the file.
+        folder: Where it is.
+        size_bytes: How large it is.
+    """
+
+    name: str
+    folder: str
+    size_bytes: int
+
+    @property
+    def path(self) -> str:
+        """Of the file."""
+        return str(Path(self.folder) / self.name)
+
+    @property
+    def text(self) -> str:
+        """ "model.safetensors, 3.4 MB, in /home/…"."""
+        return f"{self.name}, {byte_size(self.size_bytes)}, in {self.folder}"
+
+
+def run_outcome(state: RunState, series: RunSeries) -> RunOutcome | None:
+    """How a run ended, or that it fell back or cannot be saved; None when there is nothing to tell."""
     error = state.error or {}
-    text = _cause_and_step(error)
+    text, step = cause_and_step(error), _saved_step(state, series)
     if state.state == "failed":
         title = error.get("title", "The run failed")
-        return RunOutcome("error", title, text, _log_in(error.get("log", title)))
+        can_resume = state.checkpoint is not None
+        return RunOutcome("error", title, text, _log_in(error.get("log", title)), can_resume, resume_step=step)
     if state.state == "interrupted":
-        return RunOutcome("warning", error.get("title", "The run was interrupted"), text, resumes=True)
+        title = error.get("title", "The run was interrupted")
+        return RunOutcome("warning", title, text, None, True, has_log=False, resume_step=step)
     if state.trouble and state.is_live:
-        text = _cause_and_step(state.trouble)
+        text = cause_and_step(state.trouble)
         return RunOutcome("error", state.trouble.get("title", "The run cannot be saved"), text)
+    if state.state == "finished":
+        text = full_stop(state.fallback or "")
+        return RunOutcome("success", finished_title(series), text, _log_in(text), has_log=bool(text))
     if state.fallback:
         again = "stop the run and resume it" if state.is_live else "resume the run"
         title, what = _fallen_back(state)
-        text = state.fallback
-        if state.state != "finished":
-            text = sentences(text, f"To try {what} again, {again}.")
+        text = sentences(state.fallback, f"To try {what} again, {again}.")
         return RunOutcome("warning", title, text, _log_in(state.fallback))
     return None
 
 
-def _cause_and_step(error: Mapping[str, str]) -> str:
-    return sentences(error.get("cause"), error.get("window_step") or error.get("next_step"))
+def finished_title(series: RunSeries) -> str:
+    """How long a finished run took, and its best or last value: "Finished in 9 m 50 s. Best validation loss …"."""
+    took = seconds_run(series)
+    first = f"Finished in {duration(took)}." if took is not None else "Finished."
+    return sentences(first, best_text(series))
+
+
+def best_text(series: RunSeries) -> str:
+    """The best validation loss, or the last loss where there was no evaluation; empty where neither is known."""
+    evals = series.evals
+    if "val_loss" in evals.columns and "step" in evals.columns and evals.rows:
+        losses, steps = (evals.columns[name].read(0, evals.rows) for name in ("val_loss", "step"))
+        if not np.isnan(losses).all():
+            best = int(np.nanargmin(losses))
+            return f"Best validation loss {number(float(losses[best]))} at step {int(steps[best]):,}."
+    last = series.clock().last("loss")
+    return f"Last loss {number(last)}." if last is not None else ""
+
+
+def cause_and_step(error: Mapping[str, str]) -> str:
+    """Cause and next step of an error, each a sentence with its full stop."""
+    return full_stop(sentences(error.get("cause"), error.get("window_step") or error.get("next_step")))
+
+
+def _saved_step(state: RunState, series: RunSeries) -> int | None:
+    """The step of the newest checkpoint."""
+    saved = [mark for mark in series.marks if mark.kind == "checkpoint"]
+    return int(saved[-1].step) if saved and state.checkpoint is not None else None
 
 
 def _fallen_back(state: RunState) -> tuple[str, str]:

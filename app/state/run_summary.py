@@ -1,19 +1,25 @@
-"""Run summary: the state and the few figures that the toolbar shows."""
+"""Run summary: the state of a run, what it is, and how far it is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from app.run_data.run_series import RunSeries
-from core.config.mode import Mode, mode_label
-from core.machine.devices.names import label_by_uuid
+from core.config.mode import Mode
+from core.formatting import count, day_time, duration
+from core.machine.devices.names import SEPARATOR, label_by_uuid
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
 
 RATE_ROWS: Final = 64
 """Newest steps that the time left is estimated from: enough to be steady, few enough to follow a change."""
+DEVICES_NAMED: Final = 3
+"""More devices of different models than this are counted, not named."""
+_PERCENT: Final = re.compile(r"(\d{1,3})(?:\.\d+)?\s?%")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,70 +28,140 @@ class RunSummary:
 
     Attributes:
         word: Its state.
-        detail: What it is doing just now ("rank 1: importing torch"), or what is wrong with it; else on what it trains.
+        about: What it is: "MiniGPT · stdlib · DDP on RTX 6000 Ada + RTX 4090".
+        doing: What it is doing just now ("CPU 1: importing torch"), or what is wrong with it; empty while it trains.
+        goal: How far it is towards a goal that is no number of steps ("450 of 600 episodes").
         step: None where there is nothing to say: no run, or a script of which no step was recognised.
         epoch: As a person counts: a recipe's first is 1; a script's number is the one it printed.
         seconds_left: Estimated; None when not known.
+        seconds_run: For how long it was at work, pauses left out; None when not known.
+        is_live: A host is at work on it.
     """
 
     word: str = "idle"
-    detail: str = ""
+    about: str = ""
+    doing: str = ""
+    goal: str = ""
     step: int | None = None
     total_steps: int | None = None
     epoch: int | None = None
     seconds_left: float | None = None
-    tokens_per_s: float | None = None
+    seconds_run: float | None = None
+    is_live: bool = False
 
     @property
     def share(self) -> float | None:
-        """How much of the steps is done, 0..1; None when it is not known."""
+        """How much is done, 0..1, of the steps, or of a phase that says so; None when it is not known."""
+        if self.doing and (found := _PERCENT.search(self.doing)):
+            return min(1.0, int(found[1]) / 100)
         if self.step is None or not self.total_steps:
             return None
         return min(1.0, self.step / self.total_steps)
 
 
-def summarise(state: RunState | None, series: RunSeries, names: Mapping[str, str] | None = None) -> RunSummary:
+def progress_text(summary: RunSummary, now: float) -> tuple[str, str]:
+    """How far a run is, and when it ends: ``("502 / 1,000", "3 m 36 s left · ends 14:32")``.
+
+    Args:
+        summary: Of the run.
+        now: Unix seconds.
+    """
+    steps = ""
+    if summary.step is not None and (summary.step or not summary.doing):
+        steps = f"{count(summary.step)} / {count(summary.total_steps)}" if summary.total_steps else count(summary.step)
+        if not summary.total_steps:
+            steps = f"step {steps}"
+    rest = [summary.doing, summary.goal]
+    left = summary.seconds_left
+    if left is not None and summary.is_live:
+        rest += [f"{duration(left)} left", f"ends {day_time(now + left, now)}"]
+    elif not summary.is_live and summary.seconds_run is not None and summary.word != "idle":
+        took = duration(summary.seconds_run)
+        rest.append(f"took {took}" if summary.word == "finished" else f"after {took}")
+    return steps, SEPARATOR.join(part for part in rest if part)
+
+
+def summarise(
+    state: RunState | None,
+    series: RunSeries,
+    labels: Mapping[str, str] | None = None,
+    recipe: str = "",
+    title: str = "",
+) -> RunSummary:
     """A run's summary from its state and what its ranks reported.
 
     Args:
         state: As its host says it is; None without a run.
         series: What its ranks reported.
-        names: What devices are called, by UUID.
+        labels: What devices are called, by UUID (`device_label`).
+        recipe: The title of its recipe, for runs that have no name of their own.
+        title: What the header calls the run; what it says need not be said again.
     """
     if state is None:
         return RunSummary()
     clock = series.clock()
     newest = clock.last("step")
     step = max(state.step, int(newest)) if newest is not None and state.is_live else state.step
-    training = state.state == "training"
     is_script = state.recipe == USER_SCRIPT
-    paced = training and not state.trouble  # while nothing is written the last steps say nothing about the pace
-    doing = _doing(state) or (_place(state, names or {}) if training and step else "")
+    paced = state.state == "training" and not state.trouble  # while nothing is written the pace is not known
     return RunSummary(
         word=state.state,
-        detail=" · ".join(text for text in (doing, state.goal) if text),
+        about=_about(state, labels or {}, recipe, title),
+        doing=_doing(state),
+        goal=state.goal,
         step=None if is_script and not step else step,
         total_steps=state.total_steps,
         epoch=(state.epoch or None) if is_script else state.epoch + 1,
         seconds_left=_seconds_left(series, step, state.total_steps) if paced else None,
-        tokens_per_s=state.tokens_per_s if paced else None,
+        seconds_run=seconds_run(series),
+        is_live=state.is_live,
     )
+
+
+def seconds_run(series: RunSeries) -> float | None:
+    """For how long a run was at work, from its launch to its last step, pauses left out; None when not known."""
+    clock = series.clock()
+    bounds = clock.bounds("ts")
+    if bounds is None:
+        return None
+    first = min((bounds[0], *series.launches[:1]))
+    paused = sum(behind - before for before, behind in series.pauses(clock, first, bounds[1]))
+    return max(0.0, bounds[1] - first - paused)
+
+
+def _about(state: RunState, labels: Mapping[str, str], recipe: str, title: str) -> str:
+    name = (state.name if state.name != state.run_id else "") or recipe or state.recipe
+    if title.startswith(name):
+        name = ""
+    return SEPARATOR.join(part for part in (name, _place(state, labels)) if part)
 
 
 def _doing(state: RunState) -> str:
     if not state.is_live:
         return ""
-    return state.trouble.get("title", state.phase) if state.trouble else state.phase
+    if state.trouble:
+        return state.trouble.get("title", state.phase)
+    text = state.phase
+    said = text.strip(" .…").casefold()
+    return "" if said == state.state else text[:1].upper() + text[1:]  # the state's word stands beside it
 
 
-def _place(state: RunState, names: Mapping[str, str]) -> str:
-    """On what it trains, in a word or two."""
-    if len(state.devices) == 1:
-        (uuid,) = state.devices
-        name = label_by_uuid(uuid, names).partition(" (")[0]
-        return f"on {name} alone" if state.fallback else f"on {name}"
-    mode = "independently" if state.mode == Mode.INDEPENDENT else mode_label(state.mode)
-    return f"{mode} on {len(state.devices)} devices" if state.devices else ""
+def _place(state: RunState, labels: Mapping[str, str]) -> str:
+    """On what it trains: "DDP on 2 × H100"."""
+    names = [label_by_uuid(uuid, labels).rpartition(SEPARATOR)[2] for uuid in state.devices]
+    mode = Mode.read(state.mode)
+    if len(names) == 1:
+        return f"{names[0]} alone" if state.fallback else names[0]
+    where = devices_phrase(names)
+    return f"{mode.label} on {where}" if where and mode is not Mode.AUTO else where
+
+
+def devices_phrase(names: Sequence[str]) -> str:
+    """Devices of a run in a few words: "RTX 6000 Ada + RTX 4090", "8 × H100", "5 devices"."""
+    counted = Counter(names)
+    if len(counted) > DEVICES_NAMED:
+        return f"{len(names)} devices"
+    return " + ".join(name if many == 1 else f"{many} × {name}" for name, many in counted.items())
 
 
 def _seconds_left(series: RunSeries, step: int, total: int | None) -> float | None:

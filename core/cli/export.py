@@ -9,6 +9,7 @@ from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.export import KINDS
 from core.export.export import export_run
+from core.formatting import percent
 from core.run_folder.store import find_run
 
 
@@ -17,7 +18,7 @@ def export(arguments: argparse.Namespace, terminal: Terminal) -> int:
     store = find_run(chosen_runs_dir(arguments), arguments.run)
 
     def show(done: float) -> None:
-        terminal.progress(f"{KINDS[arguments.to]}: {done:.0%}")
+        terminal.progress(f"{KINDS[arguments.to]}: {percent(done)}")
 
     made = export_run(
         store,

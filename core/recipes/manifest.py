@@ -25,6 +25,9 @@ A recipe is never imported here. A user's broken recipe is listed with its probl
     label = "Layers"
     type = "int"
     default = 4
+    [[heroes]]                             # optional: up to five figures for a run's header, see core.recipes.heroes
+    metric = "loss"
+    better = "lower"
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import ConfigError, sentences
 from core.parsing import ParseError, decode_utf8, parse_toml
 from core.paths import PACKAGE_FOLDER
+from core.recipes.heroes import Hero, HeroError, read_heroes
 from core.recipes.options_class import find_difference
 
 FORMAT: Final = "rankdeck-recipe"
@@ -62,6 +66,7 @@ _SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec))
 _MANIFEST_KEYS: Final = (
     "format", "version", "name", "title", "description", "entry", "program", "self_contained", "uses", "modes",
     "defaults", "fields", "exports", "requires", "check", "options", "own_samples", "uses_model",
+    "heroes",
 )  # fmt: skip
 _EXPORTS: Final = ("hf",)
 _NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env")
@@ -92,6 +97,7 @@ class Recipe:
         checks_in_function: It has a function `check(request)`; otherwise it is a program, see `core.recipes.check`.
         own_samples: It makes its samples itself, whatever the dataset: an epoch is a block of them.
         uses_model: It reads `RunConfig.model`. Other recipes ignore it, which is said before a run starts.
+        heroes: The figures that its runs' header shows; empty: those of every recipe, or what a script reports.
     """
 
     name: str
@@ -112,6 +118,7 @@ class Recipe:
     checks_in_function: bool = False
     own_samples: bool = False
     uses_model: bool = False
+    heroes: tuple[Hero, ...] = ()
 
 
 class _ManifestError(Exception):
@@ -249,6 +256,10 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
         raise _ManifestError("self_contained must be true or false, and belongs to recipes with a program.")
     defaults, uses = _defaults(manifest.get("defaults", {})), _uses(manifest.get("uses", []))
     fields = _fields(manifest.get("fields", []))
+    try:
+        heroes = read_heroes(manifest.get("heroes", []))
+    except HeroError as error:
+        raise _ManifestError(str(error)) from None
     difference = find_difference(folder / options, fields) if options else ""
     if difference:
         raise _ManifestError(difference)
@@ -270,6 +281,7 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
         checks_in_function=checks_in_function,
         own_samples=_flag(manifest, "own_samples"),
         uses_model=_flag(manifest, "uses_model") or "model" in (*defaults, *uses),
+        heroes=heroes,
     )
 
 

@@ -56,6 +56,18 @@ def open_window(qtbot: QtBot, tmp_path: Path, runs_dir: Path) -> Iterator[OpenWi
             client.wait_for_end(store, END_LIMIT_S)
 
 
+@pytest.fixture
+def open_sheet(open_window: OpenWindow) -> OpenWindow:
+    """As `open_window`, with New run open."""
+
+    def make() -> Rankdeck:
+        rankdeck = open_window()
+        rankdeck.window.actions_.new_run.setChecked(True)
+        return rankdeck
+
+    return make
+
+
 def shut(rankdeck: Rankdeck) -> None:
     """Closes the window without a question and lets Qt forget it."""
     if not isValid(rankdeck):

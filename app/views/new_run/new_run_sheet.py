@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 from app.state.draft import CheckedDraft, Draft, default_texts, form_fields, settings_without_meaning
@@ -17,7 +18,8 @@ from app.views.new_run.mode_picker import ModePicker
 from app.views.new_run.recipe_form import RecipeForm
 from app.views.new_run.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
 from app.views.new_run.summary_lines import SummaryLines
-from app.views.widgets.build import bold_label, lay_column, muted_label, named, narrow, scrolled
+from app.views.widgets.action_buttons import PrimaryActionButton
+from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, muted_label, named, narrow, scrolled
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import ConfigError, RankdeckError
 from core.machine.interpreters import Interpreter
@@ -36,8 +38,9 @@ class NewRunSheet(QWidget):
 
     draft_changed = Signal()
     charts_requested = Signal()
+    close_requested = Signal()
 
-    def __init__(self, recipes: Sequence[Recipe], parent: QWidget | None = None) -> None:
+    def __init__(self, recipes: Sequence[Recipe], start: QAction | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._listed = list(recipes)
         self._recipes = _usable(recipes)
@@ -59,7 +62,7 @@ class NewRunSheet(QWidget):
         self.summary = SummaryLines()
         self._fill_recipes(recipes)
         self.recipe.setCurrentIndex(self._first_row())
-        self._lay_out()
+        self._lay_out(start)
         self._show_recipe()
         self.recipe.currentIndexChanged.connect(self._on_recipe_changed)
         self.mode.shown_changed.connect(self._show_settings_of_mode)
@@ -111,7 +114,7 @@ class NewRunSheet(QWidget):
             self.form.set_texts({**defaults, **typed})
         self.draft_changed.emit()
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, start: QAction | None) -> None:
         content = QWidget()
         column = QVBoxLayout(content)
         column.setSpacing(4)
@@ -128,7 +131,13 @@ class NewRunSheet(QWidget):
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         _keep_width(scroll, column)
-        lay_column(self, self.notice, scroll, self.summary, grow=scroll)
+        close = icon_button("close", "Close New run (Esc)", self.close_requested.emit, "Close New run")
+        close.setAutoRaise(True)
+        head = lay_row(None, bold_label("New run"), None, close, margins=(12, 8, 8, 4))
+        foot = lay_row(None, None, margins=(12, 0, 12, 12))
+        if start is not None:
+            foot.addWidget(PrimaryActionButton(start))
+        lay_column(self, head, self.notice, scroll, self.summary, foot, grow=scroll)
         self.setMinimumWidth(MIN_WIDTH)
         narrow(self.recipe)
 
@@ -187,16 +196,23 @@ class NewRunSheet(QWidget):
         """Marks the field that a start was refused for, and brings it into sight with the cursor in it."""
         self.show_problems({error.field: error})
         if error.field in self.form.rows:
-            self._go_to(error.field)
+            self.go_to(error.field)
 
     def _show_first_problem(self) -> None:
         """Brings the topmost wrong setting into sight."""
         order = ["recipe", "dataset_file", "devices", *self.form.rows]
         wrong = [name for name in order if name in self._problems] or list(self._problems)
         if wrong:
-            self._go_to(wrong[0])
+            self.go_to(wrong[0])
 
-    def _go_to(self, field: str) -> None:
+    def choose_recipe(self, name: str) -> None:
+        """Shows another recipe, as if it had been picked from the list."""
+        row = self.recipe.findData(name)
+        if row >= 0:
+            self.recipe.setCurrentIndex(row)
+
+    def go_to(self, field: str) -> None:
+        """Brings a setting into sight with the cursor in it."""
         if field in self.form.rows:
             editor: QWidget = self.form.rows[field].editor
             shown: QWidget = self.form.rows[field].problem

@@ -25,7 +25,7 @@ from app.views.plots.device_rows import DeviceRows
 from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import lay_column, lay_row
-from core.formatting import duration
+from core.formatting import duration, percent
 from core.machine.devices.names import RankNames
 from core.run_folder.state import RunState
 
@@ -220,7 +220,7 @@ class PlotsPanel(QWidget):
 
     def _on_progress_changed(self, text: str, done: float | None) -> None:
         if text:
-            self.cards.grid.show_empty(text + ("" if done is None else f": {done:.0%}"))
+            self.cards.grid.show_empty(text + ("" if done is None else f": {percent(done)}"))
         else:
             self.cards.grid.show_empty(_why_empty(self._data.state, self._data.is_open))
 

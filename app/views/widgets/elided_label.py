@@ -1,4 +1,4 @@
-"""A label that takes what room is left, ends in an ellipsis where that is too little, and is empty where it is none."""
+"""A label that takes what room is left, has an ellipsis where that is too little, and is empty where it is none."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ LEAST_LETTERS: Final = 5
 
 
 class ElidedLabel(QLabel):
-    """One line of plain text; its tooltip holds all of it."""
+    """One line of plain text; its tooltip holds all of it.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    Args:
+        parent: Qt owner.
+        mode: Where letters are left out.
+    """
+
+    def __init__(self, parent: QWidget | None = None, *, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
         super().__init__(parent)
         self.full_text = ""
+        self._mode = mode
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
@@ -25,6 +31,7 @@ class ElidedLabel(QLabel):
         if text != self.full_text:
             self.full_text = text
             self.setToolTip(text)
+            self.updateGeometry()
             self._elide()
 
     def minimumSizeHint(self) -> QSize:
@@ -36,6 +43,6 @@ class ElidedLabel(QLabel):
 
     def _elide(self) -> None:
         metrics = self.fontMetrics()
-        shown = metrics.elidedText(self.full_text, Qt.TextElideMode.ElideRight, self.width())
+        shown = metrics.elidedText(self.full_text, self._mode, self.width())
         # A letter and three dots tell nothing.
         self.setText(shown if shown == self.full_text or len(shown) > LEAST_LETTERS else "")

@@ -15,10 +15,16 @@ SPARK_POINTS: Final = 60
 
 
 class Meter(QWidget):
-    """A bar that is filled to a share between 0 and 1; empty when the share is not known."""
+    """A bar that is filled to a share between 0 and 1; empty when the share is not known.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    Args:
+        parent: Qt owner.
+        warns: It turns to the tone of a warning when it is nearly full.
+    """
+
+    def __init__(self, parent: QWidget | None = None, *, warns: bool = True) -> None:
         super().__init__(parent)
+        self._warns = warns
         self._share: float | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
@@ -32,7 +38,7 @@ class Meter(QWidget):
             self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """The trough, and the filled part in the accent colour (warning above 95 %)."""
+        """The trough, and the filled part in the accent colour (that of a warning above 95 %)."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
@@ -41,7 +47,7 @@ class Meter(QWidget):
         if self._share is None:
             return
         share = min(1.0, max(0.0, self._share))
-        painter.setBrush(tone(self.palette(), "warning" if share > 0.95 else "accent"))
+        painter.setBrush(tone(self.palette(), "warning" if self._warns and share > 0.95 else "accent"))
         painter.drawRoundedRect(QRectF(0, 0, self.width() * share, self.height()), 2, 2)
 
 

@@ -18,19 +18,27 @@ class Actions(QObject):
         self.start.setShortcuts([QKeySequence("Ctrl+Return"), QKeySequence("Ctrl+Enter")])
         self.stop = self._action("S&top", "stop", "Ctrl+.", "Save a checkpoint at the next step and stop")
         self.resume = self._action("R&esume…", "resume", "Ctrl+R", "Resume a run from its last checkpoint")
+        self.resume_file = self._action(
+            "Resume from state &file…", "file", "Ctrl+Shift+R", "Resume from a state file or a run's folder"
+        )
         self.replay = self._action("Re&play", "replay", "F5", "Replay this run from its first step")
+        self.rename = self._action("Re&name", "edit", "F2", "Rename this run")
         self.folder = self._action("Open the run's &folder", "folder", "", "Open this run's folder")
+        self.copy_path = self._action("Cop&y path", "copy", "", "Copy the path of this run's folder")
         self.compare = self._action("Co&mpare runs…", "", "Ctrl+M", "Compare two to eight runs")
         self.exports = {
             kind: self._action(f"{title[0].upper()}{title[1:]}", "", "", f"Export this run: {title}")
             for kind, title in KINDS.items()
         }
         self.log = self._action("&Log", "file", "Ctrl+L", "Show the output of all processes")
-        self.new_run = self._action("New r&un", "panel-right", "F9", "Show or hide New run")
+        self.new_run = self._action("New r&un", "plus", "Ctrl+N", "Show or hide New run")
+        self.new_run.setShortcuts([QKeySequence("Ctrl+N"), QKeySequence("F9")])
         self.new_run.setCheckable(True)
-        self.new_run.setChecked(True)
+        self.find = self._action("Filter runs", "search", "Ctrl+F", "Filter the list of runs")
+        self.palette = self._action("Search", "search", "Ctrl+K", "Search runs, settings and commands")
+        self.theme = self._action("Light or dark", "theme", "", "Switch between light and dark")
         self.help = self._action("&Help", "help", "F1", "Show the documentation")
-        self.settings = self._action("Sett&ings…", "", "Ctrl+,", "Theme, smoothing, folder of runs")
+        self.settings = self._action("Sett&ings…", "settings", "Ctrl+,", "Theme, smoothing, folder of runs")
         self.about = self._action("&About Rankdeck", "", "", "Version, licences, links")
 
     def _action(self, text: str, sign: str, key: str, description: str) -> QAction:

@@ -1,4 +1,4 @@
-"""The main window: actions and state on top, runs left, plots and tabs in the middle, New run right."""
+"""The main window: top bar, runs at the left, pages in the middle, New run at the right or over them."""
 
 from __future__ import annotations
 
@@ -8,39 +8,43 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QPaintEvent
-from PySide6.QtWidgets import QMainWindow, QMenu, QSizePolicy, QToolBar, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QCloseEvent, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QWidget
 
 from app.models.rank_log import RankLog
 from app.models.run_data import RunData
 from app.models.run_list import RunListModel
 from app.settings import Settings
 from app.state.available_actions import AvailableActions
-from app.state.run_outcome import RunOutcome, run_outcome
+from app.state.hero_figures import HeroFigure
+from app.state.run_outcome import RunOutcome
 from app.state.run_summary import RunSummary
 from app.views.new_run.new_run_sheet import NewRunSheet
 from app.views.run_list.runs_panel import RunsPanel
 from app.views.run_tabs.run_tabs import RunTabs
 from app.views.style.icons import app_icon, icon
-from app.views.widgets.build import icon_button, lay_column
-from app.views.widgets.notice_bar import NoticeBar, Step
+from app.views.widgets.build import lay_column
+from app.views.widgets.floating_notice import FloatingNotice
 from app.views.widgets.ruled_splitter import RuledSplitter
 from app.views.window.actions import Actions, explain
 from app.views.window.close_question import CloseQuestion
+from app.views.window.desk import SHEET_WIDTH, Desk
+from app.views.window.outcome_card import OutcomeCard
 from app.views.window.run_header import RunHeader
+from app.views.window.run_page import RunPage
+from app.views.window.top_bar import TopBar
 from app.views.window.welcome import Welcome
 from core.machine.devices.names import RankNames
 from core.recipes.manifest import Recipe
-from core.run_folder.state import RunState
 
 if TYPE_CHECKING:
     from app.views.plots.plots_panel import PlotsPanel
 
-MIN_SIZE: Final = (1024, 640)
+MIN_SIZE: Final = (900, 560)
+"""1920 × 1080 at 200 %, less a task bar and a title."""
 START_SIZE: Final = (1320, 840)
-PANES: Final = (240, 760, 340)
-HEIGHTS: Final = (520, 240)
+PANES: Final = (264, 1056)
 
 
 class MainWindow(QMainWindow):
@@ -49,12 +53,17 @@ class MainWindow(QMainWindow):
     Signals:
         stop_requested: True when it should end at once.
         stop_and_close_requested: The window is to be closed once the run was told to stop.
+        page_shown: Another page is in the middle.
         closed: The window goes; what it held open can end.
         plot_drawn: The first plot was drawn.
+
+    Attributes:
+        compare_page: The page of a comparison; None before there was one.
     """
 
     stop_requested = Signal(bool)
     stop_and_close_requested = Signal()
+    page_shown = Signal(object)
     closed = Signal()
     plot_drawn = Signal()
 
@@ -71,28 +80,20 @@ class MainWindow(QMainWindow):
         self._settings = settings
         self._live: list[str] = []
         self._live_scripts = 0
-        self._outcome: RunOutcome | None = None
-        self._outcome_state = ""
+        self._dismissed: tuple[str, ...] = ()
+        self._outcome_key: tuple[str, ...] = ()
         self._may_close = False
         self._stop_is_now = False
-        self._sheet_width = PANES[2]
         self.actions_ = Actions(self)
-        self.header = RunHeader()
-        self.notice = NoticeBar()
         self.runs = RunsPanel(runs)
         self._data = data
         self._plots: PlotsPanel | None = None
-        self._plots_place = PlotsPlace()
-        self._plots_place.painted.connect(lambda: self.plots)
         self._plot_settings: Mapping[str, Any] = {}
         self._names = RankNames()
-        self.welcome = Welcome(self.actions_.start)
-        self.tabs = RunTabs(log)
-        self.new_run = NewRunSheet(recipes)
+        self.compare_page: QWidget | None = None
+        self._make_parts(log, recipes)
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
-        self._make_toolbar()
-        self.run_menu = self._menu(self, self.actions_.folder)  # the run is the one that is shown by then
         self._lay_out()
         self._connect()
         self._restore()
@@ -100,88 +101,104 @@ class MainWindow(QMainWindow):
 
     # --- building ----------------------------------------------------------------------------------------
 
-    def _make_toolbar(self) -> None:
-        bar = QToolBar("Actions")
-        bar.setObjectName("actions")
-        bar.setMovable(False)
-        bar.setFloatable(False)
-        bar.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
-        for action in (self.actions_.start, self.actions_.stop, self.actions_.resume):
-            bar.addWidget(ActionButton(action))
-        bar.addSeparator()
-        self.header.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        bar.addWidget(self.header)
-        bar.addSeparator()
-        bar.addWidget(ActionButton(self.actions_.new_run))
-        more = icon_button("more", "More actions")
-        more.setAutoRaise(True)
-        more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+    def _make_parts(self, log: RankLog, recipes: Sequence[Recipe]) -> None:
         actions = self.actions_
-        menu = self._menu(more, actions.replay, actions.log, actions.folder)
-        menu.addSeparator()
-        menu.addAction(actions.compare)
-        menu.addActions([actions.settings, actions.help, actions.about])
-        more.setMenu(menu)
-        bar.addWidget(more)
-        self.addToolBar(bar)
+        exports = QMenu("E&xport", self, toolTipsVisible=True)
+        exports.addActions(list(actions.exports.values()))
+        more = self._menu(actions.rename, actions.replay, actions.log, actions.folder, actions.copy_path)
+        more.addSeparator()
+        more.addActions([actions.compare, actions.about])
+        self.run_menu = self._menu(actions.folder)  # the run is the one that is shown by then
+        self.run_menu.addMenu(exports)
+        self.top_bar = TopBar(actions)
+        self.header = RunHeader(actions, more, exports)
+        self.outcome = OutcomeCard(actions, exports)
+        self.tabs = RunTabs(log)
+        self.run_page = RunPage(self.header, self.outcome, self.tabs)
+        self.welcome = Welcome(actions.resume_file)
+        self.new_run = NewRunSheet(recipes, actions.start)
 
-    def _menu(self, parent: QWidget, *actions: QAction) -> QMenu:
-        """A menu of actions on the shown run, its exports last."""
-        menu = QMenu(parent, toolTipsVisible=True)
+    def _menu(self, *actions: QAction) -> QMenu:
+        menu = QMenu(self, toolTipsVisible=True)
         menu.addActions(actions)
-        exports = QMenu("E&xport…", menu, toolTipsVisible=True)
-        exports.addActions(list(self.actions_.exports.values()))
-        menu.addMenu(exports)
         return menu
 
     def _lay_out(self) -> None:
-        self._middle = RuledSplitter(Qt.Orientation.Vertical)
-        self._middle.addWidget(self._plots_place)
-        self._middle.addWidget(self.tabs)
-        self._middle.setStretchFactor(0, 3)
-        self._middle.setStretchFactor(1, 1)
-        self._middle.setChildrenCollapsible(False)
-        self._middle.setSizes(list(HEIGHTS))
-        centre = QWidget()
-        column = lay_column(centre, self.notice, self.welcome, self._middle, grow=self.welcome)
-        column.setStretchFactor(self._middle, 1)
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self.welcome)
+        self.pages.addWidget(self.run_page)
+        self.notice = FloatingNotice(self.pages)
         self._panes = RuledSplitter(Qt.Orientation.Horizontal)
-        for pane in (self.runs, centre, self.new_run):
+        for pane in (self.runs, self.pages):
             self._panes.addWidget(pane)
         self._panes.setStretchFactor(1, 1)
         self._panes.setChildrenCollapsible(False)
         self._panes.setSizes(list(PANES))
-        self.setCentralWidget(self._panes)
+        self.desk = Desk(self._panes, self.new_run)
+        centre = QWidget()
+        lay_column(centre, self.top_bar, self.desk, grow=self.desk)
+        self.setCentralWidget(centre)
         self.setMinimumSize(*MIN_SIZE)
         self.resize(*START_SIZE)
 
     def _connect(self) -> None:
         actions = self.actions_
-        for action in (actions.replay, actions.log, actions.folder, actions.compare, actions.settings, actions.help):
-            self.addAction(action)
+        self.addActions([
+            actions.stop, actions.resume, actions.resume_file, actions.replay, actions.log, actions.folder,
+            actions.compare, actions.new_run, actions.palette, actions.settings, actions.help,
+        ])  # fmt: skip
+        actions.rename.setShortcutContext(
+            Qt.ShortcutContext.WidgetWithChildrenShortcut
+        )  # the list has an F2 of its own
+        self.run_page.addAction(actions.rename)
+        self.new_run.addAction(actions.start)  # its key works while the settings that it starts are in sight
         actions.stop.triggered.connect(self._on_stop_triggered)
         self.runs.menu_requested.connect(self.run_menu.popup)
-        actions.log.triggered.connect(lambda: self.tabs.show_log())
+        actions.log.triggered.connect(lambda: self.show_log(None))
+        actions.find.triggered.connect(self._find)
         actions.new_run.toggled.connect(self._on_new_run_toggled)
+        for closed in (self.desk.close_requested, self.new_run.close_requested):
+            closed.connect(lambda: actions.new_run.setChecked(False))
+        self.outcome.log_requested.connect(self.show_log)
+        self.outcome.folder_requested.connect(actions.folder.trigger)
+        self.outcome.dismissed.connect(self._on_outcome_dismissed)
+        self.run_page.plots_place.painted.connect(lambda: self.plots)
         self.new_run.form.more_toggled.connect(functools.partial(self._settings.set_flag, "more_shown"))
 
     def _restore(self) -> None:
         self.restoreGeometry(self._settings.layout("window/geometry"))
-        for name, splitter in (("panes", self._panes), ("middle", self._middle)):
-            splitter.restoreState(self._settings.layout(f"splitters/{name}"))
+        self._panes.restoreState(self._settings.layout("splitters/runs"))
         width = self._settings.values("window").get("sheet_width")
-        self._sheet_width = width if isinstance(width, int) and width > 0 else PANES[2]
-        self.actions_.new_run.setChecked(self._settings.flag("new_run_shown", True))
+        self.desk.sheet_width = width if isinstance(width, int) and width > 0 else SHEET_WIDTH
         self.new_run.form.more.setChecked(self._settings.flag("more_shown", False))
 
     def remember(self) -> None:
-        """Writes sizes and folds into the settings."""
-        if self.new_run.isVisible():
-            self._sheet_width = self._panes.sizes()[2]
-        self._settings.set_values("window", {"sheet_width": self._sheet_width})
+        """Writes sizes into the settings."""
+        self._settings.set_values("window", {"sheet_width": self.desk.sheet_width})
         self._settings.set_layout("window/geometry", self.saveGeometry())
-        self._settings.set_layout("splitters/panes", self._panes.saveState())
-        self._settings.set_layout("splitters/middle", self._middle.saveState())
+        self._settings.set_layout("splitters/runs", self._panes.saveState())
+
+    # --- pages -------------------------------------------------------------------------------------------
+
+    def show_page(self, page: QWidget) -> None:
+        """Brings `welcome`, `run_page` or `compare_page` to the front."""
+        if page is not self.pages.currentWidget():
+            self.pages.setCurrentWidget(page)
+            self.notice.raise_()
+            self.page_shown.emit(page)
+
+    def set_compare_page(self, page: QWidget) -> None:
+        """Adds the page of a comparison; an earlier one is removed."""
+        if self.compare_page is not None:
+            self.pages.removeWidget(self.compare_page)
+            self.compare_page.deleteLater()
+        self.compare_page = page
+        self.pages.addWidget(page)
+
+    def show_log(self, name: str | None) -> None:
+        """Brings a log of the shown run to the front ("rank1.log"; empty or None: the one that was chosen)."""
+        self.show_page(self.run_page)
+        self.tabs.show_log(name or None)
 
     # --- plots -------------------------------------------------------------------------------------------
 
@@ -196,12 +213,7 @@ class MainWindow(QMainWindow):
             self._plots.apply_settings(self._plot_settings)
             self._plots.show_names(self._names)
             self._plots.drawn.connect(self.plot_drawn)
-            layout = self._plots_place.layout()
-            if layout is not None:
-                layout.addWidget(self._plots.controls, 0, Qt.AlignmentFlag.AlignRight)
-                layout.addWidget(self._plots)
-            self._plots.controls.show()
-            self._plots.show()
+            self.run_page.show_plots(self._plots, self._plots.controls)
         return self._plots
 
     def apply_plot_settings(self, settings: Mapping[str, Any]) -> None:
@@ -222,32 +234,52 @@ class MainWindow(QMainWindow):
         stop = actions.stop
         if available.stop_is_now != self._stop_is_now:
             self._stop_is_now = available.stop_is_now
-            stop.setText("S&top now" if available.stop_is_now else "S&top")
-            stop.setIcon(icon("stop-now" if available.stop_is_now else "stop"))
+            stop.setText("S&top now" if self._stop_is_now else "S&top")
+            stop.setIcon(icon("stop-now" if self._stop_is_now else "stop"))
         stop.setProperty("description", available.stop_tip)
         explain(actions.start, available.start)
         explain(stop, available.stop)
         explain(actions.resume, available.resume)
-        for action in (actions.replay, actions.folder, actions.log, *actions.exports.values()):
+        explain(actions.resume_file, available.resume)
+        for action in (
+            actions.replay, actions.folder, actions.copy_path, actions.rename, actions.log, *actions.exports.values(),
+        ):  # fmt: skip
             explain(action, available.replay)
 
     def show_run(self, run_dir: Path | None) -> None:
         """Another run is shown, or none: then the welcome stands in the middle."""
-        self.welcome.setVisible(run_dir is None)
-        self._middle.setVisible(run_dir is not None)
         self.notice.clear()
-        self._outcome, self._outcome_state = None, ""
+        self.outcome.clear()
+        self._dismissed = self._outcome_key = ()
+        self.header.show_summary(RunSummary())
+        self.header.show_figures(())
         self.runs.show_current(run_dir)
         self.setWindowTitle("Rankdeck" if run_dir is None else f"{run_dir.name} – Rankdeck")
-        if run_dir is None:
-            self.header.show_summary(RunSummary())
+        self.show_page(self.welcome if run_dir is None else self.run_page)
 
     def show_summary(self, summary: RunSummary, name: str) -> None:
-        """State and figures of the shown run, in the toolbar and the title."""
+        """Name, state and progress of the shown run, in its header and the window's title."""
+        self.header.show_name(name)
         self.header.show_summary(summary)
+        further = summary.word == "finished"
+        text = "Train furth&er…" if further else "R&esume…"
+        if text != self.actions_.resume.text():
+            self.actions_.resume.setText(text)
+            what = "Train this run for more steps" if further else "Resume a run from its last checkpoint"
+            self.actions_.resume.setProperty("description", what)
+            explain(self.actions_.resume, None)
         title = f"{name} · {summary.word} – Rankdeck" if name else "Rankdeck"
         if title != self.windowTitle():
             self.setWindowTitle(title)
+
+    def show_busy(self, is_busy: bool) -> None:
+        """A run is being started or resumed: the buttons that do it say so."""
+        self.actions_.start.setText("Starting…" if is_busy else "&Start")
+        self.welcome.show_busy(is_busy)
+
+    def show_figures(self, figures: Sequence[HeroFigure]) -> None:
+        """The heroes of the shown run."""
+        self.header.show_figures(figures)
 
     def show_names(self, names: RankNames) -> None:
         """Names the devices of the shown run's ranks, in plots and tabs."""
@@ -261,23 +293,24 @@ class MainWindow(QMainWindow):
         self.header.show_notes(notes)
         self.tabs.config.show_notes(notes)
 
-    def show_outcome(self, state: RunState) -> None:
-        """The bar over the plots: why a run failed or was interrupted, or that it fell back to one device.
+    def show_outcome(self, outcome: RunOutcome | None, word: str) -> None:
+        """The card over the tabs: how a run ended, why it failed, or that it fell back to one device.
 
-        Said once: a bar that was dismissed stays away, and another error stays in sight until the run's state changes.
+        Said once: a card that was dismissed stays away until the run's state changes.
+
+        Args:
+            outcome: None: there is nothing to tell.
+            word: The run's state.
         """
-        outcome = run_outcome(state)
-        word, self._outcome_state = self._outcome_state, state.state
-        if outcome == self._outcome and (outcome is not None or word == state.state):
-            return
-        self._outcome = outcome
         if outcome is None:
-            self.notice.clear()
-        elif outcome.resumes:
-            self.notice.say(outcome.kind, outcome.title, outcome.text, Step("R&esume…", self.actions_.resume.trigger))
-        else:
-            step = Step("Show &log", lambda: self.tabs.show_log(outcome.log))
-            self.notice.say(outcome.kind, outcome.title, outcome.text, step)
+            self._outcome_key = ()
+            self.outcome.clear()
+            return
+        # The title of a success gets more precise while the run is read.
+        self._outcome_key = (word, outcome.kind, "" if outcome.kind == "success" else outcome.title)
+        if self._outcome_key != self._dismissed and outcome != self.outcome.outcome:
+            self._dismissed = ()
+            self.outcome.show_outcome(outcome)
 
     def set_live(self, names: Sequence[str], scripts: int = 0) -> None:
         """The runs that are going, `scripts` of them the user's own: closing the window must ask about them."""
@@ -289,13 +322,27 @@ class MainWindow(QMainWindow):
         self.stop_requested.emit(self._stop_is_now)
 
     def _on_new_run_toggled(self, on: bool) -> None:
-        sizes = self._panes.sizes()
-        if not on and self.new_run.isVisible():
-            self._sheet_width = sizes[2]
-        self.new_run.setVisible(on)
+        had_focus = self.new_run.isAncestorOf(self.focusWidget()) if self.focusWidget() is not None else False
+        self.desk.set_open(on)
         if on:
-            self._panes.setSizes([sizes[0], max(1, sizes[1] + sizes[2] - self._sheet_width), self._sheet_width])
-        self._settings.set_flag("new_run_shown", on)
+            self.new_run.recipe.setFocus(Qt.FocusReason.OtherFocusReason)
+        elif had_focus:
+            self.pages.currentWidget().setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _on_outcome_dismissed(self) -> None:
+        self._dismissed = self._outcome_key
+
+    def _find(self) -> None:
+        self.runs.filter.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.runs.filter.selectAll()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Ctrl+F from where nothing else takes it: samples and log have a search of their own."""
+        if event.matches(QKeySequence.StandardKey.Find):
+            self._find()
+            event.accept()
+            return
+        super().keyPressEvent(event)
 
     # --- closing -----------------------------------------------------------------------------------------
 
@@ -318,44 +365,3 @@ class MainWindow(QMainWindow):
         question.keep_chosen.connect(self.close_now)
         question.stop_chosen.connect(self.stop_and_close_requested)
         question.open()
-
-
-class PlotsPlace(QWidget):
-    """Where the plots will be.
-
-    Signals:
-        painted: It was seen for the first time.
-    """
-
-    painted = Signal()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._is_due = True
-        QVBoxLayout(self).setContentsMargins(0, 0, 0, 0)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Asks for the plots once the window with its empty place is on the screen."""
-        super().paintEvent(event)
-        if self._is_due:
-            self._is_due = False
-            QTimer.singleShot(0, self, self.painted.emit)
-
-
-class ActionButton(QToolButton):
-    """A toolbar button with text and its mnemonic: QToolButton alone drops the mnemonic of its action."""
-
-    def __init__(self, action: QAction, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setDefaultAction(action)
-        self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.setAutoRaise(True)
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        action.changed.connect(self._on_changed)
-        self._on_changed()
-
-    def _on_changed(self) -> None:
-        action = self.defaultAction()
-        self.setText(action.text())
-        self.setAccessibleName(action.text().replace("&", ""))
-        self.setAccessibleDescription(action.toolTip())

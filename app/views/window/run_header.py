@@ -1,100 +1,144 @@
-"""The right half of the toolbar: state, step, progress, time left and tokens a second, readable from two metres."""
+"""The run's header: its name, state and actions, how far it is, and its figures."""
 
 from __future__ import annotations
 
-import math
+import time
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, Qt
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
+from PySide6.QtWidgets import QLabel, QMenu, QWidget
 
-from app.state.run_summary import RunSummary
+from app.state.hero_figures import HeroFigure
+from app.state.run_summary import RunSummary, progress_text
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
-from app.views.style.palette import STATE_TONES, state_colour
-from app.views.widgets.build import bold_label, lay_row, named
+from app.views.style.palette import STATE_TONES
+from app.views.widgets.action_buttons import ActionButton, OutlinedButton, PrimaryActionButton
+from app.views.widgets.build import bold_label, lay_column, lay_row, named
+from app.views.widgets.card import Badge, Card
 from app.views.widgets.elided_label import ElidedLabel
-from core.formatting import UNKNOWN, count, duration, rate
-from core.run_folder.state import LIVE_STATES
+from app.views.widgets.gauges import Meter
+from app.views.window.actions import Actions
+from app.views.window.hero_tiles import HeroTiles
+from app.views.window.run_title import RunTitle
+from core.formatting import UNKNOWN, count, percent
 
-_ICON_PX: Final = 20
-_TEMPLATES: Final = {
-    "step": "epoch 00 · step 000,000 / 000,000",
-    "left": "00 m 00 s left",
-    "rate": "000 k tok/s",
-}
+_ICON_PX: Final = 16
+_RESUMED_FIRST: Final = ("failed", "interrupted")
+"""After these, resuming is what a person comes for."""
 
 
-class RunHeader(QWidget):
-    """State as sign and word, then the figures, each in a place that does not move while they run."""
+class RunHeader(Card):
+    """Everything about the run that is shown, at a glance; nothing moves while its figures run.
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    Args:
+        actions: Of the window.
+        menu: More of them, behind three dots.
+        exports: What the run can be exported as.
+
+    Signals:
+        renamed: The run's new name.
+    """
+
+    renamed = Signal(str)
+
+    def __init__(self, actions: Actions, menu: QMenu, exports: QMenu, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._summary = RunSummary()
         self._notes: tuple[str, ...] = ()
+        self._actions = actions
+        self.title = RunTitle(actions)
+        self.title.renamed.connect(self.renamed)
         self._icon = QLabel()
         self._icon.setFixedSize(_ICON_PX, _ICON_PX)
-        self.state = bold_label()
-        # In a toolbar a label would take the buttons' text colour.
-        self.state.setForegroundRole(QPalette.ColorRole.WindowText)
-        self.detail = ElidedLabel()
-        self.detail.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.bar = named(QProgressBar(textVisible=False, minimum=0, maximum=1000), "Progress")
-        self.bar.setMinimumWidth(96)
-        self.bar.setMaximumWidth(280)
-        self.bar.setFixedHeight(8)
-        self.step, self.left, self.rate = (self._figure(name) for name in _TEMPLATES)
-        parts = (self._icon, self.state, self.detail, self.step, self.bar, self.left, self.rate)
-        row = lay_row(self, *parts, spacing=8, margins=(8, 0, 8, 0), grow=self.detail)
-        row.setStretchFactor(self.bar, 1)
+        self.state = Badge()
+        self.about = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
+        self.about.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.bar = named(Meter(warns=False), "Progress")
+        self.bar.setFixedHeight(4)
+        self.steps = bold_label()
+        self.steps.setFont(tabular(self.steps.font()))
+        self.rest = ElidedLabel()
+        self.rest.setFont(tabular(self.rest.font()))
+        self.rest.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.heroes = HeroTiles()
+        self._make_buttons(menu, exports)
+        self._lay_out()
         self.show_summary(RunSummary())
 
-    def _figure(self, name: str) -> QLabel:
-        label = QLabel()
-        label.setFont(tabular(label.font()))
-        label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        label.setMinimumWidth(label.fontMetrics().horizontalAdvance(_TEMPLATES[name]) + 4)
-        return label
+    def _make_buttons(self, menu: QMenu, exports: QMenu) -> None:
+        actions = self._actions
+        self.stop = ActionButton(actions.stop)
+        self.resume = ActionButton(actions.resume)
+        self.resume_first = PrimaryActionButton(actions.resume)
+        self.export = OutlinedButton("Export")
+        self.export.setIcon(icon("export"))
+        self.export.setAccessibleName("Export this run")
+        self.export.open_menu(exports)
+        self.more = OutlinedButton(bare=True)
+        self.more.setIcon(icon("more"))
+        self.more.setAccessibleName("More actions on this run")
+        self.more.setToolTip("More actions on this run")
+        self.more.open_menu(menu)
+
+    def _lay_out(self) -> None:
+        who = lay_row(
+            None, self.title, self._icon, self.state, self.about, self.stop, self.resume, self.resume_first,
+            self.export, self.more, spacing=8, grow=self.about,
+        )  # fmt: skip
+        self._progress = QWidget()
+        far = lay_row(self._progress, self.bar, self.steps, self.rest, spacing=12, grow=self.bar)
+        far.setStretchFactor(self.bar, 3)
+        far.setStretchFactor(self.rest, 2)
+        lay_column(self, who, self._progress, self.heroes, spacing=8, margins=(16, 12, 12, 12))
+
+    def show_name(self, name: str) -> None:
+        """Shows what the run is called."""
+        self.title.show_name(name)
 
     def show_summary(self, summary: RunSummary) -> None:
-        """Shows a run's state; an idle window shows only the word."""
-        if summary.word != self._summary.word or self._icon.pixmap().isNull():
-            self._show_sign(summary.word)
+        """Shows a run's state and how far it is."""
+        if summary.word != self._summary.word or not self.state.text():
+            self._show_word(summary.word)
         self._summary = summary
-        self.state.setText(summary.word.capitalize())
-        self.detail.set_full_text(summary.detail)
+        self.about.set_full_text(summary.about)
         self.show_notes(self._notes)
-        there = summary.step is not None
-        live = summary.word in LIVE_STATES
-        for widget in (self.step, self.bar):
-            widget.setVisible(there)
-        for widget in (self.left, self.rate):
-            widget.setVisible(there and live)
-        of = f" / {count(summary.total_steps)}" if summary.total_steps else ""
-        epoch = f"epoch {summary.epoch} · " if summary.epoch is not None else ""
-        self.step.setText(f"{epoch}step {count(summary.step)}{of}")
-        share = summary.share
-        self.bar.setValue(0 if share is None else math.floor(share * 1000))
-        self.bar.setAccessibleDescription(f"{UNKNOWN if share is None else f'{share:.0%}'} of the steps")
-        left = summary.seconds_left
-        self.left.setText(f"{duration(left)} left" if left is not None else "")
-        self.rate.setText(rate(summary.tokens_per_s, "tok/s"))
+        steps, rest = progress_text(summary, time.time())
+        self.steps.setText(steps)
+        total = summary.total_steps
+        widest = f"{count(total)} / {count(total)}" if total else steps
+        self.steps.setMinimumWidth(self.steps.fontMetrics().horizontalAdvance(widest))  # the bar beside it stays
+        self.steps.setVisible(bool(steps))
+        self.rest.set_full_text(rest)
+        self.bar.set_share(summary.share)
+        share = UNKNOWN if summary.share is None else percent(summary.share)
+        self.bar.setAccessibleDescription(f"{share} done: {steps or UNKNOWN}, {rest}")
+        epoch = f"Epoch {summary.epoch}" if summary.epoch is not None else ""
+        self._progress.setToolTip(" · ".join(part for part in (epoch, share, rest) if part))
+
+    def show_figures(self, figures: Sequence[HeroFigure]) -> None:
+        """Shows the run's heroes."""
+        self.heroes.show_figures(figures)
 
     def show_notes(self, notes: Sequence[str]) -> None:
-        """How the devices share the work, as the tooltip of the detail."""
+        """How the devices share the work, as the tooltip of what the run is."""
         self._notes = tuple(notes)
-        self.detail.setToolTip("\n".join(part for part in (self._summary.detail, *self._notes) if part))
+        self.about.setToolTip("\n".join(part for part in (self._summary.about, *self._notes) if part))
 
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.PaletteChange:
-            self._show_sign(self._summary.word)
+            self._show_word(self._summary.word)
         super().changeEvent(event)
 
-    def _show_sign(self, word: str) -> None:
-        name = f"state-{word}" if word in STATE_TONES and word not in ("pausing", "damaged") else "state-unreadable"
-        self._icon.setPixmap(icon(name, STATE_TONES.get(word, "muted")).pixmap(_ICON_PX, _ICON_PX))
-        palette = QPalette()
-        palette.setColor(QPalette.ColorRole.WindowText, state_colour(word, self.palette()))
-        self.state.setPalette(palette)
+    def _show_word(self, word: str) -> None:
+        tone_name = STATE_TONES.get(word, "muted")
+        sign = f"state-{word}" if word in STATE_TONES and word not in ("pausing", "damaged") else "state-unreadable"
+        self._icon.setPixmap(icon(sign, tone_name).pixmap(_ICON_PX, _ICON_PX))
+        self.state.say(word.capitalize(), tone_name)
+        self.state.updateGeometry()
+        live = word in ("starting", "training", "stopping")
+        self.stop.setVisible(live)
+        self.resume.setVisible(not live and word not in _RESUMED_FIRST)
+        self.resume_first.setVisible(word in _RESUMED_FIRST)

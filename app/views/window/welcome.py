@@ -1,55 +1,131 @@
-"""Welcome, shown while no run is selected: what Start will do, and a button that does it."""
+"""Welcome page, shown while no run is chosen: four ways to begin, and what this machine has."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from typing import Final
 
-from app.views.style.icons import app_icon
-from app.views.widgets.build import muted_label
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QAction, QShowEvent
+from PySide6.QtWidgets import QAbstractButton, QLabel, QScrollArea, QSizePolicy, QWidget
 
-ICON_PX = 64
-PLAN_WIDTH = 400
+from app.state.welcome_text import NOTHING_DOWNLOADED, demo_text
+from app.views.style.icons import icon
+from app.views.widgets.action_buttons import ActionButton, OutlinedButton
+from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label, named
+from app.views.widgets.buttons import PrimaryButton
+from app.views.widgets.card import Card
+
+WIDTH: Final = 760
+SIGN: Final = 24
+TITLE_SIZE: Final = 2.1
 
 
-class Welcome(QWidget):
-    """One sentence on what the next run is, and the Start button."""
+class WelcomeCard(Card):
+    """One way to begin: sign, title, a line on it, and its button."""
 
-    def __init__(self, start: QAction, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, sign: str, title: str, text: str, button: QAbstractButton, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        sign = QLabel()
-        sign.setPixmap(app_icon().pixmap(ICON_PX, ICON_PX))
-        title = QLabel("Start a run, or choose one on the left.")
+        self._sign = sign
+        self._icon = QLabel()
+        self.text = muted_label(text)
+        self.button = button
+        button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        lines = lay_column(None, bold_label(title), self.text, spacing=2)
+        lay_row(self, self._icon, lines, button, spacing=16, margins=(24, 16, 16, 16), grow=lines)
+        self._show_sign()
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.PaletteChange:
+            self._show_sign()
+        super().changeEvent(event)
+
+    def _show_sign(self) -> None:
+        self._icon.setPixmap(icon(self._sign, "accent").pixmap(SIGN, SIGN))
+
+
+class Welcome(QScrollArea):
+    """The page of a window that shows no run.
+
+    Args:
+        resume_file: Continues an earlier run from its files.
+    """
+
+    def __init__(self, resume_file: QAction, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.demo = PrimaryButton("Start the &demo")
+        self.model = OutlinedButton("Choose a m&odel…")
+        self.script = OutlinedButton("Choose a s&cript…")
+        self.resume = ActionButton(resume_file)
+        self.cards = [
+            WelcomeCard("start", "Watch a small GPT learn", demo_text(()), self.demo),
+            WelcomeCard(
+                "model",
+                "Fine-tune a language model",
+                "A model in a folder of yours or from Hugging Face; all weights or LoRA.",
+                self.model,
+            ),
+            WelcomeCard(
+                "script",
+                "Run a script you already have",
+                "Unmodified. Rankdeck starts it on every device, charts what it prints, and can stop it.",
+                self.script,
+            ),
+            WelcomeCard(
+                "resume",
+                "Continue an earlier run",
+                "From a run's folder or a state file, on any devices and in any mode.",
+                self.resume,
+            ),
+        ]
+        self.found = muted_label(NOTHING_DOWNLOADED)
+        self.machine = named(muted_label(), "This machine")
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        title = bold_label("Train something")
         font = title.font()
-        font.setPointSizeF(font.pointSizeF() * 1.6)
+        font.setPointSizeF(font.pointSizeF() * TITLE_SIZE)
         title.setFont(font)
-        self.plan = muted_label()
-        self.plan.setFixedWidth(PLAN_WIDTH)
-        self.button = QPushButton()
-        self.button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self.button.setMinimumSize(112, 32)
-        self.button.clicked.connect(start.trigger)
-        self._start = start
-        start.changed.connect(self._on_start_changed)
-        self._on_start_changed()
-        column = QVBoxLayout(self)
-        column.setSpacing(12)
-        column.addStretch(2)
-        for widget in (sign, title, self.plan, self.button):
-            if isinstance(widget, QLabel):
-                widget.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-            column.addWidget(widget, 0, Qt.AlignmentFlag.AlignHCenter)
-        column.addStretch(3)
+        page = QWidget()
+        middle = QWidget()
+        middle.setMaximumWidth(WIDTH)
+        middle.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        column = lay_column(middle, title, self.found, *self.cards, self.machine, spacing=12)
+        column.insertSpacing(2, 4)
+        row = lay_row(None, None, middle, None)
+        row.setStretchFactor(middle, 100)
+        lay_column(page, None, row, None, margins=(16, 16, 16, 16))
+        self.setWidgetResizable(True)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.viewport().setAutoFillBackground(False)
+        page.setAutoFillBackground(False)
+        self.setWidget(page)
 
-    def _on_start_changed(self) -> None:
-        self.button.setText(self._start.text())
-        self.button.setIcon(self._start.icon())
-        self.button.setEnabled(self._start.isEnabled())
-        self.button.setToolTip(self._start.toolTip())
+    def minimumSizeHint(self) -> QSize:
+        """As wide as its cards need; lower it is scrolled."""
+        return QSize(self.widget().minimumSizeHint().width() if self.widget() else 0, 200)
 
-    def show_plan(self, plan: str) -> None:
-        """What pressing Start will do."""
-        self.plan.setText(plan)
-        # Wrapped and centred, a label asks for the height of one line only.
-        self.plan.setFixedHeight(max(1, self.plan.heightForWidth(PLAN_WIDTH)))
+    def show_found(self, text: str) -> None:
+        """What there is to train on."""
+        self.found.setText(text)
+
+    def show_demo(self, text: str) -> None:
+        """What the demo trains on, and where."""
+        self.cards[0].text.setText(text)
+
+    def show_machine(self, text: str) -> None:
+        """What this machine has."""
+        self.machine.setText(text)
+
+    def show_busy(self, is_busy: bool) -> None:
+        """A run is being started."""
+        self.demo.setText("Starting…" if is_busy else "Start the &demo")
+        self.demo.setEnabled(not is_busy)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.verticalScrollBar().setValue(0)

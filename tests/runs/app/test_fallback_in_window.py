@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QAbstractButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
@@ -41,31 +40,29 @@ def test_a_rank_that_dies_before_the_first_step(
 ) -> None:
     run = make_run(runs_dir=runs_dir).behave(steps=20_000, step_s=0.03)
     rankdeck = fallen_back(run.fail_at(1, "ready", "exit:3", fail_attempts=[1]), open_window, qtbot)
-    window, notice = rankdeck.window, rankdeck.window.notice
+    window, notice = rankdeck.window, rankdeck.window.outcome
     assert notice.title == INDEPENDENT and notice.isVisible()
     for part in ("DDP on 2 devices could not start", "never an average", "exit code 3", "stop the run and resume it"):
         assert part in notice.text, notice.text
     if folder := os.environ.get("RANKDECK_TEST_PICTURES"):
         qtbot.wait(1000)
         window.grab().save(f"{folder}/fallback.png")
-    qtbot.waitUntil(lambda: window.header.detail.full_text == "independently on 2 devices")
+    qtbot.waitUntil(lambda: window.header.about.full_text.endswith("parallel-independent on CPU 0 + CPU 1"))
     qtbot.waitUntil(lambda: window.tabs.tabText(window.tabs.indexOf(window.tabs.alerts)) == "Alerts 1")
     (said,) = alerts(rankdeck)
     assert said.startswith("DDP could not start, so each device trains its own model, and the best one is kept.")
     assert "The process on CPU 1, before its first" in said
 
-    notice.findChild(QAbstractButton, "step").click()
+    notice.show_log.click()
     assert window.tabs.currentWidget() is window.tabs.log and window.tabs.log.source.currentText() == "CPU 1"
     lines = rankdeck.log.model
     qtbot.waitUntil(lambda: any("fails at ready" in lines.line(row) for row in range(lines.rowCount())))
 
     assert rankdeck.data.state is not None
-    dismiss = notice.findChild(QToolButton)
-    assert isinstance(dismiss, QToolButton)
-    dismiss.click()
+    notice.close_button.click()
     step = rankdeck.data.state.step
     qtbot.waitUntil(lambda: rankdeck.data.state is not None and rankdeck.data.state.step > step + 50, timeout=TRAIN_MS)
-    assert not notice.isVisible(), "a bar that was dismissed stays away while the run goes on"
+    assert not notice.isVisible(), "a card that was dismissed stays away while the run goes on"
 
     window.actions_.stop.trigger()
     qtbot.waitUntil(lambda: window.header.state.text() == "Stopped", timeout=TRAIN_MS)
@@ -79,13 +76,13 @@ def test_ranks_that_do_not_start_in_time(
 ) -> None:
     run = make_run(runs_dir=runs_dir, start_timeout_s=2.0).behave(steps=20_000, step_s=0.03)
     rankdeck = fallen_back(run.hang_at(1, "ready"), open_window, qtbot)
-    qtbot.waitUntil(lambda: rankdeck.window.notice.title == ALONE, timeout=TRAIN_MS)
-    assert "CPU 0 alone" in rankdeck.window.notice.text and "within 2 s" in rankdeck.window.notice.text
+    qtbot.waitUntil(lambda: rankdeck.window.outcome.title == ALONE, timeout=TRAIN_MS)
+    assert "CPU 0 alone" in rankdeck.window.outcome.text and "within 2 s" in rankdeck.window.outcome.text
     qtbot.waitUntil(lambda: len(alerts(rankdeck)) == 2)
     newest, first = alerts(rankdeck)
     assert first.startswith("DDP could not start, so each device") and "within 2 s" in first
     assert newest.startswith("Parallel-independent could not start, so the run continued on one device (CPU 0).")
-    qtbot.waitUntil(lambda: rankdeck.window.header.detail.full_text == "on CPU 0 alone")
+    qtbot.waitUntil(lambda: rankdeck.window.header.about.full_text.endswith("CPU 0 alone"))
 
     run.wait_for_event("device", len(run.events("device")) + 6)
     last = [line["uuid"] for line in run.events("device")[-4:]]

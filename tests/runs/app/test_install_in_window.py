@@ -80,8 +80,8 @@ def offered(rankdeck: Rankdeck, qtbot: QtBot) -> InstallDialog:
 
 
 @pytest.mark.slow
-def test_what_is_missing_is_installed_when_asked_for(open_window: OpenWindow, wheels: Path, qtbot: QtBot) -> None:
-    rankdeck = open_window()
+def test_what_is_missing_is_installed_when_asked_for(open_sheet: OpenWindow, wheels: Path, qtbot: QtBot) -> None:
+    rankdeck = open_sheet()
     dialog = offered(rankdeck, qtbot)
     command = dialog.command.toPlainText()
     assert sys.executable in command and "-m pip install" in command and command.endswith(PACKAGE)
@@ -104,13 +104,13 @@ def test_what_is_missing_is_installed_when_asked_for(open_window: OpenWindow, wh
 
 
 @pytest.mark.usefixtures("wheels")
-def test_an_installation_is_cancelled(open_window: OpenWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installation_is_cancelled(open_sheet: OpenWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # an index that never answers
         monkeypatch.delenv("PIP_NO_INDEX")
         monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{silent.getsockname()[1]}/simple")
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
         silent.settimeout(PIP_MS / 1000)
-        rankdeck = open_window()
+        rankdeck = open_sheet()
         dialog = offered(rankdeck, qtbot)
         qtbot.mouseClick(dialog.install, LEFT)
         qtbot.waitUntil(lambda: any("pip" in child.cmdline() for child in psutil.Process().children()), timeout=PIP_MS)
@@ -122,8 +122,8 @@ def test_an_installation_is_cancelled(open_window: OpenWindow, qtbot: QtBot, mon
         dialog.reject()
 
 
-def test_deepspeed_is_offered_where_the_mode_wants_it(open_window: OpenWindow, qtbot: QtBot) -> None:
-    rankdeck = open_window()
+def test_deepspeed_is_offered_where_the_mode_wants_it(open_sheet: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_sheet()
     drafting, mode = rankdeck.drafting, rankdeck.window.new_run.mode
     platform = drafting._platform
     assert platform is not None
@@ -139,8 +139,8 @@ def test_deepspeed_is_offered_where_the_mode_wants_it(open_window: OpenWindow, q
     assert not mode.install.isVisible()
 
 
-def test_a_run_that_lacks_a_package_offers_it_too(open_window: OpenWindow) -> None:
-    rankdeck = open_window()
+def test_a_run_that_lacks_a_package_offers_it_too(open_sheet: OpenWindow) -> None:
+    rankdeck = open_sheet()
     rankdeck.launching.start_failed.emit(MissingPackageError(("peft",), "The recipe X"))
     notice = rankdeck.window.new_run.notice
     button = notice.findChild(QPushButton, "step")

@@ -14,8 +14,8 @@ from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 
 
-def test_a_deepspeed_configuration_that_contradicts_the_run_is_marked(open_window: OpenWindow) -> None:
-    rankdeck = open_window()
+def test_a_deepspeed_configuration_that_contradicts_the_run_is_marked(open_sheet: OpenWindow) -> None:
+    rankdeck = open_sheet()
     mode, start = rankdeck.window.new_run.mode, rankdeck.window.actions_.start
     mode.radios["zero"].click()
     config = {**json.loads(own_text(1)), "train_batch_size": 7}
@@ -26,8 +26,8 @@ def test_a_deepspeed_configuration_that_contradicts_the_run_is_marked(open_windo
     assert not mode.deepspeed_problem.isVisible() and start.isEnabled()
 
 
-def test_an_outer_optimizer_with_plain_averaging_is_marked(open_window: OpenWindow, qtbot: QtBot) -> None:
-    rankdeck = open_window()
+def test_an_outer_optimizer_with_plain_averaging_is_marked(open_sheet: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_sheet()
     sheet, start = rankdeck.window.new_run, rankdeck.window.actions_.start
     sheet.mode.radios["independent"].click()
     sheet.mode.sync_interval.slider.setValue(3)
@@ -42,8 +42,8 @@ def test_an_outer_optimizer_with_plain_averaging_is_marked(open_window: OpenWind
     assert start.isEnabled() and "outer" not in sheet.summary.command.text(), "it means nothing in this mode"
 
 
-def test_merge_rounds_are_not_offered_beside_the_dial(open_window: OpenWindow) -> None:
-    rankdeck = open_window()
+def test_merge_rounds_are_not_offered_beside_the_dial(open_sheet: OpenWindow) -> None:
+    rankdeck = open_sheet()
     sheet = rankdeck.window.new_run
     sheet.mode.radios["independent"].click()
     rounds = sheet.mode.merging.rows["merge_every_chunks"]
@@ -56,8 +56,8 @@ def test_merge_rounds_are_not_offered_beside_the_dial(open_window: OpenWindow) -
     assert "--sync-every 10" in command and "--merge-every-chunks" not in command
 
 
-def test_two_slots_of_the_processor_have_nothing_to_move(open_window: OpenWindow) -> None:
-    mode = open_window().window.new_run.mode
+def test_two_slots_of_the_processor_have_nothing_to_move(open_sheet: OpenWindow) -> None:
+    mode = open_sheet().window.new_run.mode
     mode.radios["zero"].click()
     box = mode.zero.rows["offload_optimizer"].editor
     assert box.isVisible() and not box.isEnabled() and "CPU devices" in box.toolTip()

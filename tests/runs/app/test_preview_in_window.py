@@ -88,8 +88,8 @@ def set_data(rankdeck: Rankdeck, text: str, qtbot: QtBot) -> None:
 
 
 @pytest.mark.usefixtures("light")
-def test_the_preview_shows_what_the_model_will_see(open_window: OpenWindow, rows: Path, qtbot: QtBot) -> None:
-    rankdeck = open_window()
+def test_the_preview_shows_what_the_model_will_see(open_sheet: OpenWindow, rows: Path, qtbot: QtBot) -> None:
+    rankdeck = open_sheet()
     choose_light(rankdeck)
     set_data(rankdeck, str(rows), qtbot)
     dialog = open_preview(rankdeck, qtbot)
@@ -130,9 +130,9 @@ def test_the_preview_shows_what_the_model_will_see(open_window: OpenWindow, rows
 
 @pytest.mark.usefixtures("light")
 def test_a_start_on_a_column_that_is_not_there_makes_no_run(
-    open_window: OpenWindow, rows: Path, runs_dir: Path, qtbot: QtBot
+    open_sheet: OpenWindow, rows: Path, runs_dir: Path, qtbot: QtBot
 ) -> None:
-    rankdeck = open_window()
+    rankdeck = open_sheet()
     choose_light(rankdeck)
     set_data(rankdeck, str(rows), qtbot)
     rankdeck.window.new_run.set_field("text_column", "body")
@@ -146,8 +146,8 @@ def test_a_start_on_a_column_that_is_not_there_makes_no_run(
     assert sorted(runs_dir.iterdir()) == before and not rankdeck.runs.model.rowCount()
 
 
-def test_a_look_is_cancelled_and_leaves_nothing(open_window: OpenWindow, qtbot: QtBot) -> None:
-    rankdeck = open_window()
+def test_a_look_is_cancelled_and_leaves_nothing(open_sheet: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_sheet()
     dialog = open_preview(rankdeck, qtbot)
     qtbot.mouseClick(dialog.cancel, LEFT)
     assert dialog.notice.title == "Cancelled" and dialog.again.isEnabled()
@@ -156,8 +156,8 @@ def test_a_look_is_cancelled_and_leaves_nothing(open_window: OpenWindow, qtbot: 
 
 
 @pytest.mark.usefixtures("light")
-def test_data_that_cannot_be_used_cannot_be_previewed(open_window: OpenWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    rankdeck = open_window()
+def test_data_that_cannot_be_used_cannot_be_previewed(open_sheet: OpenWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    rankdeck = open_sheet()
     choose_light(rankdeck)
     data = rankdeck.window.new_run.data
     set_data(rankdeck, str(tmp_path / "gone.txt"), qtbot)
@@ -172,12 +172,12 @@ def test_data_that_cannot_be_used_cannot_be_previewed(open_window: OpenWindow, t
 
 
 def test_data_of_the_hub_is_not_counted_in_files(
-    open_window: OpenWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_sheet: OpenWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "datasets.py").write_text("", encoding="utf-8")  # the package need not be there; nothing imports it
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
-    rankdeck = open_window()
+    rankdeck = open_sheet()
     set_data(rankdeck, "hf://owner/name", qtbot)
     found = "on the Hugging Face Hub, not downloaded yet"
     qtbot.waitUntil(lambda: rankdeck.window.new_run.data.found.text() == found, timeout=SOON_MS)

@@ -68,8 +68,8 @@ def editor(rankdeck: Rankdeck, name: str) -> QLineEdit:
     return found
 
 
-def test_the_form_of_a_script_asks_what_a_script_needs(open_window: OpenWindow) -> None:
-    rankdeck = open_window()
+def test_the_form_of_a_script_asks_what_a_script_needs(open_sheet: OpenWindow) -> None:
+    rankdeck = open_sheet()
     sheet = rankdeck.window.new_run
     choose_script_recipe(rankdeck)
     names = list(sheet.form.rows)
@@ -84,16 +84,16 @@ def test_the_form_of_a_script_asks_what_a_script_needs(open_window: OpenWindow) 
 
 
 def test_what_is_wrong_is_marked_at_its_field(
-    open_window: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    open_sheet: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rankdeck = open_window()
+    rankdeck = open_sheet()
     start = rankdeck.window.actions_.start
     choose_script_recipe(rankdeck)
     qtbot.waitUntil(lambda: "No script is selected" in problem(rankdeck, "script"), timeout=SOON_MS)
     assert not start.isEnabled() and "No script is selected" in start.toolTip()
     assert pick("script", script, rankdeck, qtbot, monkeypatch) == ["Script (*.py *.pyw);;All files (*)"]
     qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
-    assert problem(rankdeck, "script") == "" and "train me.py" in rankdeck.window.welcome.plan.text()
+    assert problem(rankdeck, "script") == ""
     pick("working_directory", script.parent / "gone", rankdeck, qtbot, monkeypatch)
     qtbot.waitUntil(lambda: "There is no folder" in problem(rankdeck, "working_directory"), timeout=SOON_MS)
     pick("working_directory", script.parent, rankdeck, qtbot, monkeypatch)
@@ -106,10 +106,10 @@ def test_what_is_wrong_is_marked_at_its_field(
 
 
 def test_pythons_are_offered_and_another_can_be_chosen(
-    open_window: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    open_sheet: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     venv.create(script.parent / ".venv", with_pip=False)
-    rankdeck = open_window()
+    rankdeck = open_sheet()
     choose_script_recipe(rankdeck)
     row, starts = rankdeck.window.new_run.form.rows["python"], Qt.MatchFlag.MatchStartsWith
     assert isinstance(row, InterpreterRow)
@@ -134,10 +134,10 @@ def test_pythons_are_offered_and_another_can_be_chosen(
 
 @pytest.mark.slow
 def test_a_script_of_which_nothing_is_charted_shows_its_names_and_numbers(
-    open_window: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    open_sheet: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script.write_text("for i in range(60): print(f'round {i} criterion: {i / 8}')\n", encoding="utf-8", newline="\n")
-    rankdeck = open_window()
+    rankdeck = open_sheet()
     window, sheet = rankdeck.window, rankdeck.window.new_run
     choose_script_recipe(rankdeck)
     pick("script", script, rankdeck, qtbot, monkeypatch)
@@ -150,7 +150,7 @@ def test_a_script_of_which_nothing_is_charted_shows_its_names_and_numbers(
     qtbot.waitUntil(lambda: alerts.rowCount() == 1, timeout=SOON_MS)
     item = alerts.item(0, 3)
     assert item is not None and "To chart them, open Charts in New run." in item.text() and "--map" not in item.text()
-    assert not window.header.step.isVisible(), "never step 0"
+    assert not window.header.steps.isVisible(), "never step 0"
     button = sheet.form.rows["charts"].browse
     assert button is not None
     qtbot.mouseClick(button, LEFT)
@@ -171,9 +171,9 @@ def row_of(dialog: ChartsDialog, printed: str) -> int:
 
 
 def test_it_runs_and_its_names_are_charted_as_one_says(
-    open_window: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    open_sheet: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rankdeck = open_window()
+    rankdeck = open_sheet()
     window, sheet = rankdeck.window, rankdeck.window.new_run
     choose_script_recipe(rankdeck)
     pick("script", script, rankdeck, qtbot, monkeypatch)

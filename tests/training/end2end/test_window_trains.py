@@ -72,7 +72,7 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     window.new_run.mode.radios["ddp"].click()
     qtbot.waitUntil(actions.start.isEnabled)
     actions.start.trigger()
-    assert window.header.state.text() == "Starting", "something is seen to happen at once"
+    assert actions.start.text() == "Starting…", "something is seen to happen at once"
     assert not actions.start.isEnabled() and "starting a run" in actions.start.toolTip()
     qtbot.waitUntil(lambda: len(steps_shown(rankdeck, 1)) >= 30, timeout=TRAIN_MS)
     assert rankdeck.data.state is not None and rankdeck.data.state.mode == "ddp"

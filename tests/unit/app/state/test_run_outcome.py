@@ -1,10 +1,12 @@
-"""What the bar over the plots says of a run, as a table."""
+"""What the card over the tabs says of a run, as a table."""
 
 from __future__ import annotations
 
 import pytest
 
-from app.state.run_outcome import RunOutcome, run_outcome
+from app.run_data.metrics_batch import parse_lines
+from app.run_data.run_series import RunSeries
+from app.state.run_outcome import ModelFile, RunOutcome, run_outcome
 from core.run_folder.state import RunState
 
 ERROR = {"title": "CPU 1: out of memory", "cause": "It needed 3 GB.", "next_step": "Halve the micro-batch."}
@@ -21,30 +23,33 @@ AGAIN = f"{WHY} To try all devices again"
     ("state", "error", "fallback", "said"),
     [
         ("training", None, None, None),
-        ("finished", None, None, None),
+        ("stopped", None, None, None),
+        ("finished", None, None, RunOutcome("success", "Finished.", "", has_log=False)),
         ("failed", LOGGED, None, RunOutcome("error", ERROR["title"], TOLD, "rank1.log")),
         ("failed", OLD, None, RunOutcome("error", OLD["title"], TOLD, "rank1.log")),
         ("failed", None, None, RunOutcome("error", "The run failed", "")),
         ("failed", LOGGED, WHY, RunOutcome("error", ERROR["title"], TOLD, "rank1.log")),
-        ("interrupted", ERROR, None, RunOutcome("warning", ERROR["title"], TOLD, resumes=True)),
+        ("interrupted", ERROR, None, RunOutcome("warning", ERROR["title"], TOLD, resumes=True, has_log=False)),
         ("training", None, WHY, RunOutcome("warning", ALONE, f"{AGAIN}, stop the run and resume it.", "rank1.log")),
         ("stopped", None, WHY, RunOutcome("warning", WAS_ALONE, f"{AGAIN}, resume the run.", "rank1.log")),
-        ("finished", None, WHY, RunOutcome("warning", WAS_ALONE, WHY, "rank1.log")),
+        ("finished", None, WHY, RunOutcome("success", "Finished.", WHY, "rank1.log")),
     ],
 )  # fmt: skip
 def test_what_is_said(state: str, error: dict[str, str] | None, fallback: str | None, said: RunOutcome | None) -> None:
-    assert run_outcome(RunState("a", state=state, error=error, fallback=fallback)) == said
+    assert run_outcome(RunState("a", state=state, error=error, fallback=fallback), RunSeries()) == said
 
 
 def test_trouble_is_told_while_the_run_lives() -> None:
     state = RunState("a", state="training", trouble=ERROR, fallback=WHY)
-    assert run_outcome(state) == RunOutcome("error", ERROR["title"], TOLD)
-    assert run_outcome(state.replace(state="interrupted", error=None)) != RunOutcome("error", ERROR["title"], TOLD)
+    assert run_outcome(state, RunSeries()) == RunOutcome("error", ERROR["title"], TOLD)
+    assert run_outcome(state.replace(state="interrupted", error=None), RunSeries()) != RunOutcome(
+        "error", ERROR["title"], TOLD
+    )
 
 
 def test_another_engine_is_not_one_device() -> None:
     words = "DeepSpeed could not start ZeRO stage 2 on 2 devices, so PyTorch's engine is used instead. Why."
-    said = run_outcome(RunState("a", state="training", fallback=words, world_size=2))
+    said = run_outcome(RunState("a", state="training", fallback=words, world_size=2), RunSeries())
     assert said is not None
     assert said.title == "Continuing without DeepSpeed"
     assert said.text == f"{words} To try DeepSpeed again, stop the run and resume it."
@@ -52,7 +57,48 @@ def test_another_engine_is_not_one_device() -> None:
 
 def test_independent_devices_are_not_one_device() -> None:
     state = RunState("a", state="training", mode="independent", fallback="Why.", world_size=2)
-    said, ended = run_outcome(state), run_outcome(state.replace(state="finished"))
+    said, ended = run_outcome(state, RunSeries()), run_outcome(state.replace(state="stopped"), RunSeries())
     assert said is not None and ended is not None
     assert (said.title, ended.title) == ("Each device trains its own model", "Fell back to independent training")
     assert said.text == "Why. To try the mode you chose again, stop the run and resume it."
+
+
+def series_of(*lines: str) -> RunSeries:
+    series = RunSeries()
+    series.apply(parse_lines([line.encode() for line in lines]))
+    return series
+
+
+def test_a_finished_run_says_how_long_it_took_and_what_was_best() -> None:
+    series = series_of(
+        '{"event":"launch","ts":100.0}',
+        '{"event":"step","rank":0,"step":1,"ts":110.0,"loss":3.0}',
+        '{"event":"step","rank":0,"step":2,"ts":690.0,"loss":2.0}',
+        '{"event":"eval","step":1,"ts":120.0,"val_loss":1.82}',
+        '{"event":"eval","step":2,"ts":690.0,"val_loss":1.9}',
+    )
+    said = run_outcome(RunState("a", state="finished"), series)
+    assert said is not None and said.title == "Finished in 9 m 50 s. Best validation loss 1.82 at step 1."
+    without = series_of('{"event":"step","rank":0,"step":2,"ts":690.0,"loss":2.0}')
+    said = run_outcome(RunState("a", state="finished"), without)
+    assert said is not None and said.title == "Finished in 0 s. Last loss 2.00."
+
+
+def test_a_failure_after_a_checkpoint_offers_to_resume_from_its_step() -> None:
+    series = series_of('{"event":"commit","step":450,"checkpoint":3,"ts":1.0}')
+    said = run_outcome(RunState("a", state="failed", error=ERROR, checkpoint=3), series)
+    assert said is not None and said.resumes and said.resume_step == 450
+    said = run_outcome(RunState("a", state="failed", error=ERROR), series)
+    assert said is not None and not said.resumes
+
+
+def test_a_cause_without_a_full_stop_gets_one() -> None:
+    error = {"title": "No", "cause": "line 6: NaN", "next_step": "Lower the learning rate"}
+    said = run_outcome(RunState("a", state="failed", error=error), RunSeries())
+    assert said is not None and said.text == "line 6: NaN. Lower the learning rate."
+
+
+def test_a_model_is_named_with_its_size_and_folder() -> None:
+    model = ModelFile("model.safetensors", "/runs/a", 3_400_000)
+    assert model.text == "model.safetensors, 3.4 MB, in /runs/a"
+    assert model.path.endswith("model.safetensors") and len(model.path) > len("model.safetensors")

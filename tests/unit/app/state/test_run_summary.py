@@ -6,7 +6,7 @@ import pytest
 
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
-from app.state.run_summary import RATE_ROWS, RunSummary, summarise
+from app.state.run_summary import RATE_ROWS, RunSummary, devices_phrase, progress_text, seconds_run, summarise
 from core.run_folder.state import RunState
 
 
@@ -39,17 +39,50 @@ def test_a_scripts_step_and_epoch_are_those_it_printed() -> None:
     assert (nothing.epoch, nothing.step) == (None, None)
 
 
-def test_what_is_wrong_while_it_trains_is_said_in_place_of_where_it_trains() -> None:
-    assert summarise(going(), RunSeries()).detail == "on CPU 0"
-    assert summarise(going(phase="Rank 0 may hang: see Alerts"), RunSeries()).detail == "Rank 0 may hang: see Alerts"
-    assert summarise(going(state="stopped", phase="merging"), RunSeries()).detail == ""
+def test_what_it_is_doing_is_said_until_it_ends() -> None:
+    assert summarise(going(), RunSeries()).doing == ""
+    assert summarise(going(phase="Rank 0 may hang: see Alerts"), RunSeries()).doing == "Rank 0 may hang: see Alerts"
+    assert summarise(going(phase="CPU 0: importing torch"), RunSeries()).doing == "CPU 0: importing torch"
+    assert summarise(going(state="stopped", phase="merging"), RunSeries()).doing == ""
 
 
-def test_a_goal_that_ends_the_run_stands_beside_where_it_trains() -> None:
+@pytest.mark.parametrize("phase", ["stopping", "Stopping…", "stopping."])
+def test_a_phase_that_is_the_state_is_not_said_twice(phase: str) -> None:
+    assert summarise(going(state="stopping", phase=phase), RunSeries()).doing == ""
+    assert summarise(going(state="stopping", phase="saving"), RunSeries()).doing == "Saving"
+
+
+def test_a_goal_that_ends_the_run_stands_beside_the_progress() -> None:
     goal = "600 of 600 episodes"
     summary = summarise(going(goal=goal, total_steps=None), RunSeries())
-    assert summary.detail == f"on CPU 0 · {goal}" and summary.share is None and summary.seconds_left is None
-    assert summarise(going(state="finished", goal=goal), RunSeries()).detail == goal
+    assert progress_text(summary, 0.0) == ("step 5", goal) and summary.share is None
+    assert summarise(going(state="finished", goal=goal), RunSeries()).goal == goal
+
+
+def test_progress_says_how_far_it_is_and_when_it_ends() -> None:
+    summary = RunSummary("training", step=502, total_steps=1000, seconds_left=216.0, is_live=True)
+    steps, rest = progress_text(summary, 1_780_000_000.0)
+    assert steps == "502 / 1,000" and rest.startswith("3 m 36 s left · ends ")
+    took = RunSummary("finished", step=1000, total_steps=1000, seconds_run=590.0)
+    assert progress_text(took, 0.0) == ("1,000 / 1,000", "took 9 m 50 s")
+    assert (
+        progress_text(RunSummary("failed", step=502, total_steps=1000, seconds_run=242.0), 0.0)[1] == "after 4 m 02 s"
+    )
+    assert progress_text(RunSummary(), 0.0) == ("", "")
+
+
+def test_a_phase_with_a_share_fills_the_bar() -> None:
+    summary = summarise(going(state="starting", step=0, phase="CPU 0: preparing data (tokenising, 45 %)"), RunSeries())
+    assert summary.share == 0.45
+    assert progress_text(summary, 0.0) == ("", "CPU 0: preparing data (tokenising, 45 %)")
+
+
+def test_pauses_are_no_work() -> None:
+    series = RunSeries()
+    lines = ['{"event":"launch","ts":100.0}', '{"event":"step","rank":0,"step":1,"ts":110.0}']
+    lines += ['{"event":"launch","ts":500.0}', '{"event":"step","rank":0,"step":2,"ts":510.0}']
+    series.apply(parse_lines([line.encode() for line in lines]))
+    assert seconds_run(series) == 10.0 and seconds_run(RunSeries()) is None
 
 
 @pytest.mark.parametrize(
@@ -73,10 +106,9 @@ def test_only_the_newest_steps_make_the_pace() -> None:
 
 
 def test_a_run_that_cannot_write_has_no_pace_and_says_why() -> None:
-    state = going(trouble={"title": "The disk is full"}, phase="training", tokens_per_s=9.0)
+    state = going(trouble={"title": "The disk is full"}, phase="training")
     summary = summarise(state, trained((7, 100.0), (8, 104.0), (9, 108.0)))
-    assert (summary.detail, summary.seconds_left, summary.tokens_per_s) == ("The disk is full", None, None)
-    assert summarise(state.replace(trouble=None), RunSeries()).tokens_per_s == 9.0
+    assert (summary.doing, summary.seconds_left) == ("The disk is full", None)
 
 
 def test_the_step_is_the_newest_that_is_known() -> None:
@@ -87,20 +119,31 @@ def test_the_step_is_the_newest_that_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "detail"),
+    ("changes", "about"),
     [
-        ({}, "on RTX 4090"),
-        ({"fallback": "gloo failed"}, "on RTX 4090 alone"),
-        ({"devices": ("GPU-1", "cpu:0"), "mode": "independent"}, "independently on 2 devices"),
-        ({"devices": ("GPU-1", "cpu:0"), "mode": "ddp"}, "DDP on 2 devices"),
-        ({"devices": ()}, ""),
-        ({"step": 0}, ""),
-        ({"state": "starting"}, ""),
+        ({}, "MiniGPT · RTX 4090"),
+        ({"name": "MiniGPT · stdlib"}, "MiniGPT · stdlib · RTX 4090"),
+        ({"fallback": "gloo failed"}, "MiniGPT · RTX 4090 alone"),
+        ({"devices": ("GPU-1", "cpu:0"), "mode": "ddp"}, "MiniGPT · DDP on RTX 4090 + CPU 0"),
+        ({"devices": ("GPU-1", "GPU-2"), "mode": "ddp"}, "MiniGPT · DDP on 2 × RTX 4090"),
+        ({"devices": ()}, "MiniGPT"),
     ],
 )
-def test_where_it_trains(changes: dict[str, object], detail: str) -> None:
-    names = {"GPU-1": "RTX 4090 (24 GB)"}
-    assert summarise(going(devices=("GPU-1",)).replace(**changes), RunSeries(), names).detail == detail
+def test_what_a_run_is(changes: dict[str, object], about: str) -> None:
+    labels = {"GPU-1": "GPU 0 · RTX 4090", "GPU-2": "GPU 1 · RTX 4090"}
+    state = going(devices=("GPU-1",)).replace(**changes)
+    assert summarise(state, RunSeries(), labels, "MiniGPT").about == about
+
+
+def test_what_the_title_says_is_not_said_again() -> None:
+    state = going(name="MiniGPT · stdlib")
+    assert summarise(state, RunSeries(), {}, "MiniGPT", "MiniGPT · stdlib · 12:17").about == "CPU 0"
+    assert summarise(state, RunSeries(), {}, "MiniGPT", "my run").about == "MiniGPT · stdlib · CPU 0"
+
+
+def test_many_devices_are_counted() -> None:
+    assert devices_phrase(["H100"] * 8) == "8 × H100"
+    assert devices_phrase(["A", "B", "C", "D"]) == "4 devices"
 
 
 @pytest.mark.parametrize(

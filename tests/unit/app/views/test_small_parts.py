@@ -9,14 +9,12 @@ from PySide6.QtGui import QColor, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QListView, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.run_summary import RunSummary
 from app.views.style.icons import ICON_DIR, app_icon, icon
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark, muted, tone
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.field_row import FieldRow
 from app.views.widgets.notice_bar import NoticeBar, Step
-from app.views.window.run_header import RunHeader
 from core.config.run_config import FIELD_BY_NAME
 from core.errors import UsageError
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
@@ -114,22 +112,6 @@ def test_a_notice_says_title_cause_step_and_does_the_step(qtbot: QtBot) -> None:
     assert done == ["chosen"]
     bar._close.click()
     assert bar.isHidden()
-
-
-def test_the_header_keeps_its_shape_while_figures_run(qtbot: QtBot) -> None:
-    header = RunHeader()
-    qtbot.addWidget(header)
-    header.resize(900, 32)
-    header.show()
-    places = set()
-    for step, speed, left in ((9, 8.0, 9.0), (1000, 312_000.0, 3000.0), (99_999, 9_990.0, 600.0)):
-        header.show_summary(RunSummary("training", "", step, 100_000, 1, left, speed))
-        QApplication.processEvents()
-        places.add((header.bar.x(), header.bar.width(), header.left.x()))
-    assert len(places) == 1
-    assert header.step.text() == "epoch 1 · step 99,999 / 100,000"
-    header.show_summary(RunSummary())
-    assert header.state.text() == "Idle" and header.bar.isHidden()
 
 
 def test_a_label_with_too_little_room_ends_in_an_ellipsis_and_keeps_its_words(qtbot: QtBot) -> None:

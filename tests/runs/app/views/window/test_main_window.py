@@ -42,7 +42,8 @@ def test_first_start_has_the_demo_filled_in_and_invites(open_window: OpenWindow)
     rankdeck = open_window()
     window = rankdeck.window
     assert window.runs.page.is_empty and "downloads nothing" in INVITATION
-    assert window.welcome.isVisible() and "Python's standard library" in window.welcome.plan.text()
+    assert window.welcome.isVisible() and "about two minutes" in window.welcome.cards[0].text.text()
+    assert not window.desk.is_open
     assert window.new_run.data.path() == "stdlib://"
     assert window.new_run.devices.selected()
     assert window.actions_.start.isEnabled(), window.actions_.start.toolTip()
@@ -121,6 +122,9 @@ def test_keys_do_what_they_say(open_window: OpenWindow) -> None:
         for action in (actions.start, actions.stop, actions.resume, actions.replay, actions.log, actions.help)
     }
     assert list(keys.values()) == ["Ctrl+Return", "Ctrl+.", "Ctrl+R", "F5", "Ctrl+L", "F1"]
+    assert [key.toString() for key in actions.new_run.shortcuts()] == ["Ctrl+N", "F9"]
+    more = (actions.resume_file, actions.palette, actions.rename, actions.settings)
+    assert [action.shortcut().toString() for action in more] == ["Ctrl+Shift+R", "Ctrl+K", "F2", "Ctrl+,"]
 
 
 def test_space_toggles_a_device(open_window: OpenWindow, qtbot: QtBot) -> None:
@@ -162,12 +166,9 @@ def test_no_two_mnemonics_in_sight_are_the_same(open_window: OpenWindow) -> None
         if isinstance(widget, QAbstractButton) or (isinstance(widget, QLabel) and widget.buddy() is not None):
             text = widget.text()
         letter = QKeySequence.mnemonic(text).toString()
-        if letter and not widget.isHidden():
+        if letter and widget.isVisible():
             letters[letter] += 1
-    double = {letter: many for letter, many in letters.items() if many > 1}
-    # The welcome's button is the toolbar's Start once more.
-    double.pop("Alt+S", None)
-    assert double == {}
+    assert {letter: many for letter, many in letters.items() if many > 1} == {}
 
 
 def test_a_disabled_action_of_the_menu_has_a_reason(open_window: OpenWindow) -> None:
@@ -178,22 +179,22 @@ def test_a_disabled_action_of_the_menu_has_a_reason(open_window: OpenWindow) -> 
     assert disabled and all("Unavailable:" in action.toolTip() for action in disabled)
 
 
-def test_sizes_and_sheet_are_remembered(open_window: OpenWindow, qtbot: QtBot) -> None:
+def test_sizes_and_drafts_are_remembered(open_window: OpenWindow, qtbot: QtBot) -> None:
     first = open_window()
-    first.window.resize(1024, 640)  # the offscreen screen is small, and a window is restored within its screen
-    first.window.findChildren(RuledSplitter)[0].setSizes([220, 400, 350])
+    first.window.resize(900, 600)  # the offscreen screen is small, and a window is restored within its screen
+    first.window.findChildren(RuledSplitter)[0].setSizes([220, 680])
     sizes = first.window.findChildren(RuledSplitter)[0].sizes()
+    first.window.actions_.new_run.setChecked(True)
+    first.window.desk.frame.grip.dragged.emit(900 - 400)
     type_into(first, "steps", "77", qtbot)
     first.window.new_run.mode.radios["independent"].click()
-    first.window.actions_.new_run.setChecked(False)
     ticked = [device.uuid for device in first.window.new_run.devices.selected()]
     shut(first)
     second = open_window().window
     assert second.new_run.form.rows["steps"].text() == "77"
     assert second.new_run.mode.mode() == "independent"
-    assert second.new_run.isHidden()
-    second.actions_.new_run.setChecked(True)
-    assert second.findChildren(RuledSplitter)[0].sizes()[2] == sizes[2]
+    assert not second.desk.is_open, "it is opened when a run is to be set up"
+    assert second.findChildren(RuledSplitter)[0].sizes() == sizes and second.desk.sheet_width == 400
     assert [device.uuid for device in second.new_run.devices.selected()] == ticked
 
 
@@ -233,7 +234,7 @@ def test_runs_are_found_by_words_and_settings(open_window: OpenWindow, qtbot: Qt
     assert not panel.page.is_empty and model.rowCount() == 2
 
 
-def test_a_failed_run_says_why_in_its_row_and_over_the_plots(
+def test_a_failed_run_says_why_in_its_row_and_over_the_tabs(
     open_window: OpenWindow, qtbot: QtBot, runs_dir: Path
 ) -> None:
     error = {
@@ -246,12 +247,12 @@ def test_a_failed_run_says_why_in_its_row_and_over_the_plots(
     rankdeck = open_window()
     qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 1)
     rankdeck.window.runs.run_chosen.emit(runs_dir / "sad")
-    notice = rankdeck.window.notice
-    qtbot.waitUntil(lambda: notice.title == "CPU 1: out of memory")
-    assert notice.text == "It needed 3 GB. Halve the micro-batch."
+    outcome = rankdeck.window.outcome
+    qtbot.waitUntil(lambda: outcome.title == "CPU 1: out of memory")
+    assert outcome.text == "It needed 3 GB. Halve the micro-batch."
     log = rankdeck.window.tabs.log
     qtbot.waitUntil(lambda: log.source.count() == 4)
-    notice.findChild(QAbstractButton, "step").click()
+    outcome.show_log.click()
     assert rankdeck.window.tabs.currentWidget() is log and log.source.currentData().rank == 1
 
 

@@ -1,0 +1,111 @@
+"""The welcome page's four ways to begin, and what it says of this machine."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QObject
+
+from app.controllers.background import Operation, OperationRunner
+from app.controllers.run_operations import Launching
+from app.models.device_table import DeviceTable
+from app.state.draft import Draft, check_draft, default_texts
+from app.state.welcome_text import Machine, demo_text, found_text, machine_text
+from app.views.window.main_window import MainWindow
+from core.errors import RankdeckError
+from core.machine.devices import DeviceSample
+from core.machine.platform import Platform, this_platform
+from core.recipes.manifest import BUILT_IN, read_recipe
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+
+LANGUAGE_MODEL = "hf_causal_lm"
+
+
+class Beginning(QObject):
+    """Carries out what the welcome page offers."""
+
+    def __init__(
+        self,
+        window: MainWindow,
+        launching: Launching,
+        table: DeviceTable,
+        runner: OperationRunner,
+        runs_dir: Path,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._window = window
+        self._launching = launching
+        self._table = table
+        self._runner = runner
+        self._runs_dir = runs_dir
+        self._platform: Platform | None = None
+        self._free_bytes: int | None = None
+        page = window.welcome
+        page.demo.clicked.connect(self._on_demo_requested)
+        page.model.clicked.connect(lambda: self._open_sheet(LANGUAGE_MODEL, "model"))
+        page.script.clicked.connect(self._on_script_requested)
+        table.devices_changed.connect(self._show_machine)
+        table.sampled.connect(self._on_sampled)
+        window.new_run.devices.selection_changed.connect(self._show_demo)
+
+    def open(self) -> None:
+        """Finds out what there is; the page says so."""
+        place = self._runs_dir
+
+        def work() -> tuple[Platform, int | None]:
+            there = next((folder for folder in (place, *place.parents) if folder.is_dir()), None)
+            return this_platform(), None if there is None else shutil.disk_usage(there).free
+
+        def found(result: tuple[Platform, int | None]) -> None:
+            self._platform, self._free_bytes = result
+            self._show_machine()
+
+        self._runner.run(Operation(work, found, self._window.notice.show_error, topic="machine"))
+
+    def _show_machine(self) -> None:
+        if self._platform is not None:
+            place = self._runs_dir.drive or str(self._runs_dir)
+            machine = Machine(self._platform.torch_version, self._platform.cuda_build, self._free_bytes, place)
+            self._window.welcome.show_machine(machine_text(machine, self._table.devices))
+        self._show_demo()
+
+    def _show_demo(self) -> None:
+        self._window.welcome.show_demo(demo_text(self._window.new_run.devices.selected()))
+
+    def _on_sampled(self, samples: Sequence[DeviceSample]) -> None:
+        if self._window.welcome.isVisible():
+            self._window.welcome.show_found(found_text(self._table.devices, samples))
+
+    def _on_demo_requested(self) -> None:
+        """Starts MiniGPT with its defaults on the devices that are selected; what New run holds stays."""
+        if self._platform is None:
+            self._open_sheet(Draft().recipe, "")
+            return
+        recipe, devices = read_recipe(BUILT_IN / Draft().recipe), self._window.new_run.devices.selected()
+        draft = Draft(devices=tuple(device.uuid for device in devices), fields=default_texts(recipe))
+        checked = check_draft(draft, recipe, devices, self._platform)
+        if checked.run is not None:
+            self._launching.start(checked.run)
+        else:
+            self._open_sheet(recipe.name, "")
+            self._show_problem(next(iter(checked.problems.values()), None))
+
+    def _show_problem(self, error: RankdeckError | None) -> None:
+        if error is not None:
+            self._window.new_run.notice.show_error(error)
+
+    def _on_script_requested(self) -> None:
+        self._open_sheet(USER_SCRIPT, "script")
+        row = self._window.new_run.form.rows.get("script")
+        if row is not None and row.browse is not None:
+            row.browse.click()
+
+    def _open_sheet(self, recipe: str, field: str) -> None:
+        sheet = self._window.new_run
+        self._window.actions_.new_run.setChecked(True)
+        sheet.choose_recipe(recipe)
+        if field:
+            sheet.go_to(field)

@@ -1,0 +1,215 @@
+"""Hero figures: the values of a run's heroes, each with its trend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from app.run_data.pyramid import Floats
+from app.run_data.run_series import RunSeries
+from app.run_data.series import Series
+from app.state.chart_cards import IN_OTHER_CARDS, MORE_TITLES, metric_title
+from core.formatting import UNKNOWN, count, number, scaled
+from core.machine.devices.names import RankNames
+from core.recipes.heroes import CHECKPOINT, DEFAULT_HEROES, MEMORY, MOST, Hero
+from core.run_folder.state import RunState
+
+RECENT_ROWS: Final = 20
+"""Newest steps whose mean is shown, and is compared with that of as many before: one step of a small batch jumps."""
+SUMMED: Final = frozenset(("tokens_per_s", "samples_per_s"))
+"""Metrics of a rank whose sum over the ranks is the run's; of others it is the mean."""
+LEAST_CHANGE: Final = 0.002
+"""Share of the value below which a change is none."""
+_GIB: Final = 2.0**30
+_FIRST: Final = ("loss", "val_loss", "accuracy", "val_accuracy", "tokens_per_s", "samples_per_s")
+_LABELS: Final = {
+    "val_loss": "Validation loss", "tokens_per_s": "Throughput", "samples_per_s": "Throughput", **MORE_TITLES,
+}  # fmt: skip
+_UNITS: Final = {"tokens_per_s": "tok/s", "samples_per_s": "samples/s"}
+_BETTER: Final = {
+    "loss": "lower", "val_loss": "lower", "perplexity": "lower", "tokens_per_s": "higher", "samples_per_s": "higher",
+    "accuracy": "higher", "val_accuracy": "higher", "reward": "higher",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class HeroFigure:
+    """One figure, as it is shown.
+
+    Attributes:
+        label: What it is called.
+        value: The number.
+        note: Its unit and how it changes: "tok/s", "↓ 0.04", "best at 450".
+        trend: "better" or "worse" where the change is one of them; else empty.
+        tip: For a tooltip and screen readers; empty: nothing more to say.
+    """
+
+    label: str
+    value: str = UNKNOWN
+    note: str = ""
+    trend: str = ""
+    tip: str = ""
+
+
+def heroes_of(named: Sequence[Hero], series: RunSeries, *, is_script: bool) -> Sequence[Hero]:
+    """The heroes that a run shows: those of its recipe, or for a script what it reports.
+
+    Args:
+        named: Of the recipe.
+        series: What the run reported.
+        is_script: The run is a script, of which nobody said what it reports.
+    """
+    if not is_script:
+        return named or DEFAULT_HEROES
+    reported = set(series.evals.columns).union(*(series.rank(rank).columns for rank in series.ranks()))
+    first = [name for name in _FIRST if name in reported]
+    others = sorted(reported - IN_OTHER_CARDS - set(MORE_TITLES) - set(_FIRST))
+    known = [*first, *others, *(name for name in MORE_TITLES if name in reported)]
+    if "tokens_per_s" in known and "samples_per_s" in known:
+        known.remove("samples_per_s")
+    shown = [
+        Hero(name, _LABELS.get(name, metric_title(name)), _UNITS.get(name, ""), _BETTER.get(name, ""))
+        for name in known[: MOST - 1]
+    ]
+    return (*shown, Hero(MEMORY, "Memory"))
+
+
+def hero_figures(
+    heroes: Sequence[Hero], series: RunSeries, state: RunState, names: RankNames, now: float
+) -> tuple[HeroFigure, ...]:
+    """The figures of a run's heroes.
+
+    Args:
+        heroes: As `heroes_of` gives them.
+        series: What the run reported.
+        state: Of the run.
+        names: What its devices are called.
+        now: Unix seconds.
+    """
+    return tuple(_figure(hero, series, state, names, now) for hero in heroes)
+
+
+def _figure(hero: Hero, series: RunSeries, state: RunState, names: RankNames, now: float) -> HeroFigure:
+    if hero.metric == MEMORY:
+        return _memory(hero, series, state, names)
+    if hero.metric == CHECKPOINT:
+        return _checkpoint(hero, series, state, now)
+    ranks = [series.rank(rank) for rank in series.ranks()]
+    reporting = [rank for rank in ranks if hero.metric in rank.columns]
+    if reporting:
+        return _of_steps(hero, reporting, state)
+    if hero.metric in series.evals.columns:
+        return _of_evaluations(hero, series.evals)
+    return HeroFigure(hero.label, note=hero.unit)
+
+
+def _of_steps(hero: Hero, ranks: Sequence[Series], state: RunState) -> HeroFigure:
+    """The mean of the newest steps, and its difference from that of the steps before."""
+    pairs = [_recent(rank, hero.metric) for rank in ranks]
+    value, before = (_combined(hero.metric, [pair[place] for pair in pairs]) for place in (0, 1))
+    if hero.metric in SUMMED:
+        if hero.metric == "tokens_per_s" and state.is_live and state.tokens_per_s is not None:
+            value = state.tokens_per_s  # as the host measures it over all ranks
+        figure, prefix = scaled(value)
+        return HeroFigure(hero.label, figure, f"{prefix}{hero.unit}")
+    note, trend = _change(value, before, hero.better)
+    return HeroFigure(hero.label, number(value), " ".join(part for part in (hero.unit, note) if part), trend)
+
+
+def _recent(series: Series, name: str) -> tuple[float, float]:
+    rows: Floats = series.columns[name].read(max(0, series.rows - 2 * RECENT_ROWS), series.rows)
+    known = rows[~np.isnan(rows)]
+    half = min(RECENT_ROWS, max(1, len(known) // 2))
+    return _mean(known[-half:]), _mean(known[-2 * half : -half])
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _combined(metric: str, values: Sequence[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    if not known:
+        return math.nan
+    return sum(known) if metric in SUMMED else sum(known) / len(known)
+
+
+def _change(value: float, before: float, better: str) -> tuple[str, str]:
+    """The change in words, "↓ 0.04", and whether it is for the better."""
+    change = value - before
+    if math.isnan(change) or abs(change) <= LEAST_CHANGE * max(abs(value), abs(before)):
+        return "", ""
+    trend = "" if not better else "better" if (change < 0) == (better == "lower") else "worse"
+    return f"{'↓' if change < 0 else '↑'} {number(abs(change), 2)}", trend
+
+
+def _of_evaluations(hero: Hero, evals: Series) -> HeroFigure:
+    """The newest evaluation, and which one was the best."""
+    values, steps = (
+        evals.columns[name].read(0, evals.rows) if name in evals.columns else np.full(evals.rows, np.nan)
+        for name in (hero.metric, "step")
+    )
+    known = ~np.isnan(values)
+    values, steps = values[known], steps[known]
+    if not len(values):
+        return HeroFigure(hero.label, note=hero.unit)
+    newest = values[steps == steps[-1]] if not np.isnan(steps[-1]) else values[-1:]
+    value = float(newest.mean())
+    if not hero.better:
+        return HeroFigure(hero.label, number(value), hero.unit)
+    best = int(values.argmin() if hero.better == "lower" else values.argmax())
+    is_best = steps[best] == steps[-1]
+    sign = "↓" if hero.better == "lower" else "↑"
+    where = "" if np.isnan(steps[best]) else f" at {count(int(steps[best]))}"
+    note = f"{sign} best{where}" if is_best else f"best {number(float(values[best]))}{where}"
+    return HeroFigure(hero.label, number(value), note, "better" if is_best and len(values) > 1 else "")
+
+
+def _memory(hero: Hero, series: RunSeries, state: RunState, names: RankNames) -> HeroFigure:
+    """Of the fullest device: now while the run is live, else at its peak."""
+    fullest: tuple[float, float, float, str] | None = None
+    for uuid in state.devices:
+        samples = series.device(uuid)
+        used = samples.last("memory_used_bytes") if state.is_live else samples.peak("memory_used_bytes")
+        total = samples.last("memory_total_bytes")
+        if used is not None and total:
+            found = (used / total, used, total, uuid)
+            fullest = found if fullest is None else max(fullest, found)
+    if fullest is None:
+        return HeroFigure(hero.label)
+    _, used, total, uuid = fullest
+    name = names.full(state.devices.index(uuid))
+    when = "" if state.is_live else "peak"
+    several = len(set(state.devices)) > 1
+    note = " · ".join(part for part in (when, "fullest" if several else "") if part)
+    return HeroFigure(hero.label, f"{_gigabytes(used)} / {_gigabytes(total)} GB", note, tip=name)
+
+
+def _gigabytes(value: float) -> str:
+    amount = value / _GIB
+    return f"{amount:,.0f}" if amount >= 9.95 else f"{amount:.1f}"
+
+
+def _checkpoint(hero: Hero, series: RunSeries, state: RunState, now: float) -> HeroFigure:
+    if state.checkpoint is None:
+        return HeroFigure(hero.label)
+    saved = [mark for mark in series.marks if mark.kind == "checkpoint"]
+    note, tip = "", ""
+    if saved:
+        step = int(saved[-1].step)
+        tip = f"Saved at step {count(step)}."
+        note = ago(now - saved[-1].ts) if state.is_live else f"step {count(step)}"
+    return HeroFigure(hero.label, count(state.checkpoint), note, tip=tip)
+
+
+def ago(seconds: float) -> str:
+    """How long ago in its largest unit: "now", "1 min ago", "3 h ago"."""
+    if seconds < 60:
+        return "now" if seconds < 10 else f"{int(seconds) // 10 * 10} s ago"
+    if seconds < 3600:
+        return f"{int(seconds) // 60} min ago"
+    return f"{int(seconds) // 3600} h ago" if seconds < 86_400 else f"{int(seconds) // 86_400} d ago"

@@ -1,0 +1,46 @@
+"""A notice over a part of the window, which it neither pushes nor resizes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QWidget
+
+from app.views.widgets.notice_bar import NoticeBar, Step
+
+WIDTH: Final = 640
+MARGIN: Final = 16
+
+
+class FloatingNotice(NoticeBar):
+    """A notice bar at the lower edge of `ground`, in its middle."""
+
+    def __init__(self, ground: QWidget) -> None:
+        super().__init__(ground)
+        self._ground = ground
+        ground.installEventFilter(self)
+
+    def say(self, kind: str, title: str, text: str, step: Step | None = None) -> None:
+        """Shows a message over the ground."""
+        super().say(kind, title, text, step)
+        self._place()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follows the ground's size."""
+        if watched is self._ground and event.type() == QEvent.Type.Resize and not self.isHidden():
+            self._place()
+        return super().eventFilter(watched, event)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._place()
+
+    def _place(self) -> None:
+        room = self._ground.rect()
+        width = min(WIDTH, room.width() - 2 * MARGIN)
+        height = self.heightForWidth(width) if self.hasHeightForWidth() else self.sizeHint().height()
+        height = max(height, self.minimumSizeHint().height())
+        self.setGeometry((room.width() - width) // 2, room.height() - height - MARGIN, width, height)
+        self.raise_()

@@ -1,0 +1,182 @@
+"""The desk: runs and pages, with New run as a panel beside them where there is room, and over them where not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QColor,
+    QKeySequence,
+    QLinearGradient,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QShortcut,
+)
+from PySide6.QtWidgets import QWidget
+
+from app.views.style.tones import is_dark, rule
+from app.views.widgets.build import lay_column
+
+WIDE: Final = 1240
+"""From this width on the sheet stands beside the charts, not over them."""
+SHEET_WIDTH: Final = 420
+LEAST_SHEET: Final = 340
+LEFT_VISIBLE: Final = 48
+"""Of what is under the sheet, so that it is seen to be a sheet."""
+GRIP: Final = 5
+SHADOW: Final = 16
+_DIM: Final = {False: QColor(0, 0, 0, 46), True: QColor(0, 0, 0, 120)}
+
+
+class Shade(QWidget):
+    """Dims what lies under the sheet; a click on it closes the sheet.
+
+    Signals:
+        clicked: It was clicked.
+    """
+
+    clicked = Signal()
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.edge = 0
+        self.hide()
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        dim = _DIM[is_dark(self.palette())]
+        painter.fillRect(0, 0, self.edge, self.height(), dim)
+        shadow = QLinearGradient(self.edge - SHADOW, 0, self.edge, 0)
+        shadow.setColorAt(0, QColor(0, 0, 0, 0))
+        shadow.setColorAt(1, QColor(0, 0, 0, 60))
+        painter.fillRect(QRect(self.edge - SHADOW, 0, SHADOW, self.height()), shadow)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+        self.clicked.emit()
+
+
+class Grip(QWidget):
+    """The sheet's left edge, by which it is made wider.
+
+    Signals:
+        dragged: Where the mouse is, from the left of the desk.
+    """
+
+    dragged = Signal(int)
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setCursor(Qt.CursorShape.SplitHCursor)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        QPainter(self).fillRect(0, 0, 1, self.height(), rule(self.palette()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        desk = self.parentWidget().parentWidget()
+        self.dragged.emit(desk.mapFromGlobal(event.globalPosition().toPoint()).x())
+
+
+class SheetFrame(QWidget):
+    """The ground of the sheet, and its grip."""
+
+    def __init__(self, sheet: QWidget, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAutoFillBackground(True)
+        self.grip = Grip(self)
+        lay_column(self, sheet, margins=(1, 0, 0, 0), grow=sheet)
+        self.hide()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.grip.setGeometry(0, 0, GRIP, self.height())
+        self.grip.raise_()
+
+
+class Desk(QWidget):
+    """Places the sheet; what is in both is not its business.
+
+    Args:
+        panes: Runs and pages.
+        sheet: New run.
+
+    Signals:
+        close_requested: Esc, or a click beside the sheet.
+        placed: The desk or the sheet has another size.
+    """
+
+    close_requested = Signal()
+    placed = Signal()
+
+    def __init__(self, panes: QWidget, sheet: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.sheet_width = SHEET_WIDTH
+        self._panes = panes
+        self._sheet = sheet
+        self._is_open = False
+        panes.setParent(self)
+        self.shade = Shade(self)
+        self.frame = SheetFrame(sheet, self)
+        self.shade.clicked.connect(self.close_requested)
+        self.frame.grip.dragged.connect(self._on_dragged)
+        escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self.frame, self.close_requested.emit)
+        escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+
+    @property
+    def is_wide(self) -> bool:
+        """There is room for the sheet beside the pages."""
+        return self.width() >= WIDE
+
+    @property
+    def is_open(self) -> bool:
+        """The sheet is shown."""
+        return self._is_open
+
+    def set_open(self, is_open: bool) -> None:
+        """Shows the sheet or puts it away."""
+        self._is_open = is_open
+        self._arrange()
+
+    def minimumSizeHint(self) -> QSize:
+        """Of the panes: the sheet lies over them where there is no room for both."""
+        return self._panes.minimumSizeHint()
+
+    def sizeHint(self) -> QSize:
+        return self._panes.sizeHint()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._arrange()
+
+    def _arrange(self) -> None:
+        width, height = self.width(), self.height()
+        sheet = self._sheet_room(width) if self._is_open else 0
+        beside = self._is_open and self.is_wide
+        self._panes.setGeometry(0, 0, width - sheet if beside else width, height)
+        self.shade.edge = width - sheet
+        self.shade.setGeometry(0, 0, width, height)
+        self.frame.setGeometry(width - sheet, 0, sheet, height)
+        self.shade.setVisible(self._is_open and not beside)
+        self.frame.setVisible(self._is_open)
+        if self._is_open:
+            self.shade.raise_()
+            self.frame.raise_()
+            self.shade.update()
+        self.placed.emit()
+
+    def _sheet_room(self, width: int) -> int:
+        least = max(LEAST_SHEET, self._sheet.minimumSizeHint().width() + 1)
+        most = max(least, width - LEFT_VISIBLE if not self.is_wide else width // 2)
+        return min(max(self.sheet_width, least), most, width)
+
+    def _on_dragged(self, x: int) -> None:
+        self.sheet_width = max(LEAST_SHEET, self.width() - x)
+        self._arrange()

@@ -1,0 +1,126 @@
+"""Hero tiles: the figures of the run's header, readable from two metres away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.state.hero_figures import HeroFigure
+from app.views.style.fonts import tabular
+from app.views.style.palette import plot_colours
+from app.views.style.tones import muted, tone
+from app.views.widgets.build import lay_row
+from app.views.widgets.card import CORNER
+
+SIZES: Final = (1.5, 1.3, 1.15, 1.0)
+MARGIN: Final = 12
+GAP: Final = 8
+LEAST_WIDTH: Final = 96
+LEAST_NOTE: Final = 24
+_TONES: Final = {"better": "success", "worse": "warning"}
+
+
+class HeroTile(QWidget):
+    """One figure: its name over its value, the trend beside it; where there is no room, the trend beside the name."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.figure = HeroFigure("")
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_figure(self, figure: HeroFigure) -> None:
+        """Shows another figure; draws only what changed."""
+        if figure != self.figure:
+            self.figure = figure
+            said = " ".join(part for part in (figure.value, figure.note) if part)
+            self.setAccessibleName(f"{figure.label}: {said}")
+            self.setToolTip("\n".join(part for part in (f"{figure.label}: {said}", figure.tip) if part))
+            self.update()
+
+    def sizeHint(self) -> QSize:
+        height = self.fontMetrics().height() + QFontMetrics(self._value_font()).height()
+        return QSize(160, height + 16)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(LEAST_WIDTH, self.sizeHint().height())
+
+    def _value_font(self, room: int = 0) -> QFont:
+        """Bold and large; smaller where the value would not fit into `room`."""
+        font = tabular(self.font())
+        font.setBold(True)
+        whole = font.pointSizeF()
+        for size in SIZES:
+            font.setPointSizeF(whole * size)
+            if not room or QFontMetrics(font).horizontalAdvance(self.figure.value) <= room:
+                break
+        return font
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        palette, figure = self.palette(), self.figure
+        painter.setPen(plot_colours(palette).grid)
+        painter.drawRoundedRect(self.rect().toRectF().adjusted(0.5, 0.5, -0.5, -0.5), CORNER, CORNER)
+        room = self.width() - 2 * MARGIN
+        value_font = self._value_font(room)
+        small, large = self.fontMetrics(), QFontMetrics(value_font)
+        top = (self.height() - small.height() - large.height()) // 2
+        value = large.elidedText(figure.value, Qt.TextElideMode.ElideRight, room)
+        wide = large.horizontalAdvance(value)
+        beside = room - wide - GAP
+        label = room
+        note = tabular(self.font())
+        metrics = QFontMetrics(note)
+        needs = metrics.horizontalAdvance(figure.note)
+        if figure.note and needs > beside:  # its place is the line above, if the name leaves it one
+            label = min(room, small.horizontalAdvance(figure.label) + 1)
+            above = room - label - GAP
+            if max(above, beside) >= LEAST_NOTE:
+                at_top = above > beside
+                left, width = (MARGIN + label + GAP, above) if at_top else (MARGIN + wide + GAP, beside)
+                box = QRect(left, top if at_top else top + small.height(), width, large.height())
+                self._note(painter, note, box.adjusted(0, 0, 0, small.height() - large.height() if at_top else 0))
+        elif figure.note:
+            self._note(painter, note, QRect(MARGIN + wide + GAP, top + small.height(), beside, large.height()))
+        painter.setPen(muted(palette))
+        painter.setFont(self.font())
+        name = small.elidedText(figure.label, Qt.TextElideMode.ElideRight, label)
+        painter.drawText(QRect(MARGIN, top, room, small.height()), Qt.AlignmentFlag.AlignVCenter, name)
+        painter.setPen(palette.color(QPalette.ColorRole.WindowText))
+        painter.setFont(value_font)
+        line = QRect(MARGIN, top + small.height(), room, large.height())
+        painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, value)
+
+    def _note(self, painter: QPainter, font: QFont, box: QRect) -> None:
+        text = QFontMetrics(font).elidedText(self.figure.note, Qt.TextElideMode.ElideRight, box.width())
+        painter.setPen(self._note_colour())
+        painter.setFont(font)
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, text)
+
+    def _note_colour(self) -> QColor:
+        name = _TONES.get(self.figure.trend)
+        return tone(self.palette(), name) if name is not None else muted(self.palette())
+
+
+class HeroTiles(QWidget):
+    """Up to five tiles of one width, in one row."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.tiles: list[HeroTile] = []
+        self._row = lay_row(self, spacing=8)
+
+    def show_figures(self, figures: Sequence[HeroFigure]) -> None:
+        """Shows these figures, each in its tile."""
+        while len(self.tiles) < len(figures):
+            tile = HeroTile()
+            self.tiles.append(tile)
+            self._row.addWidget(tile, 1)
+        for number, tile in enumerate(self.tiles):
+            if number < len(figures):
+                tile.show_figure(figures[number])
+            tile.setVisible(number < len(figures))
