@@ -99,6 +99,7 @@ class RunDisplay(QObject):
         data.changed.connect(self._on_events)
         data.failed.connect(window.notice.show_error)
         self._table.devices_changed.connect(self._show_names)
+        self._table.sampled.connect(window.show_device_samples)
         showing.shown.connect(self._show_names)
         ledger.changed.connect(window.tabs.ledger.show_snapshot)
         ledger.failed.connect(window.tabs.ledger.notice.show_error)

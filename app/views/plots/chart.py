@@ -80,7 +80,6 @@ class Chart(pyqtgraph.PlotWidget):
         self.time_axis = time_axis
         self.where: Callable[[float], str] = lambda at: f"{at:,.0f}"
         self.empty_text = ""
-        self.note: Callable[[], str] = str
         self.took_s = self._made_in_s = 0.0
         self.layers: list[Layer] = []
         self._marks: Sequence[Mark] = ()
@@ -324,10 +323,6 @@ class Chart(pyqtgraph.PlotWidget):
             painter.setPen(plot_colours(self.palette()).muted)
             flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
             painter.drawText(area.adjusted(8, 0, -8, 0), flags, self.empty_text)
-        note = self.note() if self._scale is not None else ""
-        if note:
-            painter.setPen(plot_colours(self.palette()).muted)
-            painter.drawText(area.adjusted(4, 1, -4, 0), Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop, note)
         if self.hasFocus():
             painter.setPen(hairline(self.palette().color(QPalette.ColorRole.Highlight)))
             painter.drawRect(area.adjusted(-1, -1, 1, 1))

@@ -121,7 +121,7 @@ class ChartCards(QObject):
 
     def all_keys(self) -> list[str]:
         """All cards of the run, the hidden ones too, in their order; devices last."""
-        return [*self.arrangement.sort(self._found), *([DEVICES] if self._devices.frames else [])]
+        return [*self.arrangement.sort(self._found), *([DEVICES] if self._devices.rows else [])]
 
     def title(self, key: str) -> str:
         """What a card is called."""
@@ -154,7 +154,7 @@ class ChartCards(QObject):
     def _arrange(self) -> None:
         shown = self.arrangement.shown(self._found)
         is_new, self.shown = shown != self.shown, shown
-        has_devices = bool(self._devices.frames) and DEVICES not in self.arrangement.hidden
+        has_devices = bool(self._devices.rows) and DEVICES not in self.arrangement.hidden
         self.grid.show_cards(shown, has_devices)
         if is_new:
             self.arranged.emit()

@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from PySide6.QtCore import QBuffer, QByteArray, QRectF
@@ -18,11 +18,24 @@ from PySide6.QtSvg import QSvgGenerator
 from app.run_data.pyramid import Floats
 from app.views.plots.chart import Chart
 from app.views.plots.drawing import Area, Layer, Strokes
+from app.views.plots.time_axis import TimeAxis
 from app.views.style.palette import plot_colours
 from core.errors import RankdeckError
 
 PICTURE_SCALE: Final = 2
 """Pixels of a saved picture for one on the screen."""
+
+
+class Drawn(Protocol):
+    """What can be saved as a table."""
+
+    @property
+    def layers(self) -> list[Layer]:
+        """What is drawn."""
+
+    @property
+    def time_axis(self) -> TimeAxis:
+        """Over which axis."""
 
 
 def picture(chart: Chart, title: str) -> QImage:
@@ -42,8 +55,17 @@ def save_picture(chart: Chart, title: str, path: Path) -> None:
     Raises:
         RankdeckError: It cannot be written.
     """
+    save_image(picture(chart, title), path)
+
+
+def save_image(image: QImage, path: Path) -> None:
+    """Writes a PNG.
+
+    Raises:
+        RankdeckError: It cannot be written.
+    """
     writer = QImageWriter(str(path), QByteArray(b"png"))
-    if not writer.write(picture(chart, title)):
+    if not writer.write(image):
         raise _cannot_write(path, f"{writer.errorString()}.")
 
 
@@ -77,7 +99,7 @@ def save_drawing(chart: Chart, title: str, path: Path) -> None:
         raise _cannot_write(path, f"{error.strerror or error}.") from None
 
 
-def save_values(chart: Chart, path: Path) -> None:
+def save_values(chart: Drawn, path: Path) -> None:
     """Writes a CSV of what is drawn.
 
     Raises:
@@ -89,7 +111,7 @@ def save_values(chart: Chart, path: Path) -> None:
         raise _cannot_write(path, f"{error.strerror or error}.") from None
 
 
-def values(chart: Chart, separator: str) -> str:
+def values(chart: Drawn, separator: str) -> str:
     """What is drawn as a table: a line for each position, a column for each curve.
 
     Where a pixel stands for several steps, a curve has two columns, with the lowest and the highest of them.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup, QIcon, QPainter, QPalette, QPixmap, QShowEvent
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup, QIcon, QPalette, QPixmap
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -21,13 +21,10 @@ from PySide6.QtWidgets import (
 
 from app.run_data.series import XAxis
 from app.views.plots.curve_options import CurveOptions
-from app.views.plots.device_curves import DASHES, QUANTITIES, DeviceOptions
-from app.views.plots.drawing import hairline
 from app.views.style.fonts import tabular
-from app.views.style.palette import faint, plot_colours, rank_colour
+from app.views.style.palette import rank_colour
 from core.machine.devices.names import RankNames
 
-SHORT: Final = {"utilisation": "Util.", "memory": "Mem.", "temperature": "Temp."}
 STRENGTHS: Final = (0, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
@@ -214,69 +211,6 @@ class LogBox(QCheckBox):
         super().__init__("&Log", parent)
         self.setAccessibleName("Logarithmic loss")
         self.setToolTip("Logarithmic loss axis (values of zero and below are not drawn)")
-
-
-class QuantityBox(QCheckBox):
-    """One quantity of the devices, drawn or not; its sign shows how it is drawn."""
-
-    def __init__(self, quantity: str, options: DeviceOptions, parent: QWidget | None = None) -> None:
-        super().__init__(quantity.capitalize(), parent)
-        self._quantity = quantity
-        self._options = options
-        self._labels = (quantity.capitalize(), SHORT.get(quantity, quantity.capitalize()))
-        self.setAccessibleName(f"Draw {quantity}")
-        self.setChecked(quantity in options.shown)
-        self.setIconSize(QSize(16, 12))
-        self.setToolTip(f"Draw the devices' {quantity} (the current value is always next to the device's name)")
-        self.toggled.connect(self._on_toggled)
-        self._draw_sign()
-
-    @property
-    def full_width(self) -> int:
-        """Pixels that it needs with its whole word."""
-        return self._width_with(self._labels[0])
-
-    def set_short(self, short: bool) -> None:
-        """A shorter word, where plots are narrow."""
-        word = self._labels[short]
-        if word != self.text():
-            self.setText(word)
-
-    def minimumSizeHint(self) -> QSize:
-        """Room for the short word."""
-        return QSize(self._width_with(self._labels[1]), super().sizeHint().height())
-
-    def _width_with(self, word: str) -> int:
-        metrics = self.fontMetrics()
-        return self.sizeHint().width() + metrics.horizontalAdvance(word) - metrics.horizontalAdvance(self.text())
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """The sign needs the screen's resolution."""
-        self._draw_sign()
-        super().showEvent(event)
-
-    def changeEvent(self, event: QEvent) -> None:
-        """And the palette's colours."""
-        if event.type() == QEvent.Type.PaletteChange:
-            self._draw_sign()
-        super().changeEvent(event)
-
-    def _on_toggled(self, shown: bool) -> None:
-        (self._options.shown.add if shown else self._options.shown.discard)(self._quantity)
-
-    def _draw_sign(self) -> None:
-        ratio = self.devicePixelRatioF()
-        pixmap = QPixmap(self.iconSize() * ratio)
-        pixmap.setDevicePixelRatio(ratio)
-        pixmap.fill(Qt.GlobalColor.transparent)
-        painter = QPainter(pixmap)
-        if self._quantity == QUANTITIES[0]:
-            painter.fillRect(1, 3, 14, 7, faint(rank_colour(0, self.palette()), self.palette(), 0.45))
-        else:
-            painter.setPen(hairline(plot_colours(self.palette()).text, DASHES[self._quantity]))
-            painter.drawLine(0, 6, 16, 6)
-        painter.end()
-        self.setIcon(QIcon(pixmap))
 
 
 def swatch(palette: QPalette, rank: int) -> QIcon:

@@ -16,14 +16,22 @@ from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from app.views.plots.drawing import Area, Layer, Line
 from app.views.plots.rank_curves import without_pauses
-from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
 from app.views.style.palette import faint, plot_colours, rank_colour
 from core.formatting import UNKNOWN
 
 QUANTITIES: Final = ("utilisation", "memory", "temperature", "power")
+FORMS: Final = {
+    "utilisation": "utilisation over the run",
+    "memory": "line: memory",
+    "temperature": "dashes: °C",
+    "power": "dots: power",
+}
+"""What a quantity is drawn as, in the head of the card."""
 DASHES: Final[dict[str, tuple[float, ...]]] = {"memory": (), "temperature": (4.0, 3.0), "power": (1.0, 3.0)}
 GIB: Final = 2**30
+PROCESS: Final = "this rank's process"
+MACHINE: Final = "whole machine"
 LEAST_MEMORY_SHARE: Final = 0.25
 
 
@@ -36,7 +44,7 @@ class DeviceOptions:
         is_over: The run has ended: a readout without a crosshair has means and peaks, not the last sample.
     """
 
-    shown: set[str] = field(default_factory=lambda: {"utilisation", "memory"})
+    shown: set[str] = field(default_factory=lambda: {"utilisation"})
     is_over: bool = False
 
 
@@ -49,10 +57,6 @@ class DeviceCurves:
         uuid: Which device; "host" is the machine itself.
         rank: The rank that trains on it, for its colour; None if none does.
     """
-
-    floor: float | None = 0.0
-    unit = ""
-    fixed_scale: Scale | None = Scale(0.0, 105.0)
 
     def __init__(self, run: Callable[[], RunSeries], options: DeviceOptions, uuid: str, rank: int | None) -> None:
         self._run = run
@@ -90,7 +94,7 @@ class DeviceCurves:
                         x,
                         np.zeros(len(x)),
                         percent,
-                        faint(colour, palette, 0.45 if self._rank is not None else 0.25),
+                        faint(colour, palette, 0.7 if self._rank is not None else 0.3),
                         quantity,
                     )
                 )
@@ -103,17 +107,21 @@ class DeviceCurves:
         run = self._run()
         series, at = run.device(self._uuid), view.cursor
         if at is None and self._options.is_over:
-            return _summary(series)
+            return _summary(series, self._total(series))
         if at is not None and view.axis == "step":
             times = run.times_of(at, at)
             at = times[0] if times is not None else None
         busy = self._value(series, _busy_name(series), at)
-        used, total = self._value(series, "memory_used_bytes", at), series.last("memory_total_bytes")
+        used, total = self._value(series, "memory_used_bytes", at), self._total(series)
         readings = [Reading(None, "", _unit(busy, "%")), Reading(None, "", _memory(used, total))]
         for name, unit in (("temperature_celsius", "°C"), ("power_w", "W")):
             if name in series.columns:
                 readings.append(Reading(None, "", _unit(self._value(series, name, at), unit)))
         return readings
+
+    def _total(self, series: Series) -> float | None:
+        """The memory beside what is used: none for a process, which has no memory of its own."""
+        return None if self.measured() == PROCESS else series.last("memory_total_bytes")
 
     def memory_axis(self) -> str:
         """How much memory is at the top, where that is not all of the device's; else empty."""
@@ -122,15 +130,15 @@ class DeviceCurves:
         top = _memory_top(series, total) if total else None
         if top is None or top == total or "memory" not in self._options.shown:
             return ""
-        return f"memory: 100 is {top / GIB:g} GiB"
+        return f"memory: the top is {top / GIB:g} of {total / GIB:.0f} GiB"
 
     def measured(self) -> str:
         """Whose figures these are."""
         if self._uuid == "host":
-            return "whole machine"
+            return MACHINE
         if not self._uuid.startswith("cpu:"):
             return ""
-        return "whole machine" if self._rank is None else "this run's process"
+        return MACHINE if self._rank is None else PROCESS
 
     def _times(self, view: View) -> tuple[float, float] | None:
         return (view.low, view.high) if view.axis == "ts" else self._run().times_of(view.low, view.high)
@@ -163,9 +171,8 @@ def _busy_name(series: Series) -> str:
     return "utilization_percent" if "utilization_percent" in series.columns else "cpu_percent"
 
 
-def _summary(series: Series) -> list[Reading]:
+def _summary(series: Series, total: float | None) -> list[Reading]:
     """What a run that is over used: means and peaks."""
-    total = series.last("memory_total_bytes")
     readings = [
         Reading(None, "mean", _unit(series.mean(_busy_name(series)), "%")),
         Reading(None, "peak", _memory(series.peak("memory_used_bytes"), total)),
@@ -194,5 +201,11 @@ def _unit(value: float | None, unit: str) -> str:
 
 
 def _memory(used: float | None, total: float | None) -> str:
-    left = UNKNOWN if used is None else f"{used / GIB:.1f}"
-    return f"{left} of {total / GIB:.0f} GiB" if total else f"{left} GiB"
+    if total:
+        return f"{UNKNOWN if used is None else _gib(used)} / {total / GIB:.0f} GiB"
+    return f"{UNKNOWN if used is None else _gib(used)} GiB"
+
+
+def _gib(used: float) -> str:
+    amount = used / GIB
+    return f"{amount:.0f}" if amount >= 10 else f"{amount:.1f}" if amount >= 1 else f"{amount:.2f}"

@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QFont, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QGridLayout,
-    QHBoxLayout,
-    QLabel,
-    QScrollArea,
-    QScrollBar,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QContextMenuEvent, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QFrame, QScrollArea, QScrollBar, QWidget
 
 from app.run_data.run_series import RunSeries
-from app.views.plots.chart import Chart
-from app.views.plots.curve_controls import QuantityBox
-from app.views.plots.device_curves import QUANTITIES, DeviceCurves, DeviceOptions
-from app.views.plots.plot_frame import PlotFrame
+from app.views.plots.device_curves import FORMS, QUANTITIES, DeviceCurves, DeviceOptions
+from app.views.plots.device_menu import make_menu
+from app.views.plots.device_plot_row import DevicePlotRow
+from app.views.plots.device_strip import DeviceStrip
+from app.views.plots.plot_frame import draw_card
 from app.views.plots.time_axis import TimeAxis
-from app.views.widgets.card import draw_card
+from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, muted_label
+from core.machine.devices import DeviceSample
 from core.machine.devices.names import label_by_uuid
 
-LEAST_ROW: Final = 24
-LEAST_WITH_LABELS: Final = 30
-LARGEST_ROW: Final = 240
+LARGEST_ROW: Final = 136
 LEAST_COLUMN: Final = 400
 """Room for a name and all its figures."""
 ROWS_IN_ONE_COLUMN: Final = 2
-HEAD_GAP, HEAD_MARGIN = 8, 8
+ROW_GAP: Final = 6
+COLUMN_GAP: Final = 24
+EDGE: Final = 12
+HEAD_GAP: Final = 4
+SUMMARY: Final = "mean % and W, highest GiB and °C"
+"""The figures of a run that is over."""
 
 
 class DeviceRows(QWidget):
-    """A head with the quantities, and a scrolled row for each device.
+    """A head, and a row for each device; scrolled only where not even one line for each has room.
 
     Args:
         run: Gives the run that is shown just now.
@@ -52,29 +48,24 @@ class DeviceRows(QWidget):
         self._names: dict[str, str] = {}
         self._shown: list[tuple[str, int | None, str]] = []
         self.options = DeviceOptions()
-        self.frames: list[PlotFrame] = []
-        self._columns = 1
-        self._rows = QGridLayout()
-        self._rows.setContentsMargins(0, 0, 0, 0)
-        self._rows.setVerticalSpacing(4)
-        self._rows.setHorizontalSpacing(8)
-        inside = QWidget()
-        inside.setLayout(self._rows)
-        self._rows.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.rows: list[DevicePlotRow] = []
+        self._rows_by_uuid: dict[str, DevicePlotRow] = {}
+        self._heading = bold_label("Devices")
+        self._what = muted_label(wraps=False)
+        self._more = icon_button("more", "Save, copy, choose what is drawn", self._pop_up_below)
+        self._more.setAutoRaise(True)
+        self._body = QWidget()
         self._scroll = QScrollArea()
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self._scroll.setWidgetResizable(True)
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._scroll.setWidget(inside)
-        for see_through in (inside, self._scroll.viewport()):  # the card is the ground
+        self._scroll.setWidget(self._body)
+        for see_through in (self._body, self._scroll.viewport()):  # the card is the ground
             see_through.setAutoFillBackground(False)
-        self._scroll.viewport().installEventFilter(self)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(1, 6, 1, 6)
-        layout.setSpacing(2)
-        layout.addLayout(self._make_head())
-        layout.addWidget(self._scroll, 1)
+        head = lay_row(None, self._heading, self._what, None, self._more, spacing=8)
+        lay_column(self, head, self._scroll, spacing=HEAD_GAP, margins=(EDGE, 4, EDGE - 4, EDGE - 4), grow=self._scroll)
+        time_axis.cursor_changed.connect(self._show_what)
+        self._show_what()
 
     def set_names(self, names: Mapping[str, str]) -> None:
         """What devices are called, by UUID."""
@@ -86,6 +77,7 @@ class DeviceRows(QWidget):
         Args:
             trained_on: UUIDs by rank, for the order and the colours.
         """
+        self._show_what()
         sampled = self._run().devices()
         ranks = {uuid: rank for rank, uuid in reversed(list(enumerate(trained_on)))}
         places = {uuid: place for place, uuid in enumerate(self._names)}
@@ -96,30 +88,40 @@ class DeviceRows(QWidget):
         if wanted == self._shown:
             return
         self._shown = wanted
-        for frame in self.frames:
-            self._rows.removeWidget(frame)
-            frame.chart.close_plot()
-            frame.deleteLater()
-        self.frames = [self._make_row(uuid, rank, title) for uuid, rank, title in wanted]
-        self._columns = 0
+        for row in self.rows:
+            row.hide()
+            row.strip.close_plot()
+            row.deleteLater()
+        self.rows = [self._make_row(uuid, rank, title) for uuid, rank, title in wanted]
+        self._rows_by_uuid = {uuid: row for (uuid, _, _), row in zip(wanted, self.rows, strict=True)}
         self._arrange()
+        self.updateGeometry()
 
-    def charts(self) -> list[Chart]:
+    def show_samples(self, samples: Sequence[DeviceSample]) -> None:
+        """Warns of devices that are held down just now, while the run goes."""
+        for sample in samples:
+            row = self._rows_by_uuid.get(sample.uuid)
+            if row is None:
+                continue
+            if self.options.is_over:
+                row.forget_warning()
+            else:
+                row.show_sample(sample)
+
+    def charts(self) -> list[DeviceStrip]:
         """The rows' plots."""
-        return [frame.chart for frame in self.frames]
+        return [row.strip for row in self.rows]
 
     def needed_height(self, width: int) -> int:
-        """What all rows need in a card of this width, each with the least plot."""
-        if not self.frames:
+        """What all rows need in a card of this width, each in one line."""
+        if not self.rows:
             return 0
-        lines = -(-len(self.frames) // self._columns_in(width))
-        row = self.frames[0].head_height() + self._rows.verticalSpacing() + LEAST_ROW
-        head = self._heading.sizeHint().height() + self._boxes[0].sizeHint().height() // 2
-        return head + 16 + lines * row + self.frames[0].chart.labels_height()
+        lines = -(-len(self.rows) // self._columns_in(width - 2 * EDGE))
+        return self._head_height() + lines * (self.rows[0].least_height() + ROW_GAP) + EDGE
 
     @property
     def scroll_bar(self) -> QScrollBar:
-        """Its width is taken from the rows' plots while it is there."""
+        """There only while rows do not fit."""
         return self._scroll.verticalScrollBar()
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -131,76 +133,86 @@ class DeviceRows(QWidget):
         """Rows share the room."""
         super().resizeEvent(event)
         self._arrange()
-        needed = self._heading.sizeHint().width() + sum(box.full_width for box in self._boxes)
-        short = needed + HEAD_GAP * (len(self._boxes) + 2) + 2 * HEAD_MARGIN > self.width()
-        for box in self._boxes:
-            box.set_short(short)
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The rows' own room has changed, which may be after this widget's."""
-        if event.type() == QEvent.Type.Resize:
-            self._share_height()
-        return super().eventFilter(watched, event)
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """The card's menu."""
+        self._pop_up(event.globalPos())
+
+    # --- laying out ------------------------------------------------------------------------------------------
+
+    def _head_height(self) -> int:
+        return self._more.sizeHint().height() + HEAD_GAP + 4
 
     def _columns_in(self, width: int) -> int:
         """One, or two where there are many devices and room for them."""
-        return 2 if len(self.frames) > ROWS_IN_ONE_COLUMN and width >= 2 * LEAST_COLUMN else 1
+        return 2 if len(self.rows) > ROWS_IN_ONE_COLUMN and width >= 2 * LEAST_COLUMN else 1
 
     def _arrange(self) -> None:
-        """Puts the rows into one or two columns, and shares the height."""
-        columns = self._columns_in(self.width())
-        if columns != self._columns:
-            self._columns = columns
-            for number, frame in enumerate(self.frames):
-                self._rows.addWidget(frame, number // columns, number % columns)
-            for column in range(2):
-                self._rows.setColumnStretch(column, int(column < columns))
-        self._share_height()
-
-    def _lines(self) -> int:
-        return -(-len(self.frames) // max(1, self._columns))
-
-    def _share_height(self) -> None:
-        """Gives every row a plot of the same height; the last line has the time labels too, where there is room."""
-        if not self.frames:
+        """Gives every row the same room, as much as there is for it."""
+        if not self.rows:
             return
-        lines = self._lines()
-        heads = lines * (self.frames[0].head_height() + self._rows.verticalSpacing())
-        labels = self.frames[0].chart.labels_height()
-        room = self._scroll.viewport().height() - heads
-        has_labels = (room - labels) // lines >= LEAST_WITH_LABELS
-        plot = max(LEAST_ROW, min(LARGEST_ROW, (room - labels * has_labels) // lines))
-        for number, frame in enumerate(self.frames):
-            is_last = number // self._columns == lines - 1
-            frame.chart.show_time_labels(has_labels and is_last)
-            frame.chart.setFixedHeight(plot + labels * (has_labels and is_last))
+        width = self.width() - 2 * EDGE
+        height = self.height() - self._head_height() - EDGE
+        columns = self._columns_in(width)
+        lines = -(-len(self.rows) // columns)
+        least = self.rows[0].least_height()
+        each = max(least, min(LARGEST_ROW, (height + ROW_GAP) // lines - ROW_GAP))
+        needed = lines * (each + ROW_GAP) - ROW_GAP
+        if needed > height:
+            width -= self.scroll_bar.sizeHint().width()
+        self._body.setFixedSize(max(1, width), max(1, needed))
+        column = (width - COLUMN_GAP * (columns - 1)) // columns
+        for number, row in enumerate(self.rows):
+            left, line = number % columns * (column + COLUMN_GAP), number // columns
+            row.setGeometry(left, line * (each + ROW_GAP), column, each)
+        self._align()
 
-    def _make_row(self, uuid: str, rank: int | None, title: str) -> PlotFrame:
+    def _align(self) -> None:
+        """Names and figures stand below each other; where one name has no room, all are short."""
+        if not self.rows:
+            return
+        figures = max(row.figures_width for row in self.rows)
+        room = self.rows[0].room_for_name(figures)
+        is_short = any(row.name_width(False) > room for row in self.rows)
+        name = max(row.name_width(is_short) for row in self.rows)
+        for row in self.rows:
+            row.align(is_short, name, figures)
+
+    def _make_row(self, uuid: str, rank: int | None, title: str) -> DevicePlotRow:
         source = DeviceCurves(self._run, self.options, uuid, rank)
-        chart = Chart(source, self._time_axis, f"Device {title}")
-        chart.note = source.memory_axis
-        frame = PlotFrame(title, chart, source.measured(), is_card=False)
+        strip = DeviceStrip(source, self._time_axis, f"Device {title}")
+        row = DevicePlotRow(title, strip, source.measured(), self._body)
         use = f"{uuid}: not used by this run" if rank is None else f"Rank {rank} trains on {uuid}"
         whose = source.measured() or "whole device, with all programs that use it"
-        frame.title.setToolTip(f"{title}\n{use}\nFigures: {whose}")
-        return frame
+        row.title.setToolTip(f"{title}\n{use}\nFigures: {whose}")
+        row.read()
+        row.widened.connect(self._align)
+        row.show()
+        return row
 
-    def _make_head(self) -> QHBoxLayout:
-        self._heading = QLabel("Devices")
-        font = QFont(self._heading.font())
-        font.setBold(True)
-        self._heading.setFont(font)
-        self._boxes = [QuantityBox(quantity, self.options) for quantity in QUANTITIES]
-        head = QHBoxLayout()
-        head.setContentsMargins(HEAD_MARGIN, 0, HEAD_MARGIN, 0)
-        head.setSpacing(HEAD_GAP)
-        head.addWidget(self._heading)
-        head.addStretch(1)
-        for box in self._boxes:
-            box.toggled.connect(self._on_quantity_toggled)
-            head.addWidget(box)
-        return head
+    # --- the menu --------------------------------------------------------------------------------------------
 
-    def _on_quantity_toggled(self) -> None:
-        for chart in self.charts():
-            chart.refit()
+    def set_drawn(self, quantity: str, on: bool) -> None:
+        """Draws a quantity of the devices, or not; its figure is always shown."""
+        (self.options.shown.add if on else self.options.shown.discard)(quantity)
+        self._show_what()
+        for strip in self.charts():
+            strip.refit()
+
+    def _show_what(self) -> None:
+        shown = [FORMS[name] for name in QUANTITIES if name in self.options.shown]
+        is_summary = self.options.is_over and self._time_axis.cursor is None
+        self._what.setText(" · ".join([*shown, SUMMARY] if is_summary else shown))
+
+    def _pop_up_below(self) -> None:
+        self._pop_up(self._more.mapToGlobal(QPoint(0, self._more.height())))
+
+    def _pop_up(self, place: QPoint) -> None:
+        menu = make_menu(
+            self,
+            self.options,
+            self.set_drawn,
+            {title: row.strip for (_, _, title), row in zip(self._shown, self.rows, strict=True)},
+        )
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(place)

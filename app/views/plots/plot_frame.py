@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import QPoint, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QMouseEvent, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from app.views.plots import chart_menu
 from app.views.plots.chart import Chart
@@ -17,22 +17,6 @@ from app.views.widgets.card import draw_card
 
 HEAD_MARGIN: Final = 10
 SIGN: Final = 14
-LEAST_LETTERS: Final = 16
-
-
-class DeviceTitle(QLabel):
-    """A name that is elided in its middle where it has too little room: its end tells cards of one model apart."""
-
-    def minimumSizeHint(self) -> QSize:
-        """Its first and last letters."""
-        least = min(self.sizeHint().width(), self.fontMetrics().averageCharWidth() * LEAST_LETTERS)
-        return QSize(least, super().minimumSizeHint().height())
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """As much of the name as there is room for."""
-        painter = QPainter(self)
-        shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideMiddle, self.width())
-        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter, shown)
 
 
 def _head_button(sign: str, name: str, *, checkable: bool = False) -> QToolButton:
@@ -53,7 +37,6 @@ class PlotFrame(QFrame):
         title: What is plotted.
         chart: The plot.
         unit: Of its values, as text; stands beside the title.
-        is_card: With a ground of its own, buttons for its menu and its size, and a head to drag it by.
         parent: Qt owner.
 
     Signals:
@@ -68,27 +51,24 @@ class PlotFrame(QFrame):
     dragged = Signal(QPoint, bool)
     entry_chosen = Signal(str, bool)
 
-    def __init__(
-        self, title: str, chart: Chart, unit: str = "", *, is_card: bool = True, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, title: str, chart: Chart, unit: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.chart = chart
         self._pressed_at: QPoint | None = None
         self._is_dragged = False
-        self.title = bold_label(title, chart) if is_card else DeviceTitle(title)
+        self.title = bold_label(title, chart)
         self.title.setTextFormat(Qt.TextFormat.PlainText)
         self.unit = muted_label(wraps=False)
         self.unit.setText(unit)
-        self.readout = Readout(keeps_all=not is_card)
+        self.readout = Readout()
         self.readout.entry_chosen.connect(self.entry_chosen)
         self.enlarge = _head_button("enlarge", "Enlarge", checkable=True)
         self.enlarge.toggled.connect(self.enlarge_toggled)
         self.more = _head_button("more", "Save, copy, scale, arrange")
         self.more.clicked.connect(lambda: self._pop_up(self.more.mapToGlobal(QPoint(0, self.more.height()))))
-        self._is_card = is_card
-        self._head = self._make_head(is_card)
+        self._head = self._make_head()
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(*((1, 4, 1, 4) if is_card else (0, 0, 0, 0)))
+        layout.setContentsMargins(1, 4, 1, 4)
         layout.setSpacing(2)
         layout.addLayout(self._head)
         layout.addWidget(chart, 1)
@@ -96,22 +76,20 @@ class PlotFrame(QFrame):
         chart.time_axis.cursor_changed.connect(self.read)
         chart.menu_requested.connect(self._pop_up)
 
-    def _make_head(self, is_card: bool) -> QHBoxLayout:
+    def _make_head(self) -> QHBoxLayout:
         head = QHBoxLayout()
-        head.setContentsMargins(HEAD_MARGIN, 0, 4 if is_card else HEAD_MARGIN, 0)
+        head.setContentsMargins(HEAD_MARGIN, 0, 4, 0)
         head.setSpacing(2)
         head.addWidget(self.title)
         head.addSpacing(4)
         head.addWidget(self.unit)
         head.addSpacing(6)
         head.addWidget(self.readout, 1)
-        if is_card:
-            head.addSpacing(6)
-            self.title.setCursor(Qt.CursorShape.OpenHandCursor)
-            self.title.setToolTip("Drag to move this card")
+        head.addSpacing(6)
+        self.title.setCursor(Qt.CursorShape.OpenHandCursor)
+        self.title.setToolTip("Drag to move this card")
         for button in (self.enlarge, self.more):
             head.addWidget(button)
-            button.setVisible(is_card)
         return head
 
     def show_unit(self, unit: str) -> None:
@@ -121,7 +99,7 @@ class PlotFrame(QFrame):
 
     def _fit_head(self) -> None:
         """The unit steps back before values are left out."""
-        buttons = 2 * self.more.sizeHint().width() if self._is_card else 0
+        buttons = 2 * self.more.sizeHint().width()
         room = self.width() - self.title.sizeHint().width() - buttons - 3 * HEAD_MARGIN
         fits = self.unit.sizeHint().width() + self.readout.least_width() <= room
         self.unit.setVisible(bool(self.unit.text()) and fits)
@@ -134,13 +112,12 @@ class PlotFrame(QFrame):
     def paintEvent(self, event: QPaintEvent) -> None:
         """The card's ground and its hairline."""
         super().paintEvent(event)
-        if self._is_card:
-            draw_card(self)
+        draw_card(self)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """A press on the head may become a drag."""
         in_head = event.position().y() < self.chart.geometry().top()
-        if self._is_card and in_head and event.button() == Qt.MouseButton.LeftButton:
+        if in_head and event.button() == Qt.MouseButton.LeftButton:
             self._pressed_at = event.globalPosition().toPoint()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -159,7 +136,7 @@ class PlotFrame(QFrame):
             self.dragged.emit(event.globalPosition().toPoint(), True)
 
     def _pop_up(self, place: QPoint) -> None:
-        ask = self.step_chosen.emit if self._is_card else None
+        ask = self.step_chosen.emit
         chart_menu.pop_up(self.chart, self.title.text(), self, place, ask)
 
     def head_height(self) -> int:

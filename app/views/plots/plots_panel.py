@@ -22,6 +22,7 @@ from app.views.plots.chart_cards import ChartCards
 from app.views.plots.curve_controls import AxisBox, DevicesButton, FitButton, LogBox, SmoothingSlider
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_rows import DeviceRows
+from app.views.plots.device_strip import DeviceStrip
 from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import lay_column, lay_row
@@ -100,7 +101,7 @@ class PlotsPanel(QWidget):
             chart.refresh()
         self._schedule()
 
-    def charts(self) -> list[Chart]:
+    def charts(self) -> list[Chart | DeviceStrip]:
         """Every plot that is made, in the order of the cards; devices last."""
         return [*self.cards.charts(), *self.device_rows.charts()]
 

@@ -26,7 +26,6 @@ class Readout(QWidget):
     By keyboard: left and right choose an entry, Space hides or shows it, Enter leaves it alone.
 
     Args:
-        keeps_all: It is at least as wide as all its values without their names.
         parent: Qt owner.
 
     Signals:
@@ -35,10 +34,9 @@ class Readout(QWidget):
 
     entry_chosen = Signal(str, bool)
 
-    def __init__(self, *, keeps_all: bool = False, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.readings: list[Reading] = []
-        self._keeps_all = keeps_all
         self._widths: dict[tuple[int, str], float] = {}
         self._boxes: list[tuple[QRectF, str]] = []
         self._chosen = 0
@@ -82,7 +80,7 @@ class Readout(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         """One line, however short."""
-        return QSize(self.least_width() if self._keeps_all else 0, self.sizeHint().height())
+        return QSize(0, self.sizeHint().height())
 
     # --- drawing -----------------------------------------------------------------------------------------
 

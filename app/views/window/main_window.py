@@ -35,6 +35,7 @@ from app.views.window.run_header import RunHeader
 from app.views.window.run_page import RunPage
 from app.views.window.top_bar import TopBar
 from app.views.window.welcome import Welcome
+from core.machine.devices import DeviceSample
 from core.machine.devices.names import RankNames
 from core.recipes.manifest import Recipe
 
@@ -225,6 +226,11 @@ class MainWindow(QMainWindow):
     def plot_settings(self) -> Mapping[str, Any]:
         """What a person chose for the plots, to be remembered."""
         return self._plot_settings if self._plots is None else self._plots.settings()
+
+    def show_device_samples(self, samples: Sequence[DeviceSample]) -> None:
+        """Shows what devices do just now, where charts are shown."""
+        if self._plots is not None:
+            self._plots.device_rows.show_samples(samples)
 
     # --- what has happened -------------------------------------------------------------------------------
 

@@ -25,7 +25,6 @@ from PySide6.QtWidgets import QApplication
 from app.main import Rankdeck
 from app.settings import settings_in
 from app.views.new_run.device_row import DeviceRow
-from app.views.plots.curve_controls import QuantityBox
 from core.machine.devices.gpu_processes import plain_name
 from tests.helpers.host_fixture import FakeRun
 from tests.helpers.nvml_sim import NEEDS_SIMULATOR, pretend_cuda_torch, with_gpus
@@ -190,13 +189,12 @@ def story_eight(folder: Path) -> None:
         rankdeck.showing.show(run.run_dir)
         plots = rankdeck.window.plots.device_rows
         rankdeck.window.resize(1600, 1000)
-        wait_for(lambda: len(plots.frames) == 8 and "%" in plots.frames[7].readout.accessibleName())
-        assert [frame.title.text() for frame in plots.frames] == [f"GPU {n} · H100 80GB HBM3" for n in range(8)]
+        wait_for(lambda: len(plots.rows) == 8 and "%" in plots.rows[7].text)
+        wait_for(lambda: plots.rows[7].title.text() == "GPU 7 · H100 80GB HBM3")
         wait_for(lambda: plots.scroll_bar.maximum() == 0)  # all of them in sight
         rankdeck.window.resize(1024, 640)
         QApplication.processEvents()
-        for box in plots.findChildren(QuantityBox):
-            assert box.width() >= box.sizeHint().width() and box.accessibleName()
+        wait_for(lambda: all(row.strip.width() >= 40 and row.title.text().startswith("GPU") for row in plots.rows))
         run.stop(now=True).end()
 
 
@@ -236,15 +234,16 @@ def story_training(folder: Path) -> None:
         rankdeck.showing.show(run.run_dir)
         plots = rankdeck.window.plots.device_rows
         titles = ["CPU 0", "CPU 1", "GPU 0 · RTX 6000 Ada Generation", "GPU 1 · RTX 4090"]
-        wait_for(lambda: [frame.title.text() for frame in plots.frames] == titles)
-        wait_for(lambda: all("W" in frame.readout.accessibleName() for frame in plots.frames[2:]))
-        ada = plots.frames[2]
-        assert "of 48 GiB" in ada.readout.accessibleName() and "not used" in ada.title.toolTip()
-        assert "Rank 1 trains" in plots.frames[1].title.toolTip()
-        wait_for(lambda: len(ada.chart.source.layers(ada.chart.view(), 100, ada.palette())) == 2)
-        card = plots.frames[3].readout
-        wait_for(lambda: card.accessibleName().startswith("88 %;"))
-        wait_for(lambda: card.accessibleName().startswith("– %;"))  # lost: not the figure from before
+        wait_for(lambda: [row.title.toolTip().splitlines()[0] for row in plots.rows] == titles)
+        wait_for(lambda: all("W" in row.text for row in plots.rows[2:]))
+        ada = plots.rows[2]
+        assert "/ 48 GiB" in ada.text and "not used" in ada.title.toolTip()
+        assert "Rank 1 trains" in plots.rows[1].title.toolTip() and "GiB" in plots.rows[1].text
+        assert plots.rows[0].whose.text() == "this rank's process"
+        wait_for(lambda: len(ada.strip.source.layers(ada.strip.view(), 100, ada.palette())) == 1)
+        card = plots.rows[3]
+        wait_for(lambda: card.text.startswith("88 %"))
+        wait_for(lambda: card.text.startswith("– %"))  # lost: not the figure from before
         run.stop(now=True).end()
 
 

@@ -16,7 +16,6 @@ from pytestqt.qtbot import QtBot
 from app.run_data.metrics_batch import MetricsBatch
 from app.run_data.run_series import ChangeSet
 from app.views.plots.chart import Chart
-from app.views.plots.curve_controls import QuantityBox
 from app.views.plots.curve_options import MOST_RANKS
 from app.views.plots.drawing import Line, Points
 from app.views.style.palette import plot_colours, rank_colour
@@ -107,14 +106,15 @@ def test_a_run_is_drawn_from_its_first_point_to_its_last(make: Make, run: RunSto
     drawn = colours_in(panel.loss.chart)
     assert rank_colour(0, palette).rgb() in drawn or rank_colour(1, palette).rgb() in drawn
     assert panel.loss.chart.scale is not None
-    assert [frame.title.text() for frame in panel.device_rows.frames] == [f"{uuid[:12]}…" for uuid in UUIDS]
+    assert [row.title.text() for row in panel.device_rows.rows] == [f"{uuid[:12]}…" for uuid in UUIDS]
 
 
 def test_every_plot_has_its_left_edge_at_the_same_place(make: Make, run: RunStore) -> None:
     panel = make(run)
-    edges = {chart.plot_area().left() for chart in panel.charts()}
+    charts = panel.cards.charts()
+    edges = {chart.plot_area().left() for chart in charts}
     assert len(edges) == 1
-    left = {chart.mapTo(panel, QPoint(0, 0)).x() for chart in panel.charts()} - {
+    left = {chart.mapTo(panel, QPoint(0, 0)).x() for chart in charts} - {
         panel.step_time.chart.mapTo(panel, QPoint(0, 0)).x()
     }
     assert len(left) == 1
@@ -211,7 +211,7 @@ def test_the_crosshair_reads_all_plots(make: Make, run: RunStore) -> None:
     assert not panel.throughput.chart.table.isVisible(), "one table is enough"
     assert "tok/s" in panel.throughput.readout.accessibleName()
     assert "wait" in panel.step_time.readout.accessibleName()
-    assert "°C" in panel.device_rows.frames[0].readout.accessibleName()
+    assert "°C" in panel.device_rows.rows[0].text
     QApplication.sendEvent(chart, QEvent(QEvent.Type.Leave))
     assert panel.time_axis.cursor is None
     assert not chart.table.isVisible()
@@ -269,12 +269,11 @@ def test_smoothing_logarithm_and_ranks(make: Make, run: RunStore) -> None:
 
 def test_quantities_of_devices_can_be_chosen(make: Make, run: RunStore) -> None:
     panel = make(run)
-    row = panel.device_rows.frames[0].chart
+    row = panel.device_rows.rows[0].strip
     before = image(row)
-    assert panel.device_rows.options.shown == {"utilisation", "memory"}
-    box = next(box for box in panel.findChildren(QuantityBox) if box.text() == "Temperature")
-    box.click()
-    assert "temperature" in panel.device_rows.options.shown
+    assert panel.device_rows.options.shown == {"utilisation"}
+    panel.device_rows.set_drawn("temperature", True)
+    assert panel.device_rows.options.shown == {"utilisation", "temperature"}
     assert image(row) != before
 
 
@@ -391,7 +390,7 @@ def test_what_was_chosen_is_remembered(make: Make, run: RunStore) -> None:
 def test_devices_are_called_by_their_names(make: Make, run: RunStore, qtbot: QtBot) -> None:
     panel = make(run)
     panel.show_names(RankNames((), {UUIDS[0]: "RTX 6000 Ada"}))
-    qtbot.waitUntil(lambda: panel.device_rows.frames[0].title.text() == "RTX 6000 Ada")
+    qtbot.waitUntil(lambda: panel.device_rows.rows[0].title.text() == "RTX 6000 Ada")
 
 
 def test_everything_has_an_accessible_name(make: Make, run: RunStore) -> None:

@@ -171,7 +171,7 @@ def test_a_device_is_on_the_same_axis_as_the_ranks(view: View) -> None:
 def test_a_devices_figures_have_their_own_units() -> None:
     run = device_run()
     source = DeviceCurves(lambda: run, DeviceOptions(), "GPU-1", None)
-    assert texts(source.readings(WHOLE, QPalette())) == ["50 %", "12.0 of 48 GiB", "61 °C", "150 W"]
+    assert texts(source.readings(WHOLE, QPalette())) == ["50 %", "12 / 48 GiB", "61 °C", "150 W"]
     at = source.readings(View("step", 1, 100, cursor=37), QPalette())
     assert at[0].text == "57 %"
 
@@ -181,7 +181,7 @@ def test_of_a_run_that_is_over_means_and_peaks_are_read() -> None:
     idle = {"ts": 1102.0, "event": "device", "rank": -1, "uuid": "GPU-1", "utilization_percent": 0, "power_w": 20}
     run.apply(parse_lines([json.dumps(idle).encode()]))
     source = DeviceCurves(lambda: run, DeviceOptions(is_over=True), "GPU-1", 0)
-    assert texts(source.readings(WHOLE, QPalette())) == ["mean 54 %", "peak 12.0 of 48 GiB", "peak 61 °C", "mean 149 W"]
+    assert texts(source.readings(WHOLE, QPalette())) == ["mean 54 %", "peak 12 / 48 GiB", "peak 61 °C", "mean 149 W"]
     assert texts(source.readings(View("step", 1, 100, cursor=37), QPalette()))[0] == "57 %"
 
 
@@ -196,7 +196,8 @@ def test_little_memory_is_not_a_flat_line() -> None:
     source = DeviceCurves(lambda: run, DeviceOptions({"memory"}), "cpu:0", 0)
     (line,) = source.layers(View("ts", 0, 100), 500, QPalette())
     assert isinstance(line, Line) and 55 < line.y.max() < 60
-    assert source.memory_axis() == "memory: 100 is 0.5 GiB" and source.measured() == "this run's process"
+    assert source.memory_axis() == "memory: the top is 0.5 of 24 GiB" and source.measured() == "this rank's process"
+    assert source.readings(View("ts", 0, 100), QPalette())[1].text == "0.29 GiB", "a process has no memory of its own"
     big = device_run()
     assert DeviceCurves(lambda: big, DeviceOptions(), "GPU-1", 0).memory_axis() == "", "a quarter or more is used"
 
