@@ -14,6 +14,7 @@ from core.machine.devices.names import RankNames
 Level = Literal["info", "warning", "error"]
 HOST: Final = -1
 _HOST_LINE: Final = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[.,](\d{3}) ([A-Z]+) ([\w.]+): (.*)")
+_STARTED: Final = re.compile(r"rank\s\d+\sis\sprocess\s\d+")
 _RANK: Final = re.compile(r"\brank\s(\d+)\b")
 _REPORTED_AS_EVENT: Final = re.compile(
     r"state:\s.*→\s(?!training)|the\srun\sis\s|a\sstop\sis\sasked|a\scheckpoint\sis\sbegun|rank\s\d+\shas\smade|phase:\s-$"
@@ -84,7 +85,8 @@ def _host_text(level: str, logger: str, message: str, names: RankNames) -> str:
         return ""
     if message.startswith("state: "):
         return "Training started."
-    text = message.removeprefix("phase: ")
+    process = _STARTED.match(message)
+    text = process[0] if process else message.removeprefix("phase: ")
     text = _RANK.sub(lambda rank: names.short(int(rank[1])), text)
     return text[:1].upper() + text[1:]
 

@@ -157,7 +157,9 @@ def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
     ]
     assert "Each cell is 100 samples." in view.legend.text()
     assert view.strip.tooltip_at(QPoint(0, 10)) == "" and not view.strip.grab().isNull()
-    assert view.resume.text() == "Resume continues from checkpoint 7; 3 of 6 chunks are done; none is trained twice."
+    assert view.resume.text() == (
+        "Resume continues from checkpoint 7; 320 of 600 samples of this epoch are done; none is trained twice."
+    )
     view.add_events([{"event": "commit", "checkpoint": 7, "step": 1610}])
     assert view.resume.text().startswith("Resume continues at step 1,610; ")
     view.notice.show_error(StateFileError("It is cut in half.", "Move it away."))
@@ -188,10 +190,10 @@ def test_a_ledger_of_10000_blocks_is_a_map_that_fits_some_screens(qtbot: QtBot) 
     blocks = tuple(BlockProgress(b, 10, full if b < 5000 else {}, {0: 1} if b == 5000 else {}) for b in range(10_000))
     view.show_snapshot(LedgerSnapshot(progress, blocks, None, 100, 1000))
     assert view.strip.is_map and view.strip.height() < 10 * view.height()
-    assert view.strip.tooltip_at(QPoint(13, 5)) == "Samples from 0: 10 of 10 chunks trained"
+    assert view.strip.tooltip_at(QPoint(13, 5)) == "Samples from 0: 100\N{NO-BREAK SPACE}% trained"
     row, column = divmod(5000, view.strip._columns())
     going = view.strip.tooltip_at(QPoint(13 + 14 * column, 5 + 14 * row))
-    assert going == "Samples from 5,000,000: 0 of 10 chunks trained, 1 in progress"
+    assert going == "Samples from 5,000,000: 0\N{NO-BREAK SPACE}% trained, in progress"
     assert view.strip.tooltip_at(QPoint(2, 5)) == ""
     shot = view.strip.grab().toImage()
     ratio = shot.devicePixelRatio()
