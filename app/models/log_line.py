@@ -20,6 +20,7 @@ _REPORTED_AS_EVENT: Final = re.compile(
     r"state:\s.*→\s(?!training)|the\srun\sis\s|a\sstop\sis\sasked|a\scheckpoint\sis\sbegun|rank\s\d+\shas\smade|phase:\s-$"
 )
 _LEVELS: Final[dict[str, Level]] = {"WARNING": "warning", "ERROR": "error", "CRITICAL": "error"}
+_SUSPECT: Final = re.compile(r"rror|RROR|xcept|raceback|FATAL|CRITICAL|arn|ARN")
 _ERROR: Final = re.compile(
     r"^Traceback \(most recent|\b\w*(?:Error|Exception)\b:|\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:error|Error)\b:"
 )
@@ -52,6 +53,8 @@ def rank_line(text: str, rank: int, order: float, ts: float | None = None) -> Lo
 
 def output_level(text: str) -> Level:
     """The level of a printed line: that of its first word or of the exception that it names."""
+    if _SUSPECT.search(text) is None:  # 20,000 lines are looked at when a log is opened
+        return "info"
     if _ERROR.search(text):
         return "error"
     return "warning" if _WARNING.search(text) else "info"

@@ -13,7 +13,7 @@ from typing import Final
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.config.sync import resolve_synchronisation
-from core.errors import ConfigError, PreflightError
+from core.errors import ConfigError, PreflightError, sentences
 from core.machine.cuda_torch import GOOD_TORCH
 from core.machine.devices.device import Device
 from core.machine.devices.names import device_label
@@ -83,7 +83,7 @@ def why_no_cuda(devices: Sequence[Device], platform: Platform) -> str | None:
     try:
         check_cuda(devices, platform)
     except PreflightError as error:
-        return f"{error.cause} {error.next_step}"
+        return sentences(error.cause, error.next_step)
     return None
 
 

@@ -23,10 +23,10 @@ from core.machine.devices.names import RankNames
 NOTHING: Final = "Data progress appears once the data is prepared: what is trained, in progress and remaining."
 LEGEND: Final = "▮ trained, in the device's colour   ▨ in progress   ▯ remaining"
 MAP_LEGEND: Final = "Each square is a part of the data, filled as far as it is trained; a frame means in progress."
-ROW: Final = 20
+ROW: Final = 24
 MARGIN: Final = 12
-STRIP: Final = 12
-MAX_CELL: Final = 24
+STRIP: Final = 16
+MAX_CELL: Final = 40
 MAP_FROM: Final = 200  # strips of 10,000 blocks would fill 250 screens
 SQUARE: Final = 12
 SQUARE_STEP: Final = 14
@@ -243,7 +243,7 @@ class LedgerView(QWidget):
         done = snapshot.progress
         epochs = f" of {done.epochs}" if done.epochs else ""
         kept = "no checkpoint yet" if snapshot.checkpoint is None else f"checkpoint {snapshot.checkpoint} saved"
-        share = percent(done.chunks_done / max(1, done.chunks_total))
+        share = percent(done.samples_done / max(1, done.samples_total))
         self.headline.setText(
             f"Epoch {done.epoch + 1}{epochs}: {share} trained · {count(done.samples_trained)} samples trained in "
             f"total · {kept}"
