@@ -28,7 +28,7 @@ from app.state.preview_text import (
     sample_title,
     visible,
 )
-from app.views.style.tones import muted, tint
+from app.views.style.tones import blend, is_dark, muted, tone
 from app.views.widgets.build import lay_column, lay_row, muted_label, named
 from app.views.widgets.notice_bar import NoticeBar, Step
 from core.errors import RankdeckError
@@ -165,7 +165,8 @@ class PreviewDialog(QDialog):
             return
         bar = self.text.verticalScrollBar()
         place = bar.value()
-        grounds = (self.palette().color(QPalette.ColorRole.Base).name(), tint(self.palette(), "info").name())
+        base, accent = self.palette().color(QPalette.ColorRole.Base), tone(self.palette(), "info")
+        grounds = (base.name(), blend(accent, base, 0.34 if is_dark(self.palette()) else 0.16).name())
         grey = muted(self.palette()).name()
         parts = [_sample(sample, grounds, grey) for sample in self._found["first_samples"]]
         for number, document in enumerate(self._found["first_documents"], 1):
