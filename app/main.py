@@ -82,7 +82,7 @@ class Rankdeck(QObject):
             self.recipes, self.runner, self,
         )  # fmt: skip
         self.control = RunControl(
-            window, self.launching, self.drafting, self.new_run, table, runs, showing, self.display, self
+            window, self.launching, self.drafting, self.new_run, table, runs, showing, self.display, self.settings, self
         )
         self.draft_saving = DraftSaving(window.new_run, self.settings, self)
         self.beginning = Beginning(window, self.launching, self.table, self.runner, self.runs_dir, self)

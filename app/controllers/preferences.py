@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QUrl
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
 from app.settings import Settings
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark
+from app.views.widgets.open_outside import open_path
 from app.views.window.main_window import MainWindow
 from core.errors import RankdeckError
 
@@ -87,11 +87,4 @@ class Preferences(QObject):
         self._settings.set_values("plots", dict(plots.settings()))
 
     def _on_folder_requested(self) -> None:
-        if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._runs_dir))):
-            self._window.notice.show_error(
-                RankdeckError(
-                    f"No program opened {self._runs_dir}.",
-                    "Open it in your file manager.",
-                    title="The folder could not be opened",
-                )
-            )
+        open_path(self._runs_dir, self._window.notice)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 
@@ -15,6 +15,7 @@ from app.controllers.run_operations import Launching
 from app.controllers.shown_run import Showing
 from app.models.device_table import DeviceTable
 from app.models.run_list import RunList
+from app.settings import Settings
 from app.state.available_actions import ActionContext, available_actions
 from app.state.draft import mode_changes
 from app.views.widgets.notice_bar import Step
@@ -27,6 +28,10 @@ from core.run_folder.state import RunState
 
 if TYPE_CHECKING:
     from app.views.dialogs.resume_dialog import ResumeDialog
+
+
+STATE_FILES: Final = "state_files_folder"
+"""The setting that remembers where the last state file was opened."""
 
 
 class RunControl(QObject):
@@ -42,6 +47,7 @@ class RunControl(QObject):
         runs: RunList,
         showing: Showing,
         display: RunDisplay,
+        settings: Settings,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -53,6 +59,7 @@ class RunControl(QObject):
         self._runs = runs
         self._showing = showing
         self._display = display
+        self._settings = settings
         self.dialog: ResumeDialog | None = None
         self._stops: dict[Path, bool] = {}
         self._closing: set[Path] = set()
@@ -187,8 +194,15 @@ class RunControl(QObject):
         sheet = self._window.new_run
         ticked = device_texts(sheet.devices.selected())
         dialog = ResumeDialog(
-            self._display.entries(), ticked, mode_changes(sheet.draft()), self._table.devices, self._window
+            self._display.entries(),
+            ticked,
+            mode_changes(sheet.draft()),
+            self._table.devices,
+            self._settings.text(STATE_FILES) or str(self._launching.runs_dir),
+            self._runs.model.names(),
+            self._window,
         )
+        dialog.folder_chosen.connect(lambda folder: self._settings.set_text(STATE_FILES, folder))
         dialog.plan_requested.connect(self._on_plan_requested)
         dialog.resume_requested.connect(self._on_plan_agreed)
         dialog.finished.connect(self._on_dialog_finished)

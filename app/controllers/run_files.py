@@ -7,12 +7,13 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, QUrl
-from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QGuiApplication
 
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.shown_run import Showing
 from app.views.widgets.notice_bar import Step
+from app.views.widgets.open_outside import open_path
 from app.views.window.main_window import MainWindow
 from core.errors import RankdeckError
 from core.export import KINDS
@@ -44,7 +45,7 @@ class RunFiles(QObject):
 
     def _on_folder_requested(self) -> None:
         if self._showing.run_dir is not None:
-            open_path(self._showing.run_dir)
+            open_path(self._showing.run_dir, self._window.notice)
 
     def _on_copy_path_requested(self) -> None:
         if self._showing.run_dir is not None:
@@ -70,7 +71,7 @@ class RunFiles(QObject):
             self._going.discard(key)
             folder = made.path if made.path.is_dir() else made.path.parent
             text = "\n".join((str(made.path), *made.details))
-            step = Step("Open &folder", lambda: open_path(folder))
+            step = Step("Open &folder", lambda: open_path(folder, self._window.notice))
             self._window.notice.say("success", f"Exported {run_dir.name}: {KINDS[made.kind]}", text, step)
 
         def failed(error: RankdeckError) -> None:
@@ -85,8 +86,3 @@ class RunFiles(QObject):
     def close(self) -> None:
         """Ends the exports that can be ended; what is half made is removed."""
         self._closing.set()
-
-
-def open_path(path: Path) -> None:
-    """Opens a file or folder with the program that the desktop has for it."""
-    QDesktopServices.openUrl(QUrl.fromLocalFile(str(path)))

@@ -49,12 +49,12 @@ class Launching(QObject):
     def __init__(self, runner: OperationRunner, runs_dir: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._runner = runner
-        self._runs_dir = runs_dir
+        self.runs_dir = runs_dir
         self.busy = ""
 
     def start(self, run: ResolvedRun) -> None:
         """Checks everything that can be known beforehand, then starts the run's host."""
-        runs_dir = self._runs_dir
+        runs_dir = self.runs_dir
 
         def work() -> tuple[Path, tuple[str, ...]]:
             with WaitingHost() as host:
@@ -85,7 +85,7 @@ class Launching(QObject):
             changes: As `plan_resume` takes them; `accept_code` among them says that the person trusts the run's code.
             available: This machine's devices.
         """
-        runs_dir, devices, given = self._runs_dir, tuple(available), dict(changes)
+        runs_dir, devices, given = self.runs_dir, tuple(available), dict(changes)
 
         def work() -> ResumePlan:
             from core.resume.planner import plan_resume  # here: the window opens without it

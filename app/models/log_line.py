@@ -14,11 +14,13 @@ from core.machine.devices.names import RankNames
 Level = Literal["info", "warning", "error"]
 HOST: Final = -1
 _HOST_LINE: Final = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[.,](\d{3}) ([A-Z]+) ([\w.]+): (.*)")
+_STARTED: Final = re.compile(r"rank\s\d+\sis\sprocess\s\d+")
 _RANK: Final = re.compile(r"\brank\s(\d+)\b")
 _REPORTED_AS_EVENT: Final = re.compile(
     r"state:\s.*→\s(?!training)|the\srun\sis\s|a\sstop\sis\sasked|a\scheckpoint\sis\sbegun|rank\s\d+\shas\smade|phase:\s-$"
 )
 _LEVELS: Final[dict[str, Level]] = {"WARNING": "warning", "ERROR": "error", "CRITICAL": "error"}
+_SUSPECT: Final = re.compile(r"rror|RROR|xcept|raceback|FATAL|CRITICAL|arn|ARN")
 _ERROR: Final = re.compile(
     r"^Traceback \(most recent|\b\w*(?:Error|Exception)\b:|\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:error|Error)\b:"
 )
@@ -51,6 +53,8 @@ def rank_line(text: str, rank: int, order: float, ts: float | None = None) -> Lo
 
 def output_level(text: str) -> Level:
     """The level of a printed line: that of its first word or of the exception that it names."""
+    if _SUSPECT.search(text) is None:  # 20,000 lines are looked at when a log is opened
+        return "info"
     if _ERROR.search(text):
         return "error"
     return "warning" if _WARNING.search(text) else "info"
@@ -84,7 +88,8 @@ def _host_text(level: str, logger: str, message: str, names: RankNames) -> str:
         return ""
     if message.startswith("state: "):
         return "Training started."
-    text = message.removeprefix("phase: ")
+    process = _STARTED.match(message)
+    text = process[0] if process else message.removeprefix("phase: ")
     text = _RANK.sub(lambda rank: names.short(int(rank[1])), text)
     return text[:1].upper() + text[1:]
 

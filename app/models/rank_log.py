@@ -321,11 +321,13 @@ def _first_lines(
     made: list[LogLine] = []
     for tail in tails:
         rank, changed = _rank_of(tail.path), _changed(tail.path)
+        held: list[str] = []
         for _ in range(0, start_bytes, READ_BYTES):
             lines = tail.read()
             if not lines or stopping.is_set():
                 break
-            made += _made(lines, rank, names, changed, None)
+            held += lines
+        made += _made(held[-MAX_LINES:], rank, names, changed, None)
     return sorted(made, key=lambda line: line.order)
 
 

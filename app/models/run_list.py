@@ -37,6 +37,10 @@ class RunListModel(QAbstractListModel):
         """Every run, also those that are not shown."""
         return [row.entry for row in self._all]
 
+    def names(self) -> dict[Path, str]:
+        """What each run is called, by its folder."""
+        return {row.record.path: row.record.label for row in self._all}
+
     def rows(self) -> list[RunRow]:
         """The rows that are shown, from the top."""
         return list(self._rows)

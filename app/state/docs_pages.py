@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,10 +20,12 @@ class DocsPage:
     Attributes:
         path: Its Markdown file.
         title: Its first heading.
+        text: All of it, as Markdown.
     """
 
     path: Path
     title: str
+    text: str = ""
 
 
 def list_pages(folder: Path = DOCS) -> list[DocsPage]:
@@ -34,9 +36,15 @@ def list_pages(folder: Path = DOCS) -> list[DocsPage]:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             continue
-        pages.append(DocsPage(path, first_heading(text) or path.stem))
+        pages.append(DocsPage(path, first_heading(text) or path.stem, text))
     order: Mapping[str, int] = {name: place for place, name in enumerate(FIRST)}
     return sorted(pages, key=lambda page: (order.get(page.path.stem, len(order)), page.title.lower()))
+
+
+def pages_with(pages: Sequence[DocsPage], text: str) -> list[DocsPage]:
+    """The pages that hold a text, in any case; all of them for an empty one."""
+    wanted = text.strip().casefold()
+    return [page for page in pages if wanted in page.text.casefold()]
 
 
 def first_heading(markdown: str) -> str:

@@ -65,9 +65,9 @@ def sample_title(sample: Mapping[str, Any]) -> str:
     return f"Sample {sample['number']} ({_many(sample['length'], 'token')})"
 
 
-def visible(text: str) -> str:
-    """A piece of text with its line ends and tabs to be seen."""
-    return text.replace("\r", "␍").replace("\n", "↵").replace("\t", "⇥")
+def visible(text: str, *, breaks: bool = False) -> str:
+    """A piece of text with its line ends and tabs to be seen; with `breaks` a line still ends where it ends."""
+    return text.replace("\r", "␍").replace("\n", "↵\n" if breaks else "↵").replace("\t", "⇥")
 
 
 def _samples(found: Found) -> str:

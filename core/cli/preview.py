@@ -16,6 +16,7 @@ from core.probes.data_preview import DOCUMENTS, preview_data
 
 _MOST: Final = 100
 _SHOWN_COLUMNS: Final = 12
+_SHOWN_TOKENS: Final = 24
 
 
 def preview(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -104,7 +105,7 @@ def _start_lines(found: dict[str, Any]) -> list[str]:
         lines.append(
             f"Sample {sample['number']}: {sample['length']} tokens: {' '.join(map(str, sample['ids'][:12]))} …"
         )
-        lines.append(f"  {'|'.join(_one_line(piece) for piece in sample['pieces'])} …")
+        lines.append(f"  {'|'.join(_one_line(piece) for piece in sample['pieces'][:_SHOWN_TOKENS])} …")
     return lines
 
 

@@ -13,9 +13,10 @@ from typing import Final
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.config.sync import resolve_synchronisation
-from core.errors import ConfigError, PreflightError
+from core.errors import ConfigError, PreflightError, sentences
 from core.machine.cuda_torch import GOOD_TORCH
 from core.machine.devices.device import Device
+from core.machine.devices.names import device_label
 from core.machine.devices.resolve import check_clear, resolve_devices
 from core.machine.packages import MissingPackageError
 from core.machine.platform import Platform
@@ -56,7 +57,7 @@ def choose_devices(
         return devices, notes
     others = "the other one stays" if len(devices) == 2 else f"the other {len(devices) - 1} stay"
     first = devices[0]
-    taken = f"Mode single trains on one device: {first.uuid} ({first.name}) is taken, {others} free."
+    taken = f"Mode single trains on one device: {device_label(first)} is taken, {others} free."
     return (first,), (*notes, taken)
 
 
@@ -82,7 +83,7 @@ def why_no_cuda(devices: Sequence[Device], platform: Platform) -> str | None:
     try:
         check_cuda(devices, platform)
     except PreflightError as error:
-        return f"{error.cause} {error.next_step}"
+        return sentences(error.cause, error.next_step)
     return None
 
 
@@ -321,7 +322,7 @@ def _nothing_to_share(mode: Mode, stage: int, device: Device) -> ConfigError:
     what = "Mode fsdp shares" if mode == Mode.FSDP else f"ZeRO stage {stage} shares"
     return ConfigError(
         "devices",
-        f"{what} a model's state among devices, but only one was chosen ({device.uuid}).",
+        f"{what} a model's state among devices, but only one was chosen ({device_label(device)}).",
         "Choose at least two devices, or the mode single device.",
         option="--devices cpux2, or --mode single",
     )

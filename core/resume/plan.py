@@ -104,7 +104,7 @@ class ResumePlan:
         of_epochs = f" of {done.epochs}" if done.epochs else ""
         return [
             f"Data: epoch {done.epoch + 1}{of_epochs}; {done.samples_done:,} of its {done.samples_total:,} samples are "
-            "trained."
+            "trained. None is trained twice."
         ]
 
     def _target(self) -> str:

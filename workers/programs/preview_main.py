@@ -35,7 +35,8 @@ from workers.programs.answer import answer
 from workers.recipe_api.loader import load_function
 
 LOOKED_AT_BYTES: Final = 32_000_000
-_SHOWN_TOKENS: Final = 24
+_SHOWN_TOKENS: Final = 2_048
+_TOKENS_IN_ALL: Final = 20_480
 _SHOWN_CHARS: Final = 240
 _SAY_EVERY_S: Final = 0.2
 
@@ -144,13 +145,14 @@ class _Start:
         if not self._first:
             return []
         ids, length = np.concatenate(self._first), self._seq_len
+        most = min(_SHOWN_TOKENS, max(1, _TOKENS_IN_ALL // max(1, self._shown)), length)
         windows = [ids[at : at + length + 1] for at in range(0, self._shown * length, length)]
         return [
             {
                 "number": number,
                 "length": max(0, len(window) - 1),
-                "ids": window[:_SHOWN_TOKENS].tolist(),
-                "pieces": [self._encoder.decode([int(i)]) for i in window[:_SHOWN_TOKENS]],
+                "ids": window[:most].tolist(),
+                "pieces": [self._encoder.decode([int(i)]) for i in window[:most]],
                 "text": self._encoder.decode(window.tolist())[:_SHOWN_CHARS],
             }
             for number, window in enumerate(windows)

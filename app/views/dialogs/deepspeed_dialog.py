@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QPushButton, QWidget
+import re
+from typing import Final
 
-from app.views.widgets.build import code_box, lay_column, muted_label
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QWidget
+
+from app.views.widgets.build import lay_column, muted_label, named
 from app.views.widgets.field_row import ProblemLabel
+from app.views.widgets.numbered_editor import NumberedEditor
 from core.launch.deepspeed import check_text, own_text
 
+_LINE: Final = re.compile(r"\bline\s(\d+)", re.IGNORECASE)
 _HELP = (
     "“auto” means that the run's settings decide: batch sizes, clipping, precision and offload. A value that you "
     "set here must agree with the run's settings. The configuration is saved with the run."
@@ -34,9 +39,7 @@ class DeepSpeedDialog(QDialog):
         self.setWindowTitle(f"DeepSpeed settings, stage {stage}")
         self._stage = stage
         self._own = own_text(stage).strip()
-        self.editor = code_box("DeepSpeed configuration as JSON", text.strip() or self._own)
-        self.editor.setReadOnly(False)
-        self.editor.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.editor = named(NumberedEditor(text.strip() or self._own), "DeepSpeed configuration as JSON")
         self.editor.textChanged.connect(self._check)
         self.problem = ProblemLabel()
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
@@ -56,6 +59,8 @@ class DeepSpeedDialog(QDialog):
         is_own = text.strip() == self._own
         error = None if is_own else check_text(text, self._stage)
         self.problem.set_problem(error)
+        place = None if error is None else _LINE.search(error.cause)
+        self.editor.mark_line(int(place[1]) if place is not None else None)
         self.use.setEnabled(error is None)
         self.use.setToolTip("" if error is None else "Fix the error above first")
         self.back.setEnabled(not is_own)

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QUrl
-from PySide6.QtGui import QDesktopServices, QTextCursor
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QGuiApplication, QShortcut, QTextCursor, QTextDocument
 from PySide6.QtWidgets import QDialog, QListWidget, QSplitter, QTextBrowser, QWidget
 
-from app.state.docs_pages import DocsPage, anchor, link_target
-from app.views.widgets.build import lay_column, named
+from app.state.docs_pages import DocsPage, anchor, link_target, pages_with
+from app.views.widgets.build import lay_column, muted_label, named, search_line
+from app.views.widgets.notice_bar import NoticeBar
+from app.views.widgets.open_outside import open_link
 
 SIZE: Final = (980, 720)
 PANES: Final = (260, 720)
@@ -20,6 +22,9 @@ LINE_GAP: Final = 3
 
 class DocsDialog(QDialog):
     """A window of its own. Links between pages are followed here, all others in the browser.
+
+    What is searched for (Ctrl+F) leaves the pages that hold it, and is marked on the page; Enter goes to the next
+    place, Shift+Enter to the one before.
 
     Args:
         pages: All of them; the first is shown.
@@ -30,6 +35,10 @@ class DocsDialog(QDialog):
         self.setWindowTitle("Documentation – Rankdeck")
         self._pages = list(pages)
         self._current = self._pages[0].path
+        self.notice = NoticeBar()
+        self.search = search_line("Search the documentation", "Search the documentation")
+        self.found = muted_label("No page has it.")
+        self.found.hide()
         self.list = named(QListWidget(), "Pages of the documentation")
         self.list.setSpacing(LINE_GAP)
         self.list.addItems([page.title for page in self._pages])
@@ -38,12 +47,17 @@ class DocsDialog(QDialog):
         self.text.document().setDocumentMargin(16)
         self.text.anchorClicked.connect(self._on_link_clicked)
         self.list.currentRowChanged.connect(self._on_row_changed)
+        self.search.textChanged.connect(self._on_search_changed)
+        self.search.returnPressed.connect(self._on_return_pressed)
+        QShortcut("Ctrl+F", self, self.search.setFocus)
         panes = QSplitter()
-        panes.addWidget(self.list)
+        side = QWidget()
+        lay_column(side, self.search, self.found, self.list, spacing=8, margins=(8, 8, 8, 8), grow=self.list)
+        panes.addWidget(side)
         panes.addWidget(self.text)
         panes.setStretchFactor(1, 1)
         panes.setSizes(list(PANES))
-        lay_column(self, panes)
+        lay_column(self, self.notice, panes, grow=panes)
         self.resize(*SIZE)
         self.list.setCurrentRow(0)
 
@@ -56,8 +70,32 @@ class DocsDialog(QDialog):
             self._read(path)
         self._go_to(heading)
 
+    def find_next(self, backwards: bool = False) -> bool:
+        """Marks the next place on the page that holds what is searched for, going round; False if none does."""
+        text = self.search.text().strip()
+        flags = QTextDocument.FindFlag.FindBackward if backwards else QTextDocument.FindFlag(0)
+        if not text or self.text.find(text, flags):
+            return bool(text)
+        end = QTextCursor.MoveOperation.End if backwards else QTextCursor.MoveOperation.Start
+        self.text.moveCursor(end)
+        return self.text.find(text, flags)
+
     def _on_row_changed(self, row: int) -> None:
         self._read(self._pages[row].path)
+
+    def _on_search_changed(self, text: str) -> None:
+        holding = pages_with(self._pages, text)
+        for row, page in enumerate(self._pages):
+            self.list.item(row).setHidden(page not in holding)
+        self.found.setVisible(not holding)
+        shown = next((row for row, page in enumerate(self._pages) if page in holding), -1)
+        if shown >= 0 and self.list.currentItem().isHidden():
+            self.list.setCurrentRow(shown)
+        self.text.moveCursor(QTextCursor.MoveOperation.Start)
+        self.find_next()
+
+    def _on_return_pressed(self) -> None:
+        self.find_next(bool(QGuiApplication.keyboardModifiers() & Qt.KeyboardModifier.ShiftModifier))
 
     def _read(self, path: Path) -> None:
         self._current = path
@@ -66,6 +104,7 @@ class DocsDialog(QDialog):
             self.text.setMarkdown(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
             self.text.setPlainText(f"{path} cannot be read: {error}.")
+        self.notice.clear()
 
     def _go_to(self, heading: str) -> None:
         block = self.text.document().begin()
@@ -81,4 +120,4 @@ class DocsDialog(QDialog):
         if target is not None:
             self.show_page(*target)
         elif link.scheme() in ("http", "https", "mailto"):
-            QDesktopServices.openUrl(link)
+            open_link(link, self.notice)

@@ -10,13 +10,14 @@ from PySide6.QtGui import QIcon, QTextCursor, QTextOption
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QProgressBar, QPushButton, QWidget
 
 from app.views.widgets.build import code_box, lay_column, muted_label, named
+from app.views.widgets.buttons import primary_button
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
 from core.launch.command_line import command_text
 from core.machine.packages import Offer
 
 MAX_LINES: Final = 5000
-COMMAND_LINES: Final = 5
+COMMAND_LINES: Final = 3
 
 
 class InstallDialog(QDialog):
@@ -57,7 +58,7 @@ class InstallDialog(QDialog):
         self.bar = named(QProgressBar(minimum=0, maximum=0, textVisible=False), "Installing")
         self.bar.hide()
         buttons = QDialogButtonBox()
-        self.install = QPushButton("&Install")
+        self.install = primary_button("&Install")
         self.cancel = QPushButton("C&ancel")
         self.cancel.setIcon(QIcon())
         buttons.addButton(self.install, QDialogButtonBox.ButtonRole.ActionRole)

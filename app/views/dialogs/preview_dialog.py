@@ -28,12 +28,14 @@ from app.state.preview_text import (
     sample_title,
     visible,
 )
-from app.views.style.tones import muted, tint
+from app.views.style.tones import blend, is_dark, muted, tone
 from app.views.widgets.build import lay_column, lay_row, muted_label, named
 from app.views.widgets.notice_bar import NoticeBar, Step
 from core.errors import RankdeckError
+from core.formatting import count
 
 FIRST_PHASE: Final = "starting"
+SHOWN_IDS: Final = 24
 
 
 class PreviewDialog(QDialog):
@@ -163,7 +165,8 @@ class PreviewDialog(QDialog):
             return
         bar = self.text.verticalScrollBar()
         place = bar.value()
-        grounds = (self.palette().color(QPalette.ColorRole.Base).name(), tint(self.palette(), "info").name())
+        base, accent = self.palette().color(QPalette.ColorRole.Base), tone(self.palette(), "info")
+        grounds = (base.name(), blend(accent, base, 0.34 if is_dark(self.palette()) else 0.16).name())
         grey = muted(self.palette()).name()
         parts = [_sample(sample, grounds, grey) for sample in self._found["first_samples"]]
         for number, document in enumerate(self._found["first_documents"], 1):
@@ -189,13 +192,15 @@ class PreviewDialog(QDialog):
 
 
 def _sample(sample: Found, grounds: tuple[str, str], grey: str) -> str:
-    """A sample's first tokens, each on a ground of its own, and their numbers."""
+    """A sample, each token on a ground of its own, and the numbers of the first tokens."""
     tokens = "".join(
-        f"<span style='background-color:{grounds[number % 2]}'>{escape(visible(piece))}</span>"
+        f"<span style='background-color:{grounds[number % 2]}'>{escape(visible(piece, breaks=True))}</span>"
         for number, piece in enumerate(sample["pieces"])
     )
-    ids = " ".join(str(number) for number in sample["ids"])
+    shown, length = len(sample["pieces"]), sample["length"]
+    rest = f"… the first {count(shown)} of {count(length)} tokens" if shown < length else ""
+    ids = " ".join(str(number) for number in sample["ids"][:SHOWN_IDS])
     return (
         f"<p><b>{escape(sample_title(sample))}</b><br><span style='white-space:pre-wrap'>{tokens}</span> "
-        f"<span style='color:{grey}'>…<br>{ids} …</span></p>"
+        f"<span style='color:{grey}'>{rest}<br>Token ids: {ids} …</span></p>"
     )

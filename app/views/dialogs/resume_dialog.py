@@ -2,56 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QIcon, QPalette
+from PySide6.QtGui import QIcon, QTextOption
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDialog,
     QDialogButtonBox,
     QFileDialog,
+    QFrame,
     QLabel,
     QLineEdit,
+    QPlainTextEdit,
     QPushButton,
     QWidget,
 )
 
-from app.views.widgets.build import bold_label, label_grid, lay_column, named, narrow, scrolled
+from app.state.resume_choices import (
+    UNCHANGED,
+    checkpoint_choices,
+    device_choices,
+    finished_at,
+    mode_choices,
+    run_choices,
+    unchanged_devices,
+    unchanged_mode,
+    unchanged_steps,
+)
+from app.views.widgets.build import bold_label, label_grid, lay_column, lay_row, muted_label, named, narrow
+from app.views.widgets.buttons import primary_button
+from app.views.widgets.card import Card
 from app.views.widgets.notice_bar import NoticeBar, Step
 from core.config.device_names import count_devices
-from core.config.mode import Mode, mode_label
+from core.config.mode import Mode
 from core.errors import ChunkSizeError, DatasetError, RankdeckError
 from core.formatting import count
-from core.machine.devices import Device, device_texts
-from core.machine.devices.names import SEPARATOR, device_label, label_by_uuid
+from core.machine.devices import Device
 from core.resume.checkpoint_choice import CheckpointEntry
 from core.resume.plan import ResumePlan
 from core.run_folder.store import RunEntry
 
 PLAN_AFTER_MS: Final = 250
 LOOKING: Final = "Reading the run's checkpoints…"
-UNCHANGED: Final = "unchanged"
-MODES: Final[Sequence[Mapping[str, str]]] = (
-    {"mode": Mode.AUTO},
-    {"mode": Mode.DDP},
-    {"mode": Mode.INDEPENDENT},
-    *({"mode": Mode.ZERO, "zero_stage": stage} for stage in ("1", "2", "3")),
-    {"mode": Mode.FSDP},
-)
+LABELS_PX: Final = 104
+TITLE_SIZE: Final = 1.35
 ROWS: Final = (
     ("R&un", ""),
-    ("Chec&kpoint", "Resume from an older checkpoint. Newer ones are set aside, not removed."),
-    ("Train u&p to step", "Total number of optimizer steps"),
-    ("&Dataset", "Needed only if the dataset has moved, or if the state file doesn't name its path"),
-    ("D&evices", "Select other devices in New run to use any combination of them."),
+    ("Fr&om", "Resume from an older checkpoint. Newer ones are set aside, not removed."),
+    ("Train &to step", "Total number of optimizer steps"),
     ("&Mode", "A run can be resumed in any mode, whichever mode it was trained in."),
+    ("D&evices", "A run can be resumed on any combination of devices. Select others in New run to have them here."),
+    ("&Dataset", "Where the dataset is now, as it has moved or the state file doesn't name its path"),
     ("C&hunk size", "The value that the state file was written with, in samples"),
 )
 """Labels and tooltips of the fields."""
 CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json to see what resuming will do."
+
+
+class PlanText(QPlainTextEdit):
+    """Read-only text on the ground it stands on; a name longer than a line wraps too."""
+
+    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self.setReadOnly(True)
+        self.setTabChangesFocus(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+        self.document().setDocumentMargin(0)
+        self.viewport().setAutoFillBackground(False)
+
+    def text(self) -> str:
+        """What it says."""
+        return self.toPlainText()
 
 
 class ResumeDialog(QDialog):
@@ -62,12 +89,16 @@ class ResumeDialog(QDialog):
         ticked: Devices that are selected in New run, as a run's config names them.
         mode: Mode and settings that are chosen in New run, as changes of a run (`app.state.draft.mode_changes`).
         available: This machine's devices.
+        names: What the list calls the runs, by folder.
+        folder: Where *Open state file…* begins; empty: the current folder.
 
     Signals:
+        folder_chosen: The folder of the state file that was opened.
         plan_requested: ``(text, changes)`` for `core.resume.planner.plan_resume`.
         resume_requested: The `ResumePlan` that is shown.
     """
 
+    folder_chosen = Signal(str)
     plan_requested = Signal(str, object)
     resume_requested = Signal(object)
 
@@ -77,12 +108,17 @@ class ResumeDialog(QDialog):
         ticked: Sequence[str],
         mode: Mapping[str, str],
         available: Sequence[Device] = (),
+        folder: str = "",
+        names: Mapping[Path, str] | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Resume a run")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._plan: ResumePlan | None = None
+        self._folder = folder
+        self._finished = {str(entry.path): finished_at(entry.state) for entry in entries}
+        self._suggested = ""
         self.notice = NoticeBar()
         self.run = named(QComboBox(), "Run, or path of a state file")
         self.run.setEditable(True)
@@ -99,58 +135,75 @@ class ResumeDialog(QDialog):
             "The code runs with your permissions: it can read, change and send any file that you can."
         )
         self.steps = QLineEdit(placeholderText=UNCHANGED)
+        self.steps_hint = muted_label()
+        self.steps_hint.hide()
         self.data = QLineEdit(placeholderText=UNCHANGED)
         self.chunk_size = QLineEdit(placeholderText="4000")
-        self.message = named(QLabel(CHOOSE, wordWrap=True), "What will happen")
+        self.message = named(PlanText(CHOOSE), "What happens")
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         self.buttons.button(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())  # no other button has a sign
-        self.go = self.buttons.addButton("&Resume", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.go = primary_button("&Resume")
+        self.buttons.addButton(self.go, QDialogButtonBox.ButtonRole.AcceptRole)
         self._later = QTimer(self, singleShot=True, interval=PLAN_AFTER_MS)
         self._later.timeout.connect(self._ask)
-        for text, folder in _run_choices(entries):
+        for text, folder in run_choices(entries, names or {}):
             self.run.addItem(text, folder)
         self.run.setCurrentIndex(-1)
-        for text, devices in _device_choices(ticked, available):
+        for text, devices in device_choices(ticked, available):
             self.devices.addItem(text, devices)
-        for text, changes in _mode_choices(mode):
+        for text, changes in mode_choices(mode):
             self.mode.addItem(text, changes)
         self._lay_out()
         self._connect()
         self._set_plan(None)
 
     def _lay_out(self) -> None:
-        grid = label_grid(None, line_spacing=8)
-        fields = (self.run, self.checkpoint, self.steps, self.data, self.devices, self.mode, self.chunk_size)
+        title = bold_label("Resume")
+        font = title.font()
+        font.setPointSizeF(font.pointSizeF() * TITLE_SIZE)
+        title.setFont(font)
+        grid = label_grid(None, LABELS_PX, line_spacing=8)
+        self._labels: dict[QWidget, QLabel] = {}
+        fields = (self.run, self.checkpoint, self.steps, self.mode, self.devices, self.data, self.chunk_size)
         for row, ((text, tip), field) in enumerate(zip(ROWS, fields, strict=True)):
-            label = QLabel(text)
+            label = self._labels[field] = QLabel(text)
             label.setBuddy(field)
             field.setToolTip(tip)
-            grid.addWidget(label, row, 0)
-            grid.addWidget(field, row, 1, 1, 1 if field is self.run else 2)
-        self._chunk_label = label
-        grid.addWidget(self.open_file, 0, 2)
-        for box in (self.devices, self.mode):
-            box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self._show_chunk_size(False)
+            grid.addWidget(label, 2 * row, 0)
+            grid.addWidget(field, 2 * row, 1)
+            if field is self.steps:
+                grid.addWidget(self.steps_hint, 2 * row + 1, 1)
+        for box in (self.checkpoint, self.devices, self.mode):
+            narrow(box, 36)
+        for field in (self.data, self.chunk_size):
+            self._show_field(field, False)
         self._offer_checkpoints(())
-        self.message.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        scroll = scrolled(self.message)
-        scroll.setMinimumHeight(160)
-        parts = (grid, bold_label("What will happen"), self.notice, scroll, self.trust, self.buttons)
-        lay_column(self, *parts, spacing=12, margins=(16, 16, 16, 12), grow=scroll)
+        card = Card()
+        lay_column(
+            card, bold_label("What happens"), self.message, spacing=8, margins=(12, 12, 12, 12), grow=self.message
+        )
+        card.setMinimumHeight(136)
+        head = lay_row(None, title, None, self.open_file)
+        parts = (head, grid, self.notice, card, self.trust, self.buttons)
+        lay_column(self, *parts, spacing=12, margins=(16, 16, 16, 16), grow=card)
         self.trust.hide()
-        self.resize(680, 440)
+        self._order_tabs(fields)
+        self.resize(560, 500)
+
+    def _order_tabs(self, fields: Sequence[QWidget]) -> None:
+        """From the run downwards to the button; the file of another place comes last."""
+        cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
+        order = (*fields, self.message, self.trust, self.go, cancel, self.open_file)
+        for before, after in itertools.pairwise(order):
+            self.setTabOrder(before, after)
 
     def _connect(self) -> None:
         self.run.activated.connect(self._on_edited)
         self.run.activated.connect(self._show_beginning)
         self.run.editTextChanged.connect(self._on_edited)
-        self.run.editTextChanged.connect(lambda: self._show_chunk_size(False))
-        self.run.editTextChanged.connect(lambda: self._offer_checkpoints(()))
+        self.run.editTextChanged.connect(self._on_run_changed)
         for box in (self.checkpoint, self.devices, self.mode):
             box.activated.connect(self._on_edited)
-        self.run.editTextChanged.connect(self._forget_trust)
         for field in (self.steps, self.data, self.chunk_size):
             field.textEdited.connect(self._on_edited)
         self.trust.toggled.connect(self._on_edited)
@@ -167,6 +220,9 @@ class ResumeDialog(QDialog):
         if row < 0:
             self.run.setEditText(text)
         self._show_beginning()
+        if self._suggested:
+            self.steps.setFocus()
+            self.steps.selectAll()
         self._later.stop()
         self._ask()
 
@@ -178,9 +234,7 @@ class ResumeDialog(QDialog):
 
     def asked(self) -> tuple[str, dict[str, Any]]:
         """What to resume, and what is to be different."""
-        row = self.run.currentIndex()
-        typed = self.run.currentText().strip()
-        text = str(self.run.itemData(row)) if row >= 0 and self.run.itemText(row) == self.run.currentText() else typed
+        text = self._named()
         changes: dict[str, Any] = {}
         lines = {"steps": self.steps, "dataset_file": self.data, "dataset_chunk_size": self.chunk_size}
         for name, line in lines.items():
@@ -198,14 +252,19 @@ class ResumeDialog(QDialog):
             changes["accept_code"] = True
         return text, changes
 
+    def _named(self) -> str:
+        """The folder of the run that is chosen, or what is typed."""
+        row, typed = self.run.currentIndex(), self.run.currentText()
+        return str(self.run.itemData(row)) if row >= 0 and self.run.itemText(row) == typed else typed.strip()
+
     def _ask(self) -> None:
         text, changes = self.asked()
         self._set_plan(None)
         self.notice.clear()
         if not text:
-            self._say(CHOOSE, lesser=True)
+            self._say(CHOOSE)
             return
-        self._say(LOOKING, lesser=True)
+        self._say(LOOKING)
         self.plan_requested.emit(text, changes)
 
     # --- what is answered --------------------------------------------------------------------------------
@@ -214,9 +273,12 @@ class ResumeDialog(QDialog):
         """Shows what will happen; the Resume button does it."""
         self.notice.clear()
         if plan.state_file is not None and plan.state_file.chunk_size is None:
-            self._show_chunk_size(True)
+            self._show_field(self.chunk_size, True)
+        if plan.state_file is not None:
+            self._show_field(self.data, True)
         self._offer_checkpoints(plan.checkpoints)
-        self._say("\n".join(plan.lines()), lesser=False)
+        self._show_unchanged(unchanged_steps(plan), unchanged_mode(plan), unchanged_devices(plan))
+        self._say("\n".join(plan.lines()))
         self._set_plan(plan)
         if not plan.code_accepted:
             self.trust.show()
@@ -227,37 +289,62 @@ class ResumeDialog(QDialog):
         """Says why it cannot be resumed so."""
         about_data = isinstance(error, DatasetError) or "dataset" in f"{error.title} {error.cause}".lower()
         step = Step("Choose &dataset…", self._choose_data) if about_data else None
+        if about_data:
+            self._show_field(self.data, True)
         self.notice.show_error(error, step)
         if isinstance(error, ChunkSizeError):
-            self._show_chunk_size(True)
-        self._say("Nothing was changed.", lesser=True)
+            self._show_field(self.chunk_size, True)
+        self._say("Nothing was changed.")
         self._set_plan(None)
 
     def show_busy(self) -> None:
         """The run is being resumed; it was asked once."""
         self._set_plan(None)
         self.go.setToolTip("The run is being resumed.")
-        self._say("Starting the run…", lesser=True)
+        self._say("Starting the run…")
 
     def _offer_checkpoints(self, entries: Sequence[CheckpointEntry]) -> None:
-        """Fills the choice, newest first, and keeps what is chosen; one that is diverged cannot be resumed from."""
+        """Fills the choice, newest first, and keeps what is chosen."""
         chosen = self.checkpoint.currentData()
-        good = [entry for entry in reversed(entries) if not entry.diverged]
-        newest = next((entry for entry in good if not entry.aside), None)
         self.checkpoint.clear()
-        self.checkpoint.addItem("Newest" if newest is None else f"Newest: {newest.text}", None)
-        for entry in good:
-            if entry is not newest:
-                self.checkpoint.addItem(entry.text, entry.number)
+        for text, number in checkpoint_choices(entries):
+            self.checkpoint.addItem(text, number)
         self.checkpoint.setCurrentIndex(max(0, self.checkpoint.findData(chosen) if chosen is not None else 0))
-        self.checkpoint.setEnabled(len(good) > 1)
+        self.checkpoint.setEnabled(self.checkpoint.count() > 1)
 
-    def _show_chunk_size(self, asked: bool) -> None:
-        """Only a state file of AI-OS outside its own folder does not say how it cut its blocks."""
-        if not asked:
-            self.chunk_size.clear()
-        self._chunk_label.setVisible(asked)
-        self.chunk_size.setVisible(asked)
+    def _show_unchanged(self, steps: str, mode: str, devices: str) -> None:
+        """Says what stays as it is where nothing is chosen."""
+        if self._plan is None and not self.steps.text():
+            self.steps.setPlaceholderText(steps)
+        self.mode.setItemText(0, mode)
+        self.devices.setItemText(0, devices)
+
+    def _show_field(self, field: QLineEdit, shown: bool) -> None:
+        """Shows a field that only some state files need, or runs whose data has moved."""
+        if not shown:
+            field.clear()
+        self._labels[field].setVisible(shown)
+        field.setVisible(shown)
+
+    def _on_run_changed(self) -> None:
+        """What was learnt or confirmed of one run says nothing of another."""
+        self._show_field(self.chunk_size, False)
+        self._offer_checkpoints(())
+        self.steps.setPlaceholderText(UNCHANGED)
+        self._show_unchanged(UNCHANGED, UNCHANGED, UNCHANGED)
+        self._forget_trust()
+        self._suggest_steps()
+
+    def _suggest_steps(self) -> None:
+        """A finished run trains further only to a larger step: twice as many stand there to begin with."""
+        finished = self._finished.get(self._named())
+        if self.steps.text() == self._suggested:
+            self._suggested = "" if finished is None else str(2 * finished)
+            self.steps.setText(self._suggested)
+        self.steps_hint.setVisible(finished is not None)
+        if finished is not None:
+            at = count(finished)
+            self.steps_hint.setText(f"The run finished at step {at}. To train further, enter a larger number.")
 
     def _forget_trust(self) -> None:
         """What was confirmed of one run says nothing of another."""
@@ -265,10 +352,8 @@ class ResumeDialog(QDialog):
             self.trust.setChecked(False)
         self.trust.hide()
 
-    def _say(self, text: str, lesser: bool) -> None:
-        self.message.setText(text)
-        role = QPalette.ColorRole.PlaceholderText if lesser else QPalette.ColorRole.WindowText
-        self.message.setForegroundRole(role)
+    def _say(self, text: str) -> None:
+        self.message.setPlainText(text)
 
     def _set_plan(self, plan: ResumePlan | None) -> None:
         self._plan = plan
@@ -285,9 +370,11 @@ class ResumeDialog(QDialog):
 
     def _on_open_clicked(self) -> None:
         path, _ = QFileDialog.getOpenFileName(
-            self, "Open a state file", "", "State files (chunk_tracker_state.json *.json);;All files (*)"
+            self, "Open a state file", self._folder, "State files (chunk_tracker_state.json *.json);;All files (*)"
         )
         if path:
+            self._folder = str(Path(path).parent)
+            self.folder_chosen.emit(self._folder)
             self.choose(path)
 
     def _choose_data(self) -> None:
@@ -299,47 +386,3 @@ class ResumeDialog(QDialog):
     def _on_go_clicked(self) -> None:
         if self._plan is not None:
             self.resume_requested.emit(self._plan)
-
-
-def _run_choices(entries: Sequence[RunEntry]) -> Iterator[tuple[str, str]]:
-    for entry in entries:
-        state = entry.state
-        if state is not None and not state.is_live:
-            of = f" / {count(state.total_steps)}" if state.total_steps else ""
-            yield f"{entry.path.name}: {state.state}, step {count(state.step)}{of}", str(entry.path)
-
-
-def _device_choices(ticked: Sequence[str], available: Sequence[Device]) -> Iterator[tuple[str, list[str] | None]]:
-    labels = {device.uuid: device_label(device) for device in available}
-    yield UNCHANGED, None
-    if ticked:
-        yield f"selected in New run: {', '.join(_device_text(text, labels) for text in ticked)}", list(ticked)
-    for kind, name in (("cuda", "GPUs"), ("cpu", "CPU devices")):
-        devices = [device for device in available if device.kind == kind and not device.hidden_by]
-        if len(devices) > 1:
-            yield f"all {len(devices)} {name}", list(device_texts(devices))
-        for device in devices[: 1 if kind == "cpu" else None]:  # one CPU device is as good as another
-            yield labels[device.uuid], list(device_texts([device]))
-
-
-def _mode_choices(mode: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str] | None]]:
-    yield UNCHANGED, None
-    yield f"as in New run: {_mode_text(mode)}", dict(mode)
-    for changes in MODES:
-        yield _mode_text(changes), dict(changes)
-
-
-def _device_text(text: str, labels: Mapping[str, str]) -> str:
-    """A device of a config, or a count of CPU devices, in a list of several."""
-    if text.startswith("cpux"):
-        return f"{text.removeprefix('cpux')} CPU devices"
-    return label_by_uuid(text, labels).partition(SEPARATOR)[0]
-
-
-def _mode_text(mode: Mapping[str, str]) -> str:
-    name = mode.get("mode", Mode.AUTO)
-    if name == Mode.ZERO:
-        return f"ZeRO, stage {mode.get('zero_stage', '1')}"
-    if name == Mode.INDEPENDENT and mode.get("sync_every"):
-        return f"parallel-independent, synchronised every {mode['sync_every']} steps"
-    return mode_label(name, "automatic")

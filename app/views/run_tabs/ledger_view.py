@@ -22,13 +22,12 @@ from core.machine.devices.names import RankNames
 
 NOTHING: Final = "Data progress appears once the data is prepared: what is trained, in progress and remaining."
 LEGEND: Final = "▮ trained, in the device's colour   ▨ in progress   ▯ remaining"
-MAP_LEGEND: Final = "Each square is one block, filled as far as it is trained; a frame means in progress."
-ROW: Final = 20
+MAP_LEGEND: Final = "Each square is a part of the data, filled as far as it is trained; a frame means in progress."
+ROW: Final = 24
 MARGIN: Final = 12
-STRIP: Final = 12
-MAX_CELL: Final = 24
-MAP_FROM: Final = 200
-"""From so many blocks on, each is one square of a map: strips of 10,000 blocks would fill 250 screens."""
+STRIP: Final = 16
+MAX_CELL: Final = 40
+MAP_FROM: Final = 200  # strips of 10,000 blocks would fill 250 screens
 SQUARE: Final = 12
 SQUARE_STEP: Final = 14
 
@@ -189,8 +188,9 @@ class LedgerStrip(QWidget):
         if not (0 <= column < self._columns() and 0 <= number < len(self._blocks)):
             return ""
         block = self._blocks[number]
-        going = f", {len(block.in_progress)} in progress" if block.in_progress else ""
-        return f"Samples from {self._label(block.block_id)}: {len(block.done)} of {block.chunks} chunks trained{going}"
+        going = ", in progress" if block.in_progress else ""
+        share = percent(len(block.done) / max(1, block.chunks))
+        return f"Samples from {self._label(block.block_id)}: {share} trained{going}"
 
 
 class LedgerView(QWidget):
@@ -243,7 +243,7 @@ class LedgerView(QWidget):
         done = snapshot.progress
         epochs = f" of {done.epochs}" if done.epochs else ""
         kept = "no checkpoint yet" if snapshot.checkpoint is None else f"checkpoint {snapshot.checkpoint} saved"
-        share = percent(done.chunks_done / max(1, done.chunks_total))
+        share = percent(done.samples_done / max(1, done.samples_total))
         self.headline.setText(
             f"Epoch {done.epoch + 1}{epochs}: {share} trained · {count(done.samples_trained)} samples trained in "
             f"total · {kept}"
@@ -264,12 +264,10 @@ def resume_text(snapshot: LedgerSnapshot, steps: Mapping[int, int]) -> str:
     """
     done = snapshot.progress
     if done.finished:
-        return "Every chunk is trained. To train further, resume with more epochs or steps."
+        return "All of the data is trained. To train further, resume to a larger step."
     if snapshot.checkpoint is None:
         return "Nothing is saved yet: a resumed run would start from the beginning."
     step = steps.get(snapshot.checkpoint)
     place = f"from checkpoint {snapshot.checkpoint}" if step is None else f"at step {count(step)}"
-    return (
-        f"Resume continues {place}; {count(done.chunks_done)} of {count(done.chunks_total)} chunks "
-        f"{'is' if done.chunks_done == 1 else 'are'} done; none is trained twice."
-    )
+    samples = f"{count(done.samples_done)} of {count(done.samples_total)} samples"
+    return f"Resume continues {place}; {samples} of this epoch are done; none is trained twice."

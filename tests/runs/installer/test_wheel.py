@@ -48,3 +48,11 @@ def test_the_command_finds_its_own_packages(installed: Path) -> None:
         "import rankdeck.__main__ as m, sys; sys.argv[1:] = ['recipes']; m.main(); import core; print(core.__file__)"
     )
     assert str(installed / "rankdeck" / "_internal") in run(installed, "-c", where)
+
+
+def test_the_documentation_comes_with_the_wheel(installed: Path) -> None:
+    text = "from rankdeck._internal.app.state.docs_pages import DOCS, list_pages; print(DOCS, len(list_pages()))"
+    where, many = run(installed, "-c", text).rsplit(maxsplit=1)
+    assert Path(where) == installed / "rankdeck" / "_internal" / "docs"
+    assert int(many) == len(list((ROOT / "docs").glob("*.md")))
+    assert (Path(where) / "../resources/screenshots/zero.png").is_file(), "a picture that a page shows"

@@ -102,5 +102,5 @@ def test_the_window_shows_it(store: RunStore, open_window: OpenWindow, qtbot: Qt
     dialog.data.setText(str(store.dir.parents[1] / "text.txt"))
     dialog.data.textEdited.emit(dialog.data.text())
     qtbot.waitUntil(lambda: "(checkpoint 7)" in dialog.message.text(), timeout=SOON_MS)
-    assert [dialog.checkpoint.itemText(row).split(":")[-1].split()[0] for row in range(2)] == ["7", "6"]
+    assert [dialog.checkpoint.itemText(row).split()[1] for row in range(2)] == ["7", "6"]
     dialog.reject()

@@ -47,8 +47,8 @@ def test_it_shows_what_the_model_will_see(tmp_path: Path) -> None:
     assert (epoch["blocks"], epoch["chunks"], epoch["steps"]) == (1, -(-samples // 100), -(-samples // 8))
     first = found["first_samples"][0]
     assert len(found["first_samples"]) == len(found["first_documents"]) == 3
-    assert first["length"] == 32 and first["ids"] == list(TEXTS[0].encode()[:24])
-    assert "".join(first["pieces"]) == TEXTS[0][:24]
+    assert first["length"] == 32 and first["ids"][:24] == list(TEXTS[0].encode()[:24])
+    assert "".join(first["pieces"]).startswith(TEXTS[0][:24]) and len(first["pieces"]) == len(first["ids"]) == 32
     document = found["first_documents"][0]
     assert (document["text"], document["tokens"], document["split"]) == (TEXTS[0], len(TEXTS[0].encode()), True)
 

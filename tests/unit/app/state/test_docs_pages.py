@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.state.docs_pages import DOCS, anchor, first_heading, link_target, list_pages
+from app.state.docs_pages import DOCS, anchor, first_heading, link_target, list_pages, pages_with
 
 
 def test_the_pages_begin_with_the_first_steps() -> None:
@@ -34,3 +34,11 @@ def test_links_lead_to_pages_or_to_the_browser() -> None:
     assert link_target(page, "https://pytorch.org/x.md") is None
     assert link_target(page, "no-such-page.md") is None
     assert link_target(page, "../LICENSE") is None
+
+
+def test_pages_are_found_by_what_stands_in_them() -> None:
+    pages = list_pages()
+    assert pages_with(pages, " ") == pages
+    found = [page.path.stem for page in pages_with(pages, "actv1")]
+    assert "actv1" in found and len(found) < len(pages)
+    assert pages_with(pages, "no page says this") == []

@@ -22,6 +22,7 @@ from core.launch.mode import choose_devices, choose_mode
 from core.launch.plan import LaunchSite, RankCommand, file_url, plan_launch
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices.device import Device
+from core.machine.devices.names import device_label
 from core.machine.platform import Platform, rendezvous_folder, this_platform
 from core.protocol.rank_context import RankContext
 from core.recipes.manifest import Recipe
@@ -173,7 +174,7 @@ def test_ranks_cannot_meet_without_gloo_or_with_merges_as_well() -> None:
 def test_mode_single_takes_the_first_of_all_devices_and_says_so() -> None:
     devices, (note,) = choose_devices(("auto",), Mode.SINGLE, GPUS, LINUX)
     assert devices == (GPUS[0],)
-    assert GPUS[0].uuid in note and "the other 2 stay free" in note
+    assert device_label(GPUS[0]) in note and "the other 2 stay free" in note
     assert choose_mode(RunConfig(mode="single"), devices, LINUX).mode == "single"
 
 

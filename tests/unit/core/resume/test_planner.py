@@ -54,7 +54,7 @@ def test_a_stopped_run_goes_on_from_its_newest_checkpoint(runs: Path) -> None:
     assert (result.progress.chunks_done, result.progress.chunks_total) == (2, 12)
     assert result.lines() == [
         f"Continues {store.dir.name} from step 20 (checkpoint 2).",
-        "Data: epoch 1; 100 of its 590 samples are trained.",
+        "Data: epoch 1; 100 of its 590 samples are trained. None is trained twice.",
         "Trains until step 100.",
         "Devices: DDP on CPU 0, CPU 1.",
     ]

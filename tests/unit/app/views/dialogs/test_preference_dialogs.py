@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton
 from pytestqt.qtbot import QtBot
 
@@ -63,3 +63,26 @@ def test_pages_are_rendered_and_their_links_followed(qtbot: QtBot) -> None:
     assert "Command line" not in dialog.text.toPlainText()[:40]
     dialog.show_page(DOCS / "command-line.md")
     assert dialog.text.toPlainText() == text
+
+
+def test_the_documentation_is_searched(qtbot: QtBot) -> None:
+    dialog = DocsDialog(list_pages())
+    qtbot.addWidget(dialog)
+    dialog.show()
+    qtbot.keyClicks(dialog.search, "ACTV1")
+    shown = [dialog.list.item(row).text() for row in range(dialog.list.count()) if not dialog.list.item(row).isHidden()]
+    assert 0 < len(shown) < dialog.list.count() and dialog.list.currentItem().text() in shown
+    assert dialog.text.textCursor().selectedText().lower() == "actv1"
+    first = dialog.text.textCursor().position()
+    assert dialog.find_next() and dialog.find_next(backwards=True)
+    assert dialog.text.textCursor().position() == first
+    dialog.search.setText("no page says this")
+    assert dialog.found.isVisible() and not dialog.find_next()
+
+
+def test_a_page_outside_opens_in_the_browser_or_says_why_not(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    dialog = DocsDialog(list_pages())
+    qtbot.addWidget(dialog)
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda _url: False)
+    dialog.text.anchorClicked.emit(QUrl("https://pytorch.org/docs"))
+    assert dialog.notice.title == "The page could not be opened"

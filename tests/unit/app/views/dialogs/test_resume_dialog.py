@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QComboBox, QPushButton
+from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.state.draft import Draft, mode_changes
@@ -83,7 +83,7 @@ def test_an_older_checkpoint_can_be_chosen(place: Path, runs_dir: Path, qtbot: Q
     assert not dialog.checkpoint.isEnabled()
     dialog.choose(str(store.dir))
     offered = [dialog.checkpoint.itemText(row) for row in range(dialog.checkpoint.count())]
-    assert offered == ["Newest: 3 (step 30)", "2 (step 20)", "1 (step 10)"]
+    assert offered == ["Checkpoint 3 · step 30", "Checkpoint 2 · step 20", "Checkpoint 1 · step 10"]
     dialog.checkpoint.setCurrentIndex(2)
     dialog.checkpoint.activated.emit(2)
     qtbot.waitUntil(lambda: "their folders are renamed to 2.aside and 3.aside" in dialog.message.text())
@@ -183,14 +183,14 @@ def test_devices_and_mode_are_chosen_in_the_dialog(place: Path, runs_dir: Path, 
     dialog.choose(str(store.dir))
     devices = [dialog.devices.itemText(row) for row in range(dialog.devices.count())]
     assert devices == [
-        "unchanged",
+        "CPU 0, CPU 1 (unchanged)",
         "selected in New run: 2 CPU devices",
         "GPU 0 · RTX 4090",
         "all 2 CPU devices",
         "CPU 0",
     ]
     modes = [dialog.mode.itemText(row) for row in range(dialog.mode.count())]
-    assert modes[:4] == ["unchanged", "as in New run: DDP", "automatic", "DDP"] and "ZeRO, stage 3" in modes
+    assert modes[:4] == ["DDP (unchanged)", "as in New run: DDP", "automatic", "DDP"] and "ZeRO, stage 3" in modes
     assert dialog.asked()[1] == {}
     pick(dialog.mode, modes.index("ZeRO, stage 2"))
     assert dialog.asked()[1] == {"mode": "zero", "zero_stage": "2"}
@@ -238,3 +238,83 @@ def test_code_that_a_run_brings_is_named_and_has_to_be_trusted(qtbot: QtBot, pla
     assert not dialog.trust.isVisible() and not dialog.trust.isChecked() and dialog.go.isEnabled()
     dialog.choose(str(theirs.dir))
     assert dialog.trust.isVisible() and not dialog.go.isEnabled()
+
+
+def test_a_finished_run_asks_for_a_larger_step_and_suggests_one(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    done = make_run(place, "finished", runs_dir=runs_dir)
+    done.write_state(done.stored_state().replace(total_steps=20))
+    stopped = make_run(place, runs_dir=runs_dir)
+    dialog = ResumeDialog(list_runs(runs_dir), [], DDP)
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.show()
+    dialog.choose(str(done.dir))
+    assert dialog.steps.text() == "40" and dialog.steps.selectedText() == "40" and dialog.focusWidget() is dialog.steps
+    assert dialog.steps_hint.text() == "The run finished at step 20. To train further, enter a larger number."
+    assert dialog.go.isEnabled() and "Trains until step 40." in dialog.message.text()
+    dialog.choose(str(stopped.dir))
+    assert dialog.steps.text() == "" and dialog.steps_hint.isHidden()
+    assert dialog.steps.placeholderText() == "100 (unchanged)"
+    dialog.steps.setText("77")
+    dialog.choose(str(done.dir))
+    assert dialog.steps.text() == "77", "what was typed stays"
+
+
+def test_tab_goes_from_the_run_down_to_the_button(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, runs_dir=runs_dir, checkpoints=2)
+    dialog = ResumeDialog(list_runs(runs_dir), [], DDP)
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.show()
+    dialog.choose(str(store.dir))
+    dialog.run.setFocus()
+    passed = []
+    for _ in range(8):
+        passed.append(dialog.focusWidget())
+        dialog.focusNextChild()
+    cancel = dialog.buttons.button(dialog.buttons.StandardButton.Cancel)
+    fields = [dialog.run, dialog.checkpoint, dialog.steps, dialog.mode, dialog.devices]
+    assert passed == [*fields, dialog.message, dialog.go, cancel]
+
+
+def test_the_dataset_is_asked_for_only_where_it_is_needed(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, runs_dir=runs_dir)
+    dialog = ResumeDialog(list_runs(runs_dir), [], DDP)
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.show()
+    dialog.choose(str(store.dir))
+    assert not dialog.data.isVisible()
+    (place / "text.txt").rename(place / "moved.txt")
+    dialog.choose(str(store.dir))
+    assert dialog.data.isVisible()
+    dialog.data.setText(str(place / "moved.txt"))
+    dialog._ask()
+    assert dialog.go.isEnabled(), dialog.notice.text
+
+
+def test_a_state_file_is_looked_for_where_the_last_one_was(
+    place: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = []
+
+    def choose(_parent: object, _title: str, folder: str, _kinds: str) -> tuple[str, str]:
+        began.append(folder)
+        return str(place / "there" / "chunk_tracker_state.json"), ""
+
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", choose)
+    dialog = ResumeDialog([], [], DDP, folder=str(place))
+    qtbot.addWidget(dialog)
+    with qtbot.waitSignal(dialog.folder_chosen) as chosen:
+        dialog.open_file.click()
+    dialog.open_file.click()
+    assert began == [str(place), str(place / "there")] and chosen.args == [str(place / "there")]
+
+
+def test_a_long_name_wraps(qtbot: QtBot) -> None:
+    dialog = ResumeDialog([], [], DDP)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    dialog.message.setPlainText("Continues " + "a" * 300)
+    bar = dialog.message.horizontalScrollBar()
+    assert bar.maximum() == 0

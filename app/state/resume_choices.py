@@ -1,0 +1,124 @@
+"""Resume choices: what the Resume dialog offers for runs, checkpoints, devices and modes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from core.config.mode import Mode, mode_label
+from core.formatting import count
+from core.machine.devices import Device, device_texts
+from core.machine.devices.names import SEPARATOR, device_label, label_by_uuid
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.resume.checkpoint_choice import CheckpointEntry
+from core.resume.plan import ResumePlan
+from core.run_folder.naming import label
+from core.run_folder.notes import RunNotes
+from core.run_folder.state import RunState
+from core.run_folder.store import RunEntry
+
+UNCHANGED: Final = "unchanged"
+NEWEST: Final = "Newest checkpoint"
+MODES: Final[Sequence[Mapping[str, str]]] = (
+    {"mode": Mode.AUTO},
+    {"mode": Mode.DDP},
+    {"mode": Mode.INDEPENDENT},
+    *({"mode": Mode.ZERO, "zero_stage": stage} for stage in ("1", "2", "3")),
+    {"mode": Mode.FSDP},
+)
+
+
+def run_choices(entries: Sequence[RunEntry], names: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
+    """Runs that can be resumed, as text and folder: "night · stopped at step 610 of 1,000".
+
+    Args:
+        entries: All runs.
+        names: What the list calls them, by folder; those that it lacks are named without the user's notes.
+    """
+    for entry in entries:
+        state = entry.state
+        if state is not None and not state.is_live:
+            of = f" of {count(state.total_steps)}" if state.total_steps else ""
+            name = names.get(entry.path) or label(state, RunNotes())
+            yield f"{name} · {state.state} at step {count(state.step)}{of}", str(entry.path)
+
+
+def checkpoint_choices(entries: Sequence[CheckpointEntry]) -> Iterator[tuple[str, int | None]]:
+    """Checkpoints that a run can be resumed from, newest first, as text and number; None means the newest."""
+    good = [entry for entry in reversed(entries) if not entry.diverged]
+    newest = next((entry for entry in good if not entry.aside), None)
+    measured = [entry for entry in good if entry.val_loss is not None]
+    best = min(measured, key=lambda entry: entry.val_loss or 0.0, default=None)
+    yield (NEWEST if newest is None else _checkpoint_text(newest, best)), None
+    for entry in good:
+        if entry is not newest:
+            yield _checkpoint_text(entry, best), entry.number
+
+
+def _checkpoint_text(entry: CheckpointEntry, best: CheckpointEntry | None) -> str:
+    marks = [mark for mark, holds in (("best", entry is best), ("set aside", entry.aside)) if holds]
+    return SEPARATOR.join([f"Checkpoint {entry.number}", f"step {count(entry.step)}", *marks])
+
+
+def device_choices(ticked: Sequence[str], available: Sequence[Device]) -> Iterator[tuple[str, list[str] | None]]:
+    """Sets of devices, as text and as a run's config names them; None leaves them as they are."""
+    labels = {device.uuid: device_label(device) for device in available}
+    yield UNCHANGED, None
+    if ticked:
+        yield f"selected in New run: {', '.join(_device_text(text, labels) for text in ticked)}", list(ticked)
+    for kind, name in (("cuda", "GPUs"), ("cpu", "CPU devices")):
+        devices = [device for device in available if device.kind == kind and not device.hidden_by]
+        if len(devices) > 1:
+            yield f"all {len(devices)} {name}", list(device_texts(devices))
+        for device in devices[: 1 if kind == "cpu" else None]:  # one CPU device is as good as another
+            yield labels[device.uuid], list(device_texts([device]))
+
+
+def mode_choices(mode: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str] | None]]:
+    """Modes, as text and as changes of a run; None leaves it as it is."""
+    yield UNCHANGED, None
+    yield f"as in New run: {_mode_text(mode)}", dict(mode)
+    for changes in MODES:
+        yield _mode_text(changes), dict(changes)
+
+
+def unchanged_steps(plan: ResumePlan) -> str:
+    """How far the run trains where nothing else is asked for: "1,000 (unchanged)"."""
+    steps = plan.config.steps
+    return UNCHANGED if steps is None else f"{count(steps)} ({UNCHANGED})"
+
+
+def unchanged_devices(plan: ResumePlan) -> str:
+    """The devices that the run had: "CPU 0, CPU 1 (unchanged)"."""
+    names = ", ".join(label_by_uuid(uuid, plan.device_labels) for uuid in plan.devices_then)
+    return f"{names} ({UNCHANGED})" if names else UNCHANGED
+
+
+def unchanged_mode(plan: ResumePlan) -> str:
+    """The mode that the run had: "DDP (unchanged)"."""
+    name = mode_label(plan.mode_then, plan.mode_then)
+    return f"{name} ({UNCHANGED})" if name else UNCHANGED
+
+
+def finished_at(state: RunState | None) -> int | None:
+    """The step at which a run finished, so that training further needs a larger one; None for all others."""
+    if state is None or state.state != "finished" or state.recipe == USER_SCRIPT or not state.step:
+        return None
+    return max(state.step, state.total_steps or 0)
+
+
+def _device_text(text: str, labels: Mapping[str, str]) -> str:
+    """A device of a config, or a count of CPU devices, in a list of several."""
+    if text.startswith("cpux"):
+        return f"{text.removeprefix('cpux')} CPU devices"
+    return label_by_uuid(text, labels).partition(SEPARATOR)[0]
+
+
+def _mode_text(mode: Mapping[str, str]) -> str:
+    name = mode.get("mode", Mode.AUTO)
+    if name == Mode.ZERO:
+        return f"ZeRO, stage {mode.get('zero_stage', '1')}"
+    if name == Mode.INDEPENDENT and mode.get("sync_every"):
+        return f"parallel-independent, synchronised every {mode['sync_every']} steps"
+    return mode_label(name, "automatic")
