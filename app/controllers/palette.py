@@ -74,7 +74,7 @@ class Palette(QObject):
             RUN: lambda target: self._showing.show(Path(target)),
             COMMAND: lambda target: self._actions()[str(target)].trigger(),
             SETTING: lambda target: self._show_setting(str(target)),
-            RECIPE: lambda target: self._start_recipe(str(target)),
+            RECIPE: lambda target: self._open_recipe(str(target)),
             TAB: lambda target: self._show_tab(int(str(target))),
             THEME: lambda target: self._preferences.choose_theme(str(target)),
             PAGE: lambda target: self._preferences.show_docs(Path(target)),
@@ -131,19 +131,21 @@ class Palette(QObject):
         self._go[entry.kind](entry.target)
 
     def _show_setting(self, name: str) -> None:
-        self._window.actions_.new_run.setChecked(True)
-        self._window.new_run.show_field(name)
-
-    def _start_recipe(self, name: str) -> None:
         sheet = self._window.new_run
         self._window.actions_.new_run.setChecked(True)
-        row = sheet.recipe.findData(name)
-        if row >= 0:
-            sheet.recipe.setCurrentIndex(row)
-            sheet.show_field("recipe")
+        row = sheet.form.rows.get(name)
+        if row is not None and not row.editor.isVisibleTo(sheet):
+            sheet.form.more.setChecked(True)
+        sheet.go_to(name)
+
+    def _open_recipe(self, name: str) -> None:
+        self._window.actions_.new_run.setChecked(True)
+        self._window.new_run.choose_recipe(name)
+        self._window.new_run.go_to("recipe")
 
     def _show_tab(self, place: int) -> None:
         tabs = self._window.tabs
+        self._window.show_page(self._window.run_page)
         tabs.setCurrentIndex(place)
         tabs.currentWidget().setFocus()
 

@@ -198,13 +198,6 @@ class NewRunSheet(QWidget):
         if error.field in self.form.rows:
             self.go_to(error.field)
 
-    def show_field(self, field: str) -> None:
-        """Brings a setting into sight with the cursor in it."""
-        row = self.form.rows.get(field)
-        if row is not None and not row.spec.common:
-            self.form.more.setChecked(True)
-        self._go_to(field)
-
     def _show_first_problem(self) -> None:
         """Brings the topmost wrong setting into sight."""
         order = ["recipe", "dataset_file", "devices", *self.form.rows]

@@ -57,6 +57,10 @@ def test_every_kind_of_entry_leads_where_it_says(open_window: OpenWindow, qtbot:
     assert window.actions_.new_run.isChecked()
     editor = window.new_run.form.rows["lr"].editor
     qtbot.waitUntil(lambda: isinstance(editor, QLineEdit) and editor.hasFocus())
+    qtbot.waitUntil(lambda: not editor.visibleRegion().isEmpty())
+    assert take(rankdeck, "broadcast buffers", qtbot) == SETTING  # rarely changed, so its group is folded
+    rare = window.new_run.form.rows["broadcast_buffers"].editor
+    qtbot.waitUntil(lambda: not rare.visibleRegion().isEmpty())
     assert take(rankdeck, "new run ppo", qtbot) == RECIPE
     assert window.new_run.recipe.currentData() == "clstm_ppo"
     assert take(rankdeck, "alerts", qtbot) == TAB
